@@ -1,0 +1,46 @@
+# Every target works on a clean clone: it makes .venv first, by the same script as the launcher.
+PYTHON := .venv/bin/python
+SECONDS ?= 600
+TIMEOUT := $(shell command -v timeout 2>/dev/null)
+WITHIN = $(if $(TIMEOUT),$(TIMEOUT) $(1),)
+
+.PHONY: help test test-full check accept bench fuzz clean ready
+
+help:
+	@echo 'make test       lint, types and tests (at most 10 minutes)'
+	@echo 'make test-full  what needs more packages or more time (at most 20 minutes)'
+	@echo 'make check      lint and types only'
+	@echo 'make accept     rewrite golden files and console blocks; read the change before you commit it'
+	@echo 'make bench      the figures of the README, ours beside those of the peers'
+	@echo 'make fuzz       random input for every fuzz target, SECONDS=600 each'
+	@echo 'make clean      remove everything that was made here'
+
+ready:
+	@scripts/setup dev
+
+check: ready
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m mypy
+
+test: check
+	$(call WITHIN,600) $(PYTHON) -m pytest -n auto --dist loadgroup
+
+test-full: ready
+	scripts/full.sh
+	$(call WITHIN,1200) $(PYTHON) -m pytest -n auto --dist loadgroup -m full
+
+accept: ready
+	$(PYTHON) -m pytest --accept tests/test_golden.py tests/test_commands.py
+
+bench: ready
+	@[ -d bench/out/peers ] || sh bench/peers.sh
+	@for file in $$(grep -l '^if __name__' bench/*.py); do echo "== $$file"; $(PYTHON) "$$file" || exit 1; done
+
+fuzz:
+	@scripts/setup dev fuzz
+	@for file in $(wildcard tests/fuzz_*.py); do echo "== $$file"; $(PYTHON) "$$file" $(SECONDS) || exit 1; done
+
+clean:
+	rm -rf .venv .venv.full .venv.lock .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

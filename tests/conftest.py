@@ -1,0 +1,149 @@
+"""What every test stands on: a clean environment, golden files, the shared corpus, extra tools."""
+
+import difflib
+import itertools
+import os
+import shutil
+import socket
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+CORPUS = ROOT.parent / "shared" / "corpus"
+DIFF_LINES = 60
+KEY = bytes(range(32))
+COUNT = itertools.count()
+
+# A developer runs the suite inside an agent as a rule; no test may see that agent's session or settings.
+FOREIGN = (
+    "AI_AGENT",
+    "AMP_",
+    "CLAUDE",
+    "CLINE",
+    "CODEX",
+    "COPILOT",
+    "CURSOR",
+    "GEMINI",
+    "GOOSE",
+    "GROK",
+    "KIMI",
+    "OPENCODE",
+    "OPEN_TOKEN_",
+    "PI_SESSION",
+    "QWEN",
+    "SOURCE_DATE_EPOCH",
+    "XDG_",
+)
+
+hypothesis.settings.register_profile("repeatable", deadline=None, derandomize=True, database=None)
+hypothesis.settings.register_profile("searching", deadline=None, max_examples=1000)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--accept", action="store_true", help="rewrite golden files and console blocks")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    hypothesis.settings.load_profile("searching" if config.option.markexpr == "full" else "repeatable")
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An empty home, no session of anybody, UTC, no colours; the same for the processes a test starts."""
+    for name in list(os.environ):
+        if name.startswith(FOREIGN):
+            monkeypatch.delenv(name)
+    home = tmp_path_factory.mktemp(f"home{next(COUNT)}", numbered=False)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("OPEN_TOKEN_HOME", str(home / "open-token"))
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Connections leave this machine in no test."""
+    connect = socket.socket.connect
+
+    def guarded(self: socket.socket, address: Any) -> None:
+        if self.family != socket.AF_UNIX and not str(address[0]).startswith(("127.", "::1", "localhost")):
+            pytest.fail(f"a test tried to reach {address[0]}")
+        connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", guarded)
+
+
+@pytest.fixture
+def known_key() -> bytes:
+    """The key behind redaction marks, put where this test's settings are, so that marks are the same every time."""
+    settings = Path(os.environ["OPEN_TOKEN_HOME"]) / "settings"
+    settings.mkdir(parents=True)
+    (settings / "key").write_bytes(KEY)
+    return KEY
+
+
+@pytest.fixture
+def accepting(request: pytest.FixtureRequest) -> bool:
+    """Whether --accept was given."""
+    return bool(request.config.getoption("--accept"))
+
+
+@pytest.fixture
+def golden(accepting: bool) -> Callable[[Path, str | bytes], None]:
+    """Compares what came out with a file, byte for byte; with --accept writes it there instead."""
+
+    def check(path: Path, actual: str | bytes) -> None:
+        data = actual.encode() if isinstance(actual, str) else actual
+        if accepting:
+            if not path.exists() or path.read_bytes() != data:
+                path.write_bytes(data)
+            return
+        if not path.exists():
+            pytest.fail(f"{_short(path)} is not there; write it with `make accept`, then read it", pytrace=False)
+        if (expected := path.read_bytes()) != data:
+            pytest.fail(_difference(path, expected, data), pytrace=False)
+
+    return check
+
+
+def _difference(path: Path, expected: bytes, actual: bytes) -> str:
+    before, after = (data.decode(errors="backslashreplace").splitlines(keepends=True) for data in (expected, actual))
+    lines = list(difflib.unified_diff(before, after, f"{_short(path)} (expected)", "what came out"))
+    ended = (line if line.endswith("\n") else f"{line}\n\\ no newline at the end\n" for line in lines[:DIFF_LINES])
+    rest = f"... and {len(lines) - DIFF_LINES} more lines\n" if len(lines) > DIFF_LINES else ""
+    return f"{_short(path)} differs:\n{''.join(ended)}{rest}If this is right, rewrite it with `make accept`."
+
+
+def _short(path: Path) -> Path:
+    return path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
+
+
+@pytest.fixture(scope="session")
+def corpus() -> Path:
+    """The shared corpus of real conversations; a test without it is skipped."""
+    if not CORPUS.is_dir():
+        pytest.skip("the shared corpus is not beside this checkout")
+    return CORPUS
+
+
+@pytest.fixture(scope="session")
+def tool() -> Callable[[str], str]:
+    """The path of a command that `make test-full` installs; a test without it is skipped."""
+
+    def find(name: str) -> str:
+        places = os.pathsep.join([str(ROOT / ".venv" / "bin"), str(ROOT / ".venv.full" / "bin"), os.environ["PATH"]])
+        path = shutil.which(name, path=places)
+        if path is None:
+            pytest.skip(f"{name} is not installed; `make test-full` does it")
+        return path
+
+    return find
