@@ -1,0 +1,56 @@
+"""Open-Token: the open record of what agents and people said and did.
+
+>>> import open_token
+>>> document = open_token.export("session.jsonl", redact="pii")   # doctest: +SKIP
+>>> open_token.validate(document)                                  # doctest: +SKIP
+[]
+"""
+
+__version__ = "0.1.0"
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from open_token.checking.validate import validate
+    from open_token.checking.verify import verify
+    from open_token.errors import InputError, OpenTokenError, OutputError, UsageError
+    from open_token.library import export, export_file, read
+    from open_token.model import Event, Export
+
+__all__ = [
+    "Event",
+    "Export",
+    "InputError",
+    "OpenTokenError",
+    "OutputError",
+    "UsageError",
+    "export",
+    "export_file",
+    "read",
+    "validate",
+    "verify",
+]
+
+_WHERE = {
+    "Event": "model",
+    "Export": "model",
+    "InputError": "errors",
+    "OpenTokenError": "errors",
+    "OutputError": "errors",
+    "UsageError": "errors",
+    "export": "library",
+    "export_file": "library",
+    "read": "library",
+    "validate": "checking.validate",
+    "verify": "checking.verify",
+}
+
+
+def __getattr__(name: str) -> "Any":
+    """Load a name of the library when it is first used, so that the import stays light."""
+    if name not in _WHERE:
+        raise AttributeError(f"module 'open_token' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"open_token.{_WHERE[name]}"), name)

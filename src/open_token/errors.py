@@ -1,0 +1,55 @@
+"""Every error a user can meet: what happened, where, and what to do; never the content itself."""
+
+
+class OpenTokenError(Exception):
+    """An error with three parts, an exit code and a stable name for scripts."""
+
+    exit_code = 3
+    code = "error"
+
+    def __init__(
+        self, what: str, *, where: str | None = None, help: str | None = None, code: str | None = None
+    ) -> None:
+        super().__init__(what)
+        self.what = what
+        self.where = where
+        self.help = help
+        if code is not None:
+            self.code = code
+
+    def __str__(self) -> str:
+        parts = [f"error: {self.what}"]
+        if self.where:
+            parts.append(f"  --> {self.where}")
+        if self.help:
+            parts.append(f"help: {self.help}")
+        return "\n".join(parts)
+
+
+class UsageError(OpenTokenError):
+    """The words of the command do not fit."""
+
+    exit_code = 2
+    code = "usage"
+
+
+class InputError(OpenTokenError):
+    """The input cannot be read."""
+
+    code = "input"
+
+
+class OutputError(OpenTokenError):
+    """The output cannot be written."""
+
+    code = "output"
+
+
+class DoesNotFit(OpenTokenError):
+    """The export cannot be made as small as asked."""
+
+    code = "max-bytes"
+
+    def __init__(self, what: str, *, smallest: int, help: str | None = None) -> None:
+        super().__init__(what, help=help)
+        self.smallest = smallest

@@ -1,0 +1,143 @@
+"""The Open-Token v0.1 document in the spec's own names, and the record that travels from a reader to a writer."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal, NotRequired, TypedDict
+
+VERSION = "0.1"
+
+EventType = Literal["message", "tool_use", "tool_result", "span_start", "span_end", "annotation"]
+Visibility = Literal["public", "internal", "metadata"]
+Role = Literal["system", "developer", "user", "assistant", "assistant_thought", "tool"]
+Kind = Literal["human", "model", "tool", "system"]
+Mime = Literal["text/plain", "application/json"]
+
+EVENT_TYPES: tuple[EventType, ...] = ("message", "tool_use", "tool_result", "span_start", "span_end", "annotation")
+VISIBILITIES: tuple[Visibility, ...] = ("public", "internal", "metadata")
+ROLES: tuple[Role, ...] = ("system", "developer", "user", "assistant", "assistant_thought", "tool")
+KINDS: tuple[Kind, ...] = ("human", "model", "tool", "system")
+MIMES: tuple[Mime, ...] = ("text/plain", "application/json")
+SOURCE_RUNTIMES = ("cli", "web", "api", "ide", "other")
+PROVIDERS = ("openai", "anthropic", "google", "meta", "other")
+AVAILABILITIES = ("available", "unavailable", "unknown")
+REDACTION_MODES = ("none", "secrets", "pii", "strict")
+STRATEGIES = ("mask", "drop", "hash")
+
+
+class Content(TypedDict, total=False):
+    mime: Mime
+    text: str
+    data: Any
+
+
+class Links(TypedDict, total=False):
+    parent_id: str
+    replies_to: str
+    call_id: str
+    span_id: str
+
+
+class Usage(TypedDict, total=False):
+    input_tokens: int
+    output_tokens: int
+    reasoning_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+
+
+class Event(TypedDict, total=False):
+    id: str
+    seq: int
+    ts: str
+    type: EventType
+    actor_id: str
+    visibility: Visibility
+    role: Role
+    content: Content
+    links: Links
+    usage: Usage
+
+
+class Participant(TypedDict):
+    actor_id: str
+    kind: Kind
+    name: str
+    provider: NotRequired[str]
+    model: NotRequired[str]
+    instance_id: NotRequired[str]
+
+
+class Redaction(TypedDict, total=False):
+    mode: str
+    strategy: str
+    notes: list[str]
+
+
+class Conversation(TypedDict, total=False):
+    id: str
+    title: str
+    started_at: str
+    timezone: str
+    source_runtime: str
+    provider: str
+    internal_availability: str
+    redaction: Redaction
+
+
+class Coercion(TypedDict):
+    """A value that could not stay as it was: where it stands now, and what it was."""
+
+    seq: NotRequired[int]
+    id: NotRequired[str]
+    ptr: str
+    was: str
+
+
+class Integrity(TypedDict, total=False):
+    hash_alg: str
+    canonicalization: str
+    events_hash: str
+    profile: str
+    c14n: str
+    event_count: int
+    document_hash: str
+    tree: dict[str, Any]
+    source: dict[str, Any]
+    coercions: list[Coercion]
+
+
+class Export(TypedDict, total=False):
+    open_token_version: str
+    exported_at: str
+    conversation: Conversation
+    participants: list[Participant]
+    events: list[Event]
+    integrity: Integrity
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something the export does not carry, or carries otherwise than the source: a code, the first place, how often."""
+
+    code: str
+    place: str
+    detail: str
+    count: int
+
+
+@dataclass
+class Record:
+    """A conversation on its way: facts about the whole, and events that may be walked more than once."""
+
+    conversation: Conversation
+    participants: list[Participant]
+    events: Iterable[Event]
+    notes: list[Note] = field(default_factory=list)
+    coercions: list[Coercion] = field(default_factory=list)
+    exported_at: str | None = None
+    next_event_number: int = 1
+    """The first free event number: what a pass inserts takes it."""
+    is_export: bool = False
+    """The source was an Open-Token export itself."""
+    integrity: Integrity | None = None
+    """What such a source said of its own integrity."""

@@ -1,0 +1,22 @@
+"""Errors speak in three parts."""
+
+from open_token.errors import DoesNotFit, InputError, OpenTokenError, OutputError, UsageError
+
+
+def test_three_parts() -> None:
+    error = InputError("this line is not JSON", where="talk.jsonl:17:3", help="mend it")
+    assert str(error) == "error: this line is not JSON\n  --> talk.jsonl:17:3\nhelp: mend it"
+
+
+def test_parts_may_be_absent() -> None:
+    assert str(OpenTokenError("no")) == "error: no"
+
+
+def test_each_kind_has_its_exit_code() -> None:
+    assert [kind("x").exit_code for kind in (UsageError, InputError, OutputError)] == [2, 3, 3]
+    assert DoesNotFit("x", smallest=7).smallest == 7
+
+
+def test_a_code_can_be_narrower() -> None:
+    assert InputError("x", code="input.utf8").code == "input.utf8"
+    assert InputError("x").code == "input"

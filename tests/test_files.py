@@ -1,0 +1,114 @@
+"""Files appear whole or not at all; the spool gives back what it took."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from open_token.errors import OutputError
+from open_token.files import Folders, Spool, local_key, make_folder, read_optional, whole_file, write_whole
+from open_token.model import Event
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_file_is_written_whole(tmp_path: Path) -> None:
+    write_whole(tmp_path / "a.json", b"{}", 0o600)
+    assert (tmp_path / "a.json").read_bytes() == b"{}"
+    assert stat.S_IMODE((tmp_path / "a.json").stat().st_mode) == 0o600
+    assert names(tmp_path) == ["a.json"]
+
+
+def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    write_whole(tmp_path / "a.json", b"old")
+
+    def write_half() -> None:
+        with whole_file(tmp_path / "a.json") as out:
+            out.write(b"half")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        write_half()
+    assert (tmp_path / "a.json").read_bytes() == b"old"
+    assert names(tmp_path) == ["a.json"]
+
+
+def test_an_existing_file_keeps_its_mode(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    write_whole(path, b"1")
+    path.chmod(0o640)
+    write_whole(path, b"2")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real").write_bytes(b"1")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    write_whole(tmp_path / "link", b"2")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_bytes() == b"2"
+
+
+def test_a_missing_folder_is_a_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(OutputError) as caught:
+        write_whole(tmp_path / "nowhere" / "a.json", b"")
+    assert "No such file" in caught.value.what
+    assert caught.value.help
+
+
+def test_folders_follow_the_environment(tmp_path: Path) -> None:
+    assert Folders.of({"OPEN_TOKEN_HOME": str(tmp_path)}).cache == tmp_path / "cache"
+    assert Folders.of({}).settings.name == "open-token"
+
+
+def test_the_key_is_made_once_and_private(tmp_path: Path) -> None:
+    folders = Folders.of({"OPEN_TOKEN_HOME": str(tmp_path)})
+    key = local_key(folders)
+    assert key is not None
+    assert len(key) == 32
+    assert local_key(folders) == key
+    assert stat.S_IMODE((folders.settings / "key").stat().st_mode) == 0o600
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the super-user may write anywhere")
+def test_no_key_without_a_writable_folder(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    assert local_key(Folders.of({"OPEN_TOKEN_HOME": str(tmp_path / "x")})) is None
+
+
+def test_a_folder_under_a_file_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    assert not make_folder(tmp_path / "file" / "x")
+    assert read_optional(tmp_path / "file" / "x") is None
+
+
+def events(count: int) -> list[Event]:
+    return [
+        {"id": f"evt_{n:06d}", "seq": 0, "content": {"mime": "text/plain", "text": "é" * n}}
+        for n in range(1, count + 1)
+    ]
+
+
+@pytest.mark.parametrize("limit", [0, 100, 5_000, 10**9])
+def test_the_spool_gives_back_what_it_took_every_time(limit: int) -> None:
+    spool = Spool(limit)
+    for event in events(1500):
+        spool.append(event, 10)
+    assert len(spool) == 1500
+    assert list(spool) == events(1500)
+    spool.append({"id": "evt_001501"}, 10)
+    assert [event["id"] for event in spool][-2:] == ["evt_001500", "evt_001501"]
+    assert list(zip(spool, spool, strict=True))[1400][0]["id"] == "evt_001401"
+
+
+def test_the_spool_knows_what_may_still_change() -> None:
+    spool = Spool(25)
+    for event in events(600):
+        spool.append(event, 10)
+    assert spool.open_event(0) == events(1)[0]
+    assert spool.open_event(100) is None
+    assert spool.open_event(599) == events(600)[599]
+    assert spool.open_event(600) is None

@@ -1,0 +1,332 @@
+"""What a Source makes of bytes: shapes, records with their places, and every way in which input can be bad."""
+
+import gc
+import gzip
+import io
+import json
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from open_token import source as module
+from open_token.errors import InputError
+from open_token.source import SAMPLE_RECORDS, Source
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def of(data: bytes) -> Source:
+    return Source("talk", data=data)
+
+
+def lines(*records: Any) -> bytes:
+    return b"".join(json.dumps(record).encode() + b"\n" for record in records)
+
+
+def error_of(source: Source) -> InputError:
+    with pytest.raises(InputError) as caught:
+        list(source.records())
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("data", "shape"),
+    [
+        (b"", "empty"),
+        (b" \n\t\n", "empty"),
+        (b"\xef\xbb\xbf", "empty"),
+        (b"\x7fELF\x02\x01\x01\0\0\0", "binary"),
+        (b"SQLite format 3\0", "binary"),
+        (b"hello\n", "text"),
+        ('{"a": 1}'.encode("utf-16"), "text"),
+        (b"12\n", "text"),
+        (b'{"a": 1}', "lines"),
+        (b'{"a": 1}\n{"b": 2}\n', "lines"),
+        (b'\n\xef\xbb\xbf{"a": 1}\n', "text"),
+        (b'\xef\xbb\xbf{"a": 1}\n{"b": 2}\n', "lines"),
+        (b'\n\n{"a": 1}\n', "lines"),
+        (b'{\n "a": 1\n}', "document"),
+        (b'[{"a": 1}]', "document"),
+        (b'[\n{"a": 1}\n]', "document"),
+        (b'{"a": 1}\noops\n', "document"),
+        (b'event: start\ndata: {"a": 1}\n\n', "events"),
+        (b': hello\n\ndata: {"a": 1}\n\n', "events"),
+    ],
+)
+def test_the_bytes_tell_the_shape(data: bytes, shape: str) -> None:
+    assert of(data).shape == shape
+
+
+@pytest.mark.parametrize(
+    "data", [b'{"a":1}\n\n  \n{"b":2}\n', b'\xef\xbb\xbf{"a":1}\r\n\r\n\r\n{"b":2}', b'{"a":1}\n\n\n{"b":2}']
+)
+def test_lines_keep_their_numbers(data: bytes) -> None:
+    assert list(of(data).records()) == [(1, {"a": 1}), (4, {"b": 2})]
+
+
+def test_a_document_is_its_items_or_itself() -> None:
+    assert list(of(b'[{"a":1},\n {"b":2}]').records()) == [(1, {"a": 1}), (2, {"b": 2})]
+    assert list(of(b'{\n"a":1}').records()) == [(1, {"a": 1})]
+    assert of(b'[{"a":1},\n {"b":2}]').sample == [[{"a": 1}, {"b": 2}]]
+
+
+def test_saved_events_are_records() -> None:
+    data = b': ping\n\nevent: a\ndata: {"a":\ndata: 1}\n\nid: 7\ndata:{"b":2}\r\n\r\ndata: [DONE]\n\ndata: {"c":3}'
+    assert list(of(data).records()) == [(4, {"a": 1}), (8, {"b": 2}), (12, {"c": 3})]
+
+
+def test_the_sample_is_short_and_stops_at_a_broken_line() -> None:
+    assert of(lines(*({"n": n} for n in range(200)))).sample == [{"n": n} for n in range(SAMPLE_RECORDS)]
+    assert of(b'{"a":1}\n{"b":\n{"c":3}\n').sample == [{"a": 1}]
+    assert of(b"plain text").sample == []
+
+
+def test_the_opening_has_the_records_that_begin_in_it() -> None:
+    data = lines({"long": "x" * 1000}, {"n": 2}) + b"oops\n" + lines({"n": 4}, {"n": 5})
+    assert of(data).opening(1) == [{"long": "x" * 1000}]
+    assert of(data).opening(1_015) == [{"long": "x" * 1000}, {"n": 2}]
+    assert of(data).opening(10**6)[1:] == [{"n": 2}, {"n": 4}, {"n": 5}]
+
+
+@given(st.lists(JSON, max_size=5))
+def test_what_was_written_is_read(records: list[Any]) -> None:
+    data = lines({"first": True}, *({"value": record} for record in records))
+    assert [record for _, record in of(data).records()][1:] == [{"value": record} for record in records]
+
+
+class TestBroken:
+    """Input that cannot be read says what and where."""
+
+    @pytest.mark.parametrize("ending", [b"\n", b"\n" + lines({"n": 18}), b""])
+    def test_a_broken_line_is_named(self, ending: bytes) -> None:
+        problem = error_of(of(lines(*({"n": n} for n in range(16))) + b'{"n": oops}' + ending))
+        assert (problem.code, problem.where) == ("input.json", "talk:17:7")
+        assert "oops" not in str(problem)
+
+    @pytest.mark.parametrize(
+        ("data", "where"),
+        [(b'[\n{"a": 1},\n{"b": oops}\n]', "talk:3:7"), (b'{"a": 1}\noops\n', "talk:2:1"), (b'{"a": 1', "talk:1:8")],
+    )
+    def test_a_broken_document_is_named(self, data: bytes, where: str) -> None:
+        problem = error_of(of(data))
+        assert (problem.code, problem.where) == ("input.json", where)
+
+    @pytest.mark.parametrize(
+        "bad", [b"{'a': 1}", b'{"a": NaN}', b'{"a": 1,}', b'{"a": 01}', b'{"a": "\x01"}', b"{} {}"]
+    )
+    def test_only_json_is_json(self, bad: bytes) -> None:
+        assert error_of(of(b'{"first": 1}\n' + bad + b"\n{}\n")).code == "input.json"
+
+    @pytest.mark.parametrize(
+        ("data", "where"),
+        [
+            (b'{"a": 1}\n{"b": "\xff"}\n', "talk:2:8"),
+            (b'{"a": 1}\n{"b": "\xff"}', "talk:2:8"),
+            (b'{"a": 1}\n{"b": "\xed\xa0\x80"}\n', "talk:2:8"),
+            (b'{\n "a": "\xc3\xa9\xff"\n}', "talk:2:10"),
+        ],
+    )
+    def test_bytes_that_are_not_utf8_are_placed(self, data: bytes, where: str) -> None:
+        problem = error_of(of(data))
+        assert (problem.code, problem.where) == ("input.utf8", where)
+        assert "-f utf-8" in str(problem.help)
+
+    def test_utf16_gets_its_own_remedy(self) -> None:
+        problem = error_of(of('{"a": 1}\n'.encode("utf-16")))
+        assert problem.code == "input.utf8"
+        assert "-f utf-16" in str(problem.help)
+
+    def test_text_is_not_called_a_broken_line(self) -> None:
+        problem = error_of(of(b"name,age\nada,36\n"))
+        assert (problem.code, problem.where) == ("input.unknown", "talk")
+
+    @pytest.mark.parametrize("data", [b'{"a":1}\n{"b":' + b"[" * 50_000 + b"]" * 50_000 + b"}\n", b"[" * 10**6])
+    def test_deep_nesting_is_refused(self, data: bytes) -> None:
+        assert error_of(of(data)).code == "input.deep"
+
+
+class TestHalfLine:
+    """The last line of a session that is still being written."""
+
+    @given(JSON, st.data())
+    def test_every_beginning_of_a_line_is_half(self, value: Any, data: st.DataObject) -> None:
+        whole = json.dumps({"value": value}, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        half = whole[: data.draw(st.integers(1, len(whole) - 1))]
+        source = of(b'{"a": 1}\n' + half)
+        assert list(source.records()) == [(1, {"a": 1})]
+        assert source.half_line == 2
+
+    @pytest.mark.parametrize("half", [b'{"a": 1', b'{"a": 1\n', b"["])
+    def test_the_only_line_must_be_whole(self, half: bytes) -> None:
+        assert error_of(of(half)).code == "input.json"
+
+    def test_a_whole_last_line_needs_no_newline(self) -> None:
+        source = of(b'{"a": 1}\n{"b": 2}')
+        assert len(list(source.records())) == 2
+        assert source.half_line is None
+
+
+class TestSurrogates:
+    """Half a surrogate pair, as JavaScript writes it, is mended."""
+
+    def test_each_is_replaced_and_told_once(self) -> None:
+        source = of(b'{"a": "x\\ud83d"}\n{"b": "\\ud83d\\ude00"}\n{"\\udc00": 3}\n')
+        assert [record for _, record in source.records()] == [{"a": "x\ufffd"}, {"b": "😀"}, {"\ufffd": 3}]
+        assert source.sample[0] == {"a": "x\ufffd"}
+        assert list(source.repaired) == [1, 3]
+
+    def test_in_a_document_too(self) -> None:
+        source = of(b'[\n{"a": "\\ud83d"}]')
+        assert source.document == [{"a": "\ufffd"}]
+        assert list(source.repaired) == [1]
+
+
+class TestGzip:
+    """Packed input is read as if it were not."""
+
+    DATA = lines(*({"n": n, "text": str(n) * 50} for n in range(3000)))
+
+    def test_it_is_unpacked(self, tmp_path: Path) -> None:
+        (tmp_path / "a.jsonl").write_bytes(gzip.compress(self.DATA))
+        for source in (of(gzip.compress(self.DATA)), Source.of(tmp_path / "a.jsonl")):
+            assert sum(1 for _ in source.records()) == 3000
+
+    @pytest.mark.parametrize(
+        "data",
+        [
+            DATA,
+            b'{\n"a": [' + DATA.replace(b"\n", b",\n") + b"1]}",
+            b'{"a":"' + os.urandom(10**5).hex().encode() + b'"}',
+        ],
+    )
+    @pytest.mark.parametrize("share", [0.02, 0.5, 0.99])
+    def test_cut_off_is_told(self, data: bytes, share: float) -> None:
+        packed = gzip.compress(data)
+        problem = error_of(of(packed[: int(len(packed) * share)]))
+        assert (problem.code, problem.where) == ("input.gzip", "talk")
+
+    def test_damaged_is_told(self) -> None:
+        packed = bytearray(gzip.compress(self.DATA))
+        packed[-6] ^= 0xFF
+        assert error_of(of(bytes(packed))).code == "input.gzip"
+        assert error_of(of(b"\x1f\x8b" + b"x" * 100)).code == "input.gzip"
+
+
+class TestOf:
+    """What a path can be."""
+
+    def test_nothing_there(self, tmp_path: Path) -> None:
+        with pytest.raises(InputError) as caught:
+            Source.of(tmp_path / "a.jsonl", "a.jsonl")
+        assert caught.value.what == "cannot read the input: No such file or directory"
+        assert caught.value.where == "a.jsonl"
+
+    def test_a_folder(self, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match="folder"):
+            Source.of(tmp_path)
+
+    def test_a_pipe_is_read_once(self, tmp_path: Path) -> None:
+        path = tmp_path / "pipe"
+        os.mkfifo(path)
+        writer = threading.Thread(target=lambda: path.write_bytes(lines({"a": 1}, {"b": 2})))
+        writer.start()
+        source = Source.of(path)
+        writer.join()
+        assert source.sample == [record for _, record in source.records()] == [{"a": 1}, {"b": 2}]
+
+    @pytest.mark.skipif(os.geteuid() == 0, reason="the super-user may read anything")
+    def test_a_file_that_may_not_be_read(self, tmp_path: Path) -> None:
+        (tmp_path / "a").write_bytes(b"{}")
+        (tmp_path / "a").chmod(0)
+        with pytest.raises(InputError, match="Permission denied"):
+            Source.of(tmp_path / "a")
+
+    def test_a_file_that_goes_away(self, tmp_path: Path) -> None:
+        (tmp_path / "a").write_bytes(b"{}")
+        source = Source.of(tmp_path / "a")
+        (tmp_path / "a").unlink()
+        assert "No such file" in error_of(source).what
+
+
+class TestStream:
+    """Standard input, which can be read only once."""
+
+    def test_a_small_one_stays_in_memory(self) -> None:
+        source = Source.of_stream(io.BytesIO(b'{"a": 1}\n'), "<stdin>")
+        assert (source.name, source.path, source.size) == ("<stdin>", None, 9)
+        assert source.neighbour("x") is None
+        assert source.neighbours("*") == []
+
+    def test_a_large_one_goes_through_a_file_that_is_removed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(module, "_IN_MEMORY", 1000)
+        data = lines(*({"n": n} for n in range(500)))
+        source = Source.of_stream(io.BytesIO(data), "<stdin>")
+        path = source.path
+        assert path is not None
+        assert source.size == len(data)
+        assert len(list(source.records())) == 500
+        assert source.sha256 == Source("same", data=data).sha256
+        del source
+        gc.collect()
+        assert not path.exists()
+
+
+def test_neighbours_are_files_beside_it_by_name(tmp_path: Path) -> None:
+    for name in ("b.jsonl", "a.jsonl", "talk.jsonl"):
+        (tmp_path / name).write_bytes(b"{}")
+    (tmp_path / "c.jsonl").mkdir()
+    source = Source.of(tmp_path / "talk.jsonl")
+    assert [Path(found.name).name for found in source.neighbours("*.jsonl")] == ["a.jsonl", "b.jsonl", "talk.jsonl"]
+    assert source.neighbour("a.jsonl") is not None
+    assert source.neighbour("c.jsonl") is None
+
+
+def test_a_link_that_leads_elsewhere_is_no_neighbour(tmp_path: Path) -> None:
+    home, other = tmp_path / "home", tmp_path / "other"
+    (home / "talk").mkdir(parents=True)
+    other.mkdir()
+    for path in (home / "talk.jsonl", home / "own.jsonl", other / "foreign.jsonl"):
+        path.write_bytes(b"{}")
+    (home / "inside.jsonl").symlink_to(home / "own.jsonl")
+    (home / "outside.jsonl").symlink_to(other / "foreign.jsonl")
+    (home / "talk" / "subagents").symlink_to(other)
+    source = Source.of(home / "talk.jsonl")
+    names = [Path(found.name).name for found in source.neighbours("*.jsonl")]
+    assert names == ["inside.jsonl", "own.jsonl", "talk.jsonl"]
+    assert source.neighbours("talk/subagents/*.jsonl") == []
+    assert source.neighbour("outside.jsonl") is None
+    assert source.neighbour("inside.jsonl") is not None
+
+
+def test_progress_tells_the_bytes_done() -> None:
+    told: list[int] = []
+    source = of(lines(*({"text": "x" * 100_000} for _ in range(40))))
+    source.progress = told.append
+    assert source.sample
+    assert told == []
+    list(source.records())
+    assert len(told) == 3
+    assert told == sorted(told)
+    assert told[-1] < source.size
+
+
+def test_progress_of_packed_input_is_measured_against_its_size() -> None:
+    told: list[int] = []
+    source = of(gzip.compress(lines(*({"text": os.urandom(50_000).hex()} for _ in range(40)))))
+    source.progress = told.append
+    list(source.records())
+    assert told
+    assert told[-1] <= source.size

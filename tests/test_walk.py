@@ -1,0 +1,108 @@
+"""The traversal reaches everything and copies only what changed."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from open_token.walk import MAX_DEPTH, refer, rewrite, settle, strings, survey, weight, without_lone_surrogates
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53) + 1, 2**53 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+def test_strings_come_in_order_with_keys() -> None:
+    assert list(strings({"a": ["b", {"c": 1}], "d": "e"})) == ["a", "b", "c", "d", "e"]
+
+
+@given(JSON)
+def test_rewriting_to_itself_copies_nothing(value: Any) -> None:
+    assert rewrite(value, lambda text: text) is value
+
+
+@given(JSON)
+def test_rewriting_reaches_every_string(value: Any) -> None:
+    changed = rewrite(value, lambda text: "x" + text)
+    assert len(list(strings(changed))) == len(list(strings(value)))
+    assert all(text.startswith("x") for text in strings(changed))
+
+
+def test_keys_that_become_the_same_are_kept_apart() -> None:
+    assert rewrite({"a": 1, "b": 2}, lambda text: "k") == {"k": 1, "k#2": 2}
+
+
+def test_lone_surrogates_are_replaced() -> None:
+    assert without_lone_surrogates({"\ud800": ["ok", "a\udfffb"]}) == {"\ufffd": ["ok", "a\ufffdb"]}
+
+
+@given(JSON)
+def test_settled_json_stays_as_it_is(value: Any) -> None:
+    found: list[Any] = []
+    assert settle(value, lambda *place: found.append(place)) is value
+    assert found == []
+
+
+def test_big_integers_become_text_and_are_told() -> None:
+    found: list[Any] = []
+    value = {"a/b": [1, 2**53, {"~": -(2**80)}], "ok": 2**53 - 1, "f": float("inf")}
+    settled = settle(value, lambda *place: found.append(place))
+    assert settled == {"a/b": [1, str(2**53), {"~": str(-(2**80))}], "ok": 2**53 - 1, "f": "inf"}
+    assert found == [("/a~1b/1", "integer"), ("/a~1b/2/~0", "integer"), ("/f", "number")]
+    assert value["ok"] == 2**53 - 1
+
+
+def test_what_is_too_deep_becomes_text() -> None:
+    value: Any = 1
+    for _ in range(MAX_DEPTH + 5):
+        value = [value]
+    found: list[Any] = []
+    settle(value, lambda *place: found.append(place[1]))
+    assert found == ["nesting"]
+
+
+def test_longer_strings_become_references() -> None:
+    text = "a line of some thirty characters"
+    event = {"id": "evt_000001", "content": {"mime": "text/plain", "text": text}}
+    assert refer({"message": {"content": text, "short": "a"}}, [event]) == {
+        "message": {"content": {"$ref": "evt_000001#/content/text"}, "short": "a"}
+    }
+
+
+def test_weight_grows_with_the_text() -> None:
+    assert weight({"a": "x" * 1000}) > weight({"a": "x"}) + 900
+
+
+@given(JSON)
+def test_a_survey_finds_nothing_in_settled_json(value: Any) -> None:
+    assert survey(value) >= 0
+
+
+@pytest.mark.parametrize("value", [2**53, {"a": [float("nan")]}, [[-(2**53)]], {"a": float("inf")}])
+def test_a_survey_finds_what_must_be_settled(value: Any) -> None:
+    assert survey(value) < 0
+    assert survey(settle(value, lambda *place: None)) >= 0
+
+
+def test_a_survey_finds_what_is_too_deep() -> None:
+    value: Any = 1
+    for _ in range(MAX_DEPTH + 5):
+        value = [value]
+    assert survey(value) < 0
+
+
+def test_what_is_too_deep_stays_as_the_json_that_it_is() -> None:
+    value: Any = "core"
+    for _ in range(MAX_DEPTH + 5):
+        value = [value]
+    settled = settle(value, lambda *place: None)
+    for _ in range(MAX_DEPTH):
+        settled = settled[0]
+    assert settled == '[[[[["core"]]]]]'
