@@ -1,0 +1,91 @@
+"""Which reader takes an input: exactly one, or an error that says why."""
+
+import contextlib
+from pathlib import Path
+
+import pytest
+
+import fake_talk
+from open_token import readers
+from open_token.errors import InputError, UsageError
+from open_token.readers import NAMES, choose, load
+from open_token.source import Source
+
+
+def problem_of(data: bytes) -> InputError:
+    with pytest.raises(InputError) as caught:
+        choose(Source("talk", data=data))
+    return caught.value
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_reader_says_what_it_is(name: str) -> None:
+    reader = load(name)
+    assert reader.TITLE
+    assert all(isinstance(place, str) and place for place in reader.PLACES)
+    assert reader is load(name.replace("_", "-"))
+
+
+@pytest.mark.parametrize("name", ["", "nobody", "_wire_chat", "../source", "__init__"])
+def test_what_is_no_reader_is_not_loaded(name: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        load(name)
+    assert "claude_code" in str(caught.value.help)
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b"", "input.empty"),
+        (b"\n \n", "input.empty"),
+        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "input.binary"),
+        (b"name,age\nada,36\n", "input.unknown"),
+        (b'{"name": "x", "version": "1.0.0"}\n', "input.unknown"),
+        (b"[]", "input.unknown"),
+        (b"[1, 2, 3]", "input.unknown"),
+        (b'{"name": ', "input.json"),
+        (b'{"name": "\xff"}', "input.utf8"),
+    ],
+)
+def test_what_nobody_claims(data: bytes, code: str) -> None:
+    problem = problem_of(data)
+    assert (problem.code, problem.exit_code) == (code, 3)
+    assert problem.help
+
+
+def test_two_claims_are_an_error_that_names_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_talk.install(monkeypatch)
+    monkeypatch.setattr(fake_talk, "sniff", lambda source: True)
+    problem = problem_of(b'{"open_token_version": "0.1"}')
+    assert problem.code == "input.ambiguous"
+    assert "fake_talk and open_token" in problem.what
+    assert "--from fake_talk or --from open_token" in str(problem.help)
+
+
+def test_content_decides_not_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_talk.install(monkeypatch)
+    assert choose(Source.of(fake_talk.write(tmp_path / "talk.ndjson"))) == "fake_talk"
+    (tmp_path / "claude.jsonl").write_text('{"open_token_version": "0.1"}')
+    assert choose(Source.of(tmp_path / "claude.jsonl")) == "open_token"
+
+
+@pytest.mark.parametrize(
+    "path", sorted((Path(__file__).parents[1] / "golden").glob("*/*/input*")), ids=lambda p: p.parts[-3]
+)
+def test_every_golden_input_is_claimed_by_its_reader(path: Path) -> None:
+    files = [path] if path.is_file() else sorted(path.rglob("*.jsonl")) + sorted(path.rglob("*.json"))
+    claims = set()
+    for file in files:
+        with contextlib.suppress(InputError):  # what lies beside a conversation is nobody's
+            claims.add(choose(Source.of(file)))
+    assert claims == {path.parts[-3]}
+
+
+def test_the_table_is_every_public_module() -> None:
+    folder = Path(readers.__file__).parent
+    assert set(NAMES) == {path.stem for path in folder.glob("[a-z]*.py")}
+
+
+def test_the_table_lists_every_reader() -> None:
+    folder = Path(readers.__file__).parent
+    assert sorted(path.stem for path in folder.glob("*.py") if not path.stem.startswith("_")) == list(NAMES)
