@@ -1,0 +1,65 @@
+"""Codex CLI: rollouts of every year, and what `codex exec --json` prints."""
+
+from importlib import import_module
+from typing import Any
+
+from open_token.draft import Draft
+from open_token.readers._codex_shapes import ENVELOPED, is_bare_header, is_stream, is_whole_session
+from open_token.source import Source
+
+TITLE = "Codex CLI"
+PLACES = (
+    "$CODEX_HOME/sessions/*/*/*/rollout-*.jsonl",
+    "$CODEX_HOME/archived_sessions/rollout-*.jsonl",
+    ".codex/sessions/*/*/*/rollout-*.jsonl",
+    ".codex/archived_sessions/rollout-*.jsonl",
+)
+
+
+def sniff(source: Source) -> bool:
+    """Whether it is a rollout, with or without envelopes, or a stream of `codex exec --json`."""
+    records = [record for record in source.sample if isinstance(record, dict)]
+    if not records:
+        return False
+    return _is_rollout(records) or _is_bare(records) or is_stream(records)
+
+
+def _is_rollout(records: list[dict[str, Any]]) -> bool:
+    first = next((record for record in records if "record_type" not in record), {})
+    kind = first.get("type")
+    if not isinstance(kind, str) or kind not in ENVELOPED or not isinstance(first.get("payload"), dict):
+        return False
+    return kind == "session_meta" or "timestamp" in first
+
+
+def _is_bare(records: list[dict[str, Any]]) -> bool:
+    """The forms before September 2025: a header without a type, then items; or one document of both."""
+    first = records[0]
+    if is_whole_session(first):
+        return len(records) == 1 and "timestamp" in first["session"]
+    if not is_bare_header(first) or "payload" in first:
+        return False
+    return all("record_type" in record or isinstance(record.get("type"), str) for record in records[1:])
+
+
+def peek(records: list[Any]) -> dict[str, str]:
+    """What the first records tell of a session: its id, the folder it was held in, the first words typed."""
+    told: dict[str, str] = {}
+    for record in records:
+        payload = record.get("payload") if isinstance(record, dict) else None
+        if not isinstance(payload, dict):
+            continue
+        if record.get("type") == "session_meta":
+            for name in ("id", "cwd"):
+                if isinstance(value := payload.get(name), str) and value:
+                    told.setdefault(name, value)
+        elif payload.get("type") == "user_message" and isinstance(words := payload.get("message"), str):
+            told.setdefault("title", words.rpartition("## My request for Codex:")[2].strip()[:400])
+    return told
+
+
+def read(source: Source, draft: Draft) -> None:
+    """Tell the conversation; what that takes is loaded only now."""
+    records = [record for record in source.sample if isinstance(record, dict)]
+    part = "_codex_exec" if is_stream(records) else "_codex_rollout"
+    import_module(f"open_token.readers.{part}").read(source, draft)

@@ -1,0 +1,149 @@
+"""Subagents of Codex: their rollouts lie in the same tree and are told inside a span."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from readers.codex_rollouts import (
+    CHILD,
+    GRANDCHILD,
+    ME,
+    assert_paired,
+    body,
+    call,
+    count,
+    event,
+    meta,
+    notes,
+    output,
+    read,
+    said,
+    talk,
+    turn,
+    user,
+)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A folder as Codex keeps its sessions: a parent, and its child on another day."""
+    parent = [
+        meta(),
+        turn(),
+        user("send one"),
+        event("user_message", message="send one"),
+        call("s", "spawn_agent", message="look around", agent_type="explorer"),
+        event(
+            "collab_agent_spawn_end",
+            call_id="s",
+            new_thread_id=CHILD,
+            new_agent_nickname="Fern",
+            new_agent_role="explorer",
+            prompt="look around",
+            model="mini",
+            status="pending_init",
+        ),
+        output("s", json.dumps({"agent_id": CHILD})),
+        event("collab_waiting_end", call_id="w", statuses={CHILD: {"completed": "all well"}}),
+        said("all well"),
+    ]
+    child = [
+        meta(CHILD, forked_from_id=ME),
+        *parent[:4],
+        turn(model="mini"),
+        user("look around"),
+        event("user_message", message="look around"),
+        call("a"),
+        output("a", "x"),
+        count(5, 5),
+        call("g", "spawn_agent", message="deeper"),
+        output("g", json.dumps({"agent_id": GRANDCHILD})),
+        said("all well"),
+    ]
+    for day, session, records in (("01/31", ME, parent), ("02/01", CHILD, child)):
+        folder = tmp_path / "sessions/2026" / day
+        folder.mkdir(parents=True)
+        path = folder / f"rollout-2026-01-31T00-00-00-{session}.jsonl"
+        path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return tmp_path / f"sessions/2026/01/31/rollout-2026-01-31T00-00-00-{ME}.jsonl"
+
+
+class TestSubagents:
+    def test_inline(self, tree: Path) -> None:
+        record, events = read(at=tree)
+        start = next(item for item in events if item["type"] == "span_start")
+        assert body(start) == {
+            "kind": "subagent",
+            "thread_id": CHILD,
+            "spawn_reason": "look around",
+            "role": "explorer",
+            "nickname": "Fern",
+            "model": "mini",
+        }
+        assert start["links"]["call_id"] == "call_000001"
+        inside = [item for item in events if item.get("links", {}).get("span_id") == "span_000001"]
+        assert [kind for kind, _ in talk(inside)] == [
+            "span_start",
+            "user",
+            "assistant",
+            "tool",
+            "assistant",
+            "tool",
+            "assistant",
+            "span_end",
+        ]
+        assert body(inside[-1]) == {"status": "completed", "result": "all well"}
+        assert talk(events).count(("user", "send one")) == 1
+        who = {one["actor_id"]: one for one in record.participants}
+        assert who[start["actor_id"]] == {
+            "actor_id": start["actor_id"],
+            "kind": "model",
+            "name": "Fern",
+            "model": "mini",
+            "instance_id": CHILD,
+        }
+        asked = next(item for item in inside if item.get("role") == "user")
+        assert (who[asked["actor_id"]]["name"], asked["visibility"]) == ("assistant", "internal")
+        assert [note.code for note in record.notes] == ["copied-history"]
+        assert record.notes[0].count == 4
+        assert_paired(events)
+
+    def test_a_subagent_of_a_subagent_that_is_not_there_is_a_reference(self, tree: Path) -> None:
+        _, events = read(at=tree)
+        inner = [item for item in events if item["type"] == "span_start"][1]
+        assert body(inner) == {
+            "kind": "subagent",
+            "thread_id": GRANDCHILD,
+            "spawn_reason": "deeper",
+            "parent_span": "span_000001",
+            "reference": GRANDCHILD,
+        }
+        ends = [item["links"]["span_id"] for item in events if item["type"] == "span_end"]
+        assert ends == ["span_000002", "span_000001"]
+
+    def test_reference_and_none(self, tree: Path) -> None:
+        _, events = read(at=tree, subagents="reference")
+        spans = [item for item in events if item["type"].startswith("span")]
+        assert [item["type"] for item in spans] == ["span_start", "span_end"]
+        assert body(spans[0])["reference"] == CHILD
+        record, events = read(at=tree, subagents="none")
+        assert not [item for item in events if item["type"].startswith("span")]
+        assert [note.code for note in record.notes] == ["subagent"]
+
+    def test_activity_of_the_second_version(self) -> None:
+        def activity(kind: str) -> dict[str, Any]:
+            return event("sub_agent_activity", event_id="s", agent_thread_id=CHILD, agent_path="/lead/a", kind=kind)
+
+        _, events = read(
+            meta(), call("s", "spawn_agent"), activity("started"), activity("interacted"), activity("interrupted")
+        )
+        assert [item["type"] for item in events if item["type"].startswith("span")] == ["span_start", "span_end"]
+        assert notes(events, "subagent_activity")[0]["activity"] == "interacted"
+
+    def test_an_id_is_never_a_pattern(self, tree: Path) -> None:
+        spawn = event("collab_agent_spawn_end", call_id="s", new_thread_id="*", prompt="p")
+        tree.write_text("".join(json.dumps(record) + "\n" for record in (meta(), said("x"), spawn)))
+        _, events = read(at=tree)
+        assert [body(item)["reference"] for item in events if item["type"] == "span_start"] == ["*"]

@@ -1,0 +1,244 @@
+"""Calls in Codex rollouts: outputs and facts about them, ends that only events tell, searches and pictures."""
+
+from typing import Any
+
+from open_token.walk import strings
+from readers.codex_rollouts import (
+    END,
+    assert_paired,
+    body,
+    call,
+    event,
+    line,
+    meta,
+    notes,
+    output,
+    read,
+    said,
+    talk,
+    thought,
+    user,
+)
+
+FACTS: dict[str, Any] = {"kind": "result_facts", "exit_code": 1, "duration_seconds": 2.5, "status": "failed"}
+
+
+class TestTools:
+    def test_outputs_stay_as_they_are_and_facts_stand_beside(self) -> None:
+        header = "Chunk ID: 9f\nWall time: 1.25 seconds\nProcess exited with code 127\nOutput:\nExit code: 5\n"
+        wrapped = '{"output":"a \\"metadata\\":{}","metadata":{"exit_code":2,"duration_seconds":0.5}}'
+        plain = "Exit code is in here: Exit code: 3"
+        _, events = read(
+            meta(),
+            call("a"),
+            output("a", header),
+            call("b"),
+            output("b", wrapped),
+            call("c"),
+            output("c", plain),
+            call("d"),
+            output("d", '{"output":"x"}'),
+            call("e"),
+            output("e", [{"type": "input_text", "text": header}]),
+        )
+        assert [value for role, value in talk(events) if role == "tool"] == [
+            header,
+            wrapped,
+            plain,
+            '{"output":"x"}',
+            header,
+        ]
+        assert notes(events, "result_facts") == [
+            {"kind": "result_facts", "duration_seconds": 1.25, "exit_code": 127},
+            {"kind": "result_facts", "exit_code": 2, "duration_seconds": 0.5},
+            {"kind": "result_facts", "duration_seconds": 1.25, "exit_code": 127},
+        ]
+
+    def test_an_end_before_the_output_joins_its_facts(self) -> None:
+        _, events = read(meta(), call("a"), event("exec_command_end", **END), output("a", "whole"))
+        assert [value for role, value in talk(events) if role == "tool"] == ["whole"]
+        assert notes(events, "result_facts") == [FACTS]
+
+    def test_an_end_after_the_output_is_noted_beside_it(self) -> None:
+        running = "Process running with session ID 7\nOutput:\n"
+        _, events = read(meta(), call("a"), output("a", running), said("wait"), event("exec_command_end", **END))
+        assert notes(events, "result_facts") == [{"kind": "result_facts", "session_id": 7}, FACTS]
+        result = next(item for item in events if item["type"] == "tool_result")
+        assert events[-1]["links"]["parent_id"] == result["id"]
+        assert events[-1]["actor_id"] == result["actor_id"]
+
+    def test_an_end_without_an_output_is_the_output(self) -> None:
+        _, events = read(meta(), call("a"), event("exec_command_end", **END), user("next"), call("b"))
+        assert [value for role, value in talk(events) if role == "tool"] == ["cut …", {"missing_result": True}]
+        assert_paired(events)
+
+    def test_an_end_without_a_call_is_the_call(self) -> None:
+        _, events = read(meta(), said("x"), event("exec_command_end", **END))
+        assert talk(events)[1:] == [
+            (
+                "assistant",
+                {
+                    "tool_name": "shell",
+                    "arguments": {"command": ["bash", "-lc", "ls"], "cwd": "/w"},
+                    "native_call_id": "a",
+                },
+            ),
+            ("tool", "cut …"),
+        ]
+
+    def test_other_ends(self) -> None:
+        _, events = read(
+            meta(),
+            event(
+                "mcp_tool_call_end",
+                call_id="m",
+                invocation={"server": "s", "tool": "t", "arguments": {"q": 1}},
+                duration={"secs": 0, "nanos": 4},
+                result={"Err": "no"},
+            ),
+            event(
+                "mcp_tool_call_end",
+                call_id="n",
+                invocation={"server": "s", "tool": "t"},
+                result={"Ok": {"content": [{"type": "text", "text": "yes"}], "_meta": {"k": 1}}},
+            ),
+            event(
+                "patch_apply_end",
+                call_id="p",
+                success=True,
+                stdout="ok",
+                stderr="",
+                changes={"/w/a": {"type": "add"}, "/w/b": {"update": {}}},
+            ),
+            event(
+                "dynamic_tool_call_response",
+                call_id="d",
+                tool="dyn",
+                arguments={},
+                content_items=[{"type": "inputText", "text": "out"}],
+                success=True,
+            ),
+            event("view_image_tool_call", call_id="v", path="/w/a.png"),
+            event(
+                "item_completed",
+                item={
+                    "type": "McpToolCall",
+                    "id": "i",
+                    "server": "s",
+                    "tool": "u",
+                    "arguments": {},
+                    "error": {"message": "bad"},
+                },
+            ),
+            event("exec_command_end", call_id="x", command=["ls"], source="user_shell", exit_code=0),
+        )
+        uses = [value["tool_name"] for role, value in talk(events) if role == "assistant"]
+        assert uses == ["t", "t", "apply_patch", "dyn", "view_image", "u"]
+        assert [value for role, value in talk(events) if role == "tool"] == [
+            "no",
+            "yes",
+            "ok",
+            "out",
+            {"missing_result": True},
+            "bad",
+        ]
+        facts = notes(events, "result_facts")
+        assert facts[0] == {
+            "kind": "result_facts",
+            "server": "s",
+            "tool": "t",
+            "duration_seconds": 4e-09,
+            "is_error": True,
+        }
+        assert facts[1]["_meta"] == {"k": 1}
+        assert facts[2]["files"] == {"/w/a": "add", "/w/b": "update"}
+        assert notes(events, "user_shell")[0]["command"] == ["ls"]
+        assert_paired(events)
+
+    def test_custom_tools_and_broken_arguments(self) -> None:
+        broken = line("response_item", type="function_call", name="f", arguments='{"a":', call_id="b")
+        patch = line("response_item", type="custom_tool_call", name="apply_patch", input="*** Begin Patch", call_id="a")
+        _, events = read(meta(), patch, broken)
+        assert [value["arguments"] for role, value in talk(events) if role == "assistant"] == [
+            {"input": "*** Begin Patch"},
+            {"raw": '{"a":'},
+        ]
+        assert_paired(events)
+
+    def test_late_items_after_an_abort_stay_in_file_order(self) -> None:
+        _, events = read(
+            meta(),
+            user("q"),
+            call("a"),
+            event("turn_aborted", reason="interrupted"),
+            thought("late"),
+            call("b"),
+            user("r"),
+            said("s"),
+        )
+        kinds = [item.get("role") or body(item)["kind"] for item in events[1:]]
+        assert kinds == [
+            "user",
+            "assistant",
+            "tool",
+            "turn_aborted",
+            "assistant_thought",
+            "assistant",
+            "tool",
+            "user",
+            "assistant",
+        ]
+        assert [value for role, value in talk(events) if role == "tool"] == [{"missing_result": True}] * 2
+        assert notes(events, "turn_aborted") == [{"kind": "turn_aborted", "reason": "interrupted"}]
+
+    def test_an_orphan_result_is_kept(self) -> None:
+        _, events = read(meta(), output("gone", "x"))
+        assert notes(events, "orphan_result")[0]["native_call_id"] == "gone"
+
+
+class TestSearches:
+    FOUND: tuple[dict[str, str], ...] = ({"title": "T"},)
+
+    def search(self, **more: Any) -> dict[str, Any]:
+        return line(
+            "response_item", type="web_search_call", status="completed", action={"type": "search", "query": "q"}, **more
+        )
+
+    def end(self, **more: Any) -> dict[str, Any]:
+        return event("web_search_end", call_id="w", query="q", action={"type": "search", "query": "q"}, **more)
+
+    def results(self, *records: Any) -> list[Any]:
+        _, events = read(meta(), *records)
+        assert_paired(events)
+        assert sum(item["type"] == "tool_use" for item in events) == 1
+        return [value for role, value in talk(events) if role == "tool"] + notes(events, "web_search_results")
+
+    def test_a_search_has_no_result(self) -> None:
+        missing = [{"missing_result": True}]
+        assert self.results(self.search()) == missing
+        assert self.results(self.search(), self.end()) == missing
+        assert self.results(self.end(), self.search(id="w")) == missing
+        assert self.results(self.end()) == missing
+
+    def test_what_an_event_says_was_found_is_the_result(self) -> None:
+        found = list(self.FOUND)
+        assert self.results(self.search(id="w"), self.end(results=found)) == [found]
+        assert self.results(self.end(results=found), self.search()) == [found]
+        assert self.results(self.end(results=found)) == [found]
+
+    def test_what_was_found_for_a_search_without_an_id_is_noted(self) -> None:
+        found = list(self.FOUND)
+        assert self.results(self.search(), self.end(results=found)) == [
+            {"missing_result": True},
+            {"kind": "web_search_results", "query": "q", "results": found},
+        ]
+
+    def test_images(self) -> None:
+        item = line("response_item", type="image_generation_call", id="g", result="iVBORw0KGgo=", revised_prompt="p")
+        end = event(
+            "image_generation_end", call_id="g", result="iVBORw0KGgo=", revised_prompt="p", saved_path="/w/g.png"
+        )
+        for records in ([item, end], [end, item], [end]):
+            _, events = read(meta(), *records)
+            assert [value[0]["media_type"] for role, value in talk(events) if role == "tool"] == ["image/png"]
+            assert [value for value in strings([body(one) for one in events]) if value == "/w/g.png"] == ["/w/g.png"]
