@@ -1,0 +1,94 @@
+"""Tells what is said in the Anthropic Messages API: where its bodies and streams hold what."""
+
+from typing import Any
+
+from open_token.draft import Draft
+from open_token.readers import _wire_anthropic_api as wire
+from open_token.readers._wire_anthropic import content_of, usage_of
+from open_token.readers._wire_dialect import ANTHROPIC
+from open_token.readers._wire_responses_content import name_of, word
+from open_token.readers._wire_turns import tell_source
+from open_token.readers._wire_voice import Body, Calls, Voice
+from open_token.source import Source
+
+_USUAL_ENDS = ("end_turn", "tool_use")
+
+
+def read(source: Source, draft: Draft) -> None:
+    """Tell the conversation to the draft, in source order."""
+    draft.conversation["source_runtime"] = "api"
+    draft.conversation["provider"] = "anthropic"
+    draft.without_thoughts = "unknown"
+    tell_source(source, _Messages(draft))
+
+
+class _Messages:
+    """Where this dialect holds what; see Teller."""
+
+    name = ANTHROPIC
+
+    def __init__(self, draft: Draft) -> None:
+        self.draft = draft
+        self._calls = Calls(draft)
+        self._model: str | None = None
+
+    def stream(self) -> wire.Events:
+        return wire.Events()
+
+    def meet(self, request: Body, response: Body) -> None:
+        self._model = word(response.get("model")) or word(request.get("model")) or self._model
+
+    def preamble(self, request: Body) -> list[Any]:
+        system = request.get("system")
+        return [{"role": "system", "content": system}] if system else []
+
+    def history(self, request: Body) -> list[Any]:
+        messages = request.get("messages")
+        return messages if isinstance(messages, list) else []
+
+    def is_delta(self, request: Body) -> bool:
+        return False
+
+    def tools(self, request: Body) -> list[str]:
+        tools = request.get("tools")
+        names = [word(tool.get("name")) for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
+        return [name for name in names if name]
+
+    def answer(self, response: Body) -> list[Any]:
+        return [response] if response.get("content") else []
+
+    def gists(self, item: Any) -> list[Any]:
+        return wire.gists(item)
+
+    def tell(self, item: Any, place: str) -> None:
+        role = item.get("role") if isinstance(item, dict) else None
+        if role == "system":
+            words = content_of(item.get("content") or "")
+            self.draft.message("system", words, self.draft.actor("system", "system"))
+        elif role == "user":
+            voice = Voice(self.draft, self.draft.actor("human", "user"), self._calls, place)
+            wire.Telling(voice, "user").tell(item.get("content"))
+        elif role == "assistant":
+            wire.Telling(self._voice(place), "assistant").tell(item.get("content"))
+        else:
+            self.draft.skip("unknown-role", place, f"role {name_of(role)}")
+
+    def _voice(self, place: str) -> Voice:
+        actor = self.draft.actor("model", "assistant", provider="anthropic", model=self._model)
+        return Voice(self.draft, actor, self._calls, place)
+
+    def tell_answer(self, response: Body, place: str) -> None:
+        voice = self._voice(place)
+        voice.usage = usage_of(response.get("usage"))
+        if voice.usage and voice.usage.get("reasoning_tokens"):
+            self.draft.without_thoughts = "unavailable"
+        if isinstance(response.get("error"), dict):
+            voice.note("error", error=response["error"])
+        if response.get("content"):
+            wire.Telling(voice, "assistant").tell(response["content"])
+        if response.get("stop_reason") is None:
+            voice.note("message_facts", broke_off=True)
+        elif response["stop_reason"] not in _USUAL_ENDS:
+            about = {name: response.get(name) for name in ("stop_reason", "stop_sequence", "stop_details")}
+            voice.note("message_facts", **about)
+        voice.close()

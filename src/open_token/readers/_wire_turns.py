@@ -1,0 +1,237 @@
+"""From requests, responses, messages and streams of one provider to one conversation in which nothing is told twice."""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import msgspec
+
+from open_token.draft import Draft
+from open_token.readers._wire_dialect import kind_in
+from open_token.readers._wire_pairs import split
+from open_token.readers._wire_voice import Body
+from open_token.source import Source
+
+_START = bytes(16)
+_decoder = msgspec.json.Decoder()
+
+
+class Stream(Protocol):
+    """Merges the chunks of a saved stream into whole responses."""
+
+    def add(self, chunk: Body) -> Body | None:
+        """Take a chunk; gives the response before it when the chunk begins another."""
+        ...
+
+    def end(self) -> Body | None:
+        """The response under way, when there is one."""
+        ...
+
+
+class Teller(Protocol):
+    """What a dialect knows: where its bodies hold what, and how an item becomes events."""
+
+    name: str
+    draft: Draft
+
+    def stream(self) -> Stream:
+        """A fresh merger of chunks."""
+        ...
+
+    def meet(self, request: Body, response: Body) -> None:
+        """Learn the model and the like before anything of an exchange is told; either body may be empty."""
+        ...
+
+    def preamble(self, request: Body) -> list[Any]:
+        """The items that set the stage, apart from the history: system prompts."""
+        ...
+
+    def history(self, request: Body) -> list[Any]:
+        """All other items of the request, in order."""
+        ...
+
+    def is_delta(self, request: Body) -> bool:
+        """Whether the request holds only what is new."""
+        ...
+
+    def tools(self, request: Body) -> list[str]:
+        """The names of the tools that the model may call."""
+        ...
+
+    def answer(self, response: Body) -> list[Any]:
+        """The items of a response, as the next request would repeat them."""
+        ...
+
+    def gists(self, item: Any) -> list[Any]:
+        """What an item says, without ids and thoughts: the same for an answer and its copy in the next request."""
+        ...
+
+    def tell(self, item: Any, place: str) -> None:
+        """Tell one item of a request or a list."""
+        ...
+
+    def tell_answer(self, response: Body, place: str) -> None:
+        """Tell a response."""
+        ...
+
+
+def tell_source(source: Source, teller: Teller) -> None:
+    """Tell everything the source holds, in order."""
+    conversation = _Conversation(teller, "record" if source.shape == "document" else "line")
+    number = 0
+    for number, record in source.records(_decoder.decode):
+        conversation.take(number, record)
+    conversation.flush(number)
+
+
+@dataclass
+class _Thread:
+    """One history that requests go on from: an agent's, or a branch of it."""
+
+    preamble: list[Any]
+    tools: list[str]
+
+
+class _Conversation:
+    """Takes records one by one; remembers, as digests, which histories were told."""
+
+    def __init__(self, teller: Teller, unit: str) -> None:
+        self._teller = teller
+        self._draft = teller.draft
+        self._unit = unit
+        self._stream = teller.stream()
+        self._thread = _Thread([], [])
+        self._digest = _START
+        self._loose = 0
+        self._ends: dict[bytes, int] = {}
+        """The histories that a request may extend, each with its number of trailing items that say nothing."""
+        self._seen: dict[bytes, tuple[str, _Thread]] = {}
+        """Every history that was ever told, with the id of its last event."""
+
+    def take(self, number: int, record: Any) -> None:
+        kind = kind_in(record, self._teller.name)
+        place = f"{self._unit} {number}"
+        if kind == "chunk":
+            self._answer(self._stream.add(record), number)
+            return
+        self.flush(number)
+        if kind is None:
+            self._draft.skip("unknown-record", place, "a record that is no message and no body")
+            return
+        if kind == "message":
+            self._teller.tell(record, place)
+        else:
+            self._exchange(kind, record, number, place)
+        self._draft.keep_native(self._teller.name, number, record)
+
+    def flush(self, number: int) -> None:
+        """Tell the streamed response under way."""
+        self._answer(self._stream.end(), number)
+
+    def _answer(self, response: Body | None, number: int) -> None:
+        if response is not None:
+            self._teller.meet({}, response)
+            self._respond(response, f"{self._unit} {number}")
+            self._draft.keep_native(self._teller.name, number, response)
+
+    def _exchange(self, kind: str, record: Body, number: int, place: str) -> None:
+        request, response = (split(record) or (None, None)) if kind == "pair" else (None, None)
+        if kind == "request":
+            request = record
+        elif kind == "response":
+            response = record
+        answers = self._merged(response) if isinstance(response, list) else [response]
+        answers = [answer for answer in answers if isinstance(answer, dict)]
+        self._teller.meet(request if isinstance(request, dict) else {}, answers[0] if answers else {})
+        if isinstance(request, dict):
+            self._request(request, place)
+        for answer in answers:
+            self._respond(answer, place)
+
+    def _merged(self, chunks: list[Any]) -> list[Body]:
+        stream = self._teller.stream()
+        made = [stream.add(chunk) for chunk in chunks if isinstance(chunk, dict)]
+        return [body for body in (*made, stream.end()) if body is not None]
+
+    def _request(self, request: Body, place: str) -> None:
+        preamble = self._teller.preamble(request)
+        items = self._teller.history(request)
+        first = 0 if self._teller.is_delta(request) else self._first_new(items, preamble)
+        if preamble != self._thread.preamble:
+            for item in preamble:
+                self._teller.tell(item, place)
+            self._thread.preamble = preamble
+        tools = self._teller.tools(request)
+        if tools and tools != self._thread.tools:
+            self._draft.annotation({"kind": "tools", "names": tools})
+            self._thread.tools = tools
+        for position, item in enumerate(items[first:], first + 1):
+            self._teller.tell(item, f"{place}, item {position}")
+            self._advance(item)
+        self._mark()
+
+    def _first_new(self, items: list[Any], preamble: list[Any]) -> int:
+        """How many items of a request were told before; what is told next goes on from there."""
+        extended = shared = (0, _START)
+        digest = _START
+        for count, item in enumerate(items, 1):
+            before, digest = digest, self._fold(digest, item)
+            if digest != before and digest in self._ends:
+                extended = (count, digest)
+            if digest != before and digest in self._seen:
+                shared = (count, digest)
+        if extended[0]:
+            return self._extend(items, *extended)
+        if shared[0] and preamble != self._seen[shared[1]][1].preamble:
+            shared = (0, _START)
+        if self._seen:
+            self._announce(*shared)
+        known = self._seen[shared[1]][1] if shared[0] else self._thread
+        self._thread = _Thread(known.preamble, known.tools)
+        self._digest, self._loose = shared[1], 0
+        return shared[0]
+
+    def _extend(self, items: list[Any], first: int, digest: bytes) -> int:
+        if digest != self._digest:
+            self._announce(first, digest)
+        self._digest, self._thread = digest, self._seen[digest][1]
+        self._loose = loose = self._ends.pop(digest)
+        while loose and first < len(items) and not self._teller.gists(items[first]):
+            first, loose = first + 1, loose - 1
+        return first
+
+    def _announce(self, count: int, digest: bytes) -> None:
+        """A request that does not go on from the last answer: another agent, a retry, or an edited history."""
+        data: dict[str, Any] = {"kind": "new_request"}
+        if count:
+            data |= {"repeats": count, "after": self._seen[digest][0]}
+        self._draft.annotation(data)
+
+    def _respond(self, response: Body, place: str) -> None:
+        self._ends.pop(self._digest, None)
+        self._teller.tell_answer(response, place)
+        for item in self._teller.answer(response):
+            self._advance(item)
+        self._mark()
+
+    def _advance(self, item: Any) -> None:
+        digest = self._fold(self._digest, item)
+        self._loose = self._loose + 1 if digest == self._digest else 0
+        self._digest = digest
+        self._seen[digest] = (f"evt_{self._draft.count:06d}", self._thread)
+
+    def _mark(self) -> None:
+        if self._digest != _START:
+            self._ends[self._digest] = self._loose
+
+    def _fold(self, digest: bytes, item: Any) -> bytes:
+        for gist in self._teller.gists(item):
+            digest = hashlib.blake2b(digest + _bytes(gist), digest_size=16).digest()
+        return digest
+
+
+def _bytes(gist: Any) -> bytes:
+    try:
+        return msgspec.json.encode(gist, order="sorted")
+    except (RecursionError, UnicodeEncodeError):
+        return b"?"
