@@ -1,0 +1,155 @@
+"""Numbers the events 1..N and hashes them while they are written."""
+
+from typing import Any
+
+from open_token.canonical import (
+    CanonicalError,
+    EventsHash,
+    document_hash,
+    event_bytes,
+    events_hash,
+    made_event_bytes,
+)
+from open_token.commitments import Committed, Disclosure, SourceFault, check
+from open_token.context import Context
+from open_token.errors import InputError, UsageError
+from open_token.merkle import Tree
+from open_token.model import VERSION, Coercion, Event, Integrity, Record
+
+
+class Seal:
+    """Takes the events one by one, gives them their final seq, and knows the integrity object after the last."""
+
+    def __init__(
+        self, record: Record, level: str, source: Committed | None = None, tie: dict[str, Any] | None = None
+    ) -> None:
+        self._record = record
+        self._level = level
+        self._bytes = event_bytes if record.is_export else made_event_bytes
+        self._hash = EventsHash()
+        self._tree = Tree() if level == "tree" else None
+        self._disclosure = Disclosure(source) if source is not None else None
+        self._tie = tie
+        self._seq_of = {item["id"]: 0 for item in record.coercions if "id" in item}
+        self.count = 0
+        """How many events were sealed."""
+
+    def take(self, event: Event) -> None:
+        """Number and hash the next event."""
+        self.count += 1
+        event["seq"] = self.count
+        if self._seq_of and event["id"] in self._seq_of:
+            self._seq_of[event["id"]] = self.count
+        if self._level == "none":
+            return
+        try:
+            raw = self._bytes(event)
+            if self._disclosure is not None:
+                self._disclosure.take(event)
+        except CanonicalError as problem:
+            raise _unsealable(self.count, problem) from None
+        self._hash.add(raw)
+        if self._tree is not None:
+            self._tree.add(raw)
+
+    def integrity(self) -> Integrity | None:
+        """What lets a reader verify the export; None when it was not asked for."""
+        if self._level == "none":
+            return None
+        made = _integrity(self._record, self._hash.hexdigest(), self.count, self._tree, self._coercions())
+        if self._disclosure is not None:
+            made["source"] = self._disclosure.as_object()
+        elif self._tie is not None:
+            made["source"] = self._tie
+        return made
+
+    def _coercions(self) -> list[Coercion]:
+        placed: list[Coercion] = []
+        for item in self._record.coercions:
+            seq = self._seq_of.get(item.get("id", ""), item.get("seq", 0))
+            if seq:
+                placed.append({"seq": seq, "ptr": item["ptr"], "was": item["was"]})
+        return placed
+
+
+def seal(record: Record, context: Context, source: Committed | None = None, *, carried: bool = False) -> Seal:
+    """What seals the record's events as they are written, tied to those of its source where they were committed to."""
+    return Seal(record, context.options.integrity, source, carried_tie(record, context) if carried else None)
+
+
+def carried_tie(record: Record, context: Context) -> dict[str, Any] | None:
+    """With integrity=source: what ties an export that is exported again to its own source."""
+    if context.options.integrity != "source" or not record.is_export or record.integrity is None:
+        return None
+    tie = record.integrity.get("source")
+    return tie if isinstance(tie, dict) else None
+
+
+def is_as_it_was(record: Record, tie: dict[str, Any]) -> bool:
+    """Whether the events of an export are those that it was sealed with, and its tie to their source holds."""
+    if record.integrity is None or events_hash(record.events) != record.integrity.get("events_hash"):
+        return False
+    try:
+        return check(tie, record.events).root == tie.get("root")
+    except SourceFault:
+        return False
+
+
+def commit(record: Record, context: Context) -> Committed | None:
+    """With integrity=source: commitments to the events as the reader told them, before any pass changes them."""
+    if context.options.integrity != "source":
+        return None
+    if context.key is None:
+        raise UsageError(
+            "integrity=source needs the local key, and there is none",
+            help="let the settings folder be written (OPEN_TOKEN_HOME moves it), or export with integrity=hash",
+        )
+    source = Committed(context.key, str(record.conversation["id"]))
+    for place, event in enumerate(record.events, 1):
+        try:
+            source.add(event)
+        except CanonicalError as problem:
+            raise _unsealable(place, problem) from None
+    return source
+
+
+def _unsealable(place: int, problem: CanonicalError) -> InputError:
+    return InputError(
+        f"event {place} cannot be sealed: {problem}",
+        help="check the source with `open-token validate`, or export with integrity=none",
+    )
+
+
+def expected_integrity(record: Record, count: int, level: str) -> Integrity | None:
+    """An integrity object of the final size, before the events are known; without its tie to the source."""
+    if level == "none":
+        return None
+    coercions: list[Coercion] = [{"seq": count, "ptr": c["ptr"], "was": c["was"]} for c in record.coercions]
+    return _integrity(record, "0" * 64, count, Tree() if level == "tree" else None, coercions)
+
+
+def _integrity(record: Record, digest: str, count: int, tree: Tree | None, coercions: list[Coercion]) -> Integrity:
+    made: Integrity = {
+        "hash_alg": "sha256",
+        "canonicalization": "json-c14n-like",
+        "events_hash": digest,
+        "profile": "ot-int/1",
+        "c14n": "rfc8785",
+        "event_count": count,
+        "document_hash": document_hash(header(record), digest),
+    }
+    if tree is not None:
+        made["tree"] = {"alg": "rfc9162-sha256", "size": count, "root": tree.root().hex()}
+    if coercions:
+        made["coercions"] = coercions
+    return made
+
+
+def header(record: Record) -> dict[str, object]:
+    """The document without events and integrity."""
+    made: dict[str, object] = {"open_token_version": VERSION}
+    if record.exported_at:
+        made["exported_at"] = record.exported_at
+    made["conversation"] = record.conversation
+    made["participants"] = record.participants
+    return made

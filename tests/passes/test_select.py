@@ -1,0 +1,142 @@
+"""Hidden reasoning: left out, a placeholder, a summary, or its words; and nothing else is touched."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from open_token.context import Context, Policy
+from open_token.draft import Draft
+from open_token.model import Event, Record
+from open_token.options import ExportOptions
+from open_token.passes import select
+
+WORDS = "First I look. Then I think about it."
+PLACEHOLDER = {"mime": "application/json", "data": {"redacted": True}}
+
+
+def made() -> Record:
+    draft = Draft()
+    system, person, model = (
+        draft.actor(kind, name) for kind, name in (("system", "system"), ("human", "user"), ("model", "m"))
+    )
+    draft.message("system", "be good", system)
+    draft.message("user", "hi", person)
+    draft.thought(WORDS, model)
+    draft.thought("the gist", model, summary=True)
+    draft.thought(None, model)
+    draft.thought("counted", model, usage={"output_tokens": 7})
+    draft.tool_use("a", "ls", {}, model)
+    draft.tool_result("a", "x", facts={"exit_code": 0})
+    draft.message("assistant", "done", model)
+    return draft.finish(lambda: "0" * 64)
+
+
+def run(record: Record, policy: Policy | None = None, **words: str) -> list[Event]:
+    return list(select(record, Context(ExportOptions.of(words), policy=policy or Policy())).events)
+
+
+def thoughts(events: list[Event]) -> list[Any]:
+    return [event["content"] for event in events if event.get("role") == "assistant_thought"]
+
+
+def test_only_thoughts_are_left_out() -> None:
+    events = run(made())
+    assert thoughts(events) == []
+    assert [event["type"] for event in events] == [
+        "message",
+        "message",
+        "annotation",
+        "tool_use",
+        "tool_result",
+        "annotation",
+        "message",
+    ]
+    assert [event["id"] for event in events][:3] == ["evt_000001", "evt_000002", "evt_000006"]
+
+
+def test_the_tokens_of_a_thought_left_out_stay() -> None:
+    kept = next(event for event in run(made()) if event["id"] == "evt_000006")
+    assert kept["usage"] == {"output_tokens": 7}
+    assert kept["content"] == {"mime": "application/json", "data": {"kind": "usage"}}
+    assert kept["visibility"] == "metadata"
+    assert "role" not in kept
+
+
+def test_placeholders_hold_no_word() -> None:
+    found = thoughts(run(made(), include="include-internal"))
+    sealed = {"mime": "application/json", "data": {"redacted": True, "encrypted": True}}
+    assert found == [PLACEHOLDER, PLACEHOLDER, sealed, PLACEHOLDER]
+
+
+def test_summaries_are_the_runtimes_or_the_first_sentence() -> None:
+    found = thoughts(run(made(), include="include-internal", internal="summary"))
+    assert found[0] == {"mime": "text/plain", "text": "First I look.", "data": {"summary": "extract"}}
+    assert found[1] == {"mime": "text/plain", "text": "the gist", "data": {"summary": "runtime"}}
+    assert found[2]["data"]["encrypted"] is True
+    assert found[3]["text"] == "counted"
+
+
+def test_full_is_every_word() -> None:
+    found = thoughts(run(made(), include="include-internal", internal="full"))
+    assert found[0] == {"mime": "text/plain", "text": WORDS}
+
+
+def test_the_policy_can_forbid_full() -> None:
+    found = thoughts(run(made(), Policy(forbid_internal_full=True), include="include-internal", internal="full"))
+    assert found[0]["text"] == "First I look."
+
+
+def test_internal_alone_lets_nothing_in() -> None:
+    assert thoughts(run(made(), internal="full")) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "extract"),
+    [
+        ("One. Two.", "One."),
+        ("  Is v1.2 out? Yes.", "Is v1.2 out?"),
+        ("no end at all", "no end at all"),
+        ("a line\nand more! Then", "a line\nand more!"),
+        ("まず見る。次に考える。", "まず見る。"),
+        ("x" * 1000, "x" * 280),
+        ("x" * 300 + ". end", "x" * 280),
+    ],
+)
+def test_the_first_sentence(text: str, extract: str) -> None:
+    draft = Draft()
+    draft.thought(text, draft.actor("model", "m"))
+    record = draft.finish(lambda: "0" * 64)
+    (content,) = thoughts(run(record, include="include-internal", internal="summary"))
+    assert content["text"] == extract
+
+
+@pytest.mark.parametrize("empty", ["", "  \n"])
+def test_an_empty_thought_has_no_summary(empty: str) -> None:
+    draft = Draft()
+    draft.thought(empty, draft.actor("model", "m"))
+    record = draft.finish(lambda: "0" * 64)
+    assert thoughts(run(record, include="include-internal", internal="summary")) == [PLACEHOLDER]
+
+
+@given(
+    st.lists(st.none() | st.text(max_size=600), max_size=6),
+    st.sampled_from(["visible-only", "include-internal"]),
+    st.sampled_from(["redacted", "summary", "full"]),
+)
+def test_a_second_time_changes_nothing(texts: list[str | None], include: str, internal: str) -> None:
+    draft = Draft()
+    model = draft.actor("model", "m")
+    for text in texts:
+        draft.thought(text, model, usage={"output_tokens": 1} if text == "" else None)
+    context = Context(ExportOptions.of({"include": include, "internal": internal}))
+    once = select(draft.finish(lambda: "0" * 64), context)
+    assert list(select(once, context).events) == list(once.events)
+
+
+def test_the_source_is_not_changed() -> None:
+    record = made()
+    before = [dict(event) for event in record.events]
+    run(record, include="include-internal")
+    assert [dict(event) for event in record.events] == before
