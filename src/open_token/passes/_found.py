@@ -1,0 +1,38 @@
+"""What a search brought to light: the values with their strongest rule, and the events they stand in."""
+
+from array import array
+from typing import NamedTuple
+
+from open_token.passes._rules import Rule
+
+
+class Strongest(NamedTuple):
+    """The rule of a value that says most about it; the lower the rank, the more."""
+
+    rank: int
+    rule: Rule
+
+
+class Found:
+    """Filled by the search, and further by masking, which may bring more to light."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Strongest] = {}
+        self.places = array("Q")
+        self.is_whole = False
+        """Some event is masked as a whole, whatever was found in it."""
+
+    def add(self, value: str, rank: int, rule: Rule) -> bool:
+        """Take a value in; True when it was not known."""
+        known = self.values.get(value)
+        if known is None or rank < known.rank:
+            self.values[value] = Strongest(rank, rule)
+        return known is None
+
+    def add_place(self, place: int) -> None:
+        """Note an event; places come in order."""
+        if not self.places or self.places[-1] != place:
+            self.places.append(place)
+
+    def __bool__(self) -> bool:
+        return bool(self.values) or self.is_whole

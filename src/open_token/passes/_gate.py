@@ -1,0 +1,133 @@
+"""Tells where in a text a rule may match: the windows that RE2 then searches, and the gate that needs RE2 alone."""
+
+import functools
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
+
+from open_token.passes._rules import Rule
+
+# A keyword shorter than this stands everywhere; such a rule is searched for by itself.
+_SHORTEST = 3
+_FEW = 1 << 14
+
+
+class Window(NamedTuple):
+    """A stretch of the joined text in which one rule is to be tried."""
+
+    rule: int
+    start: int
+    end: int
+
+
+class Windows:
+    """The windows that hits open, each once: the line, or all up to the zero bytes between which strings stand."""
+
+    def __init__(self, data: bytes, rules: tuple[Rule, ...]) -> None:
+        self.opened: list[Window] = []
+        self._data = data
+        self._rules = rules
+        self._piece = (0, 0)
+        self._covered = [0] * len(rules)
+
+    def hit(self, number: int, last: int) -> None:
+        """A rule may match around the byte at `last`."""
+        if last < self._covered[number]:
+            return
+        start, end = self._piece
+        if not start <= last < end:
+            start, end = self._piece = self._piece_of(last, end if last >= end else 0)
+        if not self._rules[number].multiline:
+            start = self._data.rfind(b"\n", start, last) + 1 or start
+            found = self._data.find(b"\n", last, end)
+            end = end if found < 0 else found
+        self._covered[number] = end
+        self.opened.append(Window(number, start, end))
+
+    def _piece_of(self, last: int, least: int) -> tuple[int, int]:
+        start = self._data.rfind(b"\0", least, last) + 1 or least
+        end = self._data.find(b"\0", last)
+        return start, len(self._data) if end < 0 else end
+
+
+class Gate(Protocol):
+    """Finds where rules may match."""
+
+    def __call__(self, data: bytes) -> list[Window]: ...
+
+
+def compiled(pattern: str, *, longest: bool = False) -> Any:
+    """An RE2 pattern over bytes: one byte is one letter, as in hyperscan."""
+    import re2
+
+    options = re2.Options()
+    options.encoding = re2.Options.Encoding.LATIN1
+    options.log_errors = False
+    options.longest_match = longest
+    options.max_mem = 32 << 20
+    return re2.compile(pattern.encode(), options)
+
+
+class KeywordGate:
+    """Looks for the keywords of all rules, and for rules without good keywords by the rule itself."""
+
+    def __init__(self, rules: tuple[Rule, ...]) -> None:
+        self._rules = rules
+        self._of_word: dict[bytes, set[int]] = {}
+        for number, rule in enumerate(rules):
+            for word in rule.keywords if _has_keywords(rule) else ():
+                self._of_word.setdefault(word.encode(), set()).add(number)
+
+    def __call__(self, data: bytes) -> list[Window]:
+        windows = Windows(data, self._rules)
+        lowered = data.lower()
+        few = len(data) < _FEW
+        for place, numbers in self._each_word(lowered) if few else self._all_words(lowered):
+            for number in numbers:
+                windows.hit(number, place)
+        for number, pattern in self._free:
+            for match in pattern.finditer(data):
+                windows.hit(number, match.end() - 1)
+        return windows.opened
+
+    def _each_word(self, data: bytes) -> list[tuple[int, tuple[int, ...]]]:
+        """Word by word: slower, but nothing must be compiled for a short text."""
+        found = []
+        for word, numbers in self._of_word.items():
+            place = data.find(word)
+            while place >= 0:
+                found.append((place, tuple(numbers)))
+                place = data.find(word, place + 1)
+        return sorted(found)
+
+    def _all_words(self, data: bytes) -> Iterator[tuple[int, tuple[int, ...]]]:
+        """With one pattern, which finds the longest word at each place where one starts."""
+        pattern, wanted = self._pattern
+        place = 0
+        while match := pattern.search(data, place):
+            yield match.start(), wanted[match.group()]
+            place = match.start() + 1
+
+    @functools.cached_property
+    def _free(self) -> list[tuple[int, Any]]:
+        return [(number, compiled(rule.gate)) for number, rule in enumerate(self._rules) if not _has_keywords(rule)]
+
+    @functools.cached_property
+    def _pattern(self) -> tuple[Any, dict[bytes, tuple[int, ...]]]:
+        wanted = {word: _with_prefixes(word, self._of_word) for word in self._of_word}
+        return compiled("|".join(map(escaped, sorted(wanted))) or "[^\\x00-\\xff]", longest=True), wanted
+
+
+def _has_keywords(rule: Rule) -> bool:
+    return min(map(len, rule.keywords), default=0) >= _SHORTEST
+
+
+def _with_prefixes(word: bytes, of_word: dict[bytes, set[int]]) -> tuple[int, ...]:
+    numbers: set[int] = set()
+    for length in range(1, len(word) + 1):
+        numbers |= of_word.get(word[:length], set())
+    return tuple(sorted(numbers))
+
+
+def escaped(word: bytes) -> str:
+    """A literal as a pattern."""
+    return "".join(chr(byte) if chr(byte).isalnum() and byte < 128 else f"\\x{byte:02x}" for byte in word)

@@ -1,0 +1,77 @@
+"""The fast gate: one hyperscan scan for all rules at once, from a database that is compiled once and kept."""
+
+import hashlib
+import platform
+from pathlib import Path
+from typing import Any
+
+from open_token.files import make_folder, read_optional, write_whole
+from open_token.passes._gate import Window, Windows
+from open_token.passes._rules import Rule, fingerprint
+
+
+class HyperscanGate:
+    """Has the same windows as the gate of keywords, or fewer; never one less in which a rule matches."""
+
+    def __init__(self, rules: tuple[Rule, ...], database: Any) -> None:
+        self._rules = rules
+        self._database = database
+
+    def __call__(self, data: bytes) -> list[Window]:
+        windows = Windows(data, self._rules)
+        hit = windows.hit
+
+        def on_match(number: int, start: int, end: int, flags: int, context: object) -> None:
+            hit(number, end - 1)
+
+        self._database.scan(data, match_event_handler=on_match)
+        return windows.opened
+
+
+def stored_database(rules: tuple[Rule, ...], cache: Path | None) -> bytes | None:
+    """The compiled form of these rules, if the cache has it."""
+    return read_optional(_place(rules, cache)) if cache else None
+
+
+def hyperscan_gate(rules: tuple[Rule, ...], cache: Path | None, stored: bytes | None) -> HyperscanGate | None:
+    """The fast gate; None where there is no hyperscan."""
+    try:
+        import hyperscan
+    except ImportError:
+        return None
+    database = _opened(hyperscan, stored) if stored else None
+    if database is None:
+        database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
+        gates = [rule.gate.encode() for rule in rules]
+        database.compile(expressions=gates, ids=list(range(len(gates))), elements=len(gates), flags=[0] * len(gates))
+        if cache and make_folder(cache):
+            write_whole(_place(rules, cache), hyperscan.dumpb(database))
+    return HyperscanGate(rules, database)
+
+
+def literal_database(words: list[bytes]) -> Any:
+    """What finds each of many words in one scan; None where there is no hyperscan."""
+    try:
+        import hyperscan
+    except ImportError:
+        return None
+    database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
+    numbers = list(range(len(words)))
+    database.compile(expressions=words, ids=numbers, elements=len(words), flags=[0] * len(words), literal=True)
+    return database
+
+
+def _opened(hyperscan: Any, stored: bytes) -> Any:
+    """A database carries its version, its processor and a checksum; one that does not fit is refused."""
+    try:
+        database = hyperscan.loadb(stored, hyperscan.HS_MODE_BLOCK)
+        database.scratch = hyperscan.Scratch(database)
+        database.scan(b"-", match_event_handler=None)
+    except hyperscan.error:
+        return None
+    return database
+
+
+def _place(rules: tuple[Rule, ...], cache: Path) -> Path:
+    made_for = f"{fingerprint(rules)} {platform.system()} {platform.machine()}"
+    return cache / f"rules-{hashlib.sha256(made_for.encode()).hexdigest()[:32]}.hyperscan"

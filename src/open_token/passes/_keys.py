@@ -1,0 +1,34 @@
+"""Which keys of structured data are searched, and which hold ids, signatures and bytes that must stay as they are."""
+
+import re
+
+from open_token.walk import BYTES, ID, KEPT, ODD, PLAIN
+
+_SEALED = re.compile(
+    r"(?:thinking_?|thought_?)?signature|encrypted_?(?:content|data|reasoning|thinking)?|base64|sha-?(?:1|256|384|512)|integrity"
+)
+_ID = re.compile(r"(?:.*[_-])?(?:u?uid|id|ids|uuids?)|.*[a-z0-9](?:Id|Ids|ID|IDs|Uuid|UUID|Uid)", re.DOTALL)
+_SECRET_ID = re.compile("key|token|secret|pass|credential|access", re.IGNORECASE)
+_PLAIN = re.compile(r"[A-Za-z_$@][A-Za-z_$-]{0,63}|[A-Za-z_][A-Za-z0-9_$-]{0,15}")
+_LINKS = frozenset(("native_call_id", "call_id", "tool_use_id", "tool_call_id", "toolCallId", "tool_use_ids"))
+_LIMIT = 10_000
+
+
+class Keys(dict[str, int]):
+    """How each key is treated, worked out once."""
+
+    def __missing__(self, key: str) -> int:
+        if len(self) >= _LIMIT:
+            self.clear()
+        treatment = self[key] = _treatment(key)
+        return treatment
+
+
+def _treatment(key: str) -> int:
+    if _SEALED.fullmatch(key.lower()) or key in _LINKS:
+        return KEPT
+    if _ID.fullmatch(key) and not _SECRET_ID.search(key):
+        return ID
+    if key == "data":
+        return BYTES
+    return PLAIN if _PLAIN.fullmatch(key) else ODD

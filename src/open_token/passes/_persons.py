@@ -1,0 +1,181 @@
+"""The judges of rules about persons: addresses, numbers and names, told from all the other numbers in a transcript."""
+
+import re
+from collections.abc import Callable
+
+from open_token.passes._candidate import Candidate
+from open_token.passes._numbers import (
+    digits_of,
+    is_card,
+    is_hetu,
+    is_iban,
+    is_national_id,
+    is_personal_ip,
+    is_phone,
+    is_ssn,
+)
+from open_token.passes._values import is_placeholder, is_words
+
+_NOBODY = {"git", "noreply", "no-reply", "donotreply", "do-not-reply", "mailer-daemon", "postmaster"}
+_FILE_ENDINGS = frozenset(
+    """png jpg jpeg gif svg webp js ts tsx jsx mjs css scss html json md py go rs c h cpp java rb php sh txt log
+    yml yaml toml xml zip gz tgz lock service timer socket target mount conf git""".split()
+)
+_NO_ONES_HOME = frozenset(
+    """user users username user-name user_name youruser yourname your-name you me name runner ubuntu debian centos
+    fedora ec2-user root node app vscode shared public default www www-data git jovyan docker admin
+    administrator codespace linuxbrew vagrant dev developer guest test tester build builder ci circleci jenkins
+    gitpod coder agent sandbox sbx pi oracle hadoop postgres mysql nginx home nobody nonroot default_user all
+    foo bar xxx someone somebody example myuser my-user openhands swe-agent claude codex kali opc azureuser core
+    cloudshell workspace work model models""".split()
+)
+_USUAL_CARD = re.compile(
+    r"4\d{15}|(?:5[1-5]|2[2-7])\d{14}|3[47]\d{13}|(?:6011|65\d\d|64[4-9]\d)\d{12}|35\d{14}|3[068]\d{12}"
+)
+_CARD_WORDS = re.compile(r"card|credit|debit|visa|master|amex|payment|kredit|tarjeta|carte|\bcc\b", re.IGNORECASE)
+_IP_WORDS = re.compile(
+    r"\bip(?:v?4)?\b|addr|host|inet|server|client|remote|ping|ssh|nslookup|gateway|dns|listen|bind|@|://", re.IGNORECASE
+)
+_VERSION_BEFORE = re.compile(
+    r"(?:version|ver|rev|release|build|driver|firmware|v)[\s:=\"'v.]*$|[=~^<>/][\s\"']*$|[\w.-]-$", re.IGNORECASE
+)
+_DATE = re.compile(r"(?:19|20)\d\d[-./ ]\d{1,2}[-./ ]\d{1,2}|\d{1,2}[-./ ]\d{1,2}[-./ ](?:19|20)\d\d")
+_ABOVE_HOME = re.compile(r"([\w.~-]*):?[/\\]+(?:home|users)[/\\]+$", re.IGNORECASE)
+_HOLDS_HOMES = {"var", "export", "usr", "mnt", "data", "host", "private", "rootfs"}
+_NUMBER_SIGNS = tuple("0123456789.")
+_STREET_WORDS = re.compile(r"^\d+ (?:The|More|Easy|Simple|Best|New|Other|Different|Separate|Beta|Alpha|Ways?)\b")
+
+
+def _email(found: Candidate) -> bool:
+    name, _, domain = found.value.rpartition("@")
+    if name.lower() in _NOBODY or domain.rpartition(".")[2].lower() in _FILE_ENDINGS:
+        return False
+    return not found.before.endswith(("://", "/@"))
+
+
+def _phone(found: Candidate) -> bool:
+    return not _DATE.search(found.value) and is_phone(found.value)
+
+
+def _phone_us(found: Candidate) -> bool:
+    number = re.sub(r"\s?(?:x|ext\.?)\s?\d+$", "", found.value)
+    return is_phone(number, ("US",)) and not found.after.startswith((".", "-"))
+
+
+def _phone_any(found: Candidate) -> bool:
+    value = found.value
+    if (
+        not 7 <= len(digits_of(value)) <= 15
+        or _DATE.search(value)
+        or (found.after[:1] in (".", ":", ",", "_") and found.after[1:2].isdigit())
+    ):
+        return False
+    return is_phone(value)
+
+
+def _card(found: Candidate) -> bool:
+    if not is_card(found.value) or found.before.endswith((".", "-")) or re.match(r"[.-]\d", found.after):
+        return False
+    number = digits_of(found.value)
+    return bool(_USUAL_CARD.fullmatch(number) or _CARD_WORDS.search(found.before + found.after))
+
+
+def _iban(found: Candidate) -> bool:
+    return is_iban(found.value) or (
+        "iban" in found.before.lower()[-24:] and len(found.value) >= 15 and len(digits_of(found.value)) >= 8
+    )
+
+
+def _ipv4(found: Candidate) -> bool:
+    value, before, after = found
+    if before[-1:] in _NUMBER_SIGNS or (after[:1] == "." and after[1:2].isdigit()) or re.match(r"-\w", after):
+        return False
+    if not is_personal_ip(value):
+        return False
+    if _IP_WORDS.search(before[-40:]) or after.startswith((":", "/")):
+        return True
+    if _VERSION_BEFORE.search(before):
+        return False
+    is_alone = not before.strip() and not after.strip()
+    return is_alone or value.startswith("10.") or max(map(int, re.findall(r"\d+", value)[:4])) > 20
+
+
+def _ipv6(found: Candidate) -> bool:
+    """Long enough not to be a scope of some language, as in a::b."""
+    value = found.value
+    if value.count(":") < 3 and not re.search(r"[0-9a-fA-F]{3,4}::?", value) and found.before.strip():
+        return False
+    return bool(re.search(r"\d", value)) and is_personal_ip(value)
+
+
+def _mac(found: Candidate) -> bool:
+    return len(set(digits_of(found.value) + found.value.lower())) > 5 and not re.match(
+        r"[:-][0-9A-Fa-f]{2}", found.after
+    )
+
+
+def _ssn(found: Candidate) -> bool:
+    return is_ssn(found.value) and not found.before.endswith("-") and not found.after.startswith("-")
+
+
+def _named_id(found: Candidate) -> bool:
+    value = found.value.strip()
+    digits = len(digits_of(value))
+    if digits < 5 or digits < len(re.sub(r"[^0-9A-Za-z]", "", value)) / 2 or _DATE.search(value):
+        return False
+    return not re.fullmatch(r"\d+(?:\.\d+)+", value) and not is_words(value)
+
+
+def _national(*modules: str) -> Callable[[Candidate], bool]:
+    return lambda found: is_national_id(found.value, modules)
+
+
+def _finnish(found: Candidate) -> bool:
+    return not found.before.endswith("-") and is_hetu(found.value)
+
+
+def _address(found: Candidate) -> bool:
+    return not _STREET_WORDS.match(found.value)
+
+
+def _user_name(found: Candidate) -> bool:
+    """Someone's folder, not a part of an address or of a project that is called home."""
+    value = found.value.rstrip(".-")
+    above = _ABOVE_HOME.search(found.before)
+    if above and above[1] and above[1].lower() not in _HOLDS_HOMES and len(above[1]) > 1:
+        return False
+    return bool(value) and value.lower() not in _NO_ONES_HOME and not is_placeholder(value)
+
+
+def _config_value(found: Candidate) -> bool:
+    return not found.value.startswith(("=", "$", "%", "{", "<"))
+
+
+def _internal_host(found: Candidate) -> bool:
+    return not re.match(r"[(_]|\.\w", found.after) and not re.match(r"(?:self|this|threading|cls)\.", found.value)
+
+
+VALIDATORS: dict[str, Callable[[Candidate], bool]] = {
+    "email": _email,
+    "phone": _phone,
+    "phone_us": _phone_us,
+    "phone_any": _phone_any,
+    "card": _card,
+    "iban": _iban,
+    "ipv4": _ipv4,
+    "ipv6": _ipv6,
+    "mac": _mac,
+    "ssn": _ssn,
+    "named_id": _named_id,
+    "spanish_id": _national("es.dni", "es.nie"),
+    "finnish_id": _finnish,
+    "italian_id": _national("it.codicefiscale"),
+    "brazilian_id": _national("br.cpf"),
+    "korean_id": _national("kr.rrn"),
+    "swiss_id": _national("ch.ssn"),
+    "chinese_id": _national("cn.ric"),
+    "address": _address,
+    "user_name": _user_name,
+    "config_value": _config_value,
+    "internal_host": _internal_host,
+}

@@ -1,0 +1,331 @@
+"""Finding: both engines agree, code is left alone, hidden forms are seen, and time grows with the length only."""
+
+import gzip
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from open_token.passes import _detect
+from open_token.passes._detect import Detector, Finding, merged
+from open_token.passes._gate import KeywordGate
+from open_token.passes._hyperscan import hyperscan_gate, stored_database
+from open_token.passes._rules import load_rules, parse_rules, sources
+from rule_holes import filled
+
+FAST = {level: Detector(load_rules(level), engine="hyperscan") for level in ("secrets", "pii", "strict")}
+SLOW = {level: Detector(load_rules(level), engine="keywords") for level in ("secrets", "pii", "strict")}
+
+
+def found(text: str, level: str = "secrets") -> list[str]:
+    raw = text.encode()
+    return [raw[item.start : item.end].decode() for _, items in FAST[level].find([text]) for item in items]
+
+
+def drawn(hole: str) -> str:
+    return filled(hole, "test")[0]
+
+
+# --- the engines agree ---
+
+FRAGMENTS = [
+    drawn(hole)
+    for hole in (
+        "ghp_{alnum:36}",
+        "password",
+        "api_key",
+        "token: ",
+        '"',
+        "'",
+        " = ",
+        "\n",
+        "\\n",
+        "AKIA{b32:16}",
+        "{hex:40}",
+        "{uuid}",
+        "{jwt}",
+        "://",
+        "user:",
+        "@host.test",
+        "Authorization: Bearer ",
+        "{alnum:32}",
+        "{b64:64}",
+        "Cookie: sid=",
+        "; ",
+        "-u ",
+        "curl ",
+        "/home/",
+        "\\\\",
+        "{luhn:4,16}",
+        "+49 30 901820",
+        "10.1.2.3",
+        "{iban:DE}",
+        "é",
+        "密码：",
+        "[REDACTED:email:0123abcd]",
+        "\0",
+        "\x01",
+        "secret",
+        "key",
+    )
+]
+
+
+@given(st.lists(st.lists(st.sampled_from(FRAGMENTS), max_size=8).map("".join), min_size=1, max_size=4))
+def test_both_engines_find_the_same(leaves: list[str]) -> None:
+    for level in ("secrets", "strict"):
+        assert FAST[level].find(leaves) == SLOW[level].find(leaves)
+
+
+@given(st.lists(st.text(max_size=60), min_size=1, max_size=5))
+def test_any_text_can_be_searched(leaves: list[str]) -> None:
+    assert FAST["strict"].find(leaves) == SLOW["strict"].find(leaves)
+
+
+@pytest.mark.parametrize("name", ["secret", "pii", "clean_real", "clean_rulefp", "clean_piifp", "nearmiss"])
+def test_both_engines_find_the_same_in_the_shared_set(corpus: Path, name: str) -> None:
+    with gzip.open(corpus / "redaction" / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
+        texts = [json.loads(line)["text"] for line in lines]
+    different = [number for number, text in enumerate(texts) if FAST["pii"].find([text]) != SLOW["pii"].find([text])]
+    assert not different, f"rows {different} of {name}"
+
+
+def test_leaves_are_found_by_their_number_and_do_not_touch() -> None:
+    token = drawn("ghp_{alnum:36}")
+    leaves = ["password=", token, "x" * 10, f"a\0b {token}", "ünïcödé " + token]
+    numbers = {number: [item.start for item in items] for number, items in FAST["secrets"].find(leaves)}
+    assert numbers == {1: [0], 3: [4], 4: [len("ünïcödé ".encode())]}
+
+
+# --- what must stay ---
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'token = os.environ["GITHUB_TOKEN"]',
+        "const apiKey = process.env.OPENAI_API_KEY;",
+        "export API_TOKEN=${API_TOKEN}",
+        "Authorization: Bearer $TOKEN",
+        'api_key="your-api-key-here"',
+        "password: changeme",
+        "PASSWORD=<password>",
+        "sk-" + "x" * 32,
+        "AKIA" + "IOSFODNN7" + "EXAMPLE",
+        "def get_token(self, token: str) -> Token:",
+        "if (password !== confirmPassword) {",
+        "the token is 4096 tokens long; input_tokens=123456",
+        'max_tokens: 200000, "output_tokens": 1234567890123',
+        "commit " + "0123456789abcdef" * 2 + "01234567",
+        "sha256:" + "0a1b2c3d" * 8,
+        '"integrity": "sha512-' + "Ab1/" * 21 + 'Ag=="',
+        "golang.org/x/net v0.1.0 h1:" + "Ab1/" * 10 + "Ag=",
+        "request id " + drawn("{uuid}"),
+        "cache_key = hashlib.sha256(data).hexdigest()",
+        'primary_key: "user_id_and_something_2"',
+        "data:image/png;base64," + "iVBORw0KGgo" + "AAAA" * 20,
+        "secretName: my-app-tls-2024-production",
+        "KEY_LENGTH = AES256.key_length",
+        "see src/auth/token_service_v2.test.ts",
+        "ssh-ed25519 " + "AAAAC3NzaC1lZDI1NTE5" + "AAAAI" + "b2Q7" * 10 + " me@laptop",
+    ],
+)
+def test_code_that_only_mentions_a_secret_stays(text: str) -> None:
+    assert found(text) == []
+
+
+# --- what must be seen ---
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        "{}",
+        "before {} after",
+        "\\n{}",
+        '"{}"',
+        "'{}'",
+        "`{}`",
+        "({})",
+        "%20{}",
+        "\x1b[32m{}\x1b[0m",
+        "https://x:{}@host.test/",
+        "token={}&x=1",
+        "<key>{}</key>",
+        "\\\\n{}",
+        "{}.",
+        "ключ {} здесь",
+    ],
+)
+def test_a_token_is_seen_in_any_frame(frame: str) -> None:
+    token = drawn("ghp_{alnum:36}")
+    assert found(frame.format(token)) == [token]
+
+
+def test_a_private_key_is_seen_whole_escaped_and_cut_short() -> None:
+    for example in (
+        "-----BEGIN RSA PRIVATE KEY-----\n{b64:64}\n{b64:64}\n{b64:40}==\n-----END RSA PRIVATE KEY-----",
+        "-----BEGIN PRIVATE KEY-----\\n{b64:64}\\n{b64:64}\\n-----END PRIVATE KEY-----",
+        "-----BEGIN OPENSSH PRIVATE KEY-----\n{b64:70}\n{b64:31}",
+    ):
+        key, values = filled(example, "test")
+        for text in (key, f"x = '{key}'\n"):
+            masked = found(text)
+            assert len(masked) == 1
+            assert all(value in masked[0] for value in values)
+
+
+def test_base64_of_a_secret_is_seen() -> None:
+    run = drawn("{base64:x ghp_}")
+    assert found(f"echo {run} | base64 -d") == [run]
+    assert found(drawn("{base64:nothing to see in this }")) == []
+
+
+def test_a_name_gives_context_but_is_not_masked() -> None:
+    assert found("password\x01hunter") == ["hunter"]
+    token = drawn("ghp_{alnum:36}")
+    assert found(f"{token}\x01value") == []
+
+
+def test_personal_data_needs_its_level() -> None:
+    text = "mail jo.doe@mail.test, call +49 30 901820, card 4111 1111 1111 1111, from 93.184.216.34, /home/johanna/x"
+    assert found(text) == []
+    assert found(text, "pii") == [
+        "jo.doe@mail.test",
+        "+49 30 901820",
+        "4111 1111 1111 1111",
+        "93.184.216.34",
+        "johanna",
+    ]
+
+
+# --- together ---
+
+
+def test_overlapping_findings_become_one_and_weak_ones_give_way() -> None:
+    strong, weak = load_rules("secrets")[0], load_rules("secrets")[-1]
+    weak = weak if weak.weak else next(rule for rule in load_rules("secrets") if rule.weak)
+    items = [Finding(5, 9, 0, strong), Finding(7, 20, 1, strong), Finding(8, 30, 150, weak), Finding(40, 50, 150, weak)]
+    assert [(item.start, item.end, item.rank) for item in merged(items)] == [(5, 20, 1), (40, 50, 150)]
+
+
+def test_text_inside_a_mark_is_never_found() -> None:
+    token = drawn("ghp_{alnum:36}")
+    assert found(f"[REDACTED:{token}:0123abcd] {token}") == [token]
+    assert found("password=[REDACTED:password:0123abcd]") == []
+    assert found("token: [REDACTED:secret:0123abcd][REDACTED:secret:0123abcd]") == []
+
+
+# --- the cache ---
+
+
+def test_the_database_is_kept_and_a_damaged_one_is_made_anew(tmp_path: Path) -> None:
+    rules = load_rules("none")
+    token = drawn("AGE-SECRET-KEY-1{upper:58}").encode()
+    cache = tmp_path / "cache"
+    assert stored_database(rules, cache) is None
+    gate = hyperscan_gate(rules, cache, None)
+    assert gate is not None
+    assert len(gate(token)) == 1
+    kept = stored_database(rules, cache)
+    assert kept
+    again = hyperscan_gate(rules, cache, kept)
+    assert again is not None
+    assert again(token) == gate(token)
+    file = next(cache.glob("*.hyperscan"))
+    for damage in (b"", b"garbage", kept[:100], kept[:-1], kept[:200] + bytes([kept[200] ^ 255]) + kept[201:]):
+        file.write_bytes(damage)
+        mended = hyperscan_gate(rules, cache, stored_database(rules, cache))
+        assert mended is not None
+        assert mended(token) == gate(token)
+        assert damage == b"" or stored_database(rules, cache) == kept
+
+
+def test_without_a_writable_cache_everything_still_works(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    gate = hyperscan_gate(load_rules("none"), tmp_path / "file" / "cache", None)
+    assert gate is not None
+
+
+def test_small_texts_need_no_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    real = _detect.hyperscan_gate
+
+    def counting(*args: Any) -> Any:
+        made.append(1)
+        return real(*args)
+
+    monkeypatch.setattr(_detect, "hyperscan_gate", counting)
+    detector = Detector(load_rules("secrets"), tmp_path)
+    detector.find(["small"])
+    assert not made
+    detector.find(["large " * 20_000])
+    assert made
+
+
+def test_without_hyperscan_the_other_gate_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_detect, "hyperscan_gate", lambda *args: None)
+    detector = Detector(load_rules("secrets"), engine="hyperscan")
+    token = drawn("ghp_{alnum:36}")
+    assert len(detector.find([token])) == 1
+    assert isinstance(detector._fast, KeywordGate)
+
+
+# --- hostile input ---
+
+HOSTILE = [
+    "token=",
+    "password: ",
+    "-----BEGIN PRIVATE KEY-----",
+    "eyJhbGciOi.",
+    "a" * 7 + "=",
+    "secret secret ",
+    "://a:b",
+    '"password": "',
+    "AKIA",
+    "1 ",
+    "(555) ",
+    "+1",
+    "1.2.3.",
+    "a@b.c",
+    "[REDACTED:",
+    "[REDACTED:a:0123abcd]",
+    "ghp_" + "a" * 35 + " ",
+    "{",
+    "\\",
+    "Cookie: a=b;",
+    "x" * 63 + "@",
+    "curl -u a:",
+    "mysql -p",
+    "key key key ",
+    "10 Aaa ",
+    "aB3/",
+    "Bearer ",
+    "fe80::",
+    "\n",
+    "\x01",
+]
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_time_grows_with_the_length_and_no_faster(piece: str) -> None:
+    def seconds(size: int) -> float:
+        text = piece * (size // len(piece))
+        best = float("inf")
+        for _ in range(3):
+            begin = time.process_time()
+            FAST["strict"].find([text])
+            best = min(best, time.process_time() - begin)
+        return best
+
+    FAST["strict"].find([piece * 100])
+    small = seconds(40_000)
+    assert seconds(160_000) < 10 * small + 0.05
+
+
+def test_all_rules_fit_both_engines() -> None:
+    assert len(parse_rules(sources())) == len(FAST["strict"].rules)

@@ -1,0 +1,147 @@
+"""Every rule of redaction against its own examples, by both engines, and what all rules must keep to."""
+
+import re
+import tomllib
+from typing import Any
+
+import pytest
+
+from open_token.passes import _rules
+from open_token.passes._detect import Detector, _judges
+from open_token.passes._gate import compiled
+from open_token.passes._rules import LEVELS, Rule, load_rules, parse_rules, rule_of, sources, trimmed
+from rule_holes import filled
+
+ENTRIES = [(level, entry) for level, text in sources().items() for entry in tomllib.loads(text.decode())["rule"]]
+FIELDS = {
+    "id",
+    "type",
+    "keywords",
+    "words",
+    "near",
+    "value",
+    "pattern",
+    "gate",
+    "encoded",
+    "anywhere",
+    "ends",
+    "multiline",
+    "weak",
+    "recurs",
+    "validator",
+    "matches",
+    "ignores",
+}
+by_id = pytest.mark.parametrize(("level", "entry"), ENTRIES, ids=[entry["id"] for _, entry in ENTRIES])
+
+
+def spans(rule: Rule, text: str, engine: str) -> list[tuple[int, int]]:
+    rules = load_rules("secrets") if rule.validator == "base64" else (rule,)
+    found = Detector(rules, engine=engine).find([text])
+    return [(item.start, item.end) for _, findings in found for item in findings]
+
+
+@by_id
+def test_a_rule_finds_its_examples(level: str, entry: dict[str, Any]) -> None:
+    rule = rule_of(entry, level)
+    assert entry["matches"]
+    for example in entry["matches"]:
+        text, values = filled(example, rule.id)
+        fast, slow = spans(rule, text, "hyperscan"), spans(rule, text, "keywords")
+        assert fast, f"{example} is not found"
+        assert fast == slow
+        raw = text.encode()
+        masked = raw
+        for start, end in reversed(fast):
+            masked = masked[:start] + b"#" * (end - start) + masked[end:]
+        for value in values:
+            left = masked[raw.find(value.encode()) :][: len(value.encode())]
+            assert len(value) < 6 or left.count(b"#") >= 0.8 * len(left) or rule.multiline, f"{example} is not covered"
+
+
+@by_id
+def test_a_rule_leaves_its_counterexamples(level: str, entry: dict[str, Any]) -> None:
+    rule = rule_of(entry, level)
+    assert entry["ignores"]
+    for example in entry["ignores"]:
+        text, _ = filled(example, rule.id)
+        assert not spans(rule, text, "hyperscan"), example
+        assert not spans(rule, text, "keywords"), example
+
+
+@by_id
+def test_a_rule_is_well_formed(level: str, entry: dict[str, Any]) -> None:
+    rule = rule_of(entry, level)
+    assert set(entry) <= FIELDS
+    assert re.fullmatch("[a-z0-9]+(?:-[a-z0-9]+)*", rule.id)
+    assert re.fullmatch("[a-z0-9_-]+", rule.type)
+    assert rule.validator == "base64" or not rule.validator or rule.validator in _judges(level)
+    assert all(word == word.lower() for word in rule.keywords if word.isascii())
+    assert not any("\n" in word or "\0" in word for word in rule.keywords)
+
+
+@by_id
+def test_a_pattern_stays_within_one_line_and_one_string(level: str, entry: dict[str, Any]) -> None:
+    """Lines are searched one by one, and strings stand side by side with zero bytes between them."""
+    rule = rule_of(entry, level)
+    for pattern in (rule.pattern, rule.gate):
+        compiled(pattern)
+        for negated in re.findall(r"\[\^((?:\\.|[^\]\\])*)\]", pattern):
+            assert r"\x00" in negated or re.search(r"0-9A-Za-z", negated), (
+                f"[^{negated}] would run into the next string"
+            )
+            assert rule.multiline or r"\n" in negated or re.search("0-9A-Za-z", negated), (
+                f"[^{negated}] would leave its line"
+            )
+        for positive in re.findall(r"\[((?!\^)(?:\\.|[^\]\\])*)\]", pattern):
+            assert positive.isascii(), f"[{positive}] would be a set of bytes, not of letters"
+        if not rule.multiline:
+            assert not re.search(r"\\[sSWD]", pattern), "use [ \\t], or say multiline"
+
+
+def test_rule_ids_are_unique() -> None:
+    ids = [entry["id"] for _, entry in ENTRIES]
+    assert len(ids) == len(set(ids))
+    assert len(ids) >= 150
+
+
+def test_levels_add_up_and_weak_rules_come_last() -> None:
+    sizes = [len(load_rules(level)) for level in LEVELS]
+    assert sizes == sorted(sizes)
+    assert {rule.type for rule in load_rules("none")} == {"private_key"}
+    weak = [rule.weak for rule in load_rules("strict")]
+    assert weak == sorted(weak)
+
+
+def test_nothing_in_the_rule_files_looks_like_a_secret() -> None:
+    """A scanner that is run on this repository must have nothing to say."""
+    detector = Detector(load_rules("secrets"), engine="keywords")
+    for text in sources().values():
+        examples = [example for entry in tomllib.loads(text.decode())["rule"] for example in entry["matches"]]
+        found = {number for number, findings in detector.find(examples) if any(not item.rule.weak for item in findings)}
+        assert not found, [examples[number] for number in found]
+
+
+def test_parsed_rules_are_kept(tmp_path: Any) -> None:
+    fresh = parse_rules(sources())
+    cache = tmp_path / "rules"
+    assert load_rules("strict", cache) == fresh
+    kept = next(cache.glob("*.msgpack"))
+    kept.write_bytes(b"damaged")
+    _rules._all_rules.cache_clear()
+    assert load_rules("strict", cache) == fresh
+
+
+@pytest.mark.parametrize(
+    ("pattern", "gate"),
+    [
+        ("a[b]{3,}", "a[b]{3}"),
+        ("(a[b]{3,9})", "(a[b]{3})"),
+        ("a+", "a"),
+        (r"a\+", r"a\+"),
+        ("ab", "ab"),
+        ("a{4}", "a{4}"),
+    ],
+)
+def test_a_gate_ends_with_the_shortest_match(pattern: str, gate: str) -> None:
+    assert trimmed(pattern) == gate
