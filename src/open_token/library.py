@@ -1,0 +1,97 @@
+"""What a Python program calls: reads the clock, the environment and the settings, then runs the pipeline."""
+
+import io
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from open_token.context import Context
+from open_token.errors import InputError
+from open_token.files import local_key, whole_file
+from open_token.model import Export
+from open_token.options import ExportOptions
+from open_token.pipeline import Receipt
+from open_token.pipeline import export as run
+from open_token.pipeline import read as read_record
+from open_token.readers import load
+from open_token.settings import Settings, load_settings
+from open_token.source import Source
+from open_token.timestamps import format_utc, from_epoch
+
+
+def export(source: str | Path | bytes, *, reader: str | None = None, **options: Any) -> Export:
+    """A conversation of any runtime as one Open-Token document.
+
+    `source` is a path or the bytes themselves, `reader` names the format where the content does not tell; the options
+    are those of the command line: `export("session.jsonl", redact="pii", max_bytes=200_000)`.
+    """
+    out = io.BytesIO()
+    words = {**options, "mode": "json", "pretty": False}
+    run(_source(source), out, surroundings(words), reader)
+    return cast(Export, msgspec.json.decode(out.getvalue()))
+
+
+def export_file(
+    source: str | Path | bytes, target: str | Path, *, reader: str | None = None, **options: Any
+) -> Receipt:
+    """Write the export to a file, whole or not at all, in constant memory; tells what was written."""
+    context = surroundings(options)
+    with whole_file(Path(target)) as out:
+        return run(_source(source), out, context, reader)
+
+
+def read(source: str | Path | bytes) -> Export:
+    """An Open-Token file, JSON or NDJSON, as one document; no pass runs over it."""
+    opened = _source(source)
+    if not load("open_token").sniff(opened):
+        raise InputError(
+            "this is not an Open-Token export", where=opened.name, help="use open_token.export() to make one"
+        )
+    context = Context(ExportOptions.of({"redact": "none", "include": "include-internal", "internal": "full"}))
+    record = read_record(opened, context, "open_token")
+    document: Export = {"open_token_version": "0.1"}
+    if record.exported_at:
+        document["exported_at"] = record.exported_at
+    document |= {
+        "conversation": record.conversation,
+        "participants": record.participants,
+        "events": list(record.events),
+    }
+    if record.integrity:
+        document["integrity"] = record.integrity
+    return document
+
+
+def _source(source: str | Path | bytes) -> Source:
+    return Source("<bytes>", data=source) if isinstance(source, bytes) else Source.of(Path(source))
+
+
+def surroundings(words: Mapping[str, Any], env: Mapping[str, str] | None = None, cwd: Path | None = None) -> Context:
+    """Options, clock, keys and policy for one export: what was said wins over the environment, that over the files."""
+    env = os.environ if env is None else env
+    settings = load_settings(env, cwd or Path.cwd())
+    options = ExportOptions.of({**settings.defaults, **words})
+    return context_for(options, settings, env)
+
+
+def context_for(options: ExportOptions, settings: Settings, env: Mapping[str, str]) -> Context:
+    """The context of one export."""
+    return Context(
+        options=options,
+        now=_now(env),
+        key=local_key(settings.folders),
+        team_key=settings.team_key,
+        policy=settings.policy,
+        rule_cache=settings.folders.cache,
+    )
+
+
+def _now(env: Mapping[str, str]) -> str | None:
+    epoch = env.get("SOURCE_DATE_EPOCH", "")
+    if epoch.isdecimal():
+        return from_epoch(int(epoch))
+    return format_utc(datetime.now(UTC).replace(microsecond=0))

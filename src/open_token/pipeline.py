@@ -1,0 +1,151 @@
+"""The whole program on one screen: read, pass, write."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import BinaryIO
+
+from open_token.canonical import CanonicalError
+from open_token.commitments import Committed, disclose
+from open_token.context import Context, Measure
+from open_token.draft import MISSING, Draft
+from open_token.errors import DoesNotFit, InputError
+from open_token.model import Event, Integrity, Note, Record
+from open_token.passes import PASSES, Seal, seal
+from open_token.passes.seal import carried_tie, commit, expected_integrity, is_as_it_was
+from open_token.readers import choose, load
+from open_token.source import Source
+from open_token.writers import Writer, writer_for
+
+Pass = Callable[[Record, Context], Record]
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What an export was made of and what came out."""
+
+    reader: str
+    conversation_id: str
+    events: int
+    calls: int
+    missing_results: int
+    bytes: int
+    notes: list[Note]
+    redaction: list[str]
+    integrity: Integrity | None
+
+
+def export(source: Source, out: BinaryIO, context: Context, reader: str | None = None) -> Receipt:
+    """Turn a source into Open-Token bytes."""
+    options = context.options
+    name = reader or choose(source)
+    writer = writer_for(options.mode, options.pretty)
+    told = record = read(source, context, name)
+    *passes, fit = PASSES
+    for run in passes:
+        record = run(record, context)
+    if (tied := _still_tied(fit, record, writer, context)) is not None:
+        return _write(tied, out, writer, seal(tied, context, carried=True), name)
+    committed = commit(told, context)
+    record = _fitted(fit, record, writer, context, committed)
+    return _write(record, out, writer, seal(record, context, committed), name)
+
+
+def read(source: Source, context: Context, reader: str) -> Record:
+    """The conversation as its reader tells it, before any pass."""
+    options = context.options
+    draft = Draft(branches=options.branches, subagents=options.subagents, native=options.native)
+    load(reader).read(source, draft)
+    if source.half_line is not None:
+        draft.skip("half-line", f"line {source.half_line}", "the last line was not complete and is left out")
+    for number in source.repaired:
+        draft.skip("lone-surrogate", f"line {number}", "text that is not valid Unicode was replaced by U+FFFD")
+    day = (context.now or "")[:10].replace("-", "")
+    record = draft.finish(lambda: source.sha256, day)
+    record = replace(record, exported_at=_exported_at(record, context))
+    if not draft.count and not draft.is_export:
+        raise InputError(
+            "there is no conversation in this input",
+            where=source.name,
+            help="0 events were read; is it the right file, and the right --from?",
+            code="input.no-events",
+        )
+    return record
+
+
+def _exported_at(record: Record, context: Context) -> str | None:
+    wish = context.options.exported_at or ("keep" if record.is_export else "now")
+    if wish == "keep":
+        return record.exported_at
+    return {"now": context.now, "omit": None}.get(wish, wish)
+
+
+def _fitted(fit: Pass, record: Record, writer: Writer, context: Context, committed: Committed | None) -> Record:
+    """The record within max_bytes; its tie to the source depends on what is left, so room is made until it fits."""
+    options, room = context.options, 0
+    while True:
+        context = replace(context, measure=_measure(writer, options.integrity, room))
+        if committed is None or options.max_bytes is None:
+            return fit(record, context)
+        refusal = None
+        try:
+            made = fit(record, context)
+        except DoesNotFit as problem:
+            refusal = problem
+            made = fit(record, replace(context, options=options.changed(max_bytes=problem.smallest)))
+        needed = _tie(made, writer, committed)
+        if needed <= room:
+            if refusal:
+                raise refusal
+            return made
+        room = needed
+
+
+def _still_tied(fit: Pass, record: Record, writer: Writer, context: Context) -> Record | None:
+    """An export that is exported again and stays as it is keeps its tie to its source; None when it does not."""
+    tie = carried_tie(record, context)
+    if tie is None:
+        return None
+    room = len(writer.tail(record, {"source": tie}, 1)) - len(writer.tail(record, {"source": {}}, 1))
+    try:
+        made = fit(record, replace(context, measure=_measure(writer, context.options.integrity, room)))
+        return made if is_as_it_was(made, tie) else None
+    except (CanonicalError, DoesNotFit):
+        return None
+
+
+def _tie(record: Record, writer: Writer, committed: Committed) -> int:
+    """The bytes of what ties a record to its source."""
+    integrity: Integrity = {"hash_alg": "sha256"}
+    without = len(writer.tail(record, integrity, 1))
+    integrity["source"] = disclose(committed, record.events)
+    return len(writer.tail(record, integrity, 1)) - without
+
+
+def _measure(writer: Writer, integrity: str, room: int) -> Measure:
+    def frame(record: Record, count: int) -> int:
+        sealed = expected_integrity(record, count, integrity)
+        return len(writer.head(record)) + len(writer.tail(record, sealed, count)) + room
+
+    def event(item: Event, place: int) -> int:
+        return len(writer.event({**item, "seq": place}, place))
+
+    return Measure(frame, event)
+
+
+def _write(record: Record, out: BinaryIO, writer: Writer, sealed: Seal, reader: str) -> Receipt:
+    total = out.write(writer.head(record))
+    calls = missing = 0
+    take, write, encode = sealed.take, out.write, writer.event
+    for place, event in enumerate(record.events, 1):
+        take(event)
+        total += write(encode(event, place))
+        kind = event["type"]
+        if kind == "tool_use":
+            calls += 1
+        elif kind == "tool_result":
+            missing += event["content"].get("data") == MISSING
+    integrity = sealed.integrity()
+    total += out.write(writer.tail(record, integrity, sealed.count))
+    redaction = record.conversation.get("redaction", {}).get("notes", [])
+    name = record.conversation["id"]
+    return Receipt(reader, name, sealed.count, calls, missing, total, record.notes, redaction, integrity)

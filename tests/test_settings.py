@@ -1,0 +1,122 @@
+"""Settings by rank: user file, project file, environment; and the policy that only grows stricter."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from open_token import settings as module
+from open_token.context import Policy
+from open_token.errors import UsageError
+from open_token.settings import Settings, load_settings
+
+Write = Callable[..., Settings]
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
+    """Writes the files that are given, and loads the settings of a folder two levels below the project file."""
+    monkeypatch.setattr(module, "SYSTEM_FILE", tmp_path / "system.toml")
+    below = tmp_path / "project" / "src" / "deep"
+    below.mkdir(parents=True)
+    (tmp_path / "home" / "settings").mkdir(parents=True)
+
+    def load(user: str = "", project: str = "", system: str = "", **env: str) -> Settings:
+        (tmp_path / "home" / "settings" / "config.toml").write_text(user)
+        (tmp_path / "project" / ".open-token.toml").write_text(project)
+        (tmp_path / "system.toml").write_text(system)
+        return load_settings({"OPEN_TOKEN_HOME": str(tmp_path / "home"), **env}, below)
+
+    return load
+
+
+def test_without_files_there_is_nothing(tmp_path: Path) -> None:
+    loaded = load_settings({"OPEN_TOKEN_HOME": str(tmp_path)}, tmp_path)
+    assert (loaded.defaults, loaded.policy, loaded.team_key) == ({}, Policy(), None)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_nearer_wins(write: Write) -> None:
+    user = '[defaults]\nmode = "ndjson"\nredact = "pii"\nmax_bytes = 1000\n'
+    project = '[defaults]\nredact = "strict"\nmax_bytes = 2000\n'
+    assert write(user, project).defaults == {"mode": "ndjson", "redact": "strict", "max_bytes": 2000}
+    assert write(user, project, OPEN_TOKEN_MAX_BYTES="3000").defaults["max_bytes"] == "3000"
+    assert write(user, project, OPEN_TOKEN_REDACT="secrets").defaults["redact"] == "secrets"
+    assert write(user, project, OPEN_TOKEN_REDACT="").defaults["redact"] == "strict"
+
+
+def test_the_nearest_project_file_counts(write: Write, tmp_path: Path) -> None:
+    (tmp_path / "project" / "src" / ".open-token.toml").write_text('[defaults]\nredact = "strict"\n')
+    assert write(project='[defaults]\nredact = "pii"\nmode = "ndjson"\n').defaults == {"redact": "strict"}
+
+
+@pytest.mark.parametrize(
+    ("user", "project", "redact"),
+    [
+        ("", "none", None),
+        ("", "secrets", "secrets"),
+        ("", "pii", "pii"),
+        ("none", "secrets", "secrets"),
+        ("pii", "secrets", "pii"),
+        ("strict", "pii", "strict"),
+        ("pii", "strict", "strict"),
+    ],
+)
+def test_a_project_may_only_mask_more(write: Write, user: str, project: str, redact: str | None) -> None:
+    own = f'[defaults]\nredact = "{user}"\n' if user else ""
+    assert write(own, f'[defaults]\nredact = "{project}"\n').defaults.get("redact") == redact
+
+
+def test_a_project_may_not_ask_for_whole_thoughts(write: Write) -> None:
+    project = '[defaults]\ninclude = "include-internal"\ninternal = "full"\n'
+    assert write(project=project).defaults == {"include": "include-internal"}
+    assert write(user=project).defaults["internal"] == "full"
+
+
+@pytest.mark.parametrize(
+    ("files", "where"),
+    [
+        ({"user": "= no toml"}, "config.toml"),
+        ({"project": "= no toml"}, ".open-token.toml"),
+        ({"system": "= no toml"}, "system.toml"),
+        ({"user": '[defaults]\nredcat = "pii"\n'}, "config.toml"),
+        ({"project": '[defaults]\nredact = "everything"\n'}, ".open-token.toml"),
+        ({"user": "defaults = 5\n"}, "config.toml"),
+        ({"user": "policy = true\n"}, "config.toml"),
+        ({"system": '[policy]\nmin_redact = "all"\n'}, "system.toml"),
+        ({"user": "[policy]\nmin_redact = []\n"}, "config.toml"),
+        ({"user": 'team_key = "nowhere.key"\n'}, "nowhere.key"),
+        ({"OPEN_TOKEN_MODE": "xml"}, "OPEN_TOKEN_MODE in the environment"),
+    ],
+)
+def test_what_is_wrong_is_named(write: Write, files: dict[str, Any], where: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        write(**files)
+    assert str(caught.value.where).endswith(where)
+    assert caught.value.help
+
+
+def test_a_file_that_is_not_utf8_is_named(write: Write, tmp_path: Path) -> None:
+    (tmp_path / "project" / "src" / ".open-token.toml").write_bytes(b'a = "\xff"\n')
+    with pytest.raises(UsageError, match=r"\.open-token\.toml"):
+        write()
+
+
+def test_policy_takes_the_strictest_of_both_files(write: Write) -> None:
+    user = '[policy]\nmin_redact = "secrets"\nforbid_internal_full = true\n'
+    system = '[policy]\nmin_redact = "pii"\nnever_export_private_keys = true\nforbid_internal_full = false\n'
+    strict = Policy(forbid_internal_full=True, never_export_private_keys=True, min_redact="pii")
+    assert write(user, system=system).policy == strict
+    assert write(system, system=user).policy == strict
+
+
+def test_a_project_has_no_policy(write: Write) -> None:
+    assert write(project='[policy]\nmin_redact = "strict"\n').policy == Policy()
+
+
+def test_the_team_key_is_read_beside_the_settings(write: Write, tmp_path: Path) -> None:
+    (tmp_path / "home" / "settings" / "team.key").write_bytes(b"0123456789abcdef")
+    assert write('team_key = "team.key"\n').team_key == b"0123456789abcdef"
+    (tmp_path / "elsewhere.key").write_bytes(b"other")
+    assert write(f'team_key = "{tmp_path}/elsewhere.key"\n').team_key == b"other"
