@@ -1,0 +1,148 @@
+"""Finds the verb, parses its words, runs it, and is the one place that prints errors."""
+
+import argparse
+import contextlib
+import os
+import sys
+from importlib import import_module
+from typing import NoReturn, Protocol, cast
+
+from open_token.cli.console import Console, visible
+from open_token.errors import OpenTokenError, OutputError, UsageError
+from open_token.options import guess_of
+
+VERBS: dict[str, str] = {
+    "export": "turn a conversation into an Open-Token document",
+    "sessions": "list the conversations on this machine",
+    "validate": "check exports against the format",
+    "verify": "check that an export was not changed",
+    "formats": "list what can be read",
+    "schema": "print the JSON Schema of the format",
+    "skill": "install the export skill into an agent",
+    "completion": "print a completion script for a shell",
+}
+
+HELP = """open-token: take agent conversations out, check them, hand them on.
+
+  open-token export                      the newest conversation of this folder
+  open-token export last -o talk.json    the newest one of this machine, to a file
+  open-token sessions                    what is on this machine
+
+READ    sessions  formats                WRITE   export  skill
+CHECK   validate  verify                 SETUP   schema  completion
+
+Options everywhere: --json  --quiet  --color auto|always|never  --help
+Help: open-token VERB --help             Version: open-token --version
+Exit: 0 done  1 the answer is no  2 usage  3 input or output  130 interrupted
+Nothing is ever sent over a network.
+"""
+
+
+class Verb(Protocol):
+    """What a verb's module defines."""
+
+    HELP: str
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Say which words it takes."""
+        ...
+
+    def run(self, args: argparse.Namespace, console: Console) -> int:
+        """Do it; gives the exit code."""
+        ...
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are ours."""
+
+    def error(self, message: str) -> NoReturn:
+        """A usage error that makes one guess and points to the verb's help."""
+        word = message.removeprefix("unrecognized arguments: ").partition("=")[0].split(" ")[0]
+        guess = guess_of(word, self._option_string_actions) if word.startswith("-") else ""
+        raise UsageError(message, help=f"{guess}see `{self.prog} --help`")
+
+
+def run(words: list[str]) -> int:
+    """Run one command and turn every way to end into an exit code."""
+    console = Console()
+    try:
+        code = _dispatch(words, console)
+        sys.stdout.flush()
+        return code
+    except OpenTokenError as problem:
+        return _report(problem, words, console)
+    except BrokenPipeError:
+        _close_stdout()
+        return 3
+    except OSError as problem:
+        with contextlib.suppress(OSError):
+            _report(_refused(problem), words, console)
+        _close_stdout()
+        return 3
+    except KeyboardInterrupt:
+        sys.stderr.write("\ninterrupted; no file was written\n")
+        return 130
+    except Exception as problem:
+        if console.env.get("OPEN_TOKEN_DEBUG"):
+            import traceback
+
+            traceback.print_exc()
+        what = f"something went wrong inside open-token ({type(problem).__name__})"
+        return _report(OpenTokenError(what, help="set OPEN_TOKEN_DEBUG=1 to see where"), words, console)
+
+
+def _dispatch(words: list[str], console: Console) -> int:
+    if not words or words[0] in ("-h", "--help") or words == ["help"]:
+        console.out(HELP.rstrip("\n"))
+        return 0 if words else 2
+    name, rest = words[0], words[1:]
+    if name == "help":
+        name, rest = rest[0], ["--help"]
+    elif name not in VERBS and (name == "-" or os.path.exists(name)):
+        name, rest = "export", words
+    if name not in VERBS:
+        raise _unknown_verb(name)
+    verb = cast(Verb, import_module(f"open_token.cli.{name}"))
+    if any(word in ("-h", "--help") for word in rest):
+        console.out(verb.HELP.rstrip("\n"))
+        return 0
+    args = parser_for(name, verb).parse_intermixed_args(rest)
+    console.quiet, console.colour = args.quiet, args.color
+    return verb.run(args, console)
+
+
+def parser_for(name: str, verb: Verb) -> Parser:
+    """The parser of one verb, with the options that every verb has."""
+    parser = Parser(prog=f"open-token {name}", add_help=False, allow_abbrev=False)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("-q", "--quiet", action="store_true")
+    parser.add_argument("--color", choices=("auto", "always", "never"), default="auto")
+    verb.add_arguments(parser)
+    return parser
+
+
+def _unknown_verb(name: str) -> UsageError:
+    guess = guess_of(name, VERBS, "`open-token {}`")
+    return UsageError(f"there is no command or file '{name[:60]}'", help=f"{guess}see `open-token --help`")
+
+
+def _report(problem: OpenTokenError, words: list[str], console: Console) -> int:
+    if "--json" in words:
+        parts = {"code": problem.code, "message": problem.what, "where": problem.where, "help": problem.help}
+        console.json({"error": {name: value for name, value in parts.items() if value is not None}})
+    else:
+        shown = {"where": problem.where and visible(problem.where), "help": problem.help and visible(problem.help)}
+        console.error(str(OpenTokenError(visible(problem.what), **shown)))
+    return problem.exit_code
+
+
+def _refused(problem: OSError) -> OutputError:
+    """What the system did not let us do, in its own words."""
+    reason = problem.strerror or type(problem).__name__
+    return OutputError(f"cannot go on: {reason}", help="is the disk full, or the output closed?")
+
+
+def _close_stdout() -> None:
+    """The reader of a pipe went away: keep the interpreter from complaining about it once more."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,105 @@
+"""`open-token completion`: completion scripts for shells; verbs, options and session ids."""
+
+import argparse
+
+from open_token.cli.command import VERBS
+from open_token.cli.console import Console
+from open_token.options import TABLE
+from open_token.readers import NAMES
+
+HELP = """Print a completion script for a shell.
+
+usage: open-token completion bash|zsh|fish
+
+  open-token completion bash > ~/.local/share/bash-completion/completions/open-token
+  open-token completion zsh > "${fpath[1]}/_open-token"
+  open-token completion fish > ~/.config/fish/completions/open-token.fish
+
+Completes verbs, options with their values, readers, files and session ids.
+Exit: 0 printed  2 usage
+"""
+
+_FLAGS = ("--json", "--quiet", "--color", "--help")
+_EXPORT = ("-o", "--from", "--pick", "--current")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The shell."""
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"))
+
+
+def run(args: argparse.Namespace, console: Console) -> int:
+    """Print the script."""
+    console.out({"bash": _bash, "zsh": _zsh, "fish": _fish}[args.shell]())
+    return 0
+
+
+def _words() -> list[str]:
+    return [f"{option.name}={value}" for option in TABLE for value in option.values or ("",)]
+
+
+def _bash() -> str:
+    return f"""# completion of open-token for bash
+_open_token() {{
+  local word="${{COMP_WORDS[COMP_CWORD]}}" before="${{COMP_WORDS[COMP_CWORD-1]}}" line="${{COMP_LINE:0:COMP_POINT}}"
+  COMP_WORDBREAKS="${{COMP_WORDBREAKS//=/}}"
+  word="${{line##* }}"
+  if [ "$COMP_CWORD" -le 1 ]; then
+    COMPREPLY=($(compgen -W "{" ".join(VERBS)}" -- "$word"))
+  elif [ "$before" = "--from" ] || [ "$before" = "--agent" ]; then
+    COMPREPLY=($(compgen -W "{" ".join(NAMES)}" -- "$word"))
+  elif [ "${{COMP_WORDS[1]}}" = "completion" ]; then
+    COMPREPLY=($(compgen -W "bash zsh fish" -- "$word"))
+  elif [ "${{COMP_WORDS[1]}}" = "export" ]; then
+    local ids=""
+    case "$word" in ""|-*|*=*|*/*|.*) ;; *) ids="$(open-token sessions --quiet 2>/dev/null | cut -f1)" ;; esac
+    COMPREPLY=($(compgen -W "{" ".join((*_words(), *_EXPORT, *_FLAGS))} last $ids" -- "$word") $(compgen -f -- "$word"))
+  else
+    COMPREPLY=($(compgen -W "{" ".join(_FLAGS)}" -- "$word") $(compgen -f -- "$word"))
+  fi
+}}
+complete -o filenames -F _open_token open-token"""
+
+
+def _zsh() -> str:
+    verbs = "\n".join(f"    '{name}:{meaning}'" for name, meaning in VERBS.items())
+    return f"""#compdef open-token
+# completion of open-token for zsh
+_open_token() {{
+  local -a verbs ids
+  verbs=(
+{verbs}
+  )
+  if (( CURRENT == 2 )); then
+    _describe 'command' verbs
+  elif [[ ${{words[CURRENT-1]}} == (--from|--agent) ]]; then
+    compadd {" ".join(NAMES)}
+  elif [[ ${{words[2]}} == completion ]]; then
+    compadd bash zsh fish
+  elif [[ ${{words[2]}} == export ]]; then
+    ids=(${{(f)"$(open-token sessions --quiet 2>/dev/null | cut -f1)"}})
+    compadd -S '' -- {" ".join(_words())}
+    compadd -- {" ".join((*_EXPORT, *_FLAGS))} last $ids
+    _files
+  else
+    compadd -- {" ".join(_FLAGS)}
+    _files
+  fi
+}}
+_open_token "$@\""""
+
+
+def _fish() -> str:
+    lines = ["# completion of open-token for fish"]
+    for name, meaning in VERBS.items():
+        lines.append(f"complete -c open-token -n __fish_use_subcommand -f -a {name} -d '{meaning}'")
+    seen = "__fish_seen_subcommand_from export"
+    for word in _words():
+        lines.append(f"complete -c open-token -n '{seen}' -a '{word}'")
+    lines.append(f"complete -c open-token -n '{seen}' -a '(open-token sessions --quiet 2>/dev/null | cut -f1,6)'")
+    lines.append(f"complete -c open-token -n '{seen}' -l from -x -a '{' '.join(NAMES)}' -d 'the format'")
+    lines.append(f"complete -c open-token -n '{seen}' -s o -r -d 'write to a file'")
+    lines.append(f"complete -c open-token -n '{seen}' -l pick -d 'choose from a list'")
+    lines.append(f"complete -c open-token -n '{seen}' -l current -d 'the conversation we run in'")
+    lines.append("complete -c open-token -n '__fish_seen_subcommand_from completion' -f -a 'bash zsh fish'")
+    return "\n".join(lines)

@@ -1,0 +1,150 @@
+"""`open-token export`: a conversation of any runtime as one Open-Token document."""
+
+import argparse
+import gc
+import os
+import shlex
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+from open_token.cli.choosing import Choice, choose_source
+from open_token.cli.console import Console, plural, size, visible
+from open_token.cli.progress import Progress
+from open_token.context import Context, Policy
+from open_token.errors import OutputError, UsageError
+from open_token.files import whole_file
+from open_token.library import context_for
+from open_token.model import REDACTION_MODES
+from open_token.options import TABLE, ExportOptions, split_words
+from open_token.pipeline import Receipt, export
+from open_token.readers import NAMES
+from open_token.settings import load_settings
+
+HELP = """Turn a conversation into one Open-Token document.
+
+usage: open-token export [SOURCE] [key=value ...] [-o FILE]
+
+  open-token export                              the newest conversation of this folder
+  open-token export talk.jsonl redact=pii -o talk.json
+  cat talk.jsonl | open-token export - mode=ndjson | next-agent
+
+SOURCE   a file, a folder, - for stdin, an id or its start, last, @2 (the second newest)
+  -o FILE        write to FILE, whole or not at all      --from READER  name the format
+  --pick         choose from a list                      --current      the one we run in
+Options, as key=value or --key value (the first is the default):
+  mode=json|ndjson                     pretty=true|false
+  include=visible-only|include-internal  internal=redacted|summary|full
+  redact=secrets|none|pii|strict       strategy=mask|hash|drop
+  max_bytes=NUMBER                     drop=never|oldest
+  integrity=hash|none|tree|source      exported_at=now|omit|keep|TIME
+  branches=active|all                  subagents=inline|reference|none  native=none|full
+Exit: 0 written  2 usage  3 cannot be read, written or made to fit  130 interrupted
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """SOURCE and options in any order."""
+    parser.add_argument("words", nargs="*")
+    parser.add_argument("-o", "--output", metavar="FILE")
+    parser.add_argument("--from", dest="reader", metavar="READER")
+    parser.add_argument("--pick", action="store_true")
+    parser.add_argument("--current", action="store_true")
+    for option in TABLE:
+        names = {f"--{option.name}", f"--{option.name.replace('_', '-')}"}
+        parser.add_argument(*sorted(names), dest=f"option_{option.name}", metavar="VALUE", action="append", default=[])
+
+
+def run(args: argparse.Namespace, console: Console) -> int:
+    """Find the source, export it, say what was done."""
+    # A gigabyte makes millions of objects and no cycles: collecting them over and over would cost a tenth of the time.
+    gc.disable()
+    options, others = split_words(args.words)
+    settings = load_settings(console.env, console.cwd)
+    chosen = _options(args, options, settings.defaults)
+    _check(args)
+    _warn(chosen, settings.policy, console)
+    choice = choose_source(others, console, current=args.current, picking=args.pick)
+    if choice.how:
+        console.say(f"source  {choice.how}")
+    started = time.monotonic()
+    context = context_for(chosen, settings, console.env)
+    receipt = _export(args, choice, context, console)
+    _tell(receipt, choice, args.output, time.monotonic() - started, console)
+    if args.json and args.output:
+        console.json({"schema": "open-token/receipt/1", "output": args.output, **_as_json(receipt)})
+    return 0
+
+
+def _options(args: argparse.Namespace, words: dict[str, str], defaults: dict[str, str]) -> ExportOptions:
+    chosen = dict(defaults)
+    for option in TABLE:
+        said = {*getattr(args, f"option_{option.name}")} | ({words[option.name]} if option.name in words else set())
+        if len(said) > 1:
+            raise UsageError(f"{option.name} is given twice", help=f"keep one {option.name}=VALUE")
+        if said:
+            chosen[option.name] = said.pop()
+    return ExportOptions.of(chosen)
+
+
+def _check(args: argparse.Namespace) -> None:
+    if args.output == "-":
+        args.output = None
+    if args.reader and args.reader.replace("-", "_") not in NAMES:
+        raise UsageError(f"there is no reader '{args.reader[:60]}'", help=f"the readers are {', '.join(NAMES)}")
+    if args.json and not args.output:
+        raise UsageError(
+            "--json tells about a written file", help="add -o FILE; without it stdout carries the export alone"
+        )
+    if args.output and os.path.isdir(args.output):
+        raise OutputError("the output is a folder", where=args.output, help="name a file in it; nothing was written")
+
+
+def _warn(options: ExportOptions, policy: Policy, console: Console) -> None:
+    """Say which options will not do what was asked."""
+    if options.internal != "redacted" and options.include != "include-internal":
+        console.warn("internal has no effect without include=include-internal")
+    elif options.internal == "full" and policy.forbid_internal_full:
+        console.warn("the policy forbids internal=full; hidden reasoning is exported as internal=summary")
+    if REDACTION_MODES.index(options.redact) < REDACTION_MODES.index(policy.min_redact):
+        console.warn(f"the policy asks for redact={policy.min_redact} at least; that is done")
+    if options.drop == "oldest" and options.max_bytes is None:
+        console.warn("drop has no effect without max_bytes")
+    if options.pretty and options.mode == "ndjson":
+        console.warn("pretty has no effect with mode=ndjson, whose records are one line each")
+
+
+def _export(args: argparse.Namespace, choice: Choice, context: Context, console: Console) -> Receipt:
+    source = choice.source
+    reader = args.reader.replace("-", "_") if args.reader else choice.reader
+    with Progress(source.size, console) as progress:
+        source.progress = progress
+        if not args.output:
+            return export(source, console.payload, context, reader)
+        target = Path(args.output)
+        if source.path and os.path.isfile(target) and os.path.samefile(source.path, target):
+            raise UsageError(
+                "the output would replace the conversation itself", where=args.output, help="choose another name"
+            )
+        with whole_file(target) as out:
+            return export(source, out, context, reader)
+
+
+def _tell(receipt: Receipt, choice: Choice, output: str | None, seconds: float, console: Console) -> None:
+    missing = f", {plural(receipt.missing_results, 'missing result')}" if receipt.missing_results else ""
+    counts = f"{plural(receipt.events, 'event')}, {plural(receipt.calls, 'call')}{missing}"
+    console.say(f"read    {receipt.reader}  {visible(choice.source.name)}  {counts}")
+    for note in receipt.notes:
+        times = f" ({note.count:,} times, first at {note.place})" if note.count > 1 else f" ({note.place})"
+        console.say(f"note    {note.code}: {visible(note.detail)}{times}")
+    for line in receipt.redaction:
+        console.say(f"redact  {visible(line)}")
+    if receipt.integrity:
+        console.say(f"seal    sha256:{receipt.integrity['events_hash'][:16]}")
+    if output:
+        console.say(f"wrote   {visible(output)}  {size(receipt.bytes)}  {seconds:.1f} s")
+        console.say(f"next    open-token verify {shlex.quote(visible(output))}")
+
+
+def _as_json(receipt: Receipt) -> dict[str, object]:
+    return asdict(receipt)

@@ -1,0 +1,62 @@
+"""The front door of the command line."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fake_talk
+from open_token import __version__
+from open_token.cli import main
+
+
+@pytest.mark.parametrize("word", ["--version", "-V"])
+def test_version(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([word]) == 0
+    assert capsys.readouterr().out == f"open-token {__version__} (Open-Token format 0.1)\n"
+
+
+def test_version_loads_nothing_heavy() -> None:
+    code = "import sys\nfrom open_token.cli import main\nmain(['--version'])\nprint(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = run.stdout.split()
+    assert not {"argparse", "msgspec", "orjson", "open_token.cli.command"} & set(loaded)
+
+
+def test_as_a_module() -> None:
+    run = subprocess.run([sys.executable, "-m", "open_token", "--version"], capture_output=True, text=True, check=True)
+    assert run.stdout.startswith("open-token ")
+
+
+WAITING = """
+import sys, time, pytest
+sys.path.insert(0, {tests!r})
+import fake_talk
+from open_token.cli import main
+fake_talk.install(pytest.MonkeyPatch())
+def read(source, draft):
+    print("reading", flush=True)
+    time.sleep(60)
+fake_talk.read = read
+sys.argv = ["open-token", "export", "talk.jsonl", "-o", "out.json"]
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_command_that_is_stopped_leaves_nothing_behind(number: signal.Signals, code: int, tmp_path: Path) -> None:
+    fake_talk.write(tmp_path / "talk.jsonl")
+    script = WAITING.format(tests=str(Path(__file__).parents[1]))
+    with subprocess.Popen(
+        [sys.executable, "-c", script], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as started:
+        assert started.stdout
+        assert started.stdout.readline() == b"reading\n"
+        assert len(list(tmp_path.iterdir())) == 2
+        started.send_signal(number)
+        _, err = started.communicate(timeout=10)
+    assert started.returncode == code
+    assert b"Traceback" not in err
+    assert [path.name for path in tmp_path.iterdir()] == ["talk.jsonl"]

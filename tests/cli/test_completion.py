@@ -1,0 +1,74 @@
+"""`open-token completion`: scripts that the shells take, and what bash offers with ours."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from open_token.cli import main
+from open_token.cli.command import VERBS
+from open_token.readers import NAMES
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+@pytest.fixture
+def script(request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]) -> str:
+    assert main(["completion", request.param]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    return out
+
+
+@pytest.mark.parametrize("script", SHELLS, indirect=True)
+def test_every_verb_option_and_reader_is_in_it(script: str) -> None:
+    for word in (*VERBS, *NAMES, "redact=pii", "mode=ndjson", "max_bytes=", "--pick", "--current", "sessions --quiet"):
+        assert word in script or word.replace("--", "-l ") in script
+
+
+@pytest.mark.parametrize(("script", "shell"), [(name, name) for name in SHELLS], indirect=["script"])
+def test_the_shell_takes_it(script: str, shell: str, tmp_path: Path) -> None:
+    if not shutil.which(shell):
+        pytest.skip(f"{shell} is not installed")
+    (tmp_path / "script").write_text(script)
+    done = subprocess.run([shell, "-n", str(tmp_path / "script")], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+BASH = """
+source ./script
+open-token() { printf 'abcd-1\\tx\\nabce-2\\tx\\n'; }
+COMP_LINE="$1"; COMP_POINT=${#1}; read -ra COMP_WORDS <<< "$1"
+[[ "$1" == *' ' ]] && COMP_WORDS+=("")
+COMP_CWORD=$(( ${#COMP_WORDS[@]} - 1 ))
+_open_token
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+
+@pytest.mark.skipif(not shutil.which("bash"), reason="bash is not installed")
+@pytest.mark.parametrize("script", ["bash"], indirect=True)
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("open-token ex", {"export"}),
+        ("open-token s", {"sessions", "schema", "skill"}),
+        ("open-token export red", {"redact=secrets", "redact=none", "redact=pii", "redact=strict"}),
+        ("open-token export redact=p", {"redact=pii"}),
+        ("open-token export --cu", {"--current"}),
+        ("open-token export x.jsonl --from cl", {"claude_code"}),
+        ("open-token sessions --agent cod", {"codex"}),
+        ("open-token export abc", {"abcd-1", "abce-2"}),
+        ("open-token export las", {"last"}),
+        ("open-token export tal", {"talk.jsonl"}),
+        ("open-token validate tal", {"talk.jsonl"}),
+        ("open-token completion z", {"zsh"}),
+        ("open-token formats --js", {"--json"}),
+    ],
+)
+def test_what_bash_offers(script: str, line: str, offered: set[str], tmp_path: Path) -> None:
+    (tmp_path / "script").write_text(script)
+    (tmp_path / "talk.jsonl").write_text("{}")
+    done = subprocess.run(["bash", "-c", BASH, "bash", line], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert set(done.stdout.split()) == offered

@@ -1,0 +1,610 @@
+"""`open-token export`: what is written where, what is said, and what happens with every bad input."""
+
+import contextlib
+import gzip
+import io
+import json
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fake_talk
+from open_token.cli import main
+from open_token.readers import NAMES
+from terminal import Terminal
+
+# Stands in every input; whatever goes wrong, no message may show it.
+MARKER = "xylophone"
+EXPORT = {
+    "open_token_version": "0.1",
+    "conversation": {"id": "conv_1"},
+    "participants": [{"actor_id": "act_001", "kind": "human", "name": "user"}],
+    "events": [
+        {
+            "id": "evt_000001",
+            "seq": 1,
+            "type": "message",
+            "actor_id": "act_001",
+            "visibility": "public",
+            "role": "user",
+            "content": {"mime": "text/plain", "text": MARKER},
+        }
+    ],
+}
+
+
+class Shell:
+    """Runs the command in a folder of its own and tells all that came of it."""
+
+    def __init__(self, folder: Path, capture: pytest.CaptureFixture[bytes], patch: pytest.MonkeyPatch) -> None:
+        self.folder = folder
+        self._capture = capture
+        self._patch = patch
+        self.out = b""
+        self.err = ""
+
+    def run(self, *words: str, stdin: bytes = b"") -> int:
+        self._patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        code = main(["export", *words])
+        self.out, err = self._capture.readouterr()
+        self.err = err.decode()
+        return code
+
+    def write(self, name: str, data: bytes) -> str:
+        (self.folder / name).write_bytes(data)
+        return name
+
+    def talk(self, *says: str, name: str = "talk.jsonl", tail: bytes = b"", **facts: Any) -> str:
+        path = fake_talk.write(self.folder / name, says=says or (MARKER,), **facts)
+        path.write_bytes(path.read_bytes() + tail)
+        return name
+
+    @property
+    def document(self) -> Any:
+        return json.loads(self.out)
+
+    def names(self) -> list[str]:
+        return sorted(os.listdir(self.folder))
+
+
+@pytest.fixture
+def shell(tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> Shell:
+    fake_talk.install(monkeypatch)
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    return Shell(tmp_path / "work", capsysbinary, monkeypatch)
+
+
+@pytest.fixture
+def as_anyone(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A working folder that is also the home and that somebody else than the super-user can be let into."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        monkeypatch.setenv("HOME", name)
+        monkeypatch.setenv("OPEN_TOKEN_HOME", f"{name}/settings")
+        monkeypatch.chdir(folder)
+        yield folder
+        folder.chmod(0o700)
+
+
+@contextlib.contextmanager
+def anyone() -> Iterator[None]:
+    """Not the super-user, who may read and write anything."""
+    before = os.geteuid()
+    if before == 0:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(before)
+
+
+def lines(count: int) -> bytes:
+    return b"".join(json.dumps({"say": f"{MARKER} {n}"}).encode() + b"\n" for n in range(count))
+
+
+class TestWritten:
+    """stdout carries the payload alone, a file appears whole, stderr tells."""
+
+    def test_to_stdout(self, shell: Shell) -> None:
+        assert shell.run(shell.talk("hello")) == 0
+        assert shell.document["events"][0]["content"]["text"] == "hello"
+        assert shell.out.endswith(b"}\n")
+        assert shell.err.splitlines()[0] == "read    fake_talk  talk.jsonl  1 event, 0 calls"
+        assert "seal    sha256:" + shell.document["integrity"]["events_hash"][:16] in shell.err
+
+    @pytest.mark.parametrize("flag", ["-o", "--output"])
+    def test_to_a_file(self, shell: Shell, flag: str) -> None:
+        assert shell.run(shell.talk("hello"), flag, "my talk.json") == 0
+        assert shell.out == b""
+        written = (shell.folder / "my talk.json").read_bytes()
+        assert json.loads(written)["conversation"]["id"] == "talk"
+        last = shell.err.splitlines()[-2:]
+        assert last[0].startswith(f"wrote   my talk.json  {len(written) / 1000:.1f} kB  0.")
+        assert last[1] == "next    open-token verify 'my talk.json'"
+        assert shell.names() == ["my talk.json", "talk.jsonl"]
+
+    def test_dash_is_stdout(self, shell: Shell) -> None:
+        assert shell.run(shell.talk("hello"), "-o", "-", "-q") == 0
+        assert shell.document["events"]
+        assert shell.err == ""
+        assert shell.run("talk.jsonl", "-o", "-", "--json") == 2
+
+    def test_an_old_file_is_replaced_and_keeps_its_mode(self, shell: Shell) -> None:
+        shell.write("out.json", b"old")
+        (shell.folder / "out.json").chmod(0o600)
+        assert shell.run(shell.talk("hello"), "-o", "out.json") == 0
+        assert stat.S_IMODE((shell.folder / "out.json").stat().st_mode) == 0o600
+        assert json.loads((shell.folder / "out.json").read_bytes())
+
+    def test_a_device_is_written_to_not_replaced(self, shell: Shell) -> None:
+        pipe = shell.folder / "pipe"
+        os.mkfifo(pipe)
+        with subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE) as reader:
+            assert shell.run(shell.talk("hello"), "-o", "pipe") == 0
+            assert reader.stdout
+            assert json.loads(reader.stdout.read())["conversation"]["id"] == "talk"
+        assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+    def test_quiet_is_quiet(self, shell: Shell) -> None:
+        for flag in ("--quiet", "-q"):
+            assert shell.run(shell.talk("hello", tail=b'{"say": "ha'), flag, "-o", "out.json") == 0
+            assert (shell.out, shell.err) == (b"", "")
+
+    def test_a_receipt_as_json(self, shell: Shell) -> None:
+        assert shell.run(shell.talk("hello", tail=b'{"say": "ha'), "--json", "-o", "out.json") == 0
+        told = shell.document
+        assert (told["schema"], told["output"], told["reader"]) == ("open-token/receipt/1", "out.json", "fake_talk")
+        assert (told["events"], told["bytes"]) == (1, (shell.folder / "out.json").stat().st_size)
+        assert told["notes"][0]["code"] == "half-line"
+
+    def test_json_needs_a_file(self, shell: Shell) -> None:
+        assert shell.run(shell.talk("hello"), "--json") == 2
+        assert shell.document["error"]["code"] == "usage"
+
+    def test_the_same_input_gives_the_same_bytes(self, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("SOURCE_DATE_EPOCH", "1767268800")
+        shell.run(shell.talk("hello"))
+        first = shell.out
+        shell.run("talk.jsonl")
+        assert shell.out == first
+        assert shell.document["exported_at"] == "2026-01-01T12:00:00Z"
+
+    def test_hostile_names_are_made_visible(self, shell: Shell) -> None:
+        name = shell.talk("hello", name="a\x1b[31m\nb.jsonl")
+        assert shell.run(name, "-o", "out\x07.json") == 0
+        assert "\x1b" not in shell.err
+        assert "a\\x1b[31m\\x0ab.jsonl" in shell.err
+        assert "wrote   out\\x07.json" in shell.err
+
+    def test_a_long_read_shows_a_bar_on_a_terminal_only(self, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("open_token.cli.progress._AFTER", 0)
+        shell.talk("x" * 300_000, *["y" * 300_000] * 7)
+        with Terminal(monkeypatch) as terminal:
+            assert main(["export", "talk.jsonl", "-o", "out.json"]) == 0
+        assert "reading [" in terminal.seen
+        assert terminal.seen.index("reading [") < terminal.seen.index("\r\x1b[Kread    fake_talk")
+        assert shell.run("talk.jsonl", "-o", "out.json") == 0
+        assert "reading" not in shell.err
+
+
+class TestOptions:
+    """The same options by word, by flag, before and after, and all in one string."""
+
+    @pytest.mark.parametrize(
+        "words",
+        [
+            ["talk.jsonl", "mode=ndjson", "redact=none"],
+            ["mode=ndjson", "talk.jsonl", "redact=none"],
+            ["mode=ndjson", "redact=none", "talk.jsonl"],
+            ["--mode", "ndjson", "talk.jsonl", "--redact=none"],
+            ["talk.jsonl", "--redact", "none", "mode=ndjson"],
+            ["talk.jsonl mode=ndjson redact=none"],
+            ["mode=ndjson redact=none", "talk.jsonl"],
+            ["talk.jsonl", "  mode=ndjson   redact=none "],
+            ["talk.jsonl", "mode=ndjson", "mode=ndjson", "--redact", "none", "redact=none", "--redact", "none"],
+            ["--quiet", "talk.jsonl", "mode=ndjson", "--from", "fake-talk", "redact=none"],
+        ],
+    )
+    def test_every_way_is_the_same(self, shell: Shell, words: list[str]) -> None:
+        shell.talk("hello")
+        assert shell.run("talk.jsonl", "mode=ndjson", "redact=none", "exported_at=omit") == 0
+        expected = shell.out
+        assert shell.run(*words, "exported_at=omit") == 0
+        assert shell.out == expected
+        assert expected.startswith(b'{"type":"header"')
+
+    @pytest.mark.parametrize("word", ["max_bytes=9000", "max-bytes=9000", "--max-bytes=9000", "--max_bytes=9_000"])
+    def test_underscores_and_dashes(self, shell: Shell, word: str) -> None:
+        assert shell.run(shell.talk("x" * 20_000), word) == 0
+        assert len(shell.out) <= 9000
+        assert shell.document["events"][0]["content"]["data"] == {"truncated": True, "original_length": 20_000}
+
+    @pytest.mark.parametrize(
+        ("words", "what"),
+        [
+            (["mode=json", "mode=ndjson"], "mode is given twice"),
+            (["mode=json", "--mode", "ndjson"], "mode is given twice"),
+            (["mode=json mode=ndjson"], "mode is given twice"),
+            (["--mode", "json", "--mode", "ndjson"], "mode is given twice"),
+            (["--mode", "xml"], "mode does not take that value"),
+            (["max_bytes=lots"], "max_bytes is not a number of bytes"),
+            (["colour=red"], "there is no option colour"),
+            (["--colour", "red"], "unrecognized arguments: --colour"),
+            (["other.jsonl"], "one conversation at a time"),
+            (["--from", "nobody"], "there is no reader 'nobody'"),
+            (["--current"], "SOURCE, --current and --pick exclude each other"),
+            (["--pick"], "SOURCE, --current and --pick exclude each other"),
+        ],
+    )
+    def test_what_does_not_fit_is_a_usage_error(self, shell: Shell, words: list[str], what: str) -> None:
+        shell.talk()
+        assert shell.run("talk.jsonl", *words, "-o", "out.json") == 2
+        assert shell.out == b""
+        assert f"error: {what}" in shell.err
+        assert "\nhelp: " in shell.err
+        assert shell.names() == ["talk.jsonl"]
+
+    @pytest.mark.parametrize(
+        ("words", "warning"),
+        [
+            (["internal=full"], "internal has no effect without include=include-internal"),
+            (["drop=oldest"], "drop has no effect without max_bytes"),
+            (["mode=ndjson", "pretty=true"], "pretty has no effect with mode=ndjson"),
+        ],
+    )
+    def test_what_has_no_effect_is_said(self, shell: Shell, words: list[str], warning: str) -> None:
+        assert shell.run(shell.talk(), *words, "--quiet") == 0
+        assert shell.err.startswith(f"warning: {warning}")
+
+    def test_a_policy_that_forbids_is_said(self, shell: Shell) -> None:
+        settings = Path(os.environ["OPEN_TOKEN_HOME"]) / "settings"
+        settings.mkdir(parents=True)
+        (settings / "config.toml").write_text("[policy]\nforbid_internal_full = true\n")
+        shell.write("talk.jsonl", b'{"fake_talk": "a"}\n{"say": "hi"}\n{"think": "One. Two."}\n')
+        assert shell.run("talk.jsonl", "include=include-internal", "internal=full") == 0
+        assert "warning: the policy forbids internal=full" in shell.err
+        assert shell.document["events"][1]["content"]["text"] == "One."
+
+    def test_a_policy_that_asks_for_more_is_said(self, shell: Shell) -> None:
+        settings = Path(os.environ["OPEN_TOKEN_HOME"]) / "settings"
+        settings.mkdir(parents=True)
+        (settings / "config.toml").write_text('[policy]\nmin_redact = "pii"\n')
+        assert shell.run(shell.talk("ada@example.org"), "redact=none") == 0
+        assert "warning: the policy asks for redact=pii at least" in shell.err
+        assert shell.document["conversation"]["redaction"]["mode"] == "pii"
+        assert b"ada@" not in shell.out
+        assert shell.run("talk.jsonl", "redact=strict") == 0
+        assert "warning" not in shell.err
+
+    def test_settings_are_heard_and_flags_win(self, shell: Shell) -> None:
+        shell.talk()
+        shell.write(".open-token.toml", b'[defaults]\nmode = "ndjson"\n')
+        assert shell.run("talk.jsonl") == 0
+        assert shell.out.startswith(b'{"type":"header"')
+        assert shell.run("talk.jsonl", "mode=json") == 0
+        assert shell.document["events"]
+
+    def test_wrong_settings_name_the_file(self, shell: Shell) -> None:
+        shell.talk()
+        shell.write(".open-token.toml", b'[defaults]\nredact = "all"\n')
+        assert shell.run("talk.jsonl") == 2
+        assert "--> " + str(shell.folder / ".open-token.toml") in shell.err
+
+
+Prepare = Callable[[Shell], list[str]]
+
+
+def cut(data: bytes, share: float) -> bytes:
+    return data[: int(len(data) * share)]
+
+
+HEAD = b'{"fake_talk": "a"}\n'
+BAD: dict[str, tuple[Prepare, str, tuple[str, ...]]] = {
+    "broken JSON on line 17": (
+        lambda s: [s.write("talk.jsonl", HEAD + lines(15) + f'{{"say": {MARKER}}}\n'.encode() + lines(3))],
+        "input.json",
+        ("this line is not JSON", "--> talk.jsonl:17:9", "mend or remove that line"),
+    ),
+    "a broken last line that is not half": (
+        lambda s: [s.write("talk.jsonl", HEAD + lines(3) + f'{{"say": {MARKER}}}'.encode())],
+        "input.json",
+        ("this line is not JSON", "--> talk.jsonl:5:9"),
+    ),
+    "a broken document": (
+        lambda s: [s.write("talk.json", f'{{\n "open_token_version": "0.1",\n "a": {MARKER}\n}}'.encode())],
+        "input.json",
+        ("the input is not JSON", "--> talk.json:3:7"),
+    ),
+    "a binary file": (
+        lambda s: [s.write("talk.bin", b"\x7fELF\0\1\2" + MARKER.encode())],
+        "input.binary",
+        ("binary data", "--> talk.bin", "open-token formats"),
+    ),
+    "an empty file": (
+        lambda s: [s.write("talk.jsonl", b"")],
+        "input.empty",
+        ("the input is empty", "--> talk.jsonl"),
+    ),
+    "a text": (
+        lambda s: [s.write("notes.md", f"# {MARKER}\n".encode())],
+        "input.unknown",
+        ("--> notes.md", "open-token formats"),
+    ),
+    "JSON of no format": (
+        lambda s: [s.write("package.json", f'{{"name": "{MARKER}"}}'.encode())],
+        "input.unknown",
+        ("no conversation I know", "--> package.json", "--from NAME"),
+    ),
+    "a folder without conversations": (
+        lambda s: [s.write("notes.txt", MARKER.encode()) and "."],
+        "input.none",
+        ("no conversation in this folder", "name a file"),
+    ),
+    "a missing file": (lambda s: ["nothing.jsonl"], "input", ("No such file or directory", "--> nothing.jsonl")),
+    "neither file nor id": (lambda s: ["zzzz"], "input.missing", ("--> zzzz", "open-token sessions")),
+    "nothing on this machine": (lambda s: [], "input.none", ("no conversation was found on this machine",)),
+    "invalid UTF-8": (
+        lambda s: [s.write("talk.jsonl", HEAD + lines(2) + f'{{"say": "{MARKER} '.encode() + b'\xff"}\n')],
+        "input.utf8",
+        ("not valid UTF-8", "--> talk.jsonl:4:20", "iconv"),
+    ),
+    "UTF-16": (
+        lambda s: [s.write("talk.jsonl", f'{{"say": "{MARKER}"}}'.encode("utf-16"))],
+        "input.utf8",
+        ("not valid UTF-8", "iconv -c -f utf-16"),
+    ),
+    "gzip cut off": (
+        lambda s: [s.write("talk.gz", cut(gzip.compress(HEAD + lines(9000)), 0.7))],
+        "input.gzip",
+        ("gzip data is damaged or cut off", "--> talk.gz", "gzip -dc"),
+    ),
+    "gzip cut off near its start": (
+        lambda s: [s.write("talk.gz", cut(gzip.compress(HEAD + lines(9)), 0.5))],
+        "input.gzip",
+        ("gzip data is damaged or cut off", "--> talk.gz"),
+    ),
+    "deep nesting": (
+        lambda s: [s.write("talk.jsonl", HEAD + lines(1) + b'{"say": ' + b"[" * 9999 + b"]" * 9999 + b"}\n")],
+        "input.deep",
+        ("nested too deep", "--> talk.jsonl:3"),
+    ),
+    "a reader forced on foreign content": (
+        lambda s: [s.talk(), "--from", "open-token"],
+        "input",
+        ("this is not an Open-Token export", "--> talk.jsonl", "leave --from out"),
+    ),
+    "another reader forced on an export": (
+        lambda s: [s.write("talk.json", json.dumps(EXPORT).encode()), "--from", "fake_talk"],
+        "input.no-events",
+        ("no conversation in this input", "--> talk.json", "the right --from?"),
+    ),
+    "a conversation in which nothing is said": (
+        lambda s: [s.write("talk.jsonl", HEAD)],
+        "input.no-events",
+        ("no conversation in this input", "0 events were read"),
+    ),
+    "an export with a broken event": (
+        lambda s: [s.write("talk.json", json.dumps(EXPORT | {"events": [{"id": MARKER}]}).encode())],
+        "input.export",
+        ("--> talk.json:events[0]", "open-token validate"),
+    ),
+    "what cannot be made to fit": (
+        lambda s: [s.talk(), "max_bytes=10"],
+        "max-bytes",
+        ("cannot be made smaller than", "drop=oldest"),
+    ),
+}
+
+
+class TestBadInput:
+    """Each a clear message with place and remedy, the right exit code, no traceback, no partial output."""
+
+    @pytest.mark.parametrize("name", BAD)
+    def test_it_is_told_and_nothing_is_written(self, shell: Shell, name: str) -> None:
+        prepare, code, parts = BAD[name]
+        words = prepare(shell)
+        before = shell.names()
+        for target in ([], ["-o", "out.json"], ["mode=ndjson", "-o", "out.json"]):
+            assert shell.run(*words, *target) == 3
+            assert shell.out == b""
+            self.check(shell.err, parts)
+            assert shell.names() == before
+        assert shell.run(*words, "-o", "out.json", "--json") == 3
+        assert shell.document["error"]["code"] == code
+        assert shell.err == "" or shell.err.startswith("source  ")
+        assert MARKER.encode() not in shell.out
+        assert shell.names() == before
+
+    def check(self, err: str, parts: tuple[str, ...]) -> None:
+        message = err[err.index("error: ") :]
+        assert message.count("error: ") == 1
+        assert [part for part in parts if part not in message] == []
+        assert "\nhelp: " in message
+        assert MARKER not in err
+        assert "Traceback" not in err
+        assert "inside open-token" not in err
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            name
+            for name in BAD
+            if "folder" not in name and "nothing" not in name and "id" not in name and "missing" not in name
+        ],
+    )
+    def test_it_is_the_same_from_standard_input(self, shell: Shell, name: str) -> None:
+        prepare, _, parts = BAD[name]
+        file, *words = prepare(shell)
+        assert shell.run("-", *words, stdin=(shell.folder / file).read_bytes()) == 3
+        assert shell.out == b""
+        self.check(shell.err, tuple(part.replace(file, "<stdin>") for part in parts))
+
+    @pytest.mark.parametrize("reader", NAMES)
+    @pytest.mark.parametrize(
+        "data",
+        [
+            b"",
+            b"\0\1\2",
+            f"{MARKER}\n".encode(),
+            f'{{"a": "{MARKER}"}}'.encode(),
+            b"[[]]",
+            b"5",
+            b'[null, 5, "x", [], {}]',
+            b"{}\n{}\n",
+        ],
+    )
+    def test_no_reader_falls_over_when_it_is_forced(
+        self, shell: Shell, reader: str, data: bytes, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        fake_talk.install(monkeypatch, beside=NAMES)
+        assert shell.run(shell.write("talk", data), "--from", reader, "-o", "out.json") == 3
+        self.check(shell.err, ("talk",))
+        assert shell.names() == ["talk"]
+
+    def test_a_file_that_two_readers_claim(self, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+        shell.write("talk.json", json.dumps(EXPORT).encode())
+        monkeypatch.setattr(fake_talk, "sniff", lambda source: True)
+        assert shell.run("talk.json", "-o", "out.json") == 3
+        self.check(shell.err, ("fake_talk and open_token both claim", "--from fake_talk or --from open_token"))
+        assert shell.names() == ["talk.json"]
+        assert shell.run("talk.json", "-o", "out.json", "--from", "open_token") == 0
+
+    def test_a_half_written_last_line_is_left_out(self, shell: Shell) -> None:
+        assert shell.run(shell.talk("hello", tail=f'{{"say": "{MARKER}'.encode())) == 0
+        assert [event["content"]["text"] for event in shell.document["events"]] == ["hello"]
+        assert "note    half-line: the last line was not complete and is left out (line 3)" in shell.err
+        assert MARKER not in shell.err
+
+    def test_a_stream_without_footer_is_told(self, shell: Shell) -> None:
+        shell.run(shell.write("talk.json", json.dumps(EXPORT).encode()), "mode=ndjson")
+        assert shell.run(shell.write("cut.ndjson", b"".join(shell.out.splitlines(True)[:-1]))) == 0
+        assert "note    incomplete-stream: the stream has no footer" in shell.err
+        assert MARKER not in shell.err
+
+    def test_a_line_of_many_megabytes_is_exported(self, shell: Shell) -> None:
+        long = "word " * 4_000_000
+        assert shell.run(shell.talk(long), "-o", "out.json") == 0
+        assert json.loads((shell.folder / "out.json").read_bytes())["events"][0]["content"]["text"] == long
+        shell.write("one.json", json.dumps(EXPORT | {"title": long}).encode())
+        assert shell.run("one.json", "-o", "out.json") == 0
+
+    def test_standard_input(self, shell: Shell) -> None:
+        shell.talk("hello")
+        assert shell.run("-", stdin=(shell.folder / "talk.jsonl").read_bytes()) == 0
+        assert shell.document["events"][0]["content"]["text"] == "hello"
+        assert "read    fake_talk  <stdin>" in shell.err
+
+    def test_gzip(self, shell: Shell) -> None:
+        assert shell.run(shell.write("talk.gz", gzip.compress(HEAD + lines(3)))) == 0
+        assert len(shell.document["events"]) == 3
+
+
+class TestBadOutput:
+    """Nothing is half written, whatever happens."""
+
+    @pytest.mark.parametrize(
+        ("target", "what"),
+        [
+            ("nowhere/out.json", "cannot write: No such file or directory"),
+            (".", "the output is a folder"),
+            ("talk.jsonl/out.json", "cannot write: Not a directory"),
+            ("x" * 300, "cannot write: File name too long"),
+        ],
+    )
+    def test_a_target_that_cannot_be(self, shell: Shell, target: str, what: str) -> None:
+        shell.talk()
+        assert shell.run("talk.jsonl", "-o", target) == 3
+        assert f"error: {what}" in shell.err
+        assert f"--> {target}\nhelp: " in shell.err
+        assert shell.names() == ["talk.jsonl"]
+
+    def test_a_folder_that_may_not_be_written(self, shell: Shell, as_anyone: Path) -> None:
+        shell.folder = as_anyone
+        shell.talk()
+        as_anyone.chmod(0o555)
+        with anyone():
+            assert shell.run("talk.jsonl", "-o", "out.json") == 3
+        assert "error: cannot write: Permission denied\n  --> out.json\nhelp: " in shell.err
+        assert shell.names() == ["talk.jsonl"]
+
+    def test_a_source_that_may_not_be_read(self, shell: Shell, as_anyone: Path) -> None:
+        shell.folder = as_anyone
+        shell.talk()
+        (as_anyone / "talk.jsonl").chmod(0)
+        with anyone():
+            assert shell.run("talk.jsonl", "-o", "out.json") == 3
+        assert "error: cannot read the input: Permission denied\n  --> talk.jsonl\nhelp: " in shell.err
+        assert shell.names() == ["talk.jsonl"]
+
+    def test_settings_that_may_not_be_written_are_no_trouble(self, shell: Shell, as_anyone: Path) -> None:
+        shell.folder = as_anyone
+        shell.talk("hello")
+        as_anyone.chmod(0o555)
+        with anyone():
+            assert shell.run("talk.jsonl") == 0
+        assert shell.document["events"]
+        assert shell.names() == ["talk.jsonl"]
+
+    def test_a_folder_of_the_kernel(self, shell: Shell) -> None:
+        if not Path("/proc/self").exists():
+            pytest.skip("there is no /proc here")
+        shell.talk()
+        assert shell.run("talk.jsonl", "-o", "/proc/out.json") == 3
+        assert "error: cannot write: " in shell.err
+        assert "--> /proc/out.json" in shell.err
+
+    @pytest.mark.parametrize("target", ["talk.jsonl", "./talk.jsonl", "link.jsonl"])
+    def test_the_source_is_not_replaced(self, shell: Shell, target: str) -> None:
+        shell.talk()
+        (shell.folder / "link.jsonl").symlink_to("talk.jsonl")
+        before = (shell.folder / "talk.jsonl").read_bytes()
+        assert shell.run("talk.jsonl", "-o", target) == 2
+        assert "the output would replace the conversation itself" in shell.err
+        assert (shell.folder / "talk.jsonl").read_bytes() == before
+
+    def test_ctrl_c_leaves_no_file(self, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+        def read(source: Any, draft: Any) -> None:
+            draft.message("user", MARKER, draft.actor("human", "user"))
+            raise KeyboardInterrupt
+
+        shell.talk()
+        shell.write("out.json", b"old")
+        monkeypatch.setattr(fake_talk, "read", read)
+        assert shell.run("talk.jsonl", "-o", "out.json") == 130
+        assert shell.run("talk.jsonl") == 130
+        assert shell.out == b""
+        assert shell.err == "\ninterrupted; no file was written\n"
+        assert (shell.folder / "out.json").read_bytes() == b"old"
+        assert shell.names() == ["out.json", "talk.jsonl"]
+
+    def test_an_error_half_way_leaves_no_file(self, shell: Shell) -> None:
+        shell.write("talk.jsonl", HEAD + lines(50_000) + b"oops\n")
+        assert shell.run("talk.jsonl", "-o", "out.json") == 3
+        assert "--> talk.jsonl:50002:1" in shell.err
+        assert shell.names() == ["talk.jsonl"]
+
+    def test_a_closed_pipe_is_no_trouble(self, shell: Shell) -> None:
+        shell.write("talk.json", json.dumps(EXPORT | {"events": _many(EXPORT["events"][0])}).encode())  # type: ignore[index]
+        command = [sys.executable, "-m", "open_token", "export", "talk.json", "-q"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=shell.folder) as started:
+            assert started.stdout
+            assert started.stderr
+            assert started.stdout.read(10)
+            started.stdout.close()
+            assert started.stderr.read() == b""
+        assert started.returncode == 3
+
+
+def _many(event: dict[str, Any]) -> list[dict[str, Any]]:
+    return [
+        {**event, "id": f"evt_{n:06d}", "content": {"mime": "text/plain", "text": "x" * 1000}} for n in range(1, 600)
+    ]

@@ -1,0 +1,65 @@
+"""The bar of a long read: on a terminal only, after a moment, and gone afterwards."""
+
+import pytest
+
+from open_token.cli import progress as module
+from open_token.cli.console import Console
+from open_token.cli.progress import Progress
+from terminal import Terminal
+
+
+class Clock:
+    """Stands still until it is set."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(module, "time", made)
+    return made
+
+
+def test_it_comes_after_a_moment_and_leaves_no_trace(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Terminal(monkeypatch) as terminal, Progress(32_300_000, Console(env={})) as tell:
+        for clock.now, done in ((0.2, 1_000_000), (0.35, 16_150_000), (0.4, 17_000_000), (0.5, 32_300_000)):
+            tell(done)
+    assert [part for part in terminal.seen.split("\r") if part] == [
+        f"reading [{'#' * 12:24}]  50%  16.1 MB / 32.3 MB\x1b[K",
+        f"reading [{'#' * 24}] 100%  32.3 MB / 32.3 MB\x1b[K",
+        "\x1b[K",
+    ]
+
+
+def test_a_short_read_shows_nothing(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Terminal(monkeypatch) as terminal, Progress(100, Console(env={})) as tell:
+        tell(50)
+    assert terminal.seen == ""
+
+
+def test_quiet_shows_nothing(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    console = Console(env={})
+    console.quiet = True
+    with Terminal(monkeypatch) as terminal, Progress(100, console) as tell:
+        clock.now = 5.0
+        tell(50)
+    assert terminal.seen == ""
+
+
+def test_a_pipe_shows_nothing(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    with Progress(100, Console(env={})) as tell:
+        clock.now = 5.0
+        tell(50)
+    assert capsys.readouterr().err == ""
+
+
+def test_an_unknown_size_does_no_harm(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Terminal(monkeypatch) as terminal, Progress(0, Console(env={})) as tell:
+        clock.now = 1.0
+        tell(50)
+    assert "0%  50 B / 0 B" in terminal.seen

@@ -1,0 +1,65 @@
+"""`open-token verify`."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from open_token.cli import main
+from open_token.library import export_file
+
+CHAT = b'{"model":"m","messages":[{"role":"user","content":"hello"},{"role":"assistant","content":"hi"}]}'
+
+
+@pytest.mark.parametrize("mode", ["json", "ndjson"])
+@pytest.mark.parametrize("integrity", ["hash", "tree", "source"])
+def test_an_unchanged_file(tmp_path: Path, mode: str, integrity: str, capsys: pytest.CaptureFixture[str]) -> None:
+    export_file(CHAT, tmp_path / "talk", mode=mode, integrity=integrity)
+    assert main(["verify", str(tmp_path / "talk")]) == 0
+    assert "unchanged since it was written, 2 events" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("integrity", ["hash", "tree", "source"])
+def test_a_changed_file(tmp_path: Path, integrity: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "talk.json"
+    export_file(CHAT, path, integrity=integrity)
+    path.write_bytes(path.read_bytes().replace(b"hello", b"hullo"))
+    assert main(["verify", str(path)]) == 1
+    captured = capsys.readouterr()
+    assert "FAIL  events_hash" in captured.out
+    assert "hullo" not in captured.out + captured.err
+
+
+def test_a_changed_title_is_seen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "talk.json"
+    export_file(CHAT, path)
+    path.write_bytes(path.read_bytes().replace(b'"kind": "human"', b'"kind": "model"'))
+    assert main(["verify", str(path)]) == 1
+    assert "FAIL  document_hash" in capsys.readouterr().out
+
+
+def test_without_a_hash_there_is_nothing_to_verify(tmp_path: Path) -> None:
+    export_file(CHAT, tmp_path / "talk.json", integrity="none")
+    assert main(["verify", str(tmp_path / "talk.json")]) == 3
+    (tmp_path / "other.json").write_text("[]")
+    assert main(["verify", str(tmp_path / "other.json")]) == 3
+
+
+def test_json_for_scripts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    export_file(CHAT, tmp_path / "talk.json")
+    assert main(["verify", "--json", str(tmp_path / "talk.json")]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["status"] == "verified"
+    assert {part["name"] for part in answer["parts"]} >= {"events_hash", "document_hash"}
+
+
+def test_a_hash_of_another_reading(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "talk.json"
+    export_file(CHAT, path)
+    document = json.loads(path.read_text())
+    document["integrity"]["events_hash"] = document["integrity"]["events_hash"].upper()
+    del document["integrity"]["document_hash"]
+    path.write_text(json.dumps(document))
+    assert main(["verify", str(path)]) == 1
+    assert main(["verify", "--accept-legacy", str(path)]) == 0
+    assert "canonical form" in capsys.readouterr().err
