@@ -1,0 +1,205 @@
+"""The verb `skill`: what it says, what it writes, how it ends."""
+
+import argparse
+import json
+from pathlib import Path
+
+import pytest
+
+from open_token import skills
+from open_token.cli import main, skill
+
+FOLDER = f".agents/skills/{skills.NAME}"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "home"
+    (tmp_path / "work").mkdir()
+    folder.mkdir()
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.setenv("PATH", str(tmp_path / "no-commands"))
+    monkeypatch.chdir(tmp_path / "work")
+    return folder
+
+
+def lines(capsys: pytest.CaptureFixture[str]) -> tuple[list[str], list[str]]:
+    told = capsys.readouterr()
+    return told.out.splitlines(), told.err.splitlines()
+
+
+def test_install_says_every_file_and_how_to_call_it(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["skill", "install", "--for", "codex"]) == 0
+    out, err = lines(capsys)
+    assert out == [
+        f"wrote        ~/{FOLDER}/references/format.md",
+        f"wrote        ~/{FOLDER}/references/options.md",
+        f"wrote        ~/{FOLDER}/agents/openai.yaml",
+        f"wrote        ~/{FOLDER}/SKILL.md",
+    ]
+    assert err == ["next    in Codex CLI: $stream-of-consciousness"]
+    assert all((home / line.split()[1].removeprefix("~/")).is_file() for line in out)
+
+
+def test_install_twice_is_fine(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["skill", "install", "--for", "codex", "--quiet"])
+    lines(capsys)
+    assert main(["skill", "install", "--for", "codex", "--quiet"]) == 0
+    out, err = lines(capsys)
+    assert {line.split()[0] for line in out} == {"same"}
+    assert err == []
+
+
+def test_project_scope_writes_below_the_working_folder(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["skill", "install", "--for", "windsurf", "--scope", "project"]) == 0
+    out, err = lines(capsys)
+    assert out[-1] == f"wrote        .windsurf/skills/{skills.NAME}/SKILL.md"
+    assert "trust this folder" in err[0]
+    assert list(home.glob("**/SKILL.md")) == []
+
+
+def test_dry_run_only_talks(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["skill", "install", "--for", "codex", "--dry-run"]) == 0
+    out, err = lines(capsys)
+    assert out[-1] == f"would write  ~/{FOLDER}/SKILL.md"
+    assert err == []
+    assert list(home.iterdir()) == []
+
+
+def test_conflict_is_an_error_in_three_parts_and_exit_one(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (home / FOLDER).mkdir(parents=True)
+    (home / FOLDER / "SKILL.md").write_text("mine")
+    assert main(["skill", "install", "--for", "codex"]) == 1
+    assert lines(capsys) == (
+        [],
+        [
+            "error: this folder was left as it is: open-token did not write it",
+            f"  --> ~/{FOLDER}/SKILL.md",
+            "help: move it away and run the same command again; `open-token skill show` prints our text",
+        ],
+    )
+    assert (home / FOLDER / "SKILL.md").read_text() == "mine"
+
+
+def test_auto_installs_for_what_is_there(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["skill", "install", "--for", "auto"]) == 1
+    assert lines(capsys)[1][0] == "error: no runtime that we know was found on this machine"
+    (home / ".claude").mkdir()
+    (home / ".gemini").mkdir()
+    assert main(["skill", "install", "--for", "auto"]) == 0
+    assert lines(capsys)[1] == ["next    open-token skill status"]
+    assert main(["skill", "status"]) == 0
+    assert lines(capsys)[0] == [
+        f"installed\tgemini-cli\t~/{FOLDER}",
+        f"installed\tclaude-code\t~/.claude/skills/{skills.NAME}",
+    ]
+    assert main(["skill", "uninstall", "--for", "auto"]) == 0
+    assert sorted(path.name for path in home.iterdir()) == [".claude", ".gemini"]
+
+
+def test_uninstall_keeps_what_another_runtime_uses(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["skill", "install", "--for", "codex", "--for", "cursor"])
+    lines(capsys)
+    assert main(["skill", "uninstall", "--for", "cursor"]) == 0
+    out, err = lines(capsys)
+    assert out[-1] == f"updated      ~/{FOLDER}/SKILL.md"
+    assert err == ["what is left stays for another runtime that uses the same folder"]
+    assert main(["skill", "uninstall", "--for", "codex"]) == 0
+    assert not (home / ".agents").exists()
+
+
+def test_uninstall_keeps_an_edited_file_and_says_so(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["skill", "install", "--for", "codex"])
+    (home / FOLDER / "SKILL.md").write_text("mine")
+    lines(capsys)
+    assert main(["skill", "uninstall", "--for", "codex"]) == 1
+    out, err = lines(capsys)
+    assert len(out) == 3
+    assert err == [
+        "error: a file stays: it was changed since it was installed",
+        f"  --> ~/{FOLDER}/SKILL.md",
+        "help: delete it yourself if you do not need it",
+    ]
+
+
+def test_uninstall_of_nothing_is_done_already(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("codex", "auto"):
+        assert main(["skill", "uninstall", "--for", name]) == 0
+        assert lines(capsys) == ([], ["nothing of ours is installed there"])
+
+
+def test_closed_door_is_exit_three(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (home / ".agents").write_text("a file in the way")
+    assert main(["skill", "install", "--for", "codex"]) == 3
+    out, err = lines(capsys)
+    assert out == []
+    assert err[0].startswith("error: cannot change the skill's files: ")
+    assert err[1].startswith(f"  --> {home}/.agents")
+    assert err[2].startswith("help: ")
+
+
+def test_show_prints_the_text_or_its_folder(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["skill", "show"]) == 0
+    assert capsys.readouterr().out == skills.text()
+    assert main(["skill", "show", "--path"]) == 0
+    assert Path(capsys.readouterr().out.strip(), "SKILL.md").read_text() == skills.text()
+
+
+@pytest.mark.parametrize(
+    ("words", "guess"),
+    [
+        (["install"], "the runtimes are claude-code, codex"),
+        (["install", "--for", "claude"], "did you mean claude-code?"),
+        (["install", "--for", "codex", "--path"], "skill --help"),
+        (["show", "--for", "codex"], "skill --help"),
+        (["status", "--scope", "user"], "skill --help"),
+        (["status", "--dry-run"], "skill --help"),
+        (["install", "--for", "codex", "--scope", "system"], "skill --help"),
+        (["remove"], "skill --help"),
+        ([], "skill --help"),
+    ],
+)
+def test_wrong_words_are_usage_errors(
+    home: Path, capsys: pytest.CaptureFixture[str], words: list[str], guess: str
+) -> None:
+    assert main(["skill", *words]) == 2
+    out, err = lines(capsys)
+    assert out == []
+    assert err[0].startswith("error: ")
+    assert guess in err[-1]
+    assert list(home.iterdir()) == []
+
+
+@pytest.mark.parametrize("action", ["install", "uninstall"])
+def test_changes_as_json(home: Path, capsys: pytest.CaptureFixture[str], action: str) -> None:
+    main(["skill", "install", "--for", "codex"])
+    lines(capsys)
+    assert main(["skill", action, "--for", "codex", "--json", "--quiet"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["schema"] == f"open-token/skill-{action}/1"
+    assert told["runtimes"] == ["codex"]
+    assert {file["action"] for file in told["files"]} == {"same" if action == "install" else "remove"}
+    assert told["files"][-1] == {**told["files"][-1], "path": str(home / FOLDER / "SKILL.md"), "why": None}
+
+
+def test_show_and_status_as_json(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["skill", "install", "--for", "codex"])
+    lines(capsys)
+    assert main(["skill", "status", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "schema": "open-token/skill-status/1",
+        "folders": [{"state": "installed", "for": ["codex"], "path": str(home / FOLDER)}],
+    }
+    assert main(["skill", "show", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["text"] == skills.text()
+
+
+def test_help_names_every_action_runtime_and_flag(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["skill", "--help"]) == 0
+    told = capsys.readouterr().out
+    parser = argparse.ArgumentParser(add_help=False)
+    skill.add_arguments(parser)
+    flags = [flag for action in parser._actions for flag in action.option_strings]
+    for word in (*skill.ACTIONS, *skills.runtimes(), skills.AUTO, *skills.SCOPES, *flags):
+        assert word in told
+    assert len(told.splitlines()) <= 24
