@@ -1,0 +1,268 @@
+"""The target behind fuzz_readers.py: any bytes give an error of ours or an export that keeps every promise."""
+
+import atexit
+import functools
+import importlib.util
+import io
+import random
+import re
+import shutil
+import tempfile
+import zlib
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+import msgspec
+
+from fuzzing import seeds as known
+from fuzzing.campaign import Violated
+from fuzzing.folders import lay_out, unpack
+from fuzzing.mutate import CANARY, TOKEN
+from open_token import readers
+from open_token.checking.validate import validate_bytes
+from open_token.checking.verify import VERIFIED, verify_bytes
+from open_token.context import Context
+from open_token.errors import DoesNotFit, OpenTokenError
+from open_token.options import TABLE, ExportOptions
+from open_token.passes import _detect
+from open_token.pipeline import Receipt, export
+from open_token.readers import NAMES, load
+from open_token.source import Source
+
+SIZES = (1, 200, 600, 900, 1300, 2000, 3000, 5000, 9000, 20_000, 60_000)
+CHOICES = {option.name: option.values for option in TABLE if option.name not in ("mode", "max_bytes", "exported_at")}
+PEEK = 1 << 15
+ENVELOPE = ("id", "seq", "ts", "type", "actor_id", "visibility", "role", "links", "usage")
+UNTOUCHED = re.compile("data|mime|.*[Ii][Dd]s?|.*signature|encrypted.*|base64|sha.*", re.DOTALL)
+STALE = {"OT905", "OT906", "OT907", "OT908"}
+"""Hashes that do not match, which an export makes anew; with any other error an export may stay as bad as it is."""
+
+
+def _peer() -> Any:
+    path = known.TESTS.parent.parent / "shared" / "tools" / "check_export.py"
+    spec = importlib.util.spec_from_file_location("check_export", path)
+    if not path.exists() or spec is None or spec.loader is None:
+        return None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+PEER = _peer()
+for _module in iter_modules(readers.__path__):
+    import_module(f"{readers.__name__}.{_module.name}")
+
+
+class Settings(NamedTuple):
+    """How one input is read and exported."""
+
+    reader: str | None
+    words: dict[str, Any]
+
+
+class Answer(NamedTuple):
+    """What came of one export: the bytes and the receipt, or the error."""
+
+    data: bytes
+    receipt: Receipt | None
+    problem: OpenTokenError | None
+
+
+class _Ground:
+    """A folder for inputs of several files, made when the first one comes."""
+
+    path: Path | None = None
+
+    def folder(self) -> Path:
+        if self.path is None:
+            shared_memory = Path("/dev/shm")
+            place = str(shared_memory) if shared_memory.is_dir() else None
+            self.path = Path(tempfile.mkdtemp(prefix="open-token-fuzz-", dir=place))
+            atexit.register(shutil.rmtree, self.path, ignore_errors=True)
+        return self.path / "input"
+
+
+_GROUND = _Ground()
+_gate = functools.cache(_detect.KeywordGate)
+"""Making it takes longer than a whole export of a small input, and it is the same each time."""
+
+
+def seeds(more: list[Path]) -> list[bytes]:
+    """Conversations of every reader, and exports of them."""
+    found = known.conversations(more)
+    return found + known.exports(found)
+
+
+def settings_for(data: bytes) -> Settings:
+    """Options at random, half of them at their default; a reader is forced on one input in five."""
+    rng = random.Random(zlib.crc32(data))
+    words: dict[str, Any] = {"exported_at": "omit"}
+    for name, values in CHOICES.items():
+        if rng.random() < 0.5:
+            words[name] = rng.choice(values)
+    if rng.random() < 0.35:
+        words["max_bytes"] = rng.choice(SIZES) + rng.randrange(100)
+    return Settings(rng.choice(NAMES) if rng.random() < 0.2 else None, words)
+
+
+def check(data: bytes, settings: Settings) -> None:
+    """Every promise that the export of an input makes."""
+    check_peek(data)
+    as_json = exported(data, settings, "json")
+    as_ndjson = exported(data, settings, "ndjson")
+    for answer in (as_json, as_ndjson):
+        check_words(answer)
+        if answer.receipt:
+            check_export(answer, data, settings)
+    if "max_bytes" not in settings.words:
+        check_shapes(as_json, as_ndjson)
+
+
+def check_peek(data: bytes) -> None:
+    """Every reader that can tell a title from the first lines does so from anything, in text or not at all."""
+    try:
+        records = Source("input", data=data).opening(PEEK)
+    except OpenTokenError:
+        return
+    for name in NAMES:
+        peek = getattr(load(name), "peek", None)
+        if peek and not all(isinstance(fact, str) for fact in peek(records).values()):
+            raise Violated(f"peek of {name}: what it tells is no text")
+
+
+def exported(data: bytes, settings: Settings, mode: str) -> Answer:
+    """One export in memory; only errors of ours are caught."""
+    options = ExportOptions.of(settings.words | {"mode": mode})
+    out = io.BytesIO()
+    try:
+        with patch.object(_detect, "KeywordGate", _gate):
+            receipt = export(source_of(data), out, Context(options, key=known.KEY), settings.reader)
+    except OpenTokenError as problem:
+        return Answer(b"", None, problem)
+    return Answer(out.getvalue(), receipt, None)
+
+
+def source_of(data: bytes) -> Source:
+    """The input, on a disk only when it is a folder."""
+    files = unpack(data)
+    return Source.of(lay_out(files, _GROUND.folder())) if files else Source("input", data=data)
+
+
+def check_words(answer: Answer) -> None:
+    """Messages can be printed and tell nothing of what was said."""
+    said = [str(answer.problem)] if answer.problem else []
+    if answer.problem and ("cannot be sealed" in answer.problem.what or answer.problem.code == "redaction.unfinished"):
+        raise Violated(f"{re.sub('[0-9]+', 'n', answer.problem.what)}: a reader let it through")
+    if answer.receipt:
+        said += [f"{note.code} {note.place} {note.detail}" for note in answer.receipt.notes]
+        "".join(answer.receipt.redaction).encode()
+    for text in said:
+        text.encode()
+        if CANARY in text:
+            raise Violated("content in a message: an error or a note repeats what was said")
+
+
+def check_export(answer: Answer, data: bytes, settings: Settings) -> None:
+    """The export is valid, verifiable, small enough, and its own export."""
+    assert answer.receipt
+    limit = settings.words.get("max_bytes")
+    if answer.receipt.bytes != len(answer.data):
+        raise Violated("receipt: tells another size than was written")
+    if limit and len(answer.data) > limit:
+        raise Violated(f"max_bytes: {len(answer.data)} bytes for a limit of {limit}")
+    errors = errors_of(answer.data)
+    if errors and not (answer.receipt.reader == "open_token" and errors_of(data) - STALE):
+        raise Violated(f"not valid {' '.join(sorted(errors))}: {first_error(answer.data, errors)}")
+    if settings.words.get("redact") != "none" and TOKEN.encode() in answer.data:
+        for event in document_of(answer.data)["events"]:
+            check_exposed({key: item for key, item in event.items() if key not in ENVELOPE})
+    if PEER is not None and answer.receipt.reader != "open_token":
+        check_as_peer(answer, settings)
+    verdict = verify_bytes(answer.data)
+    if verdict.status != VERIFIED and settings.words.get("integrity") != "none":
+        raise Violated(f"not verified {verdict.status}: {verdict.reasons}")
+    check_again(answer, settings)
+
+
+def check_exposed(value: Any, name: str = "content") -> None:
+    """No token stands in an event, but where ids, signatures and files stand that must stay as they are."""
+    if isinstance(value, str) and TOKEN in value:
+        raise Violated(f"not masked under {name}: a token in a text")
+    for key, item in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        if isinstance(key, str) and TOKEN in key:
+            raise Violated(f"not masked under {name}: a token in a key")
+        special = isinstance(key, str) and UNTOUCHED.fullmatch(key) is not None
+        if not (special and isinstance(item, str) and " " not in item):
+            check_exposed(item, str(key) if special else name)
+
+
+def check_as_peer(answer: Answer, settings: Settings) -> None:
+    """A check that shares nothing with this project, where it lies beside the checkout, finds nothing either."""
+    document, _, faults = PEER.load(answer.data)
+    faults += PEER.check(document, settings.words.get("redact", "secrets"))
+    if "integrity" in document and document["integrity"]["events_hash"] != PEER.events_hash(document):
+        faults.append("events_hash")
+    if faults:
+        raise Violated(f"peer {re.sub('[0-9]+|[{].*', '', faults[0])}: {faults[:3]}")
+
+
+def errors_of(data: bytes) -> set[str]:
+    """The checks that find an error."""
+    return {problem.id for problem in validate_bytes(data) if problem.severity == "error"}
+
+
+def first_error(data: bytes, ids: set[str]) -> str:
+    """The first of those errors, in words."""
+    return next(f"{p.place} {p.message}" for p in validate_bytes(data) if p.id in ids)
+
+
+def check_again(answer: Answer, settings: Settings) -> None:
+    """An export of the export with the same options is the same bytes."""
+    mode = "ndjson" if answer.data.startswith(b'{"type":"header"') else "json"
+    again = exported(answer.data, Settings(None, settings.words), mode)
+    if again.problem:
+        raise Violated(f"export of an export {again.problem.code} {again.problem.what}: refused")
+    if again.data != answer.data:
+        part = changed_part(answer.data, again.data)
+        raise Violated(f"export of an export {part} changed: other bytes come out")
+
+
+def changed_part(before: bytes, after: bytes) -> str:
+    """Which part of a document is not the same, to tell one finding from another."""
+    old, new = document_of(before), document_of(after)
+    names = [name for name in dict.fromkeys([*old, *new]) if old.get(name) != new.get(name) and name != "integrity"]
+    if "events" not in names:
+        return " ".join(names) or "integrity or layout"
+    if len(old["events"]) != len(new["events"]):
+        return "number of events"
+    pairs = zip(old["events"], new["events"], strict=True)
+    one, other = next((one, other) for one, other in pairs if one != other)
+    return f"{one['type']} {' '.join(key for key in dict.fromkeys([*one, *other]) if one.get(key) != other.get(key))}"
+
+
+def check_shapes(as_json: Answer, as_ndjson: Answer) -> None:
+    """Both shapes tell the same, or fail alike."""
+    if as_json.problem or as_ndjson.problem:
+        codes = [answer.problem and (answer.problem.code, answer.problem.what) for answer in (as_json, as_ndjson)]
+        if codes[0] != codes[1]:
+            raise Violated(f"json and ndjson fail differently: {codes}")
+        if isinstance(as_json.problem, DoesNotFit):
+            raise Violated("does not fit: without a limit")
+        return
+    if document_of(as_json.data) != document_of(as_ndjson.data):
+        raise Violated(f"json and ndjson differ in {changed_part(as_json.data, as_ndjson.data)}: two records")
+
+
+def document_of(data: bytes) -> dict[str, Any]:
+    """An export of either shape as one document."""
+    if not data.startswith(b'{"type":"header"'):
+        document: dict[str, Any] = msgspec.json.decode(data)
+        return document
+    header, *events, footer = (msgspec.json.decode(line) for line in data.splitlines())
+    for event in events:
+        event["type"] = event.pop("event_type")
+    del header["type"], footer["type"]
+    return {**header, "events": events, **footer}
