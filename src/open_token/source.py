@@ -302,7 +302,7 @@ class Source:
                 help="list what can be read with `open-token formats`",
                 code="input.unknown",
             )
-        row, column = _place(raw)
+        row, column = _place(raw if line is None else raw.rstrip())
         row = line if line is not None else row
         return InputError(
             "this line is not JSON" if line else "the input is not JSON",

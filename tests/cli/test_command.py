@@ -246,3 +246,9 @@ class TestProcess:
             assert done.returncode == 3
             assert b"Traceback" not in done.stderr
             assert b"inside open-token" not in done.stderr + done.stdout
+
+
+def test_options_of_every_verb_may_stand_before_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert told(capsys, "--json", "formats") == told(capsys, "formats", "--json")
+    assert told(capsys, "--quiet", "validate")[0] == 2
+    assert told(capsys, "--quiet")[0] == 2

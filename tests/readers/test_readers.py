@@ -89,3 +89,8 @@ def test_the_table_is_every_public_module() -> None:
 def test_the_table_lists_every_reader() -> None:
     folder = Path(readers.__file__).parent
     assert sorted(path.stem for path in folder.glob("*.py") if not path.stem.startswith("_")) == list(NAMES)
+
+
+def test_a_broken_line_is_named_though_nobody_claims_the_input() -> None:
+    problem = problem_of(b'{"a": 1}\n{"b": \n{"c": 2}\n')
+    assert (problem.code, problem.where) == ("input.json", "talk:2:6")

@@ -95,6 +95,7 @@ def _dispatch(words: list[str], console: Console) -> int:
     if not words or words[0] in ("-h", "--help") or words == ["help"]:
         console.out(HELP.rstrip("\n"))
         return 0 if words else 2
+    words = _verb_first(words)
     name, rest = words[0], words[1:]
     if name == "help":
         name, rest = rest[0], ["--help"]
@@ -109,6 +110,14 @@ def _dispatch(words: list[str], console: Console) -> int:
     args = parser_for(name, verb).parse_intermixed_args(rest)
     console.quiet, console.colour = args.quiet, args.color
     return verb.run(args, console)
+
+
+def _verb_first(words: list[str]) -> list[str]:
+    """The options that every verb has may stand before it, too."""
+    count = 0
+    while count < len(words) and words[count] in ("--json", "--quiet", "-q"):
+        count += 1
+    return words[count : count + 1] + words[:count] + words[count + 1 :] if count < len(words) else words
 
 
 def parser_for(name: str, verb: Verb) -> Parser:

@@ -1,11 +1,12 @@
 """Readers: one public module per runtime or format. The table is lazy, so that start-up stays light."""
 
 from importlib import import_module
+from itertools import islice
 from typing import Protocol, cast
 
 from open_token.draft import Draft
 from open_token.errors import InputError, UsageError
-from open_token.source import Source
+from open_token.source import SAMPLE_RECORDS, Source
 
 
 class Reader(Protocol):
@@ -60,7 +61,8 @@ def choose(source: Source) -> str:
             help=f"say which it is: --from {claims[0]} or --from {claims[1]}",
             code="input.ambiguous",
         )
-    next(source.records(), None)  # an input that does not parse says where, which helps more than 'unknown'
+    for _ in islice(source.records(), SAMPLE_RECORDS):
+        pass  # an input that does not parse says where, which helps more than 'unknown'
     raise InputError(
         f"this is no conversation I know (tried {len(NAMES)} formats)",
         where=source.name,
