@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import open_token
 from open_token.context import Context
 from open_token.errors import InputError, OpenTokenError
 from open_token.model import Note, Record
@@ -292,3 +293,14 @@ def test_strange_exports_are_read_or_refused_in_our_words(changes: list[tuple[st
         places[place][name] = value
     with contextlib.suppress(OpenTokenError):
         list(record_of(document).events)
+
+
+@pytest.mark.parametrize("odd", [None, 7, ["evt_000001"], {"a": 1}])
+def test_a_link_that_the_spec_does_not_know_may_be_anything(odd: Any) -> None:
+    document = copy.deepcopy(DOCUMENT)
+    document["events"][1].setdefault("links", {})["move_path"] = odd
+    raw = json.dumps(document).encode()
+    for words in ({}, {"max_bytes": 2500, "drop": "oldest"}):
+        made = open_token.export(raw, **words)
+        assert not [problem for problem in open_token.validate(made) if problem.severity == "error"]
+    assert open_token.export(raw)["events"][1]["links"]["move_path"] == odd

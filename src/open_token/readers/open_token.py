@@ -25,6 +25,7 @@ PLACES: tuple[str, ...] = ()
 
 _ORDER = ("id", "seq", "ts", "type", "actor_id", "visibility", "role", "content", "links", "usage")
 _TOP = {"type", "open_token_version", "exported_at", "conversation", "participants", "events", "integrity"}
+_LINKS = ("parent_id", "replies_to", "call_id", "span_id")
 _ENUMS = {
     "source_runtime": SOURCE_RUNTIMES,
     "provider": PROVIDERS,
@@ -194,7 +195,8 @@ def _fault(event: Any, known: set[str]) -> str | None:
             return f"{name} of an event is not an object"
     if not isinstance(event.get("content", {}).get("text", ""), str):
         return "content.text of an event is not a string"
-    if not all(isinstance(link, str) for link in event.get("links", {}).values()):
+    links = event.get("links", {})
+    if not all(isinstance(links[name], str) for name in _LINKS if name in links):
         return "a link of an event is not a string"
     return None
 
