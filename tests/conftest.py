@@ -34,7 +34,7 @@ FOREIGN = (
     "KIMI",
     "OPENCODE",
     "OPEN_TOKEN_",
-    "PI_SESSION",
+    "PI_",
     "QWEN",
     "SOURCE_DATE_EPOCH",
     "XDG_",

@@ -26,8 +26,8 @@ VAGUE = {"utils", "util", "helpers", "helper", "common", "base", "manager", "han
 
 # Which rooms may do what the others may not.
 PRINTING = {"cli"}
-STANDARD_INPUT = {"cli", "source"}
-ON_DISK = {"source", "files", "skills"}
+STANDARD_INPUT = {"cli", "origin"}
+ON_DISK = {"origin", "containers", "files", "skills"}
 LOOKS_ABOUT = ON_DISK | {"discover"}
 AT_THE_EDGE = {"cli", "library", "server"}
 RANDOM = {"files", "server"}

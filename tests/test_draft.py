@@ -199,23 +199,3 @@ def test_ids_of_the_conversation(draft: Draft) -> None:
 def test_the_day_of_a_made_id_is_that_of_the_first_timestamp(draft: Draft) -> None:
     draft.message("user", "hi", draft.actor("human", "user"), ts="2025-05-05T05:05:05Z")
     assert finish(draft)[0].conversation["id"].startswith("conv_20250505_")
-
-
-def test_native_records_refer_to_what_events_carry() -> None:
-    draft = Draft(native="full")
-    text = "a text that is long enough to be worth a reference"
-    draft.message("user", text, draft.actor("human", "user"))
-    draft.keep_native("some_reader", 4, {"text": text, "odd": 1})
-    _, events = finish(draft)
-    assert events[1]["content"]["data"] == {
-        "kind": "native",
-        "reader": "some_reader",
-        "record": 4,
-        "value": {"text": {"$ref": "evt_000001#/content/text"}, "odd": 1},
-    }
-
-
-def test_native_is_silent_unless_asked(draft: Draft) -> None:
-    draft.message("user", "hi", draft.actor("human", "user"))
-    draft.keep_native("r", 1, {})
-    assert draft.count == 1

@@ -7,7 +7,21 @@ from pathlib import Path
 import pytest
 
 from open_token.errors import OutputError
-from open_token.files import Folders, Spool, local_key, make_folder, read_optional, whole_file, write_whole
+from open_token.files import (
+    Folders,
+    Spool,
+    append,
+    ends_of,
+    local_key,
+    locked,
+    make_folder,
+    read_optional,
+    remove,
+    sweep,
+    unnamed_file,
+    whole_file,
+    write_whole,
+)
 from open_token.model import Event
 
 
@@ -112,3 +126,76 @@ def test_the_spool_knows_what_may_still_change() -> None:
     assert spool.open_event(100) is None
     assert spool.open_event(599) == events(600)[599]
     assert spool.open_event(600) is None
+
+
+class TestUnnamed:
+    """A file that gets its name when it is complete."""
+
+    def test_it_gets_a_name(self, tmp_path: Path) -> None:
+        (tmp_path / "a.json").write_bytes(b"old")
+        with unnamed_file(tmp_path, ".x-") as made:
+            made.out.write(b"new")
+            assert made.path.name.startswith(".x-")
+            made.become(tmp_path / "a.json")
+        assert (tmp_path / "a.json").read_bytes() == b"new"
+        assert stat.S_IMODE((tmp_path / "a.json").stat().st_mode) == 0o600
+        assert names(tmp_path) == ["a.json"]
+
+    def test_it_is_gone_without_one(self, tmp_path: Path) -> None:
+        with unnamed_file(tmp_path) as made:
+            made.out.write(b"half")
+        assert names(tmp_path) == []
+
+    def test_it_is_gone_after_a_failure(self, tmp_path: Path) -> None:
+        with pytest.raises(ZeroDivisionError), unnamed_file(tmp_path):
+            raise ZeroDivisionError
+        with pytest.raises(OutputError, match="No space left"), unnamed_file(tmp_path):
+            raise OSError(28, "No space left on device")
+        assert names(tmp_path) == []
+
+    def test_no_folder_for_it(self, tmp_path: Path) -> None:
+        with pytest.raises(OutputError, match="No such file"), unnamed_file(tmp_path / "nowhere"):
+            pass
+
+    def test_what_a_killed_process_left_is_swept_away(self, tmp_path: Path) -> None:
+        (tmp_path / "below" / "deep").mkdir(parents=True)
+        for name in (".x-1.part", ".y-1.part", "x-1.part", ".x-1", "below/.x-2.part", "below/deep/.x-3.part"):
+            (tmp_path / name).write_bytes(b"")
+        sweep(tmp_path, ".x-", ".z")
+        left = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file())
+        assert left == [".x-1", ".y-1.part", "below/deep/.x-3.part", "x-1.part"]
+        remove(tmp_path / "nowhere")
+        remove(tmp_path / "below")
+
+
+class TestLock:
+    """One at a time."""
+
+    def test_it_is_held_and_let_go(self, tmp_path: Path) -> None:
+        with locked(tmp_path / "lock") as first, locked(tmp_path / "lock") as second:
+            assert (first, second) == (True, False)
+        with locked(tmp_path / "lock") as third:
+            assert third
+
+    def test_no_place_for_it(self, tmp_path: Path) -> None:
+        with pytest.raises(OutputError), locked(tmp_path / "nowhere" / "lock"):
+            pass
+
+
+def test_lines_are_put_behind(tmp_path: Path) -> None:
+    append(tmp_path / "log", b"a\n")
+    append(tmp_path / "log", b"b\n")
+    assert (tmp_path / "log").read_bytes() == b"a\nb\n"
+    assert stat.S_IMODE((tmp_path / "log").stat().st_mode) == 0o600
+    with pytest.raises(OutputError):
+        append(tmp_path, b"")
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "ends"),
+    [(3, 0, (b"012", b"")), (3, 2, (b"012", b"89")), (8, 5, (b"01234567", b"89")), (0, 4, (b"", b"6789"))],
+)
+def test_both_ends_of_a_file(tmp_path: Path, first: int, last: int, ends: tuple[bytes, bytes]) -> None:
+    (tmp_path / "file").write_bytes(b"0123456789")
+    assert ends_of(tmp_path / "file", first, last) == ends
+    assert ends_of(tmp_path / "nowhere", first, last) == (b"", b"")

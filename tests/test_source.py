@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from open_token import source as module
+from open_token import origin
 from open_token.errors import InputError
 from open_token.source import SAMPLE_RECORDS, Source
 
@@ -49,7 +49,9 @@ def error_of(source: Source) -> InputError:
         (b" \n\t\n", "empty"),
         (b"\xef\xbb\xbf", "empty"),
         (b"\x7fELF\x02\x01\x01\0\0\0", "binary"),
-        (b"SQLite format 3\0", "binary"),
+        (b"SQLite format 3\0", "sqlite"),
+        (b"PK\x03\x04....", "zip"),
+        (b'{\n"a": 1\n}\n{\n"b": 2\n}\n', "glued"),
         (b"hello\n", "text"),
         ('{"a": 1}'.encode("utf-16"), "text"),
         (b"12\n", "text"),
@@ -271,7 +273,7 @@ class TestStream:
         assert source.neighbours("*") == []
 
     def test_a_large_one_goes_through_a_file_that_is_removed(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(module, "_IN_MEMORY", 1000)
+        monkeypatch.setattr(origin, "_IN_MEMORY", 1000)
         data = lines(*({"n": n} for n in range(500)))
         source = Source.of_stream(io.BytesIO(data), "<stdin>")
         path = source.path

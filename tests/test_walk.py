@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from open_token.walk import MAX_DEPTH, refer, rewrite, settle, strings, survey, weight, without_lone_surrogates
+from open_token.walk import MAX_DEPTH, pointed, rewrite, settle, strings, survey, weight, without_lone_surrogates
 
 JSON = st.recursive(
     st.none()
@@ -68,14 +68,6 @@ def test_what_is_too_deep_becomes_text() -> None:
     assert found == ["nesting"]
 
 
-def test_longer_strings_become_references() -> None:
-    text = "a line of some thirty characters"
-    event = {"id": "evt_000001", "content": {"mime": "text/plain", "text": text}}
-    assert refer({"message": {"content": text, "short": "a"}}, [event]) == {
-        "message": {"content": {"$ref": "evt_000001#/content/text"}, "short": "a"}
-    }
-
-
 def test_weight_grows_with_the_text() -> None:
     assert weight({"a": "x" * 1000}) > weight({"a": "x"}) + 900
 
@@ -106,3 +98,8 @@ def test_what_is_too_deep_stays_as_the_json_that_it_is() -> None:
     for _ in range(MAX_DEPTH):
         settled = settled[0]
     assert settled == '[[[[["core"]]]]]'
+
+
+def test_every_string_has_a_pointer() -> None:
+    value = {"a/b": ["x", {"~": "y"}], "n": 1}
+    assert list(pointed(value, "/content")) == [("/content/a~1b/0", "x"), ("/content/a~1b/1/~0", "y")]

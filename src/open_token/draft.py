@@ -22,7 +22,7 @@ from open_token.model import (
 )
 from open_token.model import Visibility as Visibility
 from open_token.pairing import Calls
-from open_token.walk import refer, settle, weight
+from open_token.walk import settle, weight
 
 MISSING = {"missing_result": True}
 
@@ -260,13 +260,18 @@ class Draft(Ledger):
             stop = _late("span_end", "metadata", actor, self._json({}), span=span_id)
             self._splice.wrap(range(first, end), span_id, start, stop)
 
-    def keep_native(self, reader: str, record: int, value: Any) -> None:
-        """With native=full: the whole record, in which strings that its events carry are references to them."""
-        if self.native != "full":
-            return
-        events, self._recent = self._recent, []
-        self.annotation({"kind": "native", "reader": reader, "record": record, "value": refer(value, events)})
-        self._recent = []
+    def close(self) -> tuple[list[Event], dict[str, Usage], list[range]]:
+        """The end of a conversation whose events are out already: what was learnt too late to stand in its place."""
+        for span_id in list(self._open_spans):
+            self.span_end(span_id)
+        self._insert_missing_results()
+        self.flush()
+        self._splice.number(max(self._highest, self.count) + 1)
+        return self._splice.insertions(), self._splice.usage, self._splice.dropped
+
+    def facts(self, fingerprint: Callable[[], str], exported_day: str = "") -> Conversation:
+        """What is known of the conversation by now."""
+        return self._conversation(fingerprint, exported_day)
 
     def finish(self, fingerprint: Callable[[], str], exported_day: str = "") -> Record:
         """The record: open spans closed, missing results put in, ids given."""

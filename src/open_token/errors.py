@@ -1,5 +1,7 @@
 """Every error a user can meet: what happened, where, and what to do; never the content itself."""
 
+from typing import Any
+
 
 class OpenTokenError(Exception):
     """An error with three parts, an exit code and a stable name for scripts."""
@@ -31,6 +33,16 @@ class UsageError(OpenTokenError):
 
     exit_code = 2
     code = "usage"
+
+
+class SeveralError(UsageError):
+    """The input holds several conversations, and none was chosen."""
+
+    code = "input.several"
+
+    def __init__(self, what: str, *, found: list[Any], where: str | None = None, help: str | None = None) -> None:
+        super().__init__(what, where=where, help=help)
+        self.found = found
 
 
 class InputError(OpenTokenError):

@@ -4,6 +4,7 @@ import contextlib
 import marshal
 import os
 import stat
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,6 +73,160 @@ def whole_file(path: Path, mode: int = 0o644) -> Iterator[BinaryIO]:
         raise
 
 
+@contextlib.contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """A folder that appears complete or not at all: filled beside, renamed. It must not be there yet, or be empty."""
+    import shutil
+    import tempfile
+
+    try:
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise OutputError(
+                "the output is there already", where=str(path), help="name a new folder; nothing was written"
+            )
+        path.absolute().parent.mkdir(parents=True, exist_ok=True)
+        made = Path(tempfile.mkdtemp(prefix=f".{path.name[:40]}.", suffix=".part", dir=path.absolute().parent))
+    except OSError as problem:
+        raise _cannot_write(path, problem) from None
+    try:
+        yield made
+        os.chmod(made, 0o777 & ~_umask())
+        if path.exists():
+            path.rmdir()
+        os.rename(made, path)
+        _sync_folder(path.absolute().parent)
+    except BaseException as problem:
+        shutil.rmtree(made, ignore_errors=True)
+        if isinstance(problem, OSError):
+            raise _cannot_write(path, problem) from None
+        raise
+
+
+class Unnamed:
+    """A file that is being written and gets its name when it is complete."""
+
+    def __init__(self, path: Path, out: BinaryIO) -> None:
+        self.path = path
+        self.out = out
+        self.is_named = False
+
+    def become(self, target: Path, mode: int = 0o600) -> None:
+        """Let it be the file of that name; what was there before is replaced."""
+        self.out.flush()
+        os.fsync(self.out.fileno())
+        self.out.close()
+        os.chmod(self.path, mode)
+        os.replace(self.path, target)
+        self.is_named = True
+        _sync_folder(target.parent)
+
+
+@contextlib.contextmanager
+def unnamed_file(folder: Path, prefix: str = ".") -> Iterator[Unnamed]:
+    """A new file in a folder, which is gone afterwards unless it got a name."""
+    import tempfile
+
+    try:
+        descriptor, name = tempfile.mkstemp(prefix=prefix, suffix=".part", dir=folder)
+        file = Unnamed(Path(name), os.fdopen(descriptor, "wb", buffering=1 << 18))
+    except OSError as problem:
+        raise _cannot_write(folder, problem) from None
+    try:
+        yield file
+    except OSError as problem:
+        raise _cannot_write(folder, problem) from None
+    finally:
+        with contextlib.suppress(OSError):
+            file.out.close()
+        if not file.is_named:
+            remove(file.path)
+
+
+def remove(path: Path) -> None:
+    """Take a file away, if it is there and that is allowed."""
+    with contextlib.suppress(OSError):
+        path.unlink()
+
+
+def sweep(folder: Path, *prefixes: str) -> None:
+    """Take away the unnamed files that a killed process left in a folder and in those right below it."""
+    for pattern in ("*.part", "*/*.part"):
+        for path in folder.glob(pattern):
+            if path.name.startswith(prefixes):
+                remove(path)
+
+
+def append(path: Path, data: bytes) -> None:
+    """Put bytes behind what a private file holds, in one write."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            os.write(descriptor, data)
+        finally:
+            os.close(descriptor)
+    except OSError as problem:
+        raise _cannot_write(path, problem) from None
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[bool]:
+    """Try to hold a lock file; tells whether it is ours. The system lets go of it when the process ends, in any way."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as problem:
+        raise _cannot_write(path, problem) from None
+    try:
+        yield _take(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _take(descriptor: int) -> bool:
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def ends_of(path: Path, first: int, last: int = 0) -> tuple[bytes, bytes]:
+    """The first and the last bytes of a file, and nothing of what lies between; empty when it may not be read."""
+    try:
+        with path.open("rb", buffering=0) as stream:
+            head = stream.read(first) if first else b""
+            if not last:
+                return head, b""
+            stream.seek(max(len(head), stream.seek(0, os.SEEK_END) - last))
+            return head, stream.read(last)
+    except OSError:
+        return b"", b""
+
+
+@contextlib.contextmanager
+def grown_file(path: Path) -> Iterator[BinaryIO]:
+    """A file that grows in place, to go on with; a new one is taken away again when nothing was written."""
+    is_new = not path.exists()
+    try:
+        out = path.open("w+b" if is_new else "r+b")
+    except OSError as problem:
+        raise _cannot_write(path, problem) from None
+    try:
+        with out:
+            yield out
+    except OSError as problem:
+        raise _cannot_write(path, problem) from None
+    finally:
+        if is_new and path.exists() and not path.stat().st_size:
+            path.unlink()
+
+
 def write_whole(path: Path, data: bytes, mode: int = 0o644) -> None:
     """Write a small file whole or not at all."""
     with whole_file(path, mode) as out:
@@ -84,6 +239,14 @@ def read_optional(path: Path) -> bytes | None:
         return path.read_bytes()
     except OSError:
         return None
+
+
+def make_parents(path: Path) -> None:
+    """The folders that a file of ours is to lie in."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise _cannot_write(path, problem) from None
 
 
 def make_folder(path: Path) -> bool:

@@ -18,14 +18,12 @@ _MOST_TOKENS = 2**53 - 1
 class Ledger:
     """Events in the order in which they are told, numbered."""
 
-    native: str = "none"
     first_ts: str | None = None
     coercions: list[Coercion] = field(default_factory=list)
     spool: Spool = field(default_factory=Spool)
 
     def __post_init__(self) -> None:
         self._splice = Spliced(self.spool)
-        self._recent: list[Event] = []
         self._fresh: list[Event] = []
         self._weight = 0
         self.count = 0
@@ -72,6 +70,11 @@ class Ledger:
         if self.count & _AT_ONCE == 0 or self._weight > _HELD:
             self._hand_over()
 
+    def flush(self) -> None:
+        """Hand over what is held back, for those who follow."""
+        if self._fresh:
+            self._hand_over()
+
     def _hand_over(self) -> None:
         self.spool.extend(self._fresh, self._weight + _EVENT_WEIGHT * len(self._fresh))
         self._fresh = []
@@ -114,8 +117,6 @@ class Ledger:
             event["links"] = links_of(parent, call, span)
         if usage and (sound := _sound(usage)):
             event["usage"] = sound
-        if self.native == "full":
-            self._recent.append(event)
         self.count += 1
         self._fresh.append(event)
         if self.count & _AT_ONCE == 0 or self._weight > _HELD:

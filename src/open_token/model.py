@@ -116,6 +116,18 @@ class Export(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
+class Found:
+    """One of several conversations in one source, as a list shows it."""
+
+    id: str
+    title: str | None = None
+    started_at: str | None = None
+    updated_at: str | None = None
+    cwd: str | None = None
+    messages: int | None = None
+
+
+@dataclass(frozen=True)
 class Note:
     """Something the export does not carry, or carries otherwise than the source: a code, the first place, how often."""
 

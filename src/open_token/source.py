@@ -1,14 +1,8 @@
-"""Opens files, folders, gzip and standard input and hands readers a Source; nothing else opens input."""
+"""Opens files, folders, databases, archives and standard input for readers; nothing else opens input."""
 
 import codecs
 import contextlib
-import gzip
-import hashlib
-import io
-import json
 import re
-import weakref
-import zlib
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from itertools import islice
@@ -16,18 +10,13 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import msgspec
-import orjson
 
 from open_token.errors import InputError
-from open_token.unpacked import LIMIT, TooLarge, Unpacked
-from open_token.walk import without_lone_surrogates
+from open_token.jsontext import UTF16, breaks_off, encoding, fault_place, glued, with_surrogates
+from open_token.origin import Origin
 
 SAMPLE_RECORDS = 64
-_HEAD = 1 << 16
-_GZIP = b"\x1f\x8b"
-_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _TICK = 1 << 20
-_IN_MEMORY = 1 << 25
 
 Decode = Callable[[bytes], Any]
 decode_json: Decode = msgspec.json.decode
@@ -37,13 +26,21 @@ class HalfLine(Exception):
     """The last line broke off: the runtime is still writing, or stopped in the middle."""
 
 
-class Source:
+class Source(Origin):
     """One input: its name for messages, its bytes as lines, records or one document, and its neighbours on the disk."""
 
-    def __init__(self, name: str, *, path: Path | None = None, data: bytes | None = None) -> None:
-        self.name = name
-        self.path = path
-        self._data = data
+    def __init__(
+        self,
+        name: str,
+        *,
+        path: Path | None = None,
+        data: bytes | None = None,
+        parent: Origin | None = None,
+        is_folder: bool = False,
+    ) -> None:
+        super().__init__(name, path=path, data=data, parent=parent, is_folder=is_folder)
+        self.conversation: str | None = None
+        """Which of several conversations in it is meant."""
         self._done = 0
         self.progress: Callable[[int], None] | None = None
         self.half_line: int | None = None
@@ -51,98 +48,17 @@ class Source:
         self.repaired: dict[int, None] = {}
         """The numbers of records in which lone surrogates were replaced, in order, each once."""
 
-    @classmethod
-    def of(cls, path: Path, name: str | None = None) -> "Source":
-        """The source for a path; an error when it is not there or is no readable file."""
-        name = name or str(path)
-        try:
-            if path.is_dir():
-                raise InputError("this is a folder, not a conversation", where=name, help="name a file in it")
-            with path.open("rb") as stream:
-                if not path.is_file():
-                    return cls.of_stream(stream, name)
-        except OSError as problem:
-            raise _cannot_read(name, problem) from None
-        return cls(name, path=path)
-
-    @classmethod
-    def of_stream(cls, stream: BinaryIO, name: str) -> "Source":
-        """The source for a stream that can be read once; what is too big for memory goes through a temporary file."""
-        data = stream.read(_IN_MEMORY)
-        if len(data) < _IN_MEMORY:
-            return cls(name, data=data)
-        import shutil
-        import tempfile
-
-        held = tempfile.NamedTemporaryFile(prefix="open-token-")  # noqa: SIM115 - lives as long as the source
-        held.write(data)
-        shutil.copyfileobj(stream, held, 1 << 20)
-        held.flush()
-        source = cls(name, path=Path(held.name))
-        weakref.finalize(source, held.close)
-        return source
-
-    def open(self) -> BinaryIO:
-        """The bytes from the start, unpacked when they are gzip."""
-        if self._data is not None:
-            raw: BinaryIO = io.BytesIO(self._data)
-        else:
-            assert self.path is not None
-            raw = self.path.open("rb", buffering=1 << 20)
-        start = raw.read(2)
-        raw.seek(0)
-        return Unpacked(raw) if start == _GZIP else raw  # type: ignore[return-value]
-
-    @contextlib.contextmanager
-    def opened(self) -> Iterator[BinaryIO]:
-        """The bytes from the start; damaged gzip and a disk that fails are errors with a place."""
-        try:
-            with self.open() as stream:
-                yield stream
-        except (EOFError, gzip.BadGzipFile, zlib.error):
-            raise InputError(
-                "the gzip data is damaged or cut off",
-                where=self.name,
-                help="unpack what is left with gzip -dc and export that",
-                code="input.gzip",
-            ) from None
-        except TooLarge:
-            raise InputError(
-                f"one line or document of the gzip data is larger than {LIMIT >> 20} MiB",
-                where=self.name,
-                help="if you trust it, unpack it with gzip -d and export that",
-                code="input.gzip-large",
-            ) from None
-        except OSError as problem:
-            raise _cannot_read(self.name, problem) from None
-
-    @property
-    def size(self) -> int:
-        """The bytes on the disk; what progress is measured against."""
-        return len(self._data) if self._data is not None else self.path.stat().st_size if self.path else 0
-
-    @cached_property
-    def head(self) -> bytes:
-        """The first bytes."""
-        with self.opened() as stream:
-            return stream.read(_HEAD)
-
-    @cached_property
-    def sha256(self) -> str:
-        """The hash of all bytes as they lie."""
-        if self._data is not None:
-            return hashlib.sha256(self._data).hexdigest()
-        assert self.path is not None
-        with self.path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
-
     @cached_property
     def shape(self) -> str:
-        """What the bytes are: empty, binary, text, lines (JSON lines), document (one JSON value) or events (SSE)."""
+        """What it is: empty, binary, text, sqlite, zip, folder, or JSON: lines, document (one value), glued, events."""
+        if self.is_folder:
+            return "folder"
+        if self.is_database or self.is_zip:
+            return "sqlite" if self.is_database else "zip"
         start = self.head.removeprefix(codecs.BOM_UTF8).lstrip()
         if not start:
             return "empty"
-        if start.startswith(_UTF16):
+        if start.startswith(UTF16):
             return "text"
         if b"\0" in start[:1024]:
             return "binary"
@@ -150,7 +66,9 @@ class Source:
             return "events"
         if start[:1] not in b'{["':
             return "text"
-        return "lines" if self._first_line_is_whole() else "document"
+        if self._first_line_is_whole():
+            return "lines"
+        return "glued" if self._glued else "document"
 
     def _first_line_is_whole(self) -> bool:
         """Whether the first line is a JSON value of its own and more follows (or it is an object a line could hold)."""
@@ -168,6 +86,8 @@ class Source:
         """The first records of a JSON-lines source, or the value itself of a document, for readers to look at."""
         if self.shape == "document":
             return [self.document]
+        if self.shape == "glued":
+            return self._glued[:SAMPLE_RECORDS]
         if self.shape not in ("lines", "events"):
             return []
         found: list[Any] = []
@@ -189,21 +109,49 @@ class Source:
     @cached_property
     def document(self) -> Any:
         """The whole input as one JSON value."""
-        with self.opened() as stream:
-            raw = stream.read().removeprefix(codecs.BOM_UTF8)
+        self.is_read = True
+        if isinstance(self._parsed, InputError):
+            raise self._parsed
+        return self._parsed
+
+    @cached_property
+    def _parsed(self) -> Any:
+        """The value, or the error that tells why there is none."""
+        raw = self.whole
         try:
             return decode_json(raw)
         except (ValueError, RecursionError) as problem:
-            if (value := _with_surrogates(raw)) is not None:
+            if (value := with_surrogates(raw)) is not None:
                 self.repaired[1] = None
                 return value
-            raise self._not_json(raw, problem) from None
+            return self._not_json(raw, problem)
+
+    @cached_property
+    def _glued(self) -> list[Any]:
+        """The values of an input that holds several, whole but not line by line; empty when it does not."""
+        if not self.is_folder and self.head.removeprefix(codecs.BOM_UTF8).lstrip()[:1] in (b"{", b"["):
+            return (glued(self.whole) if isinstance(self._parsed, InputError) else None) or []
+        return []
+
+    @cached_property
+    def text(self) -> str:
+        """The whole input as text; what is no UTF-8 is replaced and noted."""
+        self.is_read = True
+        raw = self.whole
+        try:
+            return raw.decode("utf-8")
+        except UnicodeDecodeError as bad:
+            self.repaired[raw.count(b"\n", 0, bad.start) + 1] = None
+            return raw.decode("utf-8", "replace")
 
     def records(self, decode: Decode = decode_json, *, tell: bool = True) -> Iterator[tuple[int, Any]]:
         """Every record with its line number (or its number in a saved stream); empty lines are passed over."""
         if self.shape == "document":
             value = self.document
             return enumerate(value if isinstance(value, list) else [value], 1)
+        self.is_read = self.is_read or tell
+        if self.shape == "glued":
+            return enumerate(self._glued, 1)
         if self.shape == "events":
             return self._decoded(self._event_data(), decode)
         return self._line_records(decode, tell)
@@ -268,10 +216,10 @@ class Source:
         if number == 1:
             with contextlib.suppress(ValueError, RecursionError):
                 return decode(line)
-        if (value := _with_surrogates(line)) is not None:
+        if (value := with_surrogates(line)) is not None:
             self.repaired[number] = None
             return value
-        if not line.endswith(b"\n") and number > 1 and self.shape == "lines" and _breaks_off(line):
+        if not line.endswith(b"\n") and number > 1 and self.shape == "lines" and breaks_off(line):
             self.half_line = number
             raise HalfLine from None
         raise self._not_json(line, problem, number) from None
@@ -285,7 +233,7 @@ class Source:
             return InputError(
                 "the input is not valid UTF-8",
                 where=f"{self.name}:{row}:{column}",
-                help=f"repair a copy first, for example: iconv -c -f {_encoding(raw)} -t utf-8 FILE > COPY",
+                help=f"repair a copy first, for example: iconv -c -f {encoding(raw)} -t utf-8 FILE > COPY",
                 code="input.utf8",
             )
         if isinstance(problem, RecursionError):
@@ -295,14 +243,14 @@ class Source:
                 help="nothing was exported",
                 code="input.deep",
             )
-        if self.shape == "text" and line == 1:
+        if line == 1 and self.shape == "text":
             return InputError(
                 "this is text, not a conversation this version reads",
                 where=self.name,
                 help="list what can be read with `open-token formats`",
                 code="input.unknown",
             )
-        row, column = _place(raw if line is None else raw.rstrip())
+        row, column = fault_place(raw if line is None else raw.rstrip())
         row = line if line is not None else row
         return InputError(
             "this line is not JSON" if line else "the input is not JSON",
@@ -310,71 +258,3 @@ class Source:
             help="mend or remove that line in a copy; nothing was exported",
             code="input.json",
         )
-
-    def neighbour(self, *parts: str) -> "Source | None":
-        """A file beside this one; None when there is none, it is a link that leads elsewhere, or this is no file."""
-        if self.path is None:
-            return None
-        folder = self.path.parent
-        path = folder.joinpath(*parts)
-        return Source(str(path), path=path) if path.is_file() and _is_below(path, folder.resolve()) else None
-
-    def neighbours(self, pattern: str) -> list["Source"]:
-        """The files beside this one that match, in order of name; a link that leads elsewhere is none of them."""
-        if self.path is None:
-            return []
-        folder = self.path.parent
-        while pattern.startswith("../"):
-            folder, pattern = folder / "..", pattern[3:]
-        home = folder.resolve()
-        found = (path for path in sorted(folder.glob(pattern)) if path.is_file())
-        return [Source(str(path), path=path) for path in found if _is_below(path, home)]
-
-
-def _is_below(path: Path, folder: Path) -> bool:
-    return path.resolve().is_relative_to(folder)
-
-
-def _cannot_read(name: str, problem: OSError) -> InputError:
-    reason = problem.strerror or type(problem).__name__
-    return InputError(f"cannot read the input: {reason}", where=name, help="check the path")
-
-
-def _encoding(raw: bytes) -> str:
-    return "utf-16" if raw.startswith(_UTF16) else "utf-8"
-
-
-def _breaks_off(line: bytes) -> bool:
-    """Whether a line is the beginning of JSON and nothing is wrong with it but that it ends."""
-    try:
-        text = codecs.getincrementaldecoder("utf-8")().decode(line)
-        orjson.loads(text)
-    except orjson.JSONDecodeError as problem:
-        return problem.pos >= len(text)
-    except UnicodeDecodeError:
-        return False
-    return False
-
-
-def _with_surrogates(raw: bytes) -> Any | None:
-    """The value when lone surrogates were the only fault, with each replaced by U+FFFD; else None."""
-    if b"\\u" not in raw:
-        return None
-    try:
-        value = json.loads(raw.decode("utf-8"), parse_constant=_refuse)
-    except (ValueError, RecursionError):
-        return None
-    return without_lone_surrogates(value)
-
-
-def _place(raw: bytes) -> tuple[int, int]:
-    """Line and column at which the bytes stop being JSON."""
-    try:
-        orjson.loads(raw)
-    except orjson.JSONDecodeError as problem:
-        return problem.lineno, problem.colno
-    return 1, 1
-
-
-def _refuse(word: str) -> Any:
-    raise ValueError(word)

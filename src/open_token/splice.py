@@ -58,6 +58,11 @@ class Spliced:
                 count += 1
         return count
 
+    def insertions(self) -> list[Event]:
+        """All that was put in, in order of place."""
+        places = sorted({*self._inserted, *self._stops, *self._starts})
+        return [event for place in places for event in self._put_in(place)]
+
     def _put_in(self, place: int) -> Iterator[Event]:
         """What stands behind a place: results of the events before, then ends of spans, then starts."""
         for group in (self._inserted, self._stops, self._starts):

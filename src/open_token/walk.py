@@ -1,7 +1,7 @@
 """The only traversal: reaches every string of a value, also keys, and rebuilds only what changed."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -134,36 +134,16 @@ def _escape(key: str) -> str:
     return key.replace("~", "~0").replace("/", "~1")
 
 
-def refer(value: Any, events: Iterable[Any], shortest: int = 24) -> Any:
-    """The value with each longer string that an event carries replaced by a reference to the place where it stands."""
-    carried: dict[str, str] = {}
-    for event in events:
-        for pointer, text in _texts(event["content"], "/content"):
-            if len(text) >= shortest:
-                carried.setdefault(text, f"{event['id']}#{pointer}")
-    return _referring(value, carried) if carried else value
-
-
-def _texts(value: Any, pointer: str) -> Iterator[tuple[str, str]]:
+def pointed(value: Any, pointer: str) -> Iterator[tuple[str, str]]:
+    """Every string of a value that is no key, with the JSON pointer to it."""
     if isinstance(value, str):
         yield pointer, value
     elif isinstance(value, dict):
         for key, item in value.items():
-            yield from _texts(item, f"{pointer}/{_escape(key)}")
+            yield from pointed(item, f"{pointer}/{_escape(key)}")
     elif isinstance(value, list):
         for number, item in enumerate(value):
-            yield from _texts(item, f"{pointer}/{number}")
-
-
-def _referring(value: Any, carried: dict[str, str]) -> Any:
-    if isinstance(value, str):
-        place = carried.get(value)
-        return {"$ref": place} if place else value
-    if isinstance(value, dict):
-        return {key: _referring(item, carried) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_referring(item, carried) for item in value]
-    return value
+            yield from pointed(item, f"{pointer}/{number}")
 
 
 def weight(value: Any) -> int:

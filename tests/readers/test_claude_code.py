@@ -107,10 +107,9 @@ def test_real_files_count_usage_once(real: Path) -> None:
     assert len([e for e in made if "usage" in e]) <= len(best)
 
 
-@pytest.mark.parametrize("native", ["none", "full"])
 @pytest.mark.parametrize("subagents", ["inline", "reference", "none"])
-def test_real_files_read_with_every_option(real: Path, native: str, subagents: str) -> None:
-    assert list(read(real, native=native, subagents=subagents, branches="all").events)
+def test_real_files_read_with_every_option(real: Path, subagents: str) -> None:
+    assert list(read(real, subagents=subagents, branches="all").events)
 
 
 def test_the_oldest_format_repeats_itself(corpus: Path) -> None:
@@ -187,3 +186,13 @@ def test_a_broken_line_is_named() -> None:
     with pytest.raises(InputError) as caught:
         read(file.data + b"{broken\n" + file.data)
     assert caught.value.where == "session.jsonl:2:2"
+
+
+def test_the_last_title_is_the_one_of_a_list() -> None:
+    def titled(**words: object) -> dict[str, object]:
+        return {"type": "title", **words}
+
+    records = [titled(aiTitle="a"), titled(aiTitle="b"), titled(aiTitle=5), "odd", None]
+    assert claude_code.late(records) == {"title": "b"}
+    assert claude_code.late([titled(customTitle="mine"), titled(aiTitle="b")]) == {"title": "mine"}
+    assert claude_code.late([titled(customTitle="")]) == {}

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from open_token.readers._claude_records import Line, as_line, decoder, name_of, side_facts, text_in
+from open_token.readers._claude_records import Line, as_line, decode, name_of, side_facts, text_in
 
 DEEP = b'{"type":"user","x":' + b"[" * 50_000 + b"]" * 50_000 + b"}"
 
@@ -16,38 +16,31 @@ def raw(value: Any) -> msgspec.Raw:
 
 
 def test_talk_is_built_without_its_side_data() -> None:
-    line = decoder()(b'{"type":"user","uuid":"u","message":{"content":"hi"},"toolUseResult":{"a":1},"other":2}')
+    line = decode(b'{"type":"user","uuid":"u","message":{"content":"hi"},"toolUseResult":{"a":1},"other":2}')
     assert (line.uuid, line.message.content, line.whole) == ("u", "hi", None)
     assert bytes(line.tool_use_result) == b'{"a":1}'
 
 
 @pytest.mark.parametrize("kind", ["system", "attachment", "summary", "api-request-shape"])
 def test_the_kinds_that_need_it_are_built_whole(kind: str) -> None:
-    assert decoder()(json.dumps({"type": kind, "other": 2}).encode()).whole == {"type": kind, "other": 2}
-
-
-def test_with_native_everything_is_whole() -> None:
-    line = decoder("full")(b'{"type":"user","message":{"id":"m","content":[],"usage":{"output_tokens":3}},"other":2}')
-    assert line.whole["other"] == 2
-    assert (line.message.id, line.message.usage.output_tokens) == ("m", 3)
+    assert decode(json.dumps({"type": kind, "other": 2}).encode()).whole == {"type": kind, "other": 2}
 
 
 @pytest.mark.parametrize("value", [[], 3, "x", None, True])
 def test_what_is_no_object_is_no_line(value: Any) -> None:
-    assert decoder()(json.dumps(value).encode()) == value
+    assert decode(json.dumps(value).encode()) == value
 
 
 @pytest.mark.parametrize("message", ["x", 3, [], None, {"usage": 3}, {"usage": []}, {"usage": {}}])
 def test_odd_messages_still_make_a_line(message: Any) -> None:
-    line = decoder()(json.dumps({"type": "user", "uuid": "u", "message": message}).encode())
+    line = decode(json.dumps({"type": "user", "uuid": "u", "message": message}).encode())
     assert (type(line), line.uuid) == (Line, "u")
     assert line.message is None or line.message.usage is None or line.message.usage.input_tokens is None
 
 
-@pytest.mark.parametrize("native", ["none", "full"])
-def test_deep_nesting_is_a_value_error(native: str) -> None:
+def test_deep_nesting_is_a_value_error() -> None:
     with pytest.raises(ValueError, match="deep"):
-        decoder(native)(DEEP)
+        decode(DEEP)
 
 
 def test_a_record_from_another_decoder_becomes_a_line() -> None:

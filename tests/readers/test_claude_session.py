@@ -1,11 +1,11 @@
-"""A session as a whole: its id, title, runtime and context, what is noted, and the whole records with native=full."""
+"""A session as a whole: its id, title, runtime and context, what is noted."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from readers.claude_lines import SESSION, File, body, call, read, text
+from readers.claude_lines import SESSION, File, body, read, text
 
 OLDER = "01de0000-0000-4000-8000-000000000009"
 
@@ -110,27 +110,6 @@ def test_what_is_not_carried_over_is_counted() -> None:
         ("skipped-record", "line 4", "type unknown", 1),
         ("skipped-record", "line 5", "a line that is no object", 1),
     ]
-
-
-def test_native_keeps_the_whole_record_with_references() -> None:
-    file = File()
-    long = "a result that is long enough to be referred to"
-    file.assistant(call("t1", command="make a thing with a long command line"))
-    file.result("t1", long, side={"stdout": long, "extra": 5})
-    kept = [body(e) for e in read(file, native="full").events if body(e).get("kind") == "native"]
-    assert [(item["reader"], item["record"]) for item in kept] == [("claude_code", 1), ("claude_code", 2)]
-    assert kept[1]["value"]["toolUseResult"] == {"stdout": {"$ref": "evt_000004#/content/text"}, "extra": 5}
-
-
-def test_native_tells_the_same_events_besides() -> None:
-    file = File()
-    file.user("hi")
-    file.assistant(text("hello"), call("t1"))
-    file.result("t1")
-    plain = [(e["type"], e["content"]) for e in read(file).events]
-    assert [
-        (e["type"], e["content"]) for e in read(file, native="full").events if body(e).get("kind") != "native"
-    ] == plain
 
 
 def test_a_half_last_line_and_lone_surrogates() -> None:

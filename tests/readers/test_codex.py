@@ -432,11 +432,6 @@ class TestHistory:
         assert record.participants[-1]["name"] == "/lead/fern"
         assert "gAAAA" not in json.dumps(events)
 
-    def test_native_keeps_every_record(self) -> None:
-        records = [meta(), user("q"), event("user_message", message="q"), line("world_state", full=True), said("a")]
-        _, events = read(*records, native="full")
-        assert [item["record"] for item in notes(events, "native")] == [1, 2, 3, 4, 5]
-
 
 BARE: list[dict[str, Any]] = [
     {"id": ME, "timestamp": TS, "instructions": None, "git": {"branch": "main"}},
@@ -636,3 +631,13 @@ def test_the_corpus_counts_each_request_once(rollouts: list[Path]) -> None:
         _, events = read(at=path)
         for ours, theirs in (("input_tokens", "input_tokens"), ("reasoning_tokens", "reasoning_output_tokens")):
             assert sum(item["usage"][ours] for item in events if "usage" in item) == totals[-1][theirs]  # type: ignore[literal-required]
+
+
+def test_the_last_name_of_a_thread_is_its_title_in_a_list() -> None:
+    def renamed(name: object) -> dict[str, object]:
+        return {"type": "event_msg", "payload": {"type": "thread_name_updated", "thread_name": name}}
+
+    assert codex.late([renamed("first"), renamed("second"), renamed(5), renamed(""), None, {"payload": []}]) == {
+        "title": "second"
+    }
+    assert codex.late([]) == {}

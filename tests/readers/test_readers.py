@@ -1,11 +1,11 @@
 """Which reader takes an input: exactly one, or an error that says why."""
 
-import contextlib
 from pathlib import Path
 
 import pytest
 
 import fake_talk
+from golden_cases import CASES, read_case
 from open_token import readers
 from open_token.errors import InputError, UsageError
 from open_token.readers import NAMES, choose, load
@@ -69,16 +69,10 @@ def test_content_decides_not_the_name(tmp_path: Path, monkeypatch: pytest.Monkey
     assert choose(Source.of(tmp_path / "claude.jsonl")) == "open_token"
 
 
-@pytest.mark.parametrize(
-    "path", sorted((Path(__file__).parents[1] / "golden").glob("*/*/input*")), ids=lambda p: p.parts[-3]
-)
-def test_every_golden_input_is_claimed_by_its_reader(path: Path) -> None:
-    files = [path] if path.is_file() else sorted(path.rglob("*.jsonl")) + sorted(path.rglob("*.json"))
-    claims = set()
-    for file in files:
-        with contextlib.suppress(InputError):  # what lies beside a conversation is nobody's
-            claims.add(choose(Source.of(file)))
-    assert claims == {path.parts[-3]}
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.parent.name}/{case.name}")
+def test_every_golden_input_is_claimed_by_its_reader(case: Path, tmp_path: Path) -> None:
+    path, _ = read_case(case, tmp_path)
+    assert choose(Source.of_folder(path) if path.is_dir() else Source.of(path)) == case.parent.name
 
 
 def test_the_table_is_every_public_module() -> None:

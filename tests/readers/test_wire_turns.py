@@ -156,16 +156,6 @@ def test_a_reader_that_was_named_wrongly_notes_and_does_not_crash() -> None:
         assert draft.finish(lambda: "0" * 64).notes
 
 
-def test_whole_records_ride_along_with_native_full() -> None:
-    asked = request(user("a question that is longer than a reference"), temperature=0.5)
-    events = tell(pair(asked, "b"), native="full")
-    native = [event["content"]["data"] for event in events if event["type"] == "annotation"]
-    assert [(data["kind"], data["reader"], data["record"]) for data in native] == [("native", "openai_chat", 1)]
-    kept = native[0]["value"]["request"]
-    assert kept["temperature"] == 0.5
-    assert kept["messages"][0]["content"] == {"$ref": "evt_000001#/content/text"}
-
-
 def test_deeply_nested_arguments_do_not_stop_the_reading() -> None:
     deep: Any = []
     for _ in range(300):

@@ -7,19 +7,25 @@ from open_token.readers import _wire_anthropic_api as wire
 from open_token.readers._wire_anthropic import content_of, usage_of
 from open_token.readers._wire_dialect import ANTHROPIC
 from open_token.readers._wire_responses_content import name_of, word
-from open_token.readers._wire_turns import tell_source
+from open_token.readers._wire_turns import Teller, tell_source
 from open_token.readers._wire_voice import Body, Calls, Voice
 from open_token.source import Source
+from open_token.timestamps import to_utc
 
 _USUAL_ENDS = ("end_turn", "tool_use")
 
 
 def read(source: Source, draft: Draft) -> None:
     """Tell the conversation to the draft, in source order."""
-    draft.conversation["source_runtime"] = "api"
-    draft.conversation["provider"] = "anthropic"
+    tell_source(source, teller(draft))
+
+
+def teller(draft: Draft) -> Teller:
+    """What tells this dialect to the draft."""
+    draft.conversation.setdefault("source_runtime", "api")
+    draft.conversation.setdefault("provider", "anthropic")
     draft.without_thoughts = "unknown"
-    tell_source(source, _Messages(draft))
+    return _Messages(draft)
 
 
 class _Messages:
@@ -73,12 +79,13 @@ class _Messages:
         else:
             self.draft.skip("unknown-role", place, f"role {name_of(role)}")
 
-    def _voice(self, place: str) -> Voice:
+    def _voice(self, place: str, ts: str | None = None) -> Voice:
         actor = self.draft.actor("model", "assistant", provider="anthropic", model=self._model)
-        return Voice(self.draft, actor, self._calls, place)
+        return Voice(self.draft, actor, self._calls, place, ts)
 
     def tell_answer(self, response: Body, place: str) -> None:
-        voice = self._voice(place)
+        # The API gives no time; recordings put theirs here.
+        voice = self._voice(place, to_utc(response.get("created_at")))
         voice.usage = usage_of(response.get("usage"))
         if voice.usage and voice.usage.get("reasoning_tokens"):
             self.draft.without_thoughts = "unavailable"

@@ -7,7 +7,7 @@ from pathlib import PurePath
 
 from open_token.draft import Draft
 from open_token.errors import InputError
-from open_token.readers._claude_records import Line, Record, as_line, decoder, text
+from open_token.readers._claude_records import Line, Record, as_line, decode, text
 from open_token.source import Source
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,100}")
@@ -70,7 +70,7 @@ def _id_of(source: Source) -> str:
 def _session_of(source: Source) -> str | None:
     """The session that a file beside says it belongs to; what cannot be read belongs to none."""
     try:
-        line = as_line(next(iter(source.records(decoder())), (0, None))[1])
+        line = as_line(next(iter(source.records(decode, tell=False)), (0, None))[1])
     except InputError:
         return None
     return text(line.session_id) if type(line) is Line else None

@@ -1,7 +1,6 @@
 """The lines of a Claude Code file as records: only what is told is built, the bulk beside it stays bytes."""
 
 import re
-from collections.abc import Callable
 from typing import Any, cast
 
 import msgspec
@@ -81,12 +80,8 @@ _WHOLE = ("system", "attachment", "summary", "ai-title", "custom-title", "api-re
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,40}")
 
 
-def decoder(native: str = "none") -> Callable[[bytes], Any]:
-    """What makes a Line of a line; with native=full all of it is kept."""
-    return _with_all if native == "full" else _told
-
-
-def _told(raw: bytes) -> Any:
+def decode(raw: bytes) -> Any:
+    """What makes a Line of a line."""
     try:
         line = _line(raw)
         if line.type not in _TALK and line.type in _WHOLE:
@@ -96,13 +91,6 @@ def _told(raw: bytes) -> Any:
     except RecursionError:
         raise ValueError("nested too deeply") from None
     return line
-
-
-def _with_all(raw: bytes) -> Any:
-    try:
-        return as_line(_any(raw))
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
 
 
 def as_line(value: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 from open_token.draft import Draft
 from open_token.readers._claude_agent_files import AgentFiles
 from open_token.readers._claude_asides import Asides
-from open_token.readers._claude_records import Line, as_line, decoder, name_of, text, text_in
+from open_token.readers._claude_records import Line, as_line, decode, name_of, text, text_in
 from open_token.readers._claude_subagents import Subagents
 from open_token.readers._claude_talk import Talk
 from open_token.readers._claude_thread import Thread
@@ -26,7 +26,6 @@ class Session:
     def __init__(self, source: Source, draft: Draft) -> None:
         self._source = source
         self._draft = draft
-        self._native = draft.native == "full"
         self._client = draft.actor("system", CLIENT)
         self._tree = Tree()
         self._alone = _is_alone(source)
@@ -54,7 +53,7 @@ class Session:
 
     def read(self) -> None:
         """Tell everything."""
-        self.run(self._source.records(decoder(self._draft.native)), self._main)
+        self.run(self._source.records(decode), self._main)
         self._main.finish()
         self._subagents.finish(self._main, self._sessions)
         for places in self._tree.abandoned(self._draft.count):
@@ -96,8 +95,6 @@ class Session:
                 self._tell_aside(line, told, ts, number)
             elif self._talk.user(line, told, ts) and told is main:
                 self._tree.prompt(line.prompt_id)
-            if self._native:
-                draft.keep_native(f"claude_code {told.label}".strip(), number, line.whole)
 
     def _tell_aside(self, line: Line, thread: Thread, ts: str | None, number: int) -> None:
         """A record that is no line of talk; what is not carried over is noted."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from open_token.draft import Draft
 from open_token.readers._claude_agent_files import AgentFiles
-from open_token.readers._claude_records import Line, Record, as_line, decoder, text, text_in
+from open_token.readers._claude_records import Line, Record, as_line, decode, text, text_in
 from open_token.readers._claude_spawns import Spawn, Spawns
 from open_token.readers._claude_thread import Thread
 from open_token.readers._claude_tree import Tree
@@ -163,7 +163,7 @@ class Subagents:
         note_faults(source, thread.label, draft)
 
     def _inline(self, source: Source, data: Record, thread: Thread, key: str | None) -> None:
-        records = source.records(decoder(self._draft.native))
+        records = source.records(decode)
         first = next(records, None)
         line = as_line(first[1]) if first else None
         ts = to_utc(line.timestamp) if type(line) is Line else None
@@ -175,7 +175,7 @@ class Subagents:
     def _refer(self, source: Source, data: Record, thread: Thread, key: str | None) -> None:
         """The span alone, with what is known of the subagent's file."""
         records, model = 0, None
-        for _, line in source.records(decoder()):
+        for _, line in source.records(decode, tell=False):
             records += 1
             if model is None and type(line) is Line and line.message is not None:
                 model = text(line.message.model)
@@ -191,7 +191,7 @@ class Subagents:
                 self._close(side)
         for agent_id, source in chain(self._files.rest(self._told, frozenset(sessions)), self._deferred):
             meta = self._files.meta(source, self._draft)
-            first = next(iter(source.records(decoder())), (0, None))[1]
+            first = next(iter(source.records(decode, tell=False)), (0, None))[1]
             spawn = self.spawns.take(_prompt(first), text_in(meta, "agentType"))
             self._tell_file(agent_id, source, spawn.key if spawn else None, spawn, main)
 

@@ -22,8 +22,6 @@ def read(source: Source, draft: Draft) -> None:
     stream = _Stream(draft)
     for number, record in source.records(_decode):
         stream.take(record if isinstance(record, dict) else {}, f"line {number}")
-        if draft.native == "full":
-            draft.keep_native("codex", number, record)
 
 
 class _Stream:

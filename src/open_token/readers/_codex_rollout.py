@@ -69,8 +69,6 @@ def _tell_line(thread: Thread, line: Line) -> None:
         thread.draft.skip("bookkeeping", line.place, f"record {name_of(kind)}")
     else:
         thread.draft.skip("unknown-record", line.place, f"record {name_of(kind)}")
-    if thread.draft.native == "full":
-        thread.draft.keep_native("codex", line.number, line.record)
 
 
 def _response_item(thread: Thread, line: Line) -> None:

@@ -8,7 +8,7 @@ from open_token.readers import _wire_gemini as wire
 from open_token.readers._wire_dialect import GEMINI
 from open_token.readers._wire_gemini import either
 from open_token.readers._wire_responses_content import kept, word
-from open_token.readers._wire_turns import tell_source
+from open_token.readers._wire_turns import Teller, tell_source
 from open_token.readers._wire_voice import Body, Calls, Voice, alternatives
 from open_token.source import Source
 from open_token.timestamps import to_utc
@@ -18,10 +18,15 @@ _USUAL_ENDS = (None, "STOP", "FINISH_REASON_UNSPECIFIED")
 
 def read(source: Source, draft: Draft) -> None:
     """Tell the conversation to the draft, in source order."""
-    draft.conversation["source_runtime"] = "api"
-    draft.conversation["provider"] = "google"
+    tell_source(source, teller(draft))
+
+
+def teller(draft: Draft) -> Teller:
+    """What tells this dialect to the draft."""
+    draft.conversation.setdefault("source_runtime", "api")
+    draft.conversation.setdefault("provider", "google")
     draft.without_thoughts = "unknown"
-    tell_source(source, _Gemini(draft))
+    return _Gemini(draft)
 
 
 class _Gemini:

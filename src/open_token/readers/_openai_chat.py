@@ -8,7 +8,7 @@ from open_token.model import Role
 from open_token.readers import _wire_chat as wire
 from open_token.readers._wire_dialect import CHAT
 from open_token.readers._wire_responses_content import name_of, word
-from open_token.readers._wire_turns import tell_source
+from open_token.readers._wire_turns import Teller, tell_source
 from open_token.readers._wire_voice import Body, Calls, Voice, alternatives, prompts
 from open_token.source import Source
 from open_token.timestamps import from_epoch, to_utc
@@ -19,9 +19,14 @@ _USUAL_ENDS = ("", "stop", "tool_calls", "function_call")
 
 def read(source: Source, draft: Draft) -> None:
     """Tell the conversation to the draft, in source order."""
-    draft.conversation["source_runtime"] = "api"
+    tell_source(source, teller(draft))
+
+
+def teller(draft: Draft) -> Teller:
+    """What tells this dialect to the draft."""
+    draft.conversation.setdefault("source_runtime", "api")
     draft.without_thoughts = "unknown"
-    tell_source(source, _Chat(draft))
+    return _Chat(draft)
 
 
 def _provider(model: str | None) -> str | None:

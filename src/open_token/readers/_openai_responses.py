@@ -8,7 +8,7 @@ from open_token.readers import _wire_responses as wire
 from open_token.readers._wire_dialect import RESPONSES
 from open_token.readers._wire_responses_content import arguments, content, usage, word
 from open_token.readers._wire_responses_events import Events
-from open_token.readers._wire_turns import tell_source
+from open_token.readers._wire_turns import Teller, tell_source
 from open_token.readers._wire_voice import Body, prompts, runs
 from open_token.source import Source
 from open_token.timestamps import from_epoch
@@ -18,10 +18,15 @@ _UNFINISHED = ("queued", "in_progress", "incomplete", "failed", "cancelled")
 
 def read(source: Source, draft: Draft) -> None:
     """Tell the conversation to the draft, in source order."""
-    draft.conversation["source_runtime"] = "api"
-    draft.conversation["provider"] = "openai"
+    tell_source(source, teller(draft))
+
+
+def teller(draft: Draft) -> Teller:
+    """What tells this dialect to the draft."""
+    draft.conversation.setdefault("source_runtime", "api")
+    draft.conversation.setdefault("provider", "openai")
     draft.without_thoughts = "unknown"
-    tell_source(source, _Responses(draft))
+    return _Responses(draft)
 
 
 class _Responses:

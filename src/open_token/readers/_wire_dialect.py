@@ -12,9 +12,9 @@ _LOOKED_AT = 512
 
 _FOREIGN = frozenset(
     "uuid parentUuid leafUuid sessionId sessionID session_id projectHash mapping chat_messages conversations part_kind"
-    " payload lc kwargs latency_sec trajectory trajectory_format history info images threadId thread_id runId"
+    " payload lc kwargs latency_sec trajectory trajectory_format history info images videos audios threadId thread_id"
     " chunkedPrompt open_token_version schema_version toolInvocations experimental_attachments usageLedger"
-    " epoch".split()
+    " epoch runId".split()
 )
 _FOREIGN_IN_MESSAGE = _FOREIGN | frozenset(
     "created ts parentId message_type agent is_demo modelInfo metrics sender from value source toolCalls kind"
@@ -70,7 +70,7 @@ def spoken(source: Source) -> str | None:
     sample = source.sample
     if source.shape == "document" and sample and isinstance(sample[0], list):
         sample = sample[0][:_LOOKED_AT]
-        if _is_task_of_cline(sample):
+        if is_task_of_cline(sample):
             return None
     fitting: frozenset[str] = frozenset(_ORDER)
     likely = None
@@ -83,10 +83,12 @@ def spoken(source: Source) -> str | None:
     return _choice(fitting, likely) if sample else None
 
 
-def _is_task_of_cline(messages: list[Any]) -> bool:
+def is_task_of_cline(messages: list[Any]) -> bool:
     """Cline and its forks keep bare lists of Anthropic messages; each turn of the user ends with what they inject."""
     first = messages[0] if messages and isinstance(messages[0], dict) else {}
     content = first.get("content")
+    if isinstance(content, str):
+        return content.lstrip().startswith("<task>") and "<environment_details>" in content
     blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
     texts = [str(block.get("text", "")).lstrip() for block in blocks]
     return any(text.startswith(("<task>", "<environment_details>")) for text in texts)
@@ -148,6 +150,8 @@ def _request(body: dict[str, Any]) -> Look | None:
 
 
 def _messages_request(body: dict[str, Any]) -> Look | None:
+    if str(body.get("id", "")).startswith("T-"):
+        return None  # a thread of Amp
     fitting = frozenset((CHAT, ANTHROPIC))
     for message in body["messages"][:_LOOKED_AT]:
         look = _message(message)

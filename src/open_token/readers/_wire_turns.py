@@ -77,7 +77,7 @@ class Teller(Protocol):
 
 def tell_source(source: Source, teller: Teller) -> None:
     """Tell everything the source holds, in order."""
-    conversation = _Conversation(teller, "record" if source.shape == "document" else "line")
+    conversation = Conversation(teller, "record" if source.shape == "document" else "line")
     number = 0
     for number, record in source.records(_decoder.decode):
         conversation.take(number, record)
@@ -92,7 +92,7 @@ class _Thread:
     tools: list[str]
 
 
-class _Conversation:
+class Conversation:
     """Takes records one by one; remembers, as digests, which histories were told."""
 
     def __init__(self, teller: Teller, unit: str) -> None:
@@ -108,7 +108,8 @@ class _Conversation:
         self._seen: dict[bytes, tuple[str, _Thread]] = {}
         """Every history that was ever told, with the id of its last event."""
 
-    def take(self, number: int, record: Any) -> None:
+    def take(self, number: int, record: Any, told: int | None = None, prompted: bool = False) -> None:
+        """Tell a record; `told` items of its request, and if `prompted` its prompts, were told in another dialect."""
         kind = kind_in(record, self._teller.name)
         place = f"{self._unit} {number}"
         if kind == "chunk":
@@ -121,8 +122,7 @@ class _Conversation:
         if kind == "message":
             self._teller.tell(record, place)
         else:
-            self._exchange(kind, record, number, place)
-        self._draft.keep_native(self._teller.name, number, record)
+            self._exchange(kind, record, place, told, prompted)
 
     def flush(self, number: int) -> None:
         """Tell the streamed response under way."""
@@ -132,9 +132,8 @@ class _Conversation:
         if response is not None:
             self._teller.meet({}, response)
             self._respond(response, f"{self._unit} {number}")
-            self._draft.keep_native(self._teller.name, number, response)
 
-    def _exchange(self, kind: str, record: Body, number: int, place: str) -> None:
+    def _exchange(self, kind: str, record: Body, place: str, told: int | None, prompted: bool) -> None:
         request, response = (split(record) or (None, None)) if kind == "pair" else (None, None)
         if kind == "request":
             request = record
@@ -144,7 +143,7 @@ class _Conversation:
         answers = [answer for answer in answers if isinstance(answer, dict)]
         self._teller.meet(request if isinstance(request, dict) else {}, answers[0] if answers else {})
         if isinstance(request, dict):
-            self._request(request, place)
+            self._request(request, place, told, prompted)
         for answer in answers:
             self._respond(answer, place)
 
@@ -153,10 +152,13 @@ class _Conversation:
         made = [stream.add(chunk) for chunk in chunks if isinstance(chunk, dict)]
         return [body for body in (*made, stream.end()) if body is not None]
 
-    def _request(self, request: Body, place: str) -> None:
+    def _request(self, request: Body, place: str, told: int | None, prompted: bool) -> None:
         preamble = self._teller.preamble(request)
         items = self._teller.history(request)
-        first = 0 if self._teller.is_delta(request) else self._first_new(items, preamble)
+        if told is not None:
+            first = self._pass_over(items[:told], preamble if prompted else [])
+        else:
+            first = 0 if self._teller.is_delta(request) else self._first_new(items, preamble)
         if preamble != self._thread.preamble:
             for item in preamble:
                 self._teller.tell(item, place)
@@ -169,6 +171,13 @@ class _Conversation:
             self._teller.tell(item, f"{place}, item {position}")
             self._advance(item)
         self._mark()
+
+    def _pass_over(self, items: list[Any], preamble: list[Any]) -> int:
+        """Go on from items that stand in the draft in other words."""
+        self._thread, self._digest, self._loose = _Thread(preamble, []), _START, 0
+        for item in items:
+            self._advance(item)
+        return len(items)
 
     def _first_new(self, items: list[Any], preamble: list[Any]) -> int:
         """How many items of a request were told before; what is told next goes on from there."""

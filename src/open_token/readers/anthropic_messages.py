@@ -8,6 +8,12 @@ from open_token.source import Source
 
 TITLE = "Anthropic Messages API (requests, responses, messages, streams)"
 PLACES: tuple[str, ...] = ()
+SEEN = "requests, responses and streams of 2024 to 2026, with thinking, server tools, MCP, compaction and web search"
+CARRIES = (
+    "system prompts, every content block, thinking with its words, calls and results, server tools, usage, "
+    "alternatives of a retried request"
+)
+LEAVES = "cache markers, request settings such as temperature, container ids, citations' positions"
 
 
 def sniff(source: Source) -> bool:

@@ -12,6 +12,12 @@ PARTS = ("agent-*.jsonl",)
 
 _ASIDES = {"summary": "leafUuid", "file-history-snapshot": "snapshot", "queue-operation": "operation"}
 _TREE = ("user", "assistant", "system", "attachment", "progress")
+SEEN = "versions 0.2 to 2.1, in every layout of subagents"
+CARRIES = (
+    "prompts as typed and what was injected apart, answers, thinking, calls and results with their facts, images, "
+    "subagents, compactions, interruptions, abandoned branches, titles, usage once a message"
+)
+LEAVES = "side data of results (toolUseResult), file snapshots, progress lines, hooks' bookkeeping, thinking signatures"
 
 
 def sniff(source: Source) -> bool:
@@ -75,6 +81,17 @@ def peek(records: list[Any]) -> dict[str, str]:
             told |= _first_words(record)
     told.setdefault("title", told.get("words", ""))
     return told
+
+
+def late(records: list[Any]) -> dict[str, str]:
+    """The title that the last records give, where Claude Code writes it again and again; a person's own wins."""
+    titles: dict[str, str] = {}
+    for record in records:
+        for key in ("aiTitle", "customTitle"):
+            if isinstance(record, dict) and isinstance(value := record.get(key), str) and value:
+                titles[key] = value
+    title = titles.get("customTitle") or titles.get("aiTitle")
+    return {"title": title} if title else {}
 
 
 def _first_words(record: dict[str, Any]) -> dict[str, str]:

@@ -14,6 +14,12 @@ PLACES = (
     ".codex/sessions/*/*/*/rollout-*.jsonl",
     ".codex/archived_sessions/rollout-*.jsonl",
 )
+SEEN = "rollouts of 2025 and 2026 with and without envelopes, `codex exec --json` streams"
+CARRIES = (
+    "prompts, instructions, developer messages, reasoning summaries, calls and outputs, patches, searches, "
+    "subagents, compactions, aborts, token counts once a request"
+)
+LEAVES = "encrypted reasoning, mirrored events, world state, ghost snapshots, rate limits"
 
 
 def sniff(source: Source) -> bool:
@@ -56,6 +62,14 @@ def peek(records: list[Any]) -> dict[str, str]:
         elif payload.get("type") == "user_message" and isinstance(words := payload.get("message"), str):
             told.setdefault("title", words.rpartition("## My request for Codex:")[2].strip()[:400])
     return told
+
+
+def late(records: list[Any]) -> dict[str, str]:
+    """The name that the thread was given last."""
+    payloads = [record.get("payload") for record in records if isinstance(record, dict)]
+    events = [item for item in payloads if isinstance(item, dict) and item.get("type") == "thread_name_updated"]
+    names = [name for item in events if isinstance(name := item.get("thread_name"), str) and name]
+    return {"title": names[-1]} if names else {}
 
 
 def read(source: Source, draft: Draft) -> None:

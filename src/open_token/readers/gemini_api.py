@@ -8,6 +8,9 @@ from open_token.source import Source
 
 TITLE = "Gemini API (requests, responses, contents, streams)"
 PLACES: tuple[str, ...] = ()
+SEEN = "requests, responses and streams of 2025, with thoughts, tools and code execution"
+CARRIES = "system instruction, every part, thoughts, calls and results, executed code, candidates, usage"
+LEAVES = "thought signatures, safety ratings, generation settings, grounding metadata beyond its text"
 
 
 def sniff(source: Source) -> bool:

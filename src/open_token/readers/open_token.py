@@ -34,6 +34,9 @@ _ENUMS = {
 _KINDS = {"user": "human", "assistant": "model", "assistant_thought": "model", "tool": "tool"}
 _ID = re.compile(r"evt_[0-9]{1,15}")
 _HELP = "see what is wrong with `open-token validate`"
+SEEN = "version 0.1, JSON and NDJSON in all three line shapes"
+CARRIES = "everything, also keys the format does not know"
+LEAVES = "unknown keys at the top level, values outside the format's lists"
 
 
 def sniff(source: Source) -> bool:

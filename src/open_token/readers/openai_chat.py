@@ -8,6 +8,11 @@ from open_token.source import Source
 
 TITLE = "OpenAI chat completions (requests, responses, messages, streams)"
 PLACES: tuple[str, ...] = ()
+SEEN = "requests, responses and streams of 2024 to 2026, also of compatible servers"
+CARRIES = (
+    "every message and part, calls and results, refusals, alternatives, reasoning texts of compatible servers, usage"
+)
+LEAVES = "request settings, log probabilities, fingerprints"
 
 
 def sniff(source: Source) -> bool:

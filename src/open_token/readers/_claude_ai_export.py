@@ -1,0 +1,251 @@
+"""Tells a conversation of a Claude.ai export: its messages in a line or a tree, their blocks, what was attached."""
+
+from typing import Any
+
+from open_token.draft import Draft
+from open_token.model import Role
+from open_token.readers._chat_tree import BEGIN, NODE, Branches, walk
+from open_token.readers._export_files import Parts, fill
+from open_token.readers._wire_anthropic import THOUGHTS, block_of, kind_of, output_of
+from open_token.readers._wire_anthropic_api import Telling
+from open_token.readers._wire_responses_content import kept, name_of, word
+from open_token.readers._wire_voice import Body, Calls, Voice
+from open_token.source import Source
+from open_token.timestamps import to_utc
+
+_SENDERS: dict[Any, Role] = {"human": "user", "user": "user", "assistant": "assistant"}
+_CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
+_MARKS = ("token_budget", "flag")
+_ABOUT_CALL = ("message", "integration_name", "is_mcp_app", "mcp_server_url")
+_CONTEXT = ("summary", "project", "project_uuid")
+_USUAL_ENDS = ("end_turn", "stop_sequence", "tool_use", None)
+
+
+def read(source: Source, draft: Draft, parts: Parts) -> None:
+    """Tell the chosen conversation to the draft."""
+    parts.note(draft)
+    _Conversation(draft, parts.chosen(source).value).tell()
+    fill(source, draft)
+
+
+class _Conversation:
+    """One conversation on its way into the draft."""
+
+    def __init__(self, draft: Draft, value: Body) -> None:
+        self._draft = draft
+        self._value = value
+        self._model = word(value.get("model"))
+
+    def tell(self) -> None:
+        self._tell_facts()
+        branches = Branches(self._draft, "another message took its place")
+        messages = self._messages()
+        parents = _parents(messages)
+        leaf = word(self._value.get("current_leaf_message_uuid"))
+        last = next(reversed(messages), None)
+        for what, key in walk(parents, leaf if leaf in messages else last):
+            if what == NODE:
+                self._tell_message(*messages[key])
+            elif what == BEGIN:
+                branches.begin()
+            else:
+                branches.end()
+        branches.close()
+
+    def _tell_facts(self) -> None:
+        facts, value = self._draft.conversation, self._value
+        facts["source_runtime"] = "web"
+        facts["provider"] = "anthropic"
+        if name := word(value.get("uuid")):
+            facts["id"] = name
+        if title := word(value.get("name")):
+            facts["title"] = title
+        if started := to_utc(value.get("created_at")):
+            facts["started_at"] = started
+        if context := {name: value[name] for name in _CONTEXT if value.get(name)}:
+            self._draft.annotation({"kind": "context", **context})
+
+    def _messages(self) -> dict[str, tuple[Body, str]]:
+        """The messages by id, each with its place; one without an id, or with a repeated one, gets a number."""
+        made: dict[str, tuple[Body, str]] = {}
+        for number, message in enumerate(self._value["chat_messages"], 1):
+            place = f"message {number}"
+            if not isinstance(message, dict):
+                self._draft.skip("unknown-record", place, "a message that is not an object")
+                continue
+            name = word(message.get("uuid"))
+            made[name if name and name not in made else f"\0{number}"] = (message, place)
+        return made
+
+    def _tell_message(self, message: Body, place: str) -> None:
+        sender = message.get("sender")
+        role = _SENDERS.get(sender.lower()) if isinstance(sender, str) else None
+        if role is None:
+            self._draft.skip("unknown-role", place, f"sender {name_of(sender)}")
+            return
+        ts = to_utc(message.get("created_at"))
+        blocks = _blocks(message)
+        attached = _attached(message)
+        voice = self._voice(role, place, ts)
+        _Message(voice, role).tell(blocks + attached)
+        _note(message, voice)
+
+    def _voice(self, role: Role, place: str, ts: str | None) -> Voice:
+        if role == "user":
+            actor = self._draft.actor("human", "user")
+        else:
+            actor = self._draft.actor("model", "assistant", provider="anthropic", model=self._model)
+        # Results without an id stand in the message of their call: a call of an earlier one never takes them.
+        return Voice(self._draft, actor, Calls(self._draft), place, ts)
+
+
+def _note(message: Body, voice: Voice) -> None:
+    """What is known of a message beside its words."""
+    facts: Body = {}
+    if message.get("stop_reason") not in _USUAL_ENDS:
+        facts["stop_reason"] = message["stop_reason"]
+    if message.get("truncated") is True:
+        facts["truncated"] = True
+    if facts:
+        voice.note("message_facts", **facts)
+
+
+def _parents(messages: dict[str, tuple[Body, str]]) -> dict[str, str | None]:
+    """Who follows whom: as the API's form says, else each the one before it."""
+    named = {key: word(message.get("parent_message_uuid")) for key, (message, _) in messages.items()}
+    is_tree = any(parent in messages for parent in named.values())
+    made: dict[str, str | None] = {}
+    before: str | None = None
+    for key, (message, _) in messages.items():
+        made[key] = named[key] if is_tree and "parent_message_uuid" in message else before
+        before = key
+    return made
+
+
+def _blocks(message: Body) -> list[Any]:
+    """What a message holds; its `text` repeats the words, and holds them alone in old exports."""
+    content = message.get("content")
+    blocks = [block for block in content if block is not None] if isinstance(content, list) else []
+    text = content if isinstance(content, str) else message.get("text")
+    if isinstance(text, str) and not any(_says(block) for block in blocks):
+        return [{"type": "text", "text": text}]
+    return blocks
+
+
+def _says(block: Any) -> bool:
+    return kind_of(block) != "text" or bool(block.get("text"))
+
+
+def _attached(message: Body) -> list[Any]:
+    """What was attached: texts that were taken out of files, and the names of files."""
+    made: list[Any] = []
+    for item in _objects(message.get("attachments")):
+        block: Body = {"type": "document", **_file(item)}
+        made.append(block | ({"text": item["extracted_content"]} if word(item.get("extracted_content")) else {}))
+    seen = set()
+    for item in _objects(message.get("files")) + _objects(message.get("files_v2")):
+        about = _file(item)
+        key = (about.get("id"), about.get("name"))
+        if about and key not in seen:
+            seen.add(key)
+            made.append({"type": word(item.get("file_kind")) or "file", **about})
+    return made
+
+
+def _file(item: Body) -> Body:
+    names = {"name": "file_name", "id": "file_uuid", "media_type": "file_type", "bytes": "file_size"}
+    kinds = {"bytes": int}
+    return {
+        made: item[name]
+        for made, name in names.items()
+        if item.get(name) and isinstance(item[name], kinds.get(made, str))
+    }
+
+
+def _objects(value: Any) -> list[Body]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+class _Message:
+    """The blocks of one message, in order: words that stand side by side are one event."""
+
+    def __init__(self, voice: Voice, role: Role) -> None:
+        self._voice = voice
+        self._role = role
+        self._held: list[Any] = []
+        self._ts = voice.ts
+
+    def tell(self, blocks: list[Any]) -> None:
+        before = self._voice.draft.count
+        for block in blocks:
+            kind = kind_of(block)
+            if kind in THOUGHTS or kind in _CALLS or kind in _MARKS or (kind or "").endswith("tool_result"):
+                self._say()
+                self._voice.ts = to_utc(block.get("start_timestamp")) or self._ts
+                self._do(block, str(kind))
+            else:
+                self._hold(block)
+        self._say()
+        if self._voice.draft.count == before:
+            self._voice.ts = self._ts
+            self._voice.say("", self._role)
+
+    def _hold(self, block: Any) -> None:
+        if not self._held and isinstance(block, dict):
+            self._voice.ts = to_utc(block.get("start_timestamp")) or self._ts
+        self._held.append(_bare(block))
+
+    def _say(self) -> None:
+        held, self._held = [block for block in self._held if _says(block)], []
+        if held:
+            Telling(self._voice, self._role).tell(held)
+
+    def _do(self, block: Body, kind: str) -> None:
+        """Tell a block that is more than words."""
+        voice = self._voice
+        if kind in THOUGHTS:
+            self._think(block)
+        elif kind in _CALLS:
+            given = block.get("input")
+            extra = kept(block, *_ABOUT_CALL)
+            voice.call(word(block.get("id")), word(block.get("name")) or "tool", {} if given is None else given, extra)
+        elif kind == "token_budget":
+            voice.draft.skip("token-budget", voice.place, "a mark of the runtime's own budget")
+        elif kind == "flag":
+            voice.note("flag", **kept(block, "flag", "helpline"))
+        else:
+            self._answer(block)
+
+    def _think(self, block: Body) -> None:
+        for item in _objects(block.get("summaries")):
+            if summary := word(item.get("summary")):
+                self._voice.think(summary, summary=True)
+        words = word(block.get("thinking"))
+        if words or kind_of(block) == "redacted_thinking":
+            self._voice.think(words)
+        elif not block.get("summaries"):
+            self._voice.draft.skip("empty-reasoning", self._voice.place, "a thought without words")
+        if block.get("cut_off") is True:
+            self._voice.draft.annotation(
+                {"kind": "message_facts", "cut_off": True}, actor=self._voice.actor, ts=self._voice.ts
+            )
+
+    def _answer(self, block: Body) -> None:
+        facts: Body = {"is_error": True} if block.get("is_error") is True else {}
+        content = block.get("content")
+        output = output_of([_bare(item) for item in content] if isinstance(content, list) else content)
+        structured = block.get("structured_content")
+        if structured is not None and output == "":
+            output = structured
+        elif structured is not None:
+            facts["structured_content"] = structured
+        tool = word(block.get("name"))
+        self._voice.answer(word(block.get("tool_use_id")), output, tool, facts or None)
+
+
+def _bare(block: Any) -> Any:
+    """A block without the clock and what only the page needs."""
+    if not isinstance(block, dict):
+        return block
+    left = ("start_timestamp", "stop_timestamp", "flags")
+    return block_of({name: value for name, value in block.items() if name not in left and value not in (None, [])})

@@ -1,0 +1,180 @@
+"""What a source consists of: every record, row, member and block of every file that a reader took from it."""
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from open_token.source import Source
+
+_BLOCK = 1 << 16
+_BYTES = 1 << 20
+_EVENT_END = r"(?<=\n\n)"
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One piece, with its number in its file; `at` tells the list or the table that it stands in."""
+
+    number: int
+    value: Any
+    at: str = ""
+    place: int = 0
+
+
+@dataclass(frozen=True)
+class Part:
+    """One file: its name ('' is the source itself), what it is, facts that are needed to write it again, its units."""
+
+    file: str
+    shape: str
+    units: Callable[[], Iterator[Unit]]
+    facts: dict[str, Any] = field(default_factory=dict)
+    source: Source | None = None
+
+
+def parts(source: Source, split: str | None = None) -> Iterator[Part]:
+    """The files of a source: itself, its members, and the others that were read with it."""
+    if source.shape == "zip":
+        yield Part("", "zip", lambda: iter(()), {"members": source.members}, source)
+        for name in source.members:
+            member = source.member(name)
+            if member is not None:
+                yield _part(f"!{name}", member, None)
+        return
+    if source.shape != "folder":
+        yield _part("", source, split)
+    seen = {source.path}
+    for other in list(source.family):
+        if other.is_read and other.path is not None and other.path not in seen:
+            seen.add(other.path)
+            yield _part(_label(source, other), other, None)
+
+
+def _label(source: Source, other: Source) -> str:
+    """The name of a file as seen from the source."""
+    assert source.path is not None
+    assert other.path is not None
+    home = source.path if source.is_folder else source.path.parent
+    return os.path.relpath(other.path, home).replace(os.sep, "/")
+
+
+def _part(name: str, source: Source, split: str | None) -> Part:
+    shape = source.shape
+    if shape == "lines":
+        return Part(name, shape, lambda: _records(source), source=source)
+    if shape == "glued" or (shape == "document" and isinstance(source.document, list)):
+        kind = "list" if shape == "document" else shape
+        return Part(name, kind, lambda: _records(source), source=source)
+    if shape == "document" and isinstance(source.document, dict):
+        lists = _lists(source.document)
+        facts: dict[str, Any] = {"lists": {key: len(source.document[key]) for key in lists}} if lists else {}
+        return Part(name, shape, lambda: _items(source.document, lists), facts, source)
+    if shape == "sqlite":
+        facts = {"schema": source.database.schema, "columns": source.tables}
+        return Part(name, shape, lambda: _rows(source), facts, source)
+    if shape in ("text", "events", "empty") and _is_text(source):
+        cut = split or (_EVENT_END if shape == "events" else None)
+        return Part(name, "text", lambda: _blocks(source.text, cut), source=source)
+    if shape == "document":
+        return Part(name, shape, lambda: iter((Unit(1, source.document),)), source=source)
+    return Part(name, "bytes", lambda: _chunks(source), source=source)
+
+
+def _is_text(source: Source) -> bool:
+    try:
+        source.whole.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _records(source: Source) -> Iterator[Unit]:
+    return (Unit(number, value) for number, value in source.records(tell=False))
+
+
+def _lists(document: dict[str, Any]) -> list[str]:
+    """The names of the lists in a document whose items are records of their own."""
+    return [
+        key
+        for key, value in document.items()
+        if isinstance(value, list) and value and all(isinstance(item, dict) for item in value)
+    ]
+
+
+def _items(document: dict[str, Any], lists: list[str]) -> Iterator[Unit]:
+    yield Unit(1, {key: [] if key in lists else value for key, value in document.items()})
+    number = 1
+    for key in lists:
+        for place, value in enumerate(document[key]):
+            number += 1
+            yield Unit(number, value, key, place)
+
+
+def _rows(source: Source) -> Iterator[Unit]:
+    number = 0
+    for table in source.tables:
+        for row in source.database.rows_of(table):
+            number += 1
+            yield Unit(number, list(row), table)
+
+
+def _blocks(text: str, split: str | None) -> Iterator[Unit]:
+    """Pieces of text: cut where conversations begin, and at line ends so that none is too long."""
+    starts = [found.start() for found in re.finditer(split, text, re.MULTILINE)] if split else []
+    number = 0
+    for first, end in zip([0, *starts], [*starts, len(text)], strict=True):
+        while first < end:
+            stop = end
+            if end - first > _BLOCK:
+                stop = text.rfind("\n", first, first + _BLOCK) + 1 or first + _BLOCK
+            number += 1
+            yield Unit(number, text[first:stop])
+            first = stop
+
+
+def _chunks(source: Source) -> Iterator[Unit]:
+    with source.opened() as stream:
+        number = 0
+        while data := stream.read(_BYTES):
+            number += 1
+            yield Unit(number, data)
+
+
+NOBODY = "(nobody)"
+"""What a reader says of a unit that no export may keep, such as the credentials in a runtime's database."""
+
+
+def owner(source: Source, module: Any) -> Callable[[Part, Unit], bool]:
+    """Whether a unit of the source belongs to the chosen conversation; the first one also has what is nobody's own."""
+    belongs = getattr(module, "belongs", None)
+    if belongs is None:
+        return lambda part, unit: True
+    wanted = source.conversation
+    first = module.conversations(source)[0].id if wanted is not None else None
+
+    def keep(part: Part, unit: Unit) -> bool:
+        if wanted is None and part.shape != "sqlite":
+            return True
+        if part.file:
+            name = part.file.removeprefix("!")
+            whose = belongs(source, name, None)
+            if whose is None and part.shape in ("list", "lines", "glued"):
+                whose = belongs(source, f"{name}{_asked(part, unit)[0]}", unit.value)
+        elif part.shape == "document" and not unit.at:
+            whose = None
+        else:
+            whose = belongs(source, *_asked(part, unit))
+        return whose != NOBODY if wanted is None else bool((whose or first) == wanted)
+
+    return keep
+
+
+def _asked(part: Part, unit: Unit) -> tuple[str, Any]:
+    """A unit as readers are asked about it."""
+    if part.shape == "sqlite":
+        return unit.at, dict(zip(part.facts["columns"][unit.at], unit.value, strict=True))
+    if part.shape == "document":
+        return f"/{unit.at}/{unit.place}", unit.value
+    return f"/{unit.number if part.shape in ('lines', 'text') else unit.number - 1}", unit.value

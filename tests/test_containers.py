@@ -1,0 +1,105 @@
+"""Databases and archives of strangers: read, never run, never unpacked, never without bounds."""
+
+import contextlib
+import io
+import sqlite3
+import struct
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from open_token import containers
+from open_token.containers import Archive, Database, quoted
+from open_token.errors import InputError
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    with contextlib.closing(sqlite3.connect(tmp_path / "talk.db")) as made:
+        made.executescript(
+            """
+            CREATE TABLE talk (id TEXT PRIMARY KEY, "odd ""name" TEXT, data BLOB);
+            CREATE INDEX by_name ON talk ("odd ""name");
+            CREATE VIEW endless AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n;
+            INSERT INTO talk VALUES ('a', 'hello', x'00ff');
+            """
+        )
+    return tmp_path / "talk.db"
+
+
+class TestDatabase:
+    def test_tables_columns_and_rows(self, path: Path) -> None:
+        database = Database(path, "talk.db")
+        assert database.tables == {"talk": ["id", 'odd "name', "data"]}
+        column = quoted('odd "name')
+        assert list(database.rows(f"SELECT {column} FROM talk WHERE id = ?", ("a",))) == [("hello",)]
+        assert [sql.split()[1] for sql in database.schema] == ["TABLE", "INDEX"]
+
+    def test_it_cannot_be_written_to(self, path: Path) -> None:
+        with pytest.raises(InputError):
+            list(Database(path, "talk.db").rows("DELETE FROM talk"))
+        assert list(Database(path, "talk.db").rows("SELECT count(*) FROM talk")) == [(1,)]
+
+    def test_what_is_still_in_the_log_beside_it_is_seen(self, path: Path) -> None:
+        with contextlib.closing(sqlite3.connect(path)) as running:
+            running.execute("PRAGMA journal_mode = wal")
+            running.execute("INSERT INTO talk VALUES ('b', 'new', NULL)")
+            running.commit()
+            assert list(Database(path, "talk.db").rows("SELECT count(*) FROM talk")) == [(2,)]
+
+    def test_text_that_is_none_is_replaced(self, path: Path) -> None:
+        with contextlib.closing(sqlite3.connect(path)) as made:
+            made.execute("UPDATE talk SET id = CAST(x'ff41' AS TEXT)")
+            made.commit()
+        assert list(Database(path, "talk.db").rows("SELECT id FROM talk")) == [("�A",)]
+
+    @pytest.mark.parametrize("keep", [16, 40, 3000])
+    def test_a_damaged_one_is_an_error_with_a_remedy(self, path: Path, keep: int) -> None:
+        path.write_bytes(path.read_bytes()[:keep] + b"\xaa" * 2000)
+        with pytest.raises(InputError) as caught:
+            list(Database(path, "talk.db").rows("SELECT * FROM talk"))
+        assert (caught.value.code, caught.value.where) == ("input.sqlite", "talk.db")
+
+
+def packed(**members: bytes) -> io.BytesIO:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as made:
+        for name, data in members.items():
+            made.writestr(name, data)
+    out.seek(0)
+    return out
+
+
+def problem_of(stream: io.BytesIO, name: str = "a") -> InputError:
+    with pytest.raises(InputError) as caught:
+        Archive(stream, "talk.zip").bytes_of(name)
+    assert caught.value.code == "input.zip"
+    return caught.value
+
+
+class TestArchive:
+    def test_members_in_their_order(self) -> None:
+        archive = Archive(packed(b=b"2", a=b"1"), "talk.zip")
+        assert archive.names == ["b", "a"]
+        assert archive.bytes_of("a") == b"1"
+        assert archive.bytes_of("../../etc/passwd") is None
+
+    def test_a_bomb_is_stopped(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(containers, "LIMIT", 1 << 21)
+        assert "larger than 2 MiB" in problem_of(packed(a=bytes(1 << 22))).what
+
+    def test_one_cut_off(self) -> None:
+        assert "damaged" in problem_of(io.BytesIO(packed(a=b"hello" * 99).getvalue()[:-30])).what
+
+    def test_one_with_wrong_bytes(self) -> None:
+        data = bytearray(packed(a=b"hello" * 99).getvalue())
+        data[35:45] = b"0123456789"
+        assert "damaged" in problem_of(io.BytesIO(bytes(data))).what
+
+    @pytest.mark.parametrize(("place", "value", "word"), [(8, 93, "method 93"), (6, 1, "encrypted")])
+    def test_what_this_python_cannot_open_is_said(self, place: int, value: int, word: str) -> None:
+        data = bytearray(packed(a=b"hello").getvalue())
+        central = data.index(b"PK\x01\x02")
+        struct.pack_into("<H", data, central + place + 2, value)
+        assert word in problem_of(io.BytesIO(bytes(data))).what
