@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from open_token.checking.validate import validate
     from open_token.checking.verify import verify
     from open_token.errors import InputError, OpenTokenError, OutputError, UsageError
-    from open_token.library import export, export_file, read
+    from open_token.library import conversations, export, export_file, read
     from open_token.model import Event, Export
+    from open_token.restore import restore_files
 
 __all__ = [
     "Event",
@@ -25,9 +26,11 @@ __all__ = [
     "OpenTokenError",
     "OutputError",
     "UsageError",
+    "conversations",
     "export",
     "export_file",
     "read",
+    "restore_files",
     "validate",
     "verify",
 ]
@@ -39,9 +42,11 @@ _WHERE = {
     "OpenTokenError": "errors",
     "OutputError": "errors",
     "UsageError": "errors",
+    "conversations": "library",
     "export": "library",
     "export_file": "library",
     "read": "library",
+    "restore_files": "restore",
     "validate": "checking.validate",
     "verify": "checking.verify",
 }

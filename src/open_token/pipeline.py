@@ -1,8 +1,10 @@
 """The whole program on one screen: read, pass, write."""
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import BinaryIO
+from importlib import import_module
+from typing import BinaryIO, Protocol, cast
 
 from open_token.canonical import CanonicalError
 from open_token.commitments import Committed, disclose
@@ -12,11 +14,12 @@ from open_token.errors import DoesNotFit, InputError
 from open_token.model import Event, Integrity, Note, Record
 from open_token.passes import PASSES, Seal, seal
 from open_token.passes.seal import carried_tie, commit, expected_integrity, is_as_it_was
-from open_token.readers import choose, load
+from open_token.readers import Reader, be_one, choose, load
 from open_token.source import Source
 from open_token.writers import Writer, writer_for
 
 Pass = Callable[[Record, Context], Record]
+_A_FEW = 100
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,7 @@ class Receipt:
 
     reader: str
     conversation_id: str
+    title: str | None
     events: int
     calls: int
     missing_results: int
@@ -34,42 +38,100 @@ class Receipt:
     integrity: Integrity | None
 
 
-def export(source: Source, out: BinaryIO, context: Context, reader: str | None = None) -> Receipt:
-    """Turn a source into Open-Token bytes."""
+class Witness(Protocol):
+    """Who sees an export as it is written."""
+
+    def meet(self, record: Record) -> None:
+        """The facts about the whole."""
+        ...
+
+    def take(self, event: Event) -> None:
+        """One event."""
+        ...
+
+
+def export(
+    source: Source, out: BinaryIO, context: Context, reader: str | None = None, witness: Witness | None = None
+) -> Receipt:
+    """Turn a source into Open-Token bytes; a witness sees each event as it is written."""
     options = context.options
+    context = replace(context, source=str(source.path or source.name))
     name = reader or choose(source)
+    be_one(source, name)
     writer = writer_for(options.mode, options.pretty)
     told = record = read(source, context, name)
     *passes, fit = PASSES
     for run in passes:
         record = run(record, context)
     if (tied := _still_tied(fit, record, writer, context)) is not None:
-        return _write(tied, out, writer, seal(tied, context, carried=True), name)
+        return _write(_seen(tied, witness), out, writer, seal(tied, context, carried=True), name)
     committed = commit(told, context)
     record = _fitted(fit, record, writer, context, committed)
-    return _write(record, out, writer, seal(record, context, committed), name)
+    return _write(_seen(record, witness), out, writer, seal(record, context, committed), name)
+
+
+@dataclass(frozen=True)
+class Witnessed:
+    """Events that somebody looks at as they go by."""
+
+    events: Iterable[Event]
+    take: Callable[[Event], None]
+
+    def __iter__(self) -> Iterator[Event]:
+        for event in self.events:
+            self.take(event)
+            yield event
+
+
+def _seen(record: Record, witness: Witness | None) -> Record:
+    if witness is None:
+        return record
+    witness.meet(record)
+    return replace(record, events=Witnessed(record.events, witness.take))
 
 
 def read(source: Source, context: Context, reader: str) -> Record:
     """The conversation as its reader tells it, before any pass."""
     options = context.options
-    draft = Draft(branches=options.branches, subagents=options.subagents, native=options.native)
-    load(reader).read(source, draft)
+    draft = Draft(branches=options.branches, subagents=options.subagents)
+    module = load(reader)
+    module.read(source, draft)
     if source.half_line is not None:
         draft.skip("half-line", f"line {source.half_line}", "the last line was not complete and is left out")
     for number in source.repaired:
         draft.skip("lone-surrogate", f"line {number}", "text that is not valid Unicode was replaced by U+FFFD")
     day = (context.now or "")[:10].replace("-", "")
-    record = draft.finish(lambda: source.sha256, day)
+    record = draft.finish(lambda: _fingerprint(source), day)
     record = replace(record, exported_at=_exported_at(record, context))
-    if not draft.count and not draft.is_export:
+    if not draft.is_export and not _says_something(record, draft.count):
         raise InputError(
             "there is no conversation in this input",
             where=source.name,
             help="0 events were read; is it the right file, and the right --from?",
             code="input.no-events",
         )
-    return record
+    return _with_native(record, source, context, module) if options.native == "full" else record
+
+
+def _says_something(record: Record, count: int) -> bool:
+    """Whether anybody said or did something; facts alone are no conversation."""
+    return count > _A_FEW or any(event["type"] != "annotation" for event in record.events)
+
+
+def _fingerprint(source: Source) -> str:
+    """The hash of the source; of one of several conversations in it, of both."""
+    if source.conversation is None:
+        return source.sha256
+    return hashlib.sha256(f"{source.sha256} {source.conversation}".encode()).hexdigest()
+
+
+def _with_native(record: Record, source: Source, context: Context, module: Reader) -> Record:
+    """The record with what the source has beside it; an export is its own source."""
+    if record.is_export:
+        return record
+    options, policy = context.options, context.policy
+    shown = options.include == "include-internal" and options.internal == "full" and not policy.forbid_internal_full
+    return cast(Record, import_module("open_token.native").with_native(record, source, module, conceal=not shown))
 
 
 def _exported_at(record: Record, context: Context) -> str | None:
@@ -147,5 +209,5 @@ def _write(record: Record, out: BinaryIO, writer: Writer, sealed: Seal, reader: 
     integrity = sealed.integrity()
     total += out.write(writer.tail(record, integrity, sealed.count))
     redaction = record.conversation.get("redaction", {}).get("notes", [])
-    name = record.conversation["id"]
-    return Receipt(reader, name, sealed.count, calls, missing, total, record.notes, redaction, integrity)
+    name, title = record.conversation["id"], record.conversation.get("title")
+    return Receipt(reader, name, title, sealed.count, calls, missing, total, record.notes, redaction, integrity)

@@ -57,7 +57,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
         ("open-token export red", {"redact=secrets", "redact=none", "redact=pii", "redact=strict"}),
         ("open-token export redact=p", {"redact=pii"}),
         ("open-token export --cu", {"--current"}),
-        ("open-token export x.jsonl --from cl", {"claude_code"}),
+        ("open-token export x.jsonl --from claude_c", {"claude_code"}),
         ("open-token sessions --agent cod", {"codex"}),
         ("open-token export abc", {"abcd-1", "abce-2"}),
         ("open-token export las", {"last"}),

@@ -14,6 +14,9 @@ from open_token.options import guess_of
 VERBS: dict[str, str] = {
     "export": "turn a conversation into an Open-Token document",
     "sessions": "list the conversations on this machine",
+    "archive": "keep every conversation of this machine exported",
+    "fidelity": "tell how much of a conversation is in an export",
+    "restore": "give back the source of an export",
     "validate": "check exports against the format",
     "verify": "check that an export was not changed",
     "formats": "list what can be read",
@@ -28,8 +31,8 @@ HELP = """open-token: take agent conversations out, check them, hand them on.
   open-token export last -o talk.json    the newest one of this machine, to a file
   open-token sessions                    what is on this machine
 
-READ    sessions  formats                WRITE   export  skill
-CHECK   validate  verify                 SETUP   schema  completion
+READ    sessions  formats                WRITE   export  restore  archive  skill
+CHECK   validate  verify  fidelity       SETUP   schema  completion
 
 Options everywhere: --json  --quiet  --color auto|always|never  --help
 Help: open-token VERB --help             Version: open-token --version

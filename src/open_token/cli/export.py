@@ -6,11 +6,14 @@ import os
 import shlex
 import time
 from dataclasses import asdict
+from importlib import import_module
 from pathlib import Path
 
 from open_token.cli.choosing import Choice, choose_source
+from open_token.cli.choosing_one import choose_one, export_all
 from open_token.cli.console import Console, plural, size, visible
 from open_token.cli.progress import Progress
+from open_token.cli.seen import Seen
 from open_token.context import Context, Policy
 from open_token.errors import OutputError, UsageError
 from open_token.files import whole_file
@@ -32,6 +35,10 @@ usage: open-token export [SOURCE] [key=value ...] [-o FILE]
 SOURCE   a file, a folder, - for stdin, an id or its start, last, @2 (the second newest)
   -o FILE        write to FILE, whole or not at all      --from READER  name the format
   --pick         choose from a list                      --current      the one we run in
+  --follow       stream a running conversation as it grows (ndjson); Ctrl-C ends it whole
+  --append       with --follow: go on with the file that -o names
+  --report       tell on stderr how much of the source the export holds
+  --conversation ID|N|all   which one of a file that holds several; all: each into folder -o
 Options, as key=value or --key value (the first is the default):
   mode=json|ndjson                     pretty=true|false
   include=visible-only|include-internal  internal=redacted|summary|full
@@ -50,6 +57,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--from", dest="reader", metavar="READER")
     parser.add_argument("--pick", action="store_true")
     parser.add_argument("--current", action="store_true")
+    parser.add_argument("--conversation", metavar="ID")
+    parser.add_argument("--report", action="store_true")
+    parser.add_argument("--follow", action="store_true")
+    parser.add_argument("--append", action="store_true")
     for option in TABLE:
         names = {f"--{option.name}", f"--{option.name.replace('_', '-')}"}
         parser.add_argument(*sorted(names), dest=f"option_{option.name}", metavar="VALUE", action="append", default=[])
@@ -61,18 +72,28 @@ def run(args: argparse.Namespace, console: Console) -> int:
     gc.disable()
     options, others = split_words(args.words)
     settings = load_settings(console.env, console.cwd)
-    chosen = _options(args, options, settings.defaults)
+    chosen = _options(args, options, {**settings.defaults, "mode": "ndjson"} if args.follow else settings.defaults)
     _check(args)
     _warn(chosen, settings.policy, console)
+    for remark in settings.remarks:
+        console.warn(visible(remark))
     choice = choose_source(others, console, current=args.current, picking=args.pick)
     if choice.how:
         console.say(f"source  {choice.how}")
     started = time.monotonic()
     context = context_for(chosen, settings, console.env)
-    receipt = _export(args, choice, context, console)
+    if args.follow:
+        return int(import_module("open_token.cli.following").follow(args, choice, context, console))
+    if args.conversation == "all":
+        return export_all(args, choice, context, console)
+    seen = Seen() if args.report else None
+    receipt = _export(args, choice, context, console, seen)
     _tell(receipt, choice, args.output, time.monotonic() - started, console)
+    facts = {"schema": "open-token/receipt/1", "output": args.output, **_as_json(receipt)}
+    if seen:
+        facts["fidelity"] = seen.tell(choice.source, receipt, console)
     if args.json and args.output:
-        console.json({"schema": "open-token/receipt/1", "output": args.output, **_as_json(receipt)})
+        console.json(facts)
     return 0
 
 
@@ -96,7 +117,11 @@ def _check(args: argparse.Namespace) -> None:
         raise UsageError(
             "--json tells about a written file", help="add -o FILE; without it stdout carries the export alone"
         )
-    if args.output and os.path.isdir(args.output):
+    if args.append and not args.follow:
+        raise UsageError("--append goes with --follow", help="add --follow, or leave --append out")
+    if args.conversation == "all" and not args.output:
+        raise UsageError("every conversation is written into a folder", help="name it: --conversation all -o FOLDER")
+    if args.output and os.path.isdir(args.output) and args.conversation != "all":
         raise OutputError("the output is a folder", where=args.output, help="name a file in it; nothing was written")
 
 
@@ -114,20 +139,20 @@ def _warn(options: ExportOptions, policy: Policy, console: Console) -> None:
         console.warn("pretty has no effect with mode=ndjson, whose records are one line each")
 
 
-def _export(args: argparse.Namespace, choice: Choice, context: Context, console: Console) -> Receipt:
+def _export(args: argparse.Namespace, choice: Choice, context: Context, console: Console, seen: Seen | None) -> Receipt:
     source = choice.source
-    reader = args.reader.replace("-", "_") if args.reader else choice.reader
+    reader = choose_one(args, choice, console)
     with Progress(source.size, console) as progress:
         source.progress = progress
         if not args.output:
-            return export(source, console.payload, context, reader)
+            return export(source, console.payload, context, reader, seen)
         target = Path(args.output)
         if source.path and os.path.isfile(target) and os.path.samefile(source.path, target):
             raise UsageError(
                 "the output would replace the conversation itself", where=args.output, help="choose another name"
             )
         with whole_file(target) as out:
-            return export(source, out, context, reader)
+            return export(source, out, context, reader, seen)
 
 
 def _tell(receipt: Receipt, choice: Choice, output: str | None, seconds: float, console: Console) -> None:

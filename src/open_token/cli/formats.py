@@ -32,5 +32,5 @@ def run(args: argparse.Namespace, console: Console) -> int:
     for name, title, places in rows:
         console.out(f"{name:20}{title}")
         for place in places:
-            console.out(f"{'':20}  {place if place.startswith('$') else '~/' + place}")
+            console.out(f"{'':20}  {place if place.startswith(('$', './')) else '~/' + place}")
     return 0

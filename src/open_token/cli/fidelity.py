@@ -1,0 +1,95 @@
+"""`open-token fidelity`: how much of a source is in an export."""
+
+import argparse
+
+from open_token.cli.console import Console, plural, visible
+from open_token.context import Context
+from open_token.errors import InputError
+from open_token.fidelity import Field, Report, Witness, judge
+from open_token.options import ExportOptions
+from open_token.pipeline import read
+from open_token.readers import be_one, choose, load, pick
+from open_token.source import Source
+
+HELP = """Tell how much of a conversation is in an export of it.
+
+usage: open-token fidelity SOURCE EXPORT
+
+  open-token fidelity talk.jsonl talk.json
+  open-token fidelity talk.jsonl talk.json --json
+
+SOURCE   what was exported     EXPORT   an Open-Token file
+  --conversation ID|N   which one of a SOURCE that holds several
+  --from READER         name the format of SOURCE
+The source is walked on its own. Text is every string of 40 characters or more, each
+counted once, also inside JSON in strings; said is text without seals and side data.
+Exit: 0 all that was said is there  1 something is not  2 usage  3 cannot be read
+"""
+_SHOWN = 20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """SOURCE and EXPORT."""
+    parser.add_argument("source", metavar="SOURCE")
+    parser.add_argument("export", metavar="EXPORT")
+    parser.add_argument("--conversation", metavar="ID")
+    parser.add_argument("--from", dest="reader", metavar="READER")
+
+
+def run(args: argparse.Namespace, console: Console) -> int:
+    """Compare, and print the report."""
+    path = console.cwd / args.source
+    source = Source.of_folder(path, args.source) if path.is_dir() else Source.of(path, args.source)
+    reader = args.reader.replace("-", "_") if args.reader else choose(source)
+    if args.conversation:
+        pick(source, reader, args.conversation)
+    be_one(source, reader)
+    told = read(source, _everything(), reader)
+    report = judge(source, reader, _witness(Source.of(console.cwd / args.export, args.export)), told.notes)
+    if args.json:
+        console.json(report.as_json())
+    else:
+        for line in lines(report):
+            console.out(line)
+    return 0 if report.said_kept == report.said else 1
+
+
+def _everything() -> Context:
+    words = {"redact": "none", "include": "include-internal", "internal": "full", "branches": "all"}
+    return Context(ExportOptions.of(words))
+
+
+def _witness(export: Source) -> Witness:
+    if not load("open_token").sniff(export):
+        raise InputError("this is not an Open-Token export", where=export.name, help="SOURCE first, then its EXPORT")
+    record = read(export, _everything(), "open_token")
+    witness = Witness()
+    witness.meet(record)
+    for event in record.events:
+        witness.take(event)
+    return witness
+
+
+def lines(report: Report) -> list[str]:
+    """The report for a person."""
+    made = [
+        f"records  {report.records:,} read, {report.carried:,} with text that is in the export",
+        f"said     {report.percent:.2f} % of {report.said:,} characters kept",
+        f"text     {report.percent_of_all:.2f} % of {report.text:,} characters kept, seals and side data included",
+    ]
+    if report.usage:
+        counts = ", ".join(f"{name.removesuffix('_tokens')} {count:,}" for name, count in report.usage.items())
+        made.append(f"usage    {counts} tokens in {plural(report.usage_events, 'event')}")
+    for note in report.skipped:
+        times = f" ({note.count:,} times, first at {note.place})" if note.count > 1 else f" ({note.place})"
+        made.append(f"skipped  {note.code}: {visible(note.detail)}{times}")
+    if report.unmapped:
+        made.append(f"fields   {len(report.unmapped):,} of {report.fields:,} never mapped:")
+        made += [f"           {visible(item.path)}  ({item.seen:,}, first at {item.first})" for item in _first(report)]
+        if len(report.unmapped) > _SHOWN:
+            made.append(f"           ... and {len(report.unmapped) - _SHOWN:,} more; --json lists all")
+    return made
+
+
+def _first(report: Report) -> list[Field]:
+    return sorted(report.unmapped, key=lambda item: -item.seen)[:_SHOWN]

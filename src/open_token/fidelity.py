@@ -1,0 +1,249 @@
+"""What of a source is in its export: records, text, fields, usage; counted on its own, not as the reader tells it."""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from open_token.model import Event, Note, Record
+from open_token.readers import load
+from open_token.source import Source
+from open_token.timestamps import to_utc
+from open_token.units import Part, Unit, owner, parts
+
+LONG = 40
+"""A string of that many characters is text; shorter ones are names, ids and words of the format."""
+_HELD = 64 << 20
+_LONGEST_JSON = 1 << 22
+_MOST_FIELDS = 4000
+_DEEPEST = 60
+_MARK = re.compile(r"\[REDACTED:[a-z0-9_-]+:[0-9a-f]{8}\]")
+_NAME = re.compile(r"(?=[^0-9]*(?:[0-9][^0-9]*){0,4}$)[A-Za-z_$][A-Za-z0-9_$.-]{0,39}")
+"""A key that names a field; any other is content, such as a path or an id, and is not shown."""
+_SEALED = re.compile(r"\s*[A-Za-z0-9+/=_-]+\s*")
+"""One run of letters: a hash, an id, a seal, an image; nobody said it."""
+_ASIDE = frozenset(
+    (
+        "toolUseResult",
+        "signature",
+        "thinkingSignature",
+        "thoughtSignature",
+        "thought_signature",
+        "encrypted_content",
+        "reasoningOpaque",
+        "snapshot",
+        "trackedFileBackups",
+    )
+)
+
+
+@dataclass
+class Field:
+    """One field of the source's records: how often it has a value, how often that value is in the export."""
+
+    path: str
+    seen: int = 0
+    kept: int = 0
+    first: str = ""
+
+
+@dataclass
+class Report:
+    """The answer: what was read, what is carried, what is not."""
+
+    records: int = 0
+    carried: int = 0
+    said: int = 0
+    said_kept: int = 0
+    text: int = 0
+    text_kept: int = 0
+    fields: int = 0
+    unmapped: list[Field] = field(default_factory=list)
+    skipped: list[Note] = field(default_factory=list)
+    usage: dict[str, int] = field(default_factory=dict)
+    usage_events: int = 0
+
+    @property
+    def percent(self) -> float:
+        """The share of what people, models and tools said that is in the export, in percent."""
+        return 100.0 * self.said_kept / self.said if self.said else 100.0
+
+    @property
+    def percent_of_all(self) -> float:
+        """The same of all text, side data and seals included."""
+        return 100.0 * self.text_kept / self.text if self.text else 100.0
+
+    def as_json(self) -> dict[str, Any]:
+        """The report for scripts."""
+        return {
+            "schema": "open-token/fidelity/1",
+            "records": {"read": self.records, "carried": self.carried},
+            "said": {"characters": self.said, "kept": self.said_kept, "percent": round(self.percent, 2)},
+            "text": {"characters": self.text, "kept": self.text_kept, "percent": round(self.percent_of_all, 2)},
+            "fields": {"seen": self.fields, "unmapped": [asdict(item) for item in self.unmapped]},
+            "skipped": [asdict(note) for note in self.skipped],
+            "usage": {**self.usage, "events": self.usage_events},
+        }
+
+
+class Witness:
+    """Sees every event as it is written, and remembers what strings it holds."""
+
+    def __init__(self) -> None:
+        self._known: set[bytes] = set()
+        self._long: list[str] = []
+        self._masked: list[list[str]] = []
+        self._size = 0
+        self.usage: dict[str, int] = {}
+        self.usage_events = 0
+
+    def meet(self, record: Record) -> None:
+        """What the export says of the whole."""
+        for text in (record.conversation.get("title"), record.conversation["id"]):
+            self.learn(text or "")
+        for participant in record.participants:
+            for value in participant.values():
+                self.learn(str(value))
+
+    def take(self, event: Event) -> None:
+        """One more event."""
+        for value in (event["content"], event.get("ts"), event.get("links")):
+            for text, _ in _texts(value, ""):
+                self.learn(text)
+        if usage := event.get("usage"):
+            self.usage_events += 1
+            for name, count in usage.items():
+                if isinstance(count, int):
+                    self.usage[name] = self.usage.get(name, 0) + count
+                    self._known.add(_digest(str(count)))
+
+    def learn(self, text: str) -> None:
+        """A string that is in the export."""
+        text = text.strip()
+        digest = _digest(text)
+        if digest in self._known:
+            return
+        self._known.add(digest)
+        if len(text) < LONG:
+            return
+        if "[REDACTED:" in text:
+            self._masked.append(_MARK.split(text))
+        if self._size < _HELD:
+            self._long.append(text)
+            self._size += len(text)
+
+    def knows(self, text: str) -> bool:
+        """Whether a string is in the export: as it is, as a time, or as a part of a longer one."""
+        text = text.strip()
+        if _digest(text) in self._known:
+            return True
+        if len(text) < LONG:
+            return bool((when := to_utc(text)) and _digest(when) in self._known)
+        return any(text in longer for longer in self._long) or any(_fits(text, pieces) for pieces in self._masked)
+
+
+def _fits(text: str, pieces: list[str]) -> bool:
+    """Whether a text is what stood there before parts of it were masked."""
+    if not text.startswith(pieces[0]) or not text.endswith(pieces[-1]):
+        return False
+    place = len(pieces[0])
+    for piece in pieces[1:]:
+        place = text.find(piece, place)
+        if place < 0:
+            return False
+        place += len(piece)
+    return True
+
+
+def judge(source: Source, reader: str, witness: Witness, notes: list[Note]) -> Report:
+    """Walk the source on its own and look for all of it in the export."""
+    module = load(reader)
+    keep, split = owner(source, module), getattr(module, "SPLIT", None)
+    report = Report(skipped=notes, usage=witness.usage, usage_events=witness.usage_events)
+    fields: dict[str, Field] = {}
+    judged: dict[bytes, bool] = {}
+    for part in parts(source, split):
+        for unit in part.units():
+            if keep(part, unit) and not isinstance(unit.value, bytes):
+                report.records += 1
+                place = _place(part, unit)
+                report.carried += _judge_unit(unit.value, place, witness, report, fields, judged)
+    report.fields = len(fields)
+    report.unmapped = [item for item in fields.values() if not item.kept]
+    return report
+
+
+def _place(part: Part, unit: Unit) -> str:
+    where = f"{part.file.lstrip('!')} " if part.file else ""
+    if unit.at:
+        return f"{where}{unit.at} {unit.place + 1 if part.shape == 'document' else unit.number}"
+    return f"{where}{'line' if part.shape == 'lines' else 'record'} {unit.number}"
+
+
+def _judge_unit(
+    value: Any, place: str, witness: Witness, report: Report, fields: dict[str, Field], judged: dict[bytes, bool]
+) -> bool:
+    carried = False
+    for text, path in _texts(value, ""):
+        known = fields.get(path)
+        if known is None and len(fields) < _MOST_FIELDS:
+            known = fields[path] = Field(path, first=place)
+        is_long = len(text.strip()) >= LONG
+        digest = _digest(text.strip())
+        is_kept = judged.get(digest)
+        if is_kept is None:
+            is_kept = judged[digest] = witness.knows(text)
+            if is_long:
+                _count(report, path, text, is_kept)
+        if known:
+            known.seen += 1
+            known.kept += is_kept
+        carried = carried or (is_kept and is_long)
+    return carried
+
+
+def _count(report: Report, path: str, text: str, is_kept: bool) -> None:
+    length = len(text)
+    report.text += length
+    report.text_kept += length * is_kept
+    if not _ASIDE.intersection(path.replace("[]", "").split(".")) and not _SEALED.fullmatch(text):
+        report.said += length
+        report.said_kept += length * is_kept
+
+
+def _texts(value: Any, path: str, depth: int = 0, inside: bool = False) -> Iterator[tuple[str, str]]:
+    """Every string and number of a value with its path, also inside JSON that a string holds, which is one field."""
+    if isinstance(value, str):
+        inner = _json(value)
+        if inner is None or depth > _DEEPEST:
+            if value.strip():
+                yield value, path
+        else:
+            yield from _texts(inner, path, depth + 1, True)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            name = key if _NAME.fullmatch(key) else "*"
+            here = path if inside else f"{path}.{name}" if path else name
+            yield from _texts(item, here, depth + 1, inside)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item, path if inside else f"{path}[]", depth + 1, inside)
+    elif isinstance(value, int | float) and not isinstance(value, bool) and not -9 <= value <= 9:
+        yield str(value), path
+
+
+def _json(text: str) -> Any:
+    start = text.lstrip()[:1]
+    if start not in ("{", "[") or len(text) > _LONGEST_JSON:
+        return None
+    try:
+        inner = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return inner if inner and isinstance(inner, dict | list) else None
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()

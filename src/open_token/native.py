@@ -1,0 +1,123 @@
+"""native=full: every unit of the source beside the events, so that nothing of it is lost and it can be restored."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+from typing import Any
+
+from open_token.files import Spool
+from open_token.folding import SHORTEST, Carried, fold, fold_block, liken
+from open_token.model import Event, Record
+from open_token.source import Source
+from open_token.units import Part, Unit, owner, parts
+from open_token.walk import pointed, weight
+
+_IN_ONE = 256
+_BYTES_IN_ONE = 1 << 18
+
+Keep = Callable[[Part, Unit], bool]
+
+
+@dataclass(frozen=True)
+class Followed:
+    """Events and what stands behind them; may be walked any number of times."""
+
+    first: Any
+    then: Any
+
+    def __iter__(self) -> Iterator[Event]:
+        yield from self.first
+        yield from self.then
+
+
+def with_native(record: Record, source: Source, module: Any, *, conceal: bool = False) -> Record:
+    """The record with the source's own values behind its events; the module is that of the source's reader."""
+    reader, keep, split = module.__name__.rpartition(".")[2], owner(source, module), getattr(module, "SPLIT", None)
+    actor, participants = _runtime(record)
+    spool = Spool()
+    number = record.next_event_number
+    for data in _annotations(record, source, reader, keep, split, conceal):
+        event: Event = {
+            "id": f"evt_{number:06d}",
+            "seq": 0,
+            "type": "annotation",
+            "actor_id": actor,
+            "visibility": "metadata",
+            "content": {"mime": "application/json", "data": data},
+        }
+        number += 1
+        spool.append(event, weight(data))
+    return replace(record, participants=participants, events=Followed(record.events, spool), next_event_number=number)
+
+
+def _runtime(record: Record) -> tuple[str, list[Any]]:
+    """The actor that speaks for the runtime."""
+    for known in record.participants:
+        if known.get("kind") == "system" and known.get("name") == "runtime":
+            return known["actor_id"], record.participants
+    actor = f"act_{len(record.participants) + 1:03d}"
+    return actor, [*record.participants, {"actor_id": actor, "kind": "system", "name": "runtime"}]
+
+
+def _annotations(
+    record: Record, source: Source, reader: str, keep: Keep, split: str | None, conceal: bool
+) -> Iterator[dict[str, Any]]:
+    carried = Carried(record.events)
+    for part in parts(source, split):
+        about: dict[str, Any] = {"kind": "native", "reader": reader}
+        if part.file:
+            about["file"] = part.file
+        facts = {"shape": part.shape, **part.facts}
+        if not part.file:
+            facts["name"] = PurePath(source.name).name
+        yield {**about, "record": 0, "value": facts}
+        told = (unit for unit in part.units() if keep(part, unit))
+        if part.shape == "text":
+            yield from _batches(about, _folded_blocks(told, record))
+        else:
+            yield from _batches(about, _folded(told, carried, conceal))
+
+
+def _folded(units: Iterator[Unit], carried: Carried, conceal: bool) -> Iterator[Unit]:
+    for unit in units:
+        yield replace(unit, value=fold(unit.value, carried.find, conceal=conceal))
+
+
+def _folded_blocks(units: Iterator[Unit], record: Record) -> Iterator[Unit]:
+    said = [
+        (f"{event['id']}#{pointer}", text)
+        for event in record.events
+        for pointer, text in pointed(event["content"], "/content")
+        if len(text) >= SHORTEST
+    ]
+    for unit in units:
+        yield replace(unit, value=fold_block(unit.value, iter(said)))
+
+
+def _batches(about: dict[str, Any], units: Iterator[Unit]) -> Iterator[dict[str, Any]]:
+    """Units that follow each other share one annotation: the first is its value, the others are more."""
+    held: list[Unit] = []
+    size = 0
+    for unit in units:
+        if held and (len(held) == _IN_ONE or size > _BYTES_IN_ONE or not _follows(unit, held[-1])):
+            yield _annotation(about, held)
+            held, size = [], 0
+        held.append(unit)
+        size += weight(unit.value)
+    if held:
+        yield _annotation(about, held)
+
+
+def _follows(unit: Unit, before: Unit) -> bool:
+    return unit.number == before.number + 1 and unit.at == before.at
+
+
+def _annotation(about: dict[str, Any], held: list[Unit]) -> dict[str, Any]:
+    first, *others = held
+    made = {**about, "record": first.number}
+    if first.at:
+        made |= {"at": first.at, "place": first.place} if first.place else {"at": first.at}
+    made["value"] = first.value
+    if others:
+        made["more"] = liken([unit.value for unit in held])[1:]
+    return made

@@ -1,0 +1,49 @@
+"""`open-token fidelity` and `export --report`."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from open_token.cli import main
+
+LONG = "A sentence that is long enough to be text and not a name."
+
+
+@pytest.fixture
+def talk(tmp_path: Path) -> Path:
+    record = {"type": "user", "uuid": "u", "sessionId": "s", "slug": "brave-fox"}
+    path = tmp_path / "talk.jsonl"
+    path.write_text(json.dumps({**record, "message": {"role": "user", "content": LONG}}) + "\n")
+    return path
+
+
+def test_all_is_there(talk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["export", str(talk), "-o", str(tmp_path / "talk.json"), "--quiet"]) == 0
+    assert main(["fidelity", str(talk), str(tmp_path / "talk.json")]) == 0
+    told = capsys.readouterr().out
+    assert "said     100.00 % of 57 characters kept" in told
+    assert "slug  (1, first at line 1)" in told
+
+
+def test_something_is_not(talk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["export", str(talk), "-o", str(tmp_path / "talk.json"), "--quiet"])
+    talk.write_text(talk.read_text() + talk.read_text().replace("sentence", "new sentence").replace('"u"', '"v"'))
+    assert main(["fidelity", "--json", str(talk), str(tmp_path / "talk.json")]) == 1
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["records"] == {"read": 2, "carried": 1}
+    assert answer["said"]["percent"] < 50
+
+
+def test_two_sources_are_an_error(talk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fidelity", str(talk), str(talk)]) == 3
+    assert "not an Open-Token export" in capsys.readouterr().err
+
+
+def test_the_report_of_an_export(talk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["export", str(talk), "--report"]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["events"]
+    assert "said     100.00 %" in captured.err
+    assert main(["export", str(talk), "--report", "--json", "-o", str(tmp_path / "talk.json")]) == 0
+    assert json.loads(capsys.readouterr().out)["fidelity"]["said"]["percent"] == 100.0

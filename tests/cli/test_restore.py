@@ -1,0 +1,59 @@
+"""`open-token restore`."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from open_token.cli import main
+
+WHOLE = ["redact=none", "include=include-internal", "internal=full", "branches=all", "native=full", "mode=ndjson"]
+RECORD = {"type": "user", "uuid": "u", "sessionId": "s", "message": {"role": "user", "content": "hello"}, "odd": [1.5]}
+
+
+@pytest.fixture
+def talk(tmp_path: Path) -> Path:
+    path = tmp_path / "talk.jsonl"
+    path.write_text(json.dumps(RECORD) + "\n")
+    return path
+
+
+def test_there_and_back(talk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["export", str(talk), *WHOLE, "-o", str(tmp_path / "talk.ndjson")]) == 0
+    assert main(["restore", str(tmp_path / "talk.ndjson"), "-o", str(tmp_path / "back"), "--json"]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out) == {"schema": "open-token/restored/1", "files": ["talk.jsonl"], "records": 1}
+    assert "back    1 record in 1 file" in captured.err
+    assert json.loads((tmp_path / "back" / "talk.jsonl").read_text()) == RECORD
+
+
+def test_what_was_redacted_is_said(talk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["redact=secrets" if word.startswith("redact") else word for word in WHOLE]
+    assert main(["export", str(talk), *words, "-o", str(tmp_path / "talk.ndjson")]) == 0
+    assert main(["restore", str(tmp_path / "talk.ndjson"), "-o", str(tmp_path / "back")]) == 0
+    assert "what was masked stays masked" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["talk.jsonl", "-o", "back"], 3, "not an Open-Token export"),
+        (["nothing.json", "-o", "back"], 3, "No such file"),
+        (["talk.json"], 2, "need a folder"),
+        (["talk.json", "-o", "back"], 3, "does not hold its source"),
+        ([".", "-o", "back"], 3, "no set of exports"),
+    ],
+)
+def test_errors_say_what_to_do(
+    talk: Path,
+    words: list[str],
+    code: int,
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(talk.parent)
+    assert main(["export", "talk.jsonl", "-o", "talk.json", "--quiet"]) == 0
+    assert main(["restore", *words]) == code
+    assert said in capsys.readouterr().err
+    assert not (talk.parent / "back").exists()

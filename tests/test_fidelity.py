@@ -1,0 +1,108 @@
+"""The report finds what is missing, on its own."""
+
+import io
+import json
+from typing import Any
+
+from open_token.context import Context
+from open_token.fidelity import Report, Witness, judge
+from open_token.options import ExportOptions
+from open_token.pipeline import export
+from open_token.source import Source
+
+LONG = "A sentence that is long enough to be text and not a name."
+
+
+def report(records: list[Any], spoil: Any = None, **words: str) -> Report:
+    source = Source("talk", data=b"".join(json.dumps(record).encode() + b"\n" for record in records))
+    witness = Witness()
+    if spoil:
+        take = witness.take
+        witness.take = lambda event: take(spoil(event))  # type: ignore[method-assign]
+    receipt = export(source, io.BytesIO(), Context(ExportOptions.of(words), key=bytes(32)), "claude_code", witness)
+    return judge(source, "claude_code", witness, receipt.notes)
+
+
+def user(content: Any, **more: Any) -> dict[str, Any]:
+    return {"type": "user", "uuid": "u", "sessionId": "s", "message": {"role": "user", "content": content}, **more}
+
+
+def test_all_that_was_said_is_there() -> None:
+    found = report([user(LONG), user(f"{LONG} And more.", uuid="v")])
+    assert (found.records, found.carried, found.percent) == (2, 2, 100.0)
+    assert found.said == len(LONG) * 2 + len(" And more.")
+
+
+def test_a_loss_is_found() -> None:
+    def spoil(event: Any) -> Any:
+        text = event["content"].get("text", "")
+        return {**event, "content": {"mime": "text/plain", "text": text[:-20]}}
+
+    found = report([user(LONG)], spoil)
+    assert (found.carried, found.said_kept, found.percent) == (0, 0, 0.0)
+
+
+def test_the_same_text_counts_once() -> None:
+    found = report([user(LONG), user(LONG, uuid="v")])
+    assert (found.records, found.said) == (2, len(LONG))
+
+
+def test_side_data_and_seals_are_no_talk() -> None:
+    found = report([user(LONG, toolUseResult={"stdout": f"{LONG} Nobody said it."})])
+    assert found.percent == 100.0
+    assert found.percent_of_all < 60
+
+
+def test_fields_that_are_never_mapped_are_named_with_a_place() -> None:
+    found = report([user(LONG), user("x", slug="brave-fox", number=4711, flag=True)])
+    assert {(item.path, item.first) for item in found.unmapped} >= {("slug", "line 2"), ("number", "line 2")}
+    assert "message.content" not in {item.path for item in found.unmapped}
+
+
+def test_a_key_that_is_content_is_not_shown() -> None:
+    found = report([user(LONG, files={"/home/someone/secret plan.txt": "unmapped value"})])
+    assert "files.*" in {item.path for item in found.unmapped}
+    assert "secret plan" not in json.dumps(found.as_json())
+
+
+def test_text_with_a_masked_part_is_kept() -> None:
+    secret = "gh" + "p_" + "Zx8vK2mQ9rT4wY7uJ1nB5cD3fG6hL0pS2aEo"
+    assert report([user(f"{LONG} The token is {secret}, use it.")]).percent == 100.0
+
+
+def test_json_in_a_string_is_one_field() -> None:
+    found = report([user(LONG, extra=json.dumps({"deep": {"words": f"{LONG} Unmapped."}}))])
+    assert "extra" in {item.path for item in found.unmapped}
+
+
+def test_with_the_whole_source_everything_is_there() -> None:
+    words = {"native": "full", "include": "include-internal", "internal": "full", "redact": "none"}
+    found = report([user(LONG, toolUseResult={"stdout": f"{LONG} Nobody said it."}, slug="brave-fox")], **words)
+    assert found.percent_of_all == 100.0
+    assert "slug" not in {item.path for item in found.unmapped}
+
+
+def test_usage_is_added_up_once() -> None:
+    usage = {"input_tokens": 10, "output_tokens": 5}
+    message = {
+        "id": "m",
+        "role": "assistant",
+        "model": "x",
+        "content": [{"type": "text", "text": LONG}],
+        "usage": usage,
+    }
+    records = [{"type": "assistant", "uuid": f"u{n}", "sessionId": "s", "message": message} for n in range(2)]
+    records[1]["message"] = {**message, "content": [{"type": "text", "text": f"{LONG} 2"}]}
+    found = report(records)
+    assert (found.usage["input_tokens"], found.usage["output_tokens"]) == (10, 5)
+
+
+def test_every_real_conversation_keeps_all_that_was_said(corpus: Any) -> None:
+    words = {"include": "include-internal", "internal": "full", "branches": "all", "redact": "none"}
+    tried = 0
+    for path in sorted(corpus.glob("claude_code/*.jsonl")):
+        source, witness = Source.of(path), Witness()
+        receipt = export(source, io.BytesIO(), Context(ExportOptions.of(words)), "claude_code", witness)
+        assert judge(source, "claude_code", witness, receipt.notes).percent > 98, path.name  # titles of other sessions
+        tried += 1
+    assert tried > 5

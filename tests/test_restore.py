@@ -1,0 +1,240 @@
+"""With native=full an export holds its source: what comes back is what went in."""
+
+import contextlib
+import json
+import sqlite3
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from open_token.errors import InputError, OutputError
+from open_token.library import export, export_file, surroundings
+from open_token.model import Event
+from open_token.readers import choose, conversations, load
+from open_token.restore import restore, restore_files
+from open_token.several import export_each
+from open_token.source import Source
+from open_token.units import owner, parts
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+GOLDEN = Path(__file__).parent / "golden"
+WHOLE: dict[str, Any] = {
+    "redact": "none",
+    "include": "include-internal",
+    "internal": "full",
+    "branches": "all",
+    "native": "full",
+    "mode": "ndjson",
+}
+SOURCES = [path for path in sorted(EXAMPLES.iterdir()) if path.stem != "open_token"]
+"""An export is its own source."""
+HEAVY = {
+    "aider_dev_chat-history_first900k.md": 2.3,  # 298 conversations, each with a frame of its own
+    "glaive_toolcall_en_demo.json": 2.0,  # 300 conversations
+    "2025-02-11T15-18-04-05-00_popularity_mj7khqpMM4GBCfVQozKgzB.eval": 6.6,  # a zip, measured packed; 10 conversations
+    "large-session.jsonl": 1.5,  # short lines, costs told apart
+    "assistant_tools.jsonl": 1.5,
+    "test_openai_model_thinking_part.yaml": 1.6,  # YAML, whose strings are folded otherwise than those of events
+    "test_google_model_thinking_part.yaml": 1.45,
+    "test_google_model_thinking_part_from_other_model.yaml": 1.45,
+    "test_openai_responses_thinking_with_code_execution_tool.yaml": 1.45,
+    "test_openai_responses_thinking_part_from_other_model.yaml": 1.4,
+}
+"""Those that are more than 1.35 times as large as their source."""
+SMALL = 12_000
+"""Below that the frame of an export weighs more than what is in it."""
+
+
+def told(source: Source, split: str | None = None, reader: str = "") -> dict[tuple[str, str], list[Any]]:
+    """All units by file; of a database those that an export may keep."""
+    keep = owner(source, load(reader)) if reader and source.shape == "sqlite" else lambda part, unit: True
+    return {
+        (part.file, part.shape): [(unit.at, unit.value) for unit in part.units() if keep(part, unit)]
+        for part in parts(source, split)
+    }
+
+
+def exactly(one: Any, other: Any) -> bool:
+    if isinstance(one, dict):
+        return list(one) == list(other) and all(exactly(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(exactly, one, other))
+    return type(one) is type(other) and one == other
+
+
+def there_and_back(path: Path, made: Path) -> int:
+    """Export whole, restore, compare every unit of every file; gives the size of the export."""
+    source = Source.of_folder(path) if path.is_dir() else Source.of(path)
+    reader = choose(source)
+    context = surroundings(WHOLE, env={"OPEN_TOKEN_HOME": str(made / "home")}, cwd=made)
+    export_each(source, reader, made / "exports", context)
+    restore_files(made / "exports", made / "back")
+    split = getattr(load(reader), "SPLIT", None)
+    source.conversation = None
+    for (file, shape), units in told(source, split, reader).items():
+        if file.startswith("!"):
+            continue
+        back = Source.of(made / "back" / (file or path.name).replace("..", "_"))
+        ((found, others),) = told(back, None if file else split).items() if shape != "zip" else ((("", "zip"), []),)
+        assert (found[1], exactly(units, others)) == (shape, True), (path.name, file)
+        for (inner, kind), others in told(back).items() if shape == "zip" else ():
+            assert exactly(told(source)[inner, kind], others), inner
+    return sum(item.stat().st_size for item in (made / "exports").glob("*.ndjson"))
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
+def test_every_example_comes_back(path: Path, tmp_path: Path) -> None:
+    there_and_back(path, tmp_path)
+
+
+def test_every_real_conversation_comes_back(corpus: Path, tmp_path: Path) -> None:
+    tried = 0
+    heavy = {}
+    for path in sorted(path for path in corpus.rglob("*") if path.is_file()):
+        made = tmp_path / str(tried)
+        made.mkdir(exist_ok=True)
+        try:
+            if choose(Source.of(path)) == "open_token":
+                continue
+            size = there_and_back(path, made)
+        except InputError:
+            continue
+        tried += 1
+        if path.stat().st_size > SMALL and size > HEAVY.get(path.name, 1.35) * path.stat().st_size:
+            heavy[path.name] = round(size / path.stat().st_size, 2)
+    assert tried > 30
+    assert not heavy
+
+
+LINES = st.lists(
+    st.dictionaries(
+        st.sampled_from(["type", "uuid", "message", "$ref", "text", "thinking", "deep"]),
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+            max_leaves=6,
+        ),
+    ),
+    max_size=5,
+)
+
+
+@given(LINES)
+@settings(max_examples=40)
+def test_whatever_the_lines_hold_they_come_back(tmp_path_factory: pytest.TempPathFactory, records: list[Any]) -> None:
+    made = tmp_path_factory.mktemp("made")
+    first = {"type": "user", "uuid": "u", "sessionId": "s", "message": {"role": "user", "content": "hello " * 20}}
+    data = b"".join(json.dumps(record).encode() + b"\n" for record in [first, *records])
+    export_file(data, made / "talk.ndjson", reader="claude_code", **WHOLE)
+    restore_files(made / "talk.ndjson", made / "back")
+    (name,) = (made / "back").iterdir()
+    back = [json.loads(line) for line in name.read_text().splitlines()]
+    assert exactly(back, [json.loads(line) for line in data.splitlines()])
+
+
+def test_an_export_without_its_source_is_refused(tmp_path: Path) -> None:
+    export_file(EXAMPLES / "claude_code.jsonl", tmp_path / "talk.json")
+    with pytest.raises(InputError) as caught:
+        restore_files(tmp_path / "talk.json", tmp_path / "back")
+    assert caught.value.code == "restore.native"
+    assert not (tmp_path / "back").exists()
+
+
+def test_an_export_with_parts_withheld_is_refused(tmp_path: Path) -> None:
+    talk = tmp_path / "talk.jsonl"
+    block = {"type": "thinking", "thinking": "nobody should read this", "signature": "s"}
+    record = {"type": "assistant", "uuid": "u", "sessionId": "s", "message": {"role": "assistant", "content": [block]}}
+    hello = {"type": "user", "uuid": "v", "sessionId": "s", "message": {"role": "user", "content": "hello"}}
+    talk.write_text(json.dumps(hello) + "\n" + json.dumps(record) + "\n")
+    export_file(talk, tmp_path / "talk.json", native="full")
+    assert b"nobody should read" not in (tmp_path / "talk.json").read_bytes()
+    with pytest.raises(InputError) as caught:
+        restore_files(tmp_path / "talk.json", tmp_path / "back")
+    assert caught.value.code == "restore.partial"
+    assert not (tmp_path / "back").exists()
+
+
+def test_native_data_is_redacted_like_all_content(tmp_path: Path) -> None:
+    secret = "gh" + "p_" + "Zx8vK2mQ9rT4wY7uJ1nB5cD3fG6hL0pS2aEo"
+    talk = tmp_path / "talk.jsonl"
+    record = {
+        "type": "user",
+        "uuid": "u",
+        "sessionId": "s",
+        "slug": secret,
+        "message": {"role": "user", "content": "x"},
+    }
+    talk.write_text(json.dumps(record) + "\n")
+    document = export(talk, native="full")
+    assert secret not in json.dumps(document)
+    assert any(event["content"].get("data", {}).get("kind") == "native" for event in document["events"])
+    export_file(talk, tmp_path / "talk.json", native="full", include="include-internal", internal="full")
+    _, masked = restore_files(tmp_path / "talk.json", tmp_path / "back")
+    assert masked
+
+
+def test_the_target_must_be_new(tmp_path: Path) -> None:
+    export_file(EXAMPLES / "claude_code.jsonl", tmp_path / "talk.ndjson", **WHOLE)
+    (tmp_path / "back").mkdir()
+    (tmp_path / "back" / "mine").write_text("mine")
+    with pytest.raises(OutputError):
+        restore_files(tmp_path / "talk.ndjson", tmp_path / "back")
+    assert (tmp_path / "back" / "mine").read_text() == "mine"
+
+
+def native(file: str, record: int, value: Any, **more: Any) -> Event:
+    data = {"kind": "native", "reader": "x", "file": file, "record": record, "value": value, **more}
+    return {"id": "evt_000001", "type": "annotation", "content": {"mime": "application/json", "data": data}}
+
+
+def test_a_name_cannot_leave_the_folder(tmp_path: Path) -> None:
+    events = [native("../../out.txt", 0, {"shape": "text"}), native("../../out.txt", 1, "hello")]
+    restore([events], tmp_path / "deep" / "back")
+    assert sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.txt")) == [
+        "deep/back/_/_/out.txt"
+    ]
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        ["CREATE TABLE t (x); DROP TABLE t"],
+        ["ATTACH DATABASE 'other.db' AS other"],
+        ["CREATE TABLE t AS SELECT load_extension('x')"],
+        ["CREATE TABLE t (x CHECK (randomblob(9) <> x))"],
+        ["CREATE TABLE other (y)"],
+    ],
+)
+def test_a_schema_may_only_make_tables(tmp_path: Path, schema: list[str]) -> None:
+    facts = {"shape": "sqlite", "name": "a.db", "schema": schema, "columns": {"t": ["x"]}}
+    with pytest.raises(InputError) as caught:
+        restore([[native("", 0, facts), native("", 1, ["v"], at="t")]], tmp_path / "back")
+    assert caught.value.code == "restore.sqlite"
+    assert not list(tmp_path.iterdir())
+
+
+def test_rows_and_members_come_back(tmp_path: Path) -> None:
+    schema = ["CREATE TABLE t (x PRIMARY KEY, y)", "CREATE INDEX i ON t (lower(y))"]
+    facts = {"shape": "sqlite", "name": "a.db", "schema": schema, "columns": {"t": ["x", "y"]}}
+    rows = [1, {"$bytes": "AP8="}]
+    zipped = {"shape": "zip", "members": ["m/a.json"], "name": "z.zip"}
+    inner = [native("!m/a.json", 0, {"shape": "document"}), native("!m/a.json", 1, {"a": 1})]
+    restore([[native("", 0, facts), native("", 1, rows, at="t")]], tmp_path / "one")
+    restore([[native("", 0, zipped), *inner]], tmp_path / "two")
+    with contextlib.closing(sqlite3.connect(tmp_path / "one" / "a.db")) as made:
+        assert list(made.execute("SELECT * FROM t")) == [(1, b"\0\xff")]
+    with zipfile.ZipFile(tmp_path / "two" / "z.zip") as packed:
+        assert json.loads(packed.read("m/a.json")) == {"a": 1}
+
+
+@pytest.mark.parametrize("case", sorted(GOLDEN.glob("*/*/input.sql")), ids=lambda case: case.parent.name)
+def test_every_database_comes_back(case: Path, tmp_path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(tmp_path / "talk.db")) as made:
+        made.executescript(case.read_text())
+    source = Source.of(tmp_path / "talk.db")
+    assert conversations(source, choose(source)) or choose(source)
+    there_and_back(tmp_path / "talk.db", tmp_path)

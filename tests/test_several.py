@@ -1,0 +1,105 @@
+"""One file, many conversations: listed, chosen, or each exported into a folder with an index."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import many_talks
+from open_token.errors import InputError, OutputError, SeveralError
+from open_token.library import conversations, export, surroundings
+from open_token.restore import restore_files
+from open_token.several import export_each, exports_in
+from open_token.source import Source
+
+SECRET = "gh" + "p_" + "Zx8vK2mQ9rT4wY7uJ1nB5cD3fG6hL0pS2aEo"
+TALKS: list[Any] = [
+    {"talk": "aa1", "title": f"use {SECRET}", "says": ["first"]},
+    {"talk": "aa2", "says": ["second", "third"]},
+    {"talk": "../b 3", "says": ["fourth"]},
+    {"format": "kept with the first"},
+]
+
+
+@pytest.fixture(autouse=True)
+def reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    many_talks.install(monkeypatch)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    made = tmp_path / "talks.json"
+    made.write_text(json.dumps(TALKS))
+    return made
+
+
+def said(document: Any) -> list[str]:
+    return [event["content"]["text"] for event in document["events"] if event["type"] == "message"]
+
+
+def test_none_chosen_is_an_error_that_lists_them(path: Path) -> None:
+    with pytest.raises(SeveralError) as caught:
+        export(path)
+    assert [item.id for item in caught.value.found] == ["aa1", "aa2", "../b 3"]
+    assert caught.value.code == "input.several"
+    assert [item.id for item in conversations(path)] == ["aa1", "aa2", "../b 3"]
+
+
+@pytest.mark.parametrize(("wanted", "words"), [("aa2", ["second", "third"]), ("3", ["fourth"]), ("../", ["fourth"])])
+def test_one_is_chosen_by_id_number_or_start(path: Path, wanted: str, words: list[str]) -> None:
+    assert said(export(path, conversation=wanted)) == words
+
+
+@pytest.mark.parametrize("wanted", ["aa", "zz", "0", "4", ""])
+def test_what_does_not_choose_one_is_an_error(path: Path, wanted: str) -> None:
+    with pytest.raises(InputError) as caught:
+        export(path, conversation=wanted)
+    assert caught.value.code == "input.conversation"
+
+
+def test_a_file_with_one_needs_no_choice(tmp_path: Path) -> None:
+    (tmp_path / "one.json").write_text(json.dumps(TALKS[1:2]))
+    assert said(export(tmp_path / "one.json")) == ["second", "third"]
+    assert said(export(tmp_path / "one.json", conversation="1")) == ["second", "third"]
+
+
+def test_all_go_into_a_folder_with_an_index(path: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    receipts = export_each(Source.of(path), "many_talks", folder, surroundings({}))
+    assert [receipt.events for receipt in receipts] == [1, 2, 1]
+    assert sorted(item.name for item in folder.iterdir()) == ["1_aa1.json", "2_aa2.json", "3_b-3.json", "index.json"]
+    index = json.loads((folder / "index.json").read_text())
+    assert [entry["id"] for entry in index["conversations"]] == ["aa1", "aa2", "../b 3"]
+    assert [entry["events"] for entry in index["conversations"]] == [1, 2, 1]
+    assert SECRET not in (folder / "index.json").read_text()
+    assert exports_in(folder) == [folder / name for name in ("1_aa1.json", "2_aa2.json", "3_b-3.json")]
+
+
+def test_a_folder_with_something_in_it_is_left_alone(path: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "note").write_text("mine")
+    with pytest.raises(OutputError):
+        export_each(Source.of(path), "many_talks", tmp_path / "mine", surroundings({}))
+    assert [item.name for item in (tmp_path / "mine").iterdir()] == ["note"]
+
+
+def test_a_failure_leaves_no_folder(path: Path, tmp_path: Path) -> None:
+    path.write_text(json.dumps([*TALKS, {"talk": "bad", "says": []}]))
+    with pytest.raises(InputError):
+        export_each(Source.of(path), "many_talks", tmp_path / "out", surroundings({}))
+    assert [item.name for item in tmp_path.iterdir()] == ["talks.json"]
+
+
+def test_each_holds_its_own_part_of_the_source_and_together_all(path: Path, tmp_path: Path) -> None:
+    words = {"redact": "none", "include": "include-internal", "internal": "full", "native": "full"}
+    export_each(Source.of(path), "many_talks", tmp_path / "out", surroundings(words))
+    assert b"second" not in (tmp_path / "out" / "1_aa1.json").read_bytes()
+    restore_files(tmp_path / "out", tmp_path / "back")
+    assert json.loads((tmp_path / "back" / "talks.json").read_text()) == TALKS
+
+
+def test_a_folder_without_an_index_is_no_set(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        exports_in(tmp_path)
+    assert caught.value.code == "restore.index"
