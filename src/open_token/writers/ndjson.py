@@ -23,6 +23,14 @@ class Ndjson:
         line["type"] = "event"
         return orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
 
+    def late_tail(self, record: Record, integrity: Integrity | None) -> bytes:
+        """The footer of a stream whose header was written before all was known."""
+        parts: dict[str, object] = {"type": "footer", "conversation": record.conversation}
+        parts["participants"] = record.participants
+        if integrity:
+            parts["integrity"] = integrity
+        return orjson.dumps(parts, option=orjson.OPT_APPEND_NEWLINE)
+
     def tail(self, record: Record, integrity: Integrity | None, count: int) -> bytes:
         """The footer line: without it a stream is incomplete."""
         parts: dict[str, object] = {"type": "footer"}

@@ -1,0 +1,97 @@
+"""`export --follow`: streams a running conversation until it is stopped."""
+
+import argparse
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
+from typing import BinaryIO
+
+from open_token.cli.choosing import Choice
+from open_token.cli.choosing_one import choose_one
+from open_token.cli.console import Console, plural, visible
+from open_token.context import Context
+from open_token.errors import InputError, OutputError, UsageError
+from open_token.files import grown_file
+from open_token.follow import Follower
+from open_token.growing import Growing, Written, written_in
+
+_PAUSE = 0.03
+_UNLIKE = (("max_bytes", None), ("native", "none"), ("drop", "never"))
+
+
+def follow(args: argparse.Namespace, choice: Choice, context: Context, console: Console) -> int:
+    """Write events as they come, and a footer when a signal says that it is time."""
+    source = choice.source
+    if source.path is None:
+        raise UsageError("only a file or a folder can be followed", help="name the file that the runtime writes")
+    _check(args, context)
+    context = replace(context, source=str(source.path))
+    reader = choose_one(args, choice, console)
+    stop = threading.Event()
+    with _signals(stop), _target(args, console) as (out, before):
+        growing = Growing(out, context, args.output or "<stdout>", before)
+        console.say(f"follow  {reader}  {visible(source.name)}  (end with Ctrl-C)")
+        record = Follower(
+            source.path, source.name, reader, context, growing, lambda: not stop.wait(_PAUSE), source.conversation
+        ).run()
+        if not growing.count:
+            raise InputError(
+                "nothing was said while it was followed",
+                where=source.name,
+                help="is it the right file? nothing was written",
+                code="input.no-events",
+            )
+        integrity = growing.close(record)
+    console.say(f"read    {reader}  {plural(growing.count, 'event')}")
+    if integrity:
+        console.say(f"seal    sha256:{integrity['events_hash'][:16]}")
+    return 0
+
+
+def _check(args: argparse.Namespace, context: Context) -> None:
+    options = context.options
+    for name, usual in _UNLIKE:
+        if getattr(options, name) != usual:
+            raise UsageError(f"{name} needs the whole conversation, and --follow has not got it", help="leave it out")
+    if options.mode != "ndjson":
+        raise UsageError("--follow writes a stream", help="leave mode out, or say mode=ndjson")
+    if options.integrity == "source":
+        raise UsageError("integrity=source needs the whole conversation", help="use integrity=hash or integrity=tree")
+    if args.append and not args.output:
+        raise UsageError("--append goes on with a file", help="name it: --follow --append -o FILE")
+    if args.output and Path(args.output).exists() and not args.append:
+        raise OutputError(
+            "the output is there already", where=args.output, help="go on with it: --append; or name a new file"
+        )
+
+
+@contextmanager
+def _target(args: argparse.Namespace, console: Console) -> Iterator[tuple[BinaryIO, Written | None]]:
+    if not args.output:
+        yield console.payload, None
+        return
+    with grown_file(Path(args.output)) as out:
+        before = written_in(out, args.output) if args.append else None
+        if before:
+            out.seek(before.end)
+            out.truncate()
+        yield out, before
+
+
+@contextmanager
+def _signals(stop: threading.Event) -> Iterator[None]:
+    """Ctrl-C and SIGTERM ask for the end instead of breaking off."""
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        stop.set()
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, usual in before.items():
+            signal.signal(number, usual)

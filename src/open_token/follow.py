@@ -1,0 +1,174 @@
+"""`export --follow`: a running conversation as a stream that grows with it and ends whole."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+from open_token.context import Context
+from open_token.draft import MISSING, Draft
+from open_token.errors import InputError
+from open_token.files import Spool
+from open_token.growing import Growing
+from open_token.model import Conversation, Event, Record, Usage
+from open_token.pipeline import read
+from open_token.readers import load
+from open_token.source import Source
+from open_token.tail import Tail
+
+Idle = Callable[[], bool]
+_NOT_YET = ("input.json", "input.no-events", "input.empty", "input.sqlite")
+
+
+class Outlet(Spool):
+    """A spool that keeps nothing: what comes goes out at once."""
+
+    def __init__(self, out: Callable[[list[Event]], None]) -> None:
+        super().__init__()
+        self._out = out
+
+    def extend(self, events: list[Event], weight: int) -> None:
+        """Hand the events on."""
+        self._count += len(events)
+        self._out(events)
+
+    def open_event(self, place: int) -> Event | None:
+        """None may be changed any more."""
+        return None
+
+
+class _ReaderWaitsError(Exception):
+    """The reader takes all records before it tells anything: it must be asked again whenever something is new."""
+
+
+@dataclass
+class Follower:
+    """Follows one conversation and writes it down as it goes on."""
+
+    path: Path
+    name: str
+    reader: str
+    context: Context
+    growing: Growing
+    idle: Idle
+    """Waits a little; False when it is time to end."""
+    conversation: str | None = None
+
+    def run(self) -> Record:
+        """Follow until told to stop; gives what was known in the end."""
+        first = self._first()
+        source = self._source()
+        if source.shape == "lines":
+            try:
+                return self._stream(first.conversation)
+            except _ReaderWaitsError:
+                pass
+        return self._again_and_again(first)
+
+    def _first(self) -> Record:
+        """The conversation as far as it has come, as soon as there is one."""
+        while True:
+            try:
+                return read(self._source(), self._context(), self.reader)
+            except InputError as problem:
+                if problem.code not in _NOT_YET or not self.idle():
+                    raise
+
+    def _source(self) -> Source:
+        source = Source.of_folder(self.path, self.name) if self.path.is_dir() else Source.of(self.path, self.name)
+        source.conversation = self.conversation
+        return source
+
+    def _stream(self, known: Conversation) -> Record:
+        """Line by line, for readers that tell each record as it comes."""
+        draft = Draft(subagents=self.context.options.subagents, spool=Outlet(lambda events: take(events)))
+
+        def facts(conversation: Conversation = known) -> Record:
+            now = self.context.options.exported_at or self.context.now
+            at = None if now == "omit" else now
+            return Record(conversation, draft.participants, (), coercions=draft.coercions, exported_at=at)
+
+        def take(events: list[Event]) -> None:
+            self.growing.take(events, facts)
+
+        def idle() -> bool:
+            draft.flush()
+            if not draft.count:
+                raise _ReaderWaitsError
+            return self.idle()
+
+        source = Tail(self.path, self.name, idle, draft.flush)
+        source.conversation = self.conversation
+        load(self.reader).read(source, draft)
+        late, usage, dropped = draft.close()
+        self.growing.take(_late(late, usage, dropped, draft), facts)
+        return facts({**known, **draft.facts(lambda: known["id"]), "id": known["id"]})
+
+    def _context(self) -> Context:
+        return replace(self.context, options=self.context.options.changed(native="none"))
+
+    def _again_and_again(self, record: Record) -> Record:
+        """For readers that need the whole: read it anew whenever it has changed, and tell what is new."""
+        before = None
+        while True:
+            now = _state(self.path)
+            if now != before:
+                try:
+                    record = read(self._source(), self._context(), self.reader)
+                    self.growing.renew([event for event in record.events if not _is_missing(event)], record)
+                    before = now
+                except InputError as problem:
+                    if problem.code not in _NOT_YET:
+                        raise
+            if not self.idle():
+                break
+        final = [event for event in record.events if _is_missing(event)]
+        self.growing.take_late(final, record)
+        return record
+
+
+def _is_missing(event: Event) -> bool:
+    return event["type"] == "tool_result" and event["content"].get("data") == MISSING
+
+
+def _late(late: list[Event], usage: dict[str, Usage], dropped: list[range], draft: Draft) -> list[Event]:
+    """What a whole export would have put in its place, as annotations at the end."""
+    number = draft.count + len(late)
+    actor = draft.actor("system", "runtime")
+    made = list(late)
+    for name, counted in usage.items():
+        number += 1
+        made.append(_annotation(number, actor, {"kind": "usage"}, name, counted))
+    for places in dropped:
+        number += 1
+        data = {"kind": "abandoned_branch", "first": f"evt_{places.start + 1:06d}", "events": len(places)}
+        made.append(_annotation(number, actor, data, None, None))
+    return made
+
+
+def _annotation(number: int, actor: str, data: dict[str, Any], parent: str | None, usage: Usage | None) -> Event:
+    event: dict[str, Any] = {
+        "id": f"evt_{number:06d}",
+        "seq": 0,
+        "type": "annotation",
+        "actor_id": actor,
+        "visibility": "metadata",
+        "content": {"mime": "application/json", "data": data},
+    }
+    if parent:
+        event["links"] = {"parent_id": parent}
+    if usage:
+        event["usage"] = usage
+    return cast(Event, event)
+
+
+def _state(path: Path) -> tuple[Any, ...]:
+    """What changes when a file, a database with its log, or a folder does."""
+    if path.is_dir():
+        return tuple(_state(Path(folder, name)) for folder, _, names in os.walk(path) for name in sorted(names))
+    try:
+        facts = [os.stat(item) for item in (path, Path(f"{path}-wal")) if item.exists()]
+    except OSError:
+        return ()
+    return (str(path), *((item.st_size, item.st_mtime_ns, item.st_ino) for item in facts))

@@ -1,0 +1,124 @@
+"""The stream of --follow: whole at the end, readable before, and able to go on."""
+
+import io
+import json
+from typing import Any
+
+import pytest
+
+from open_token.context import Context
+from open_token.errors import InputError
+from open_token.growing import Growing, written_in
+from open_token.model import Record
+from open_token.options import ExportOptions
+
+SECRET = "gh" + "p_" + "Zx8vK2mQ9rT4wY7uJ1nB5cD3fG6hL0pS2aEo"
+PEOPLE: list[Any] = [{"actor_id": "act_001", "kind": "human", "name": "user"}]
+
+
+def event(number: int, text: str) -> Any:
+    return {
+        "id": f"evt_{number:06d}",
+        "seq": 0,
+        "type": "message",
+        "actor_id": "act_001",
+        "visibility": "public",
+        "role": "user",
+        "content": {"mime": "text/plain", "text": text},
+    }
+
+
+def record(**facts: Any) -> Record:
+    return Record({"id": "talk", **facts}, PEOPLE, ())
+
+
+def grow(out: io.BytesIO, before: bytes | None = None) -> Growing:
+    found = written_in(io.BytesIO(before), "talk") if before is not None else None
+    if found and before is not None:
+        out.write(before[: found.end])
+    return Growing(out, Context(ExportOptions.of({"mode": "ndjson"}), key=bytes(32)), "talk", found)
+
+
+def lines(out: io.BytesIO) -> list[Any]:
+    return [json.loads(line) for line in out.getvalue().splitlines()]
+
+
+def test_each_event_is_out_at_once() -> None:
+    out = io.BytesIO()
+    growing = grow(out)
+    growing.take([event(1, "one")], record)
+    assert [line["type"] for line in lines(out)] == ["header", "event"]
+    growing.take([event(2, "two")], record)
+    growing.close(record(title="Late"))
+    *_, footer = lines(out)
+    assert (footer["type"], footer["conversation"]["title"]) == ("footer", "Late")
+
+
+def test_what_was_found_is_masked_from_then_on() -> None:
+    out = io.BytesIO()
+    growing = grow(out)
+    growing.take([event(1, f"export GITHUB_TOKEN={SECRET}")], record)
+    growing.take([event(2, f"again: {SECRET[4:]}x {SECRET}")], record)
+    growing.close(record(title=f"about {SECRET}"))
+    assert SECRET.encode() not in out.getvalue()
+    assert lines(out)[-1]["conversation"]["redaction"]["mode"] == "secrets"
+
+
+def test_a_stream_that_broke_off_goes_on_to_the_same_bytes() -> None:
+    whole, broken = io.BytesIO(), io.BytesIO()
+    for out, last in ((whole, 4), (broken, 2)):
+        growing = grow(out)
+        for number in range(1, last):
+            growing.take([event(number, f"text {number}")], record)
+        if out is whole:
+            growing.close(record())
+    out = io.BytesIO()
+    growing = grow(out, broken.getvalue() + b'{"type":"event","half')
+    for number in range(1, 4):
+        growing.take([event(number, f"text {number}")], record)
+    growing.close(record())
+    assert out.getvalue() == whole.getvalue()
+
+
+def test_a_stream_that_was_ended_goes_on_too() -> None:
+    first = io.BytesIO()
+    growing = grow(first)
+    growing.take([event(1, "one")], record)
+    missing = {**event(2, ""), "content": {"mime": "application/json", "data": {"missing_result": True}}}
+    growing.take([missing], record)
+    growing.close(record())
+    out = io.BytesIO()
+    growing = grow(out, first.getvalue())
+    growing.take([event(1, "one"), event(2, "two")], record)
+    growing.close(record())
+    assert [line.get("id") for line in lines(out)] == [None, "evt_000001", "evt_000002", None]
+    assert b"missing_result" not in out.getvalue()
+
+
+@pytest.mark.parametrize("before", [b"{}\n", b"oops\n", b'{"type":"event"}\n', b"[1]\n"])
+def test_another_file_is_left_alone(before: bytes) -> None:
+    with pytest.raises(InputError) as caught:
+        written_in(io.BytesIO(before), "talk")
+    assert caught.value.code == "follow.append"
+
+
+def test_a_beginning_of_something_else_is_an_error() -> None:
+    first = io.BytesIO()
+    grow(first).take([event(1, "one")], record)
+    growing = grow(io.BytesIO(), first.getvalue())
+    with pytest.raises(InputError) as caught:
+        growing.take([event(1, "other")], record)
+    assert caught.value.code == "follow.append"
+
+
+def test_what_changed_is_told_at_the_end() -> None:
+    out = io.BytesIO()
+    growing = grow(out)
+    growing.renew([event(1, "half")], record())
+    growing.renew([event(1, "half and whole"), event(2, "two")], record())
+    growing.take_late([], Record({"id": "talk"}, PEOPLE, (), next_event_number=3))
+    growing.close(record())
+    told = lines(out)
+    assert [line.get("id") for line in told[1:-1]] == ["evt_000001", "evt_000002", "evt_000003"]
+    assert told[3]["content"]["data"]["content"]["text"] == "half and whole"
+    assert told[3]["links"] == {"parent_id": "evt_000001"}
