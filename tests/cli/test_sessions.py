@@ -2,13 +2,22 @@
 
 import json
 import os
+import re
+import sys
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import fake_talk
 from fake_talk import write
+from open_token import readers
 from open_token.cli import main
+from open_token.discover import _glimpse
+from open_token.draft import Draft
+from open_token.model import Found
+from open_token.source import Source
 from terminal import Terminal
 
 
@@ -102,7 +111,7 @@ def test_as_json(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     answer = json.loads(out)
     assert (code, answer["schema"]) == (0, "open-token/sessions/1")
     first = answer["sessions"][0]
-    assert list(first) == ["id", "reader", "path", "modified", "bytes", "cwd", "title"]
+    assert list(first) == ["id", "reader", "path", "modified", "bytes", "cwd", "title", "conversation", "messages"]
     assert first["title"] == "bake bread \x1b[2J\u202e"
 
 
@@ -115,6 +124,18 @@ def test_as_json(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["--folder", "/elsewhere"], ["aaaaaaaa-1111"]),
         (["--agent", "fake-talk"], ["aaaaaaaa-1111", "bbbbbbbb-2222"]),
         (["--agent", "fake_talk", "--here"], ["bbbbbbbb-2222"]),
+        (["--text", "bread"], ["aaaaaaaa-1111"]),
+        (["--text", "BEANS sow"], ["bbbbbbbb-2222"]),
+        (["--text", "elsewhere"], ["aaaaaaaa-1111"]),
+        (["--text", "bbbb"], ["bbbbbbbb-2222"]),
+        (["--text", "bread", "--limit", "5"], ["aaaaaaaa-1111"]),
+        (["--limit", "1"], ["aaaaaaaa-1111"]),
+        (["--since", "2023-11-14"], ["aaaaaaaa-1111", "bbbbbbbb-2222"]),
+        (["--until", "2023-11-14"], ["aaaaaaaa-1111", "bbbbbbbb-2222"]),
+        (["--since", "2023-11-14T22:13:10Z"], ["aaaaaaaa-1111"]),
+        (["--until", "2023-11-14T23:13:00+01:00"], ["bbbbbbbb-2222"]),
+        (["--since", "999999d"], ["aaaaaaaa-1111", "bbbbbbbb-2222"]),
+        (["--until", "2w", "--since", "2000-01-01"], ["aaaaaaaa-1111", "bbbbbbbb-2222"]),
     ],
 )
 def test_filters(home: Path, words: list[str], ids: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -123,7 +144,16 @@ def test_filters(home: Path, words: list[str], ids: list[str], capsys: pytest.Ca
     assert [line.split("\t")[0] for line in out.splitlines()] == ids
 
 
-@pytest.mark.parametrize("words", [["--folder", "/nowhere"], ["--agent", "open_token"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--folder", "/nowhere"],
+        ["--agent", "open_token"],
+        ["--since", "2d"],
+        ["--until", "2023-11-13"],
+        ["--text", "bread beans"],
+    ],
+)
 def test_none_is_the_answer_no(home: Path, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = told(capsys, *words)
     assert (code, out) == (1, "")
@@ -133,11 +163,56 @@ def test_none_is_the_answer_no(home: Path, words: list[str], capsys: pytest.Capt
     assert json.loads(out)["sessions"] == []
 
 
-@pytest.mark.parametrize("words", [["--agent", "nobody"], ["--here", "--folder", "."], ["extra"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--agent", "nobody"],
+        ["--here", "--folder", "."],
+        ["extra"],
+        ["--limit", "0"],
+        ["--limit", "-1"],
+        ["--limit", "x"],
+        ["--limit", "5", "--all"],
+        ["--since", "yesterday"],
+        ["--since", "2d3h"],
+        ["--since", "2026-13-01"],
+        ["--until", "9999-12-31"],
+        ["--since", "2026-01-01T00:00:00"],
+        ["--until", ""],
+    ],
+)
 def test_wrong_words(home: Path, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = told(capsys, *words)
     assert (code, out) == (2, "")
     assert "help: " in err
+
+
+def test_a_day_is_one_of_the_local_zone(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    assert told(capsys, "--until", "2023-11-14")[0] == 1
+    assert told(capsys, "--since", "2023-11-15")[0] == 0
+
+
+def test_the_second_time_no_file_is_opened(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = told(capsys)
+    monkeypatch.setattr(_glimpse, "ends_of", lambda *_: pytest.fail("a file was opened"))
+    assert told(capsys) == before
+
+
+def test_a_limit_is_told(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert told(capsys, "--limit", "1")[2] == "1 of 2 shown. All: --all.  Export one: open-token export ID\n"
+
+
+def test_the_working_folder_is_gone(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (home / "here").rmdir()
+    code, out, _ = told(capsys)
+    assert (code, out.count("\n")) == (0, 2)
+    assert told(capsys, "--here")[0] == 3
 
 
 def test_quiet_has_no_closing_line(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -152,3 +227,34 @@ def test_a_name_that_is_not_utf8(home: Path, capsys: pytest.CaptureFixture[str])
     assert code == 0
     assert "bad\\udcff" in out
     assert told(capsys, "--json")[0] == 0
+
+
+def test_one_of_several_in_a_file_is_exported_by_its_id(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def read(source: Source, draft: Draft) -> None:
+        person = draft.actor("human", "user")
+        for line in source.text.splitlines():
+            name, _, words = line.partition(": ")
+            if source.conversation in (None, name):
+                draft.message("user", words, person)
+
+    def conversations(source: Source) -> list[Found]:
+        return [Found(name, title=f"of {name}") for name in dict.fromkeys(re.findall("(?m)^[^:]+", source.text))]
+
+    diary = SimpleNamespace(
+        __name__="open_token.readers.diary",
+        TITLE="Diary",
+        PLACES=("*.diary",),
+        sniff=lambda source: True,
+        read=read,
+        conversations=conversations,
+    )
+    monkeypatch.setitem(sys.modules, "open_token.readers.diary", diary)
+    monkeypatch.setattr(readers, "NAMES", (*readers.NAMES, "diary"))
+    (home / "all.diary").write_text("monday: sow\ntuesday: reap\nmonday: rest\n")
+    rows = [line.split("\t") for line in told(capsys, "--text", "day of")[1].splitlines()]
+    assert [row[0] for row in rows] == ["tuesday", "monday"]
+    assert main(["export", "monday", "-q"]) == 0
+    events = json.loads(capsys.readouterr().out)["events"]
+    assert [event["content"]["text"] for event in events] == ["sow", "rest"]

@@ -1,5 +1,6 @@
 """Which conversation is meant: a path, a folder, an id, `last`, the one this process runs in, or the newest here."""
 
+import contextlib
 import os
 import re
 from collections.abc import Mapping
@@ -9,8 +10,9 @@ from pathlib import Path
 
 from open_token.cli.console import Console, plural, visible
 from open_token.cli.pick import pick
-from open_token.discover import Session, by_id, in_folder, look, of_folder, sessions
+from open_token.discover import Discovery, Session, by_id, in_folder, source_of
 from open_token.errors import InputError, UsageError
+from open_token.readers import choose
 from open_token.source import Source
 
 RUNNING: tuple[tuple[str, str], ...] = (
@@ -59,14 +61,20 @@ def _named(word: str, console: Console) -> Choice:
         return _folder(path)
     if os.path.exists(path) or "/" in word or path.suffix in (".json", ".jsonl", ".ndjson", ".gz"):
         return Choice(Source.of(path, word))
-    found = sessions(console.env, console.home)
+    discovery = _discovery(console)
     if word == "last" or re.fullmatch("@[0-9]{1,9}", word):
-        return _numbered(found, 1 if word == "last" else int(word[1:]))
-    return _by_id(found, word)
+        return _numbered(discovery.sessions(), 1 if word == "last" else int(word[1:]))
+    return _by_id(discovery, word)
 
 
-def _by_id(found: list[Session], word: str) -> Choice:
-    matching = by_id(found, word) or by_id([look(session) for session in found], word)
+def _discovery(console: Console) -> Discovery:
+    return Discovery.of(console.env, console.home, console.cwd)
+
+
+def _by_id(discovery: Discovery, word: str) -> Choice:
+    found = discovery.sessions()
+    matching = by_id(found, word) or by_id([discovery.look(session) for session in found], word)
+    discovery.remember()
     if len(matching) == 1:
         return _found(matching[0], None)
     if matching:
@@ -95,6 +103,9 @@ def _numbered(found: list[Session], number: int) -> Choice:
 
 
 def _folder(folder: Path) -> Choice:
+    whole = Source.of_folder(folder)
+    with contextlib.suppress(InputError):
+        return Choice(whole, reader=choose(whole))
     for session in in_folder(folder):
         return _found(session, "the newest conversation in that folder")
     raise InputError(
@@ -106,8 +117,11 @@ def _folder(folder: Path) -> Choice:
 
 
 def _newest(console: Console) -> Choice:
-    found = sessions(console.env, console.home)
-    for session in of_folder(found, console.cwd):
+    discovery = _discovery(console)
+    found = discovery.sessions()
+    session = next(discovery.held_in(found, console.cwd), None)
+    discovery.remember()
+    if session:
         return _found(session, "the newest conversation of this folder")
     if found:
         return _found(found[0], "no conversation was held in this folder; this is the newest of this machine")
@@ -126,14 +140,15 @@ def _current(console: Console) -> Choice:
     for variable in FILES:
         if path := console.env.get(variable):
             return Choice(Source.of(Path(path)), f"{visible(path)} (the conversation that {variable} names)")
-    found = sessions(console.env, console.home)
+    discovery = _discovery(console)
+    found = discovery.sessions()
     why = "no variable tells the running conversation"
     for reader, variable in _running(console.env):
         matching = [session for session in by_id(found, console.env[variable]) if session.reader == reader]
         if len(matching) == 1:
             return _found(matching[0], f"the conversation this process runs in, by {variable}")
         why = f"the conversation that {variable} names was not found"
-    for session in of_folder(found, console.cwd):
+    for session in discovery.held_in(found, console.cwd):
         return _found(session, f"{why}; this is the newest of this folder")
     raise InputError(
         "the conversation this process runs in cannot be told",
@@ -149,7 +164,8 @@ def _running(env: Mapping[str, str]) -> list[tuple[str, str]]:
 def _picked(console: Console) -> Choice:
     if not console.is_terminal:
         raise UsageError("--pick asks, and this is not a terminal", help="name one: `open-token sessions` lists them")
-    found = [look(session) for session in islice(sessions(console.env, console.home), _IN_A_PICK_LIST)]
+    discovery = _discovery(console)
+    found = [discovery.look(session) for session in islice(discovery.sessions(), _IN_A_PICK_LIST)]
     if not found:
         raise _none_here()
     chosen = pick(found, console)
@@ -160,4 +176,4 @@ def _picked(console: Console) -> Choice:
 
 def _found(session: Session, how: str | None) -> Choice:
     place = visible(str(session.path))
-    return Choice(Source.of(session.path), f"{place} ({how})" if how else place, session.reader)
+    return Choice(source_of(session), f"{place} ({how})" if how else place, session.reader)

@@ -1,33 +1,43 @@
 """`open-token sessions`: the conversations on this machine, newest first."""
 
 import argparse
+import contextlib
+import re
 import time
-from datetime import UTC, datetime
+from collections.abc import Iterable
+from datetime import datetime, timedelta
 from itertools import islice
+from pathlib import Path
 
 from open_token.cli.console import Console, cut, plural, relative_age, size, visible
-from open_token.discover import Session, look, of_folder, sessions
-from open_token.errors import UsageError
+from open_token.discover import Discovery, Session
+from open_token.errors import InputError, UsageError
 from open_token.readers import NAMES
-from open_token.timestamps import format_utc
+from open_token.timestamps import from_epoch, to_utc
 
 HELP = """List the conversations on this machine, newest first.
 
-usage: open-token sessions [--agent READER] [--here | --folder DIR] [--all]
+usage: open-token sessions [--agent READER] [--here | --folder DIR] [--text WORDS]
+                           [--since TIME] [--until TIME] [--limit N | --all]
 
-  open-token sessions                    the newest 30
-  open-token sessions --here             those held in this folder
-  open-token sessions --json | jq        all facts, for scripts
+  open-token sessions                       the newest 30
+  open-token sessions --here --since 2d     those held in this folder, of the last two days
+  open-token sessions --text "parser bug" --json
 
   --agent READER  only those of one runtime, as in `open-token formats`
   --here          only those held in this folder      --folder DIR  or in another one
-  --all           all of them, not only the newest 30
+  --since TIME    last written then or later          --until TIME  then or earlier
+  --text WORDS    each word stands in its title, its first words, its id or its folder
+  --limit N       the newest N                        --all         not only the newest 30
   --json          a JSON object                       --quiet       no closing line
+TIME: an age (90min, 12h, 2d, 3w), a day (2026-11-01) or a moment (2026-11-01T09:30:00Z).
+Only both ends of a file are read, and remembered; --text does not search what lies between.
 In a pipe: tab-separated, ISO times, no heading, all of them.
 Exit: 0 some were found  1 none was found  2 usage
 """
 
 _SHOWN = 30
+_UNITS = {"min": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,34 +45,108 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--agent", metavar="READER")
     parser.add_argument("--here", action="store_true")
     parser.add_argument("--folder", metavar="DIR")
+    parser.add_argument("--since", metavar="TIME")
+    parser.add_argument("--until", metavar="TIME")
+    parser.add_argument("--text", metavar="WORDS")
+    parser.add_argument("--limit", metavar="N")
     parser.add_argument("--all", action="store_true")
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
     """Find them, show them."""
-    found = sessions(console.env, console.home)
-    if args.agent:
-        agent = args.agent.replace("-", "_")
-        if agent not in NAMES:
-            raise UsageError("there is no such reader", help=f"the readers are {', '.join(NAMES)}")
-        found = [session for session in found if session.reader == agent]
+    limit = _limit(args, console)
+    agent, folder = _agent(args), _folder(args, console)
+    since, until = _moment(args.since, "--since"), _moment(args.until, "--until", at_its_end=True)
+    discovery = Discovery.of(console.env, console.home, _here(console))
+    found: Iterable[Session] = [
+        session
+        for session in discovery.sessions()
+        if agent in (None, session.reader)
+        and (since is None or session.modified >= since)
+        and (until is None or session.modified < until)
+    ]
+    if folder is not None:
+        found = discovery.held_in(found, folder)
+    if args.text:
+        found = with_words((discovery.look(session) for session in found), args.text)
+    found = list(found)
+    shown = [discovery.look(session) for session in islice(found, limit)]
+    discovery.remember()
+    _show(shown, args.json, console)
+    _close(len(found), len(shown), console)
+    return 0 if shown else 1
+
+
+def _limit(args: argparse.Namespace, console: Console) -> int | None:
+    if args.limit is None:
+        return _SHOWN if console.out_is_terminal and not args.json and not args.all else None
+    if args.all:
+        raise UsageError("--limit and --all exclude each other", help="keep one of them")
+    if not re.fullmatch("[0-9]{1,9}", args.limit) or not int(args.limit):
+        raise UsageError("--limit takes a number above 0", help="as in --limit 100")
+    return int(args.limit)
+
+
+def _agent(args: argparse.Namespace) -> str | None:
+    if not args.agent:
+        return None
+    agent = str(args.agent).replace("-", "_")
+    if agent not in NAMES:
+        raise UsageError("there is no such reader", help=f"the readers are {', '.join(NAMES)}")
+    return agent
+
+
+def _folder(args: argparse.Namespace, console: Console) -> Path | None:
     if args.here and args.folder:
         raise UsageError("--here and --folder exclude each other", help="keep one of them")
-    folder = console.cwd if args.here else console.cwd / args.folder if args.folder else None
-    if folder is not None:
-        found = list(of_folder(found, folder))
-    total = len(found)
-    table = console.out_is_terminal and not args.json
-    shown = [look(session) for session in islice(found, _SHOWN if table and not args.all else None)]
-    if args.json:
+    if args.folder:
+        return console.cwd / str(args.folder)
+    return console.cwd if args.here else None
+
+
+def _here(console: Console) -> Path | None:
+    """The working folder; a list can be made without it."""
+    with contextlib.suppress(InputError):
+        return console.cwd
+    return None
+
+
+def _moment(word: str | None, option: str, *, at_its_end: bool = False) -> float | None:
+    """A time as seconds since 1970: so long ago, a day in the local zone, or a moment."""
+    if word is None:
+        return None
+    if found := re.fullmatch(r"([0-9]{1,6})(min|h|d|w)", word):
+        return time.time() - int(found[1]) * _UNITS[found[2]]
+    try:
+        if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", word):
+            day = datetime.fromisoformat(word) + timedelta(days=1 if at_its_end else 0)
+            return day.astimezone().timestamp()
+        if (moment := to_utc(word)) is not None:
+            return datetime.fromisoformat(moment).timestamp() + (1 if at_its_end else 0)
+    except (ValueError, OverflowError):
+        pass
+    raise UsageError(
+        f"{option} does not take that time", help="it takes an age (2d), a day (2026-11-01) or a moment with its zone"
+    )
+
+
+def with_words(found: Iterable[Session], text: str) -> Iterable[Session]:
+    """Those in whose title, first words, id or folder every word stands."""
+    words = text.lower().split()
+    for session in found:
+        told = f"{session.title or ''} {session.words or ''} {session.id} {session.cwd or ''}".lower()
+        if all(word in told for word in words):
+            yield session
+
+
+def _show(shown: list[Session], as_json: bool, console: Console) -> None:
+    if as_json:
         console.json({"schema": "open-token/sessions/1", "sessions": [_facts(session) for session in shown]})
-    elif table:
+    elif console.out_is_terminal:
         _table(shown, console)
     else:
         for session in shown:
             console.out("\t".join(_row(session)))
-    _close(total, len(shown), console)
-    return 0 if shown else 1
 
 
 def _close(total: int, shown: int, console: Console) -> None:
@@ -83,11 +167,13 @@ def _facts(session: Session) -> dict[str, object]:
         "bytes": session.bytes,
         "cwd": session.cwd,
         "title": session.title,
+        "conversation": session.conversation,
+        "messages": session.messages,
     }
 
 
 def _iso(session: Session) -> str:
-    return format_utc(datetime.fromtimestamp(int(session.modified), UTC))
+    return from_epoch(int(session.modified)) or ""
 
 
 def _row(session: Session) -> list[str]:

@@ -1,0 +1,40 @@
+"""Names for archived conversations: readable, the same on every system, each used once."""
+
+import re
+import unicodedata
+from collections.abc import Callable
+from itertools import count
+
+MADE_ID = re.compile(r"conv_([0-9]{4})([0-9]{2})([0-9]{2})_([0-9a-f]{8})")
+"""An id that no runtime gave: it holds a day and a hash of the source."""
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_TITLE, _ID = 60, 40
+
+
+def day_of(id: str, *moments: str | None) -> str:
+    """The day of a conversation: by the first moment that is known, else by its id."""
+    made = MADE_ID.fullmatch(id)
+    days = [moments[0], "-".join(made.groups()[:3]) if made and made[1] != "0000" else None, *moments[1:]]
+    return next((day[:10] for day in days if day and _DAY.match(day)), "undated")
+
+
+def name_for(day: str, title: str | None, id: str, suffix: str, is_free: Callable[[str], bool]) -> str:
+    """The day, the title and the start of the id; with a number where that name is taken."""
+    stem = "_".join(part for part in (day, plain(title or "", _TITLE), _short(id, bool(title))) if part)
+    names = (f"{stem}.{suffix}" if number == 1 else f"{stem}-{number}.{suffix}" for number in count(1))
+    return next(filter(is_free, names))
+
+
+def _short(id: str, titled: bool) -> str:
+    if made := MADE_ID.fullmatch(id):
+        return made[4]
+    if _UUID.fullmatch(id):
+        return id[:8].lower() if titled else id.lower()
+    return plain(id, _ID)
+
+
+def plain(text: str, length: int) -> str:
+    """Words joined by hyphens, with nothing in them that a file name or a shell might mind."""
+    kept = re.sub(r"[^\w]+|_+", "-", unicodedata.normalize("NFKC", text)).lower()
+    return kept.encode("utf-8", "ignore")[:length].decode("utf-8", "ignore").strip("-")
