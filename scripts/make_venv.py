@@ -18,6 +18,7 @@ PYTHON = VENV / "bin" / "python"
 INSTALLED = VENV / "installed"
 UNFINISHED = VENV / "unfinished"
 SOURCES = ("pyproject.toml", "constraints.txt")
+ALWAYS = {"http"}
 CANNOT_RUN = 126
 
 
@@ -28,7 +29,7 @@ def main(words: list[str]) -> int:
         signal.signal(number, _stop)
     try:
         with _lock() as lock:
-            _make_ready(set(words[:cut]), lock)
+            _make_ready(ALWAYS | set(words[:cut]), lock)
     except subprocess.CalledProcessError:
         return _fail(".venv could not be set up", "read the words above; the first use needs a package index in reach")
     except OSError as error:

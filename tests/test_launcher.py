@@ -33,7 +33,8 @@ HERE = pathlib.Path(__file__).parent
 INFO = "open_token-0.1.0.dist-info"
 FILES = {
     "open_token_stub.pth": f"{HERE / 'src'}\\n",
-    f"{INFO}/METADATA": "Metadata-Version: 2.1\\nName: open-token\\nVersion: 0.1.0\\nProvides-Extra: dev\\n",
+    f"{INFO}/METADATA": "Metadata-Version: 2.1\\nName: open-token\\nVersion: 0.1.0\\n"
+    "Provides-Extra: dev\\nProvides-Extra: http\\n",
     f"{INFO}/WHEEL": "Wheel-Version: 1.0\\nGenerator: stub\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n",
     f"{INFO}/entry_points.txt": "[console_scripts]\\nopen-token = open_token.cli:main\\n",
     f"{INFO}/RECORD": "",
@@ -213,7 +214,7 @@ def test_extras_are_kept_by_a_later_renewal(ready: Checkout) -> None:
     assert ready.builds() == before
     ready.write("constraints.txt", "# newest\n")
     ready.run()
-    assert (ready.venv / "installed" / "extras").read_text() == "dev\n"
+    assert (ready.venv / "installed" / "extras").read_text() == "dev http\n"
 
 
 def test_later_use_costs_little(ready: Checkout) -> None:

@@ -1,0 +1,110 @@
+"""Speed of every reader: export with redact=none against parsing and printing the same bytes, in one run.
+
+    python bench/readers.py [READER ...]
+
+For each reader the largest conversation in ../shared/corpus, else its largest golden case. Both sides run in one
+process, in turn, as often as a fifth of a second allows; CPU seconds, the best of five. Small files show the fixed cost
+of an export, too.
+"""
+
+import gc
+import io
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import orjson
+
+from open_token.context import Context
+from open_token.errors import OpenTokenError
+from open_token.options import ExportOptions
+from open_token.pipeline import export
+from open_token.readers import NAMES, choose, conversations
+from open_token.source import Source
+
+ROOT = Path(__file__).resolve().parents[1]
+PLACES = (ROOT.parent / "shared" / "corpus", ROOT / "tests" / "golden")
+CONTEXT = Context(ExportOptions.of({"redact": "none", "mode": "ndjson", "exported_at": "omit"}))
+SLICE = 0.2
+
+
+class Sink(io.RawIOBase):
+    """Takes all and keeps nothing."""
+
+    def write(self, data: object) -> int:
+        """Its length, as a file says it."""
+        return len(data)  # type: ignore[arg-type]
+
+
+def largest() -> dict[str, tuple[int, Path]]:
+    """For each reader its largest input that is JSON."""
+    found: dict[str, tuple[int, Path]] = {}
+    for place in PLACES:
+        for path in sorted(place.rglob("*")):
+            size = path.stat().st_size if path.is_file() else 0
+            if not size or path.name in ("expected.json", "notes.txt", "options.txt"):
+                continue
+            try:
+                source = Source.of(path)
+                reader = choose(source) if source.shape in ("lines", "document", "glued") else ""
+            except OpenTokenError:
+                continue
+            known = found.get(reader)
+            if reader and (known is None or (size > known[0] and place in known[1].parents)):
+                found[reader] = size, path
+    return found
+
+
+def seconds(run: Callable[[], None]) -> float:
+    """What one run takes."""
+    best = 9e9
+    run()
+    for _ in range(5):
+        count, start = 0, time.process_time()
+        while time.process_time() - start < SLICE:
+            run()
+            count += 1
+        best = min(best, (time.process_time() - start) / count)
+    return best
+
+
+def ours(path: Path, reader: str) -> Callable[[], None]:
+    """An export; of a file that holds several, of all of them."""
+
+    def run() -> None:
+        source = Source.of(path)
+        found = conversations(source, reader)
+        for item in found if len(found) > 1 else [None]:
+            source.conversation = item.id if item else None
+            export(source, Sink(), CONTEXT, reader)  # type: ignore[arg-type]
+
+    return run
+
+
+def limit(path: Path) -> Callable[[], None]:
+    """Parse and print the same bytes."""
+    source = Source.of(path)
+    raw = path.read_bytes()
+    if source.shape == "lines":
+        lines = [line for line in raw.splitlines() if line.strip()]
+        return lambda: [None for line in lines if orjson.dumps(orjson.loads(line)) is None].clear()
+    if source.shape == "glued":
+        texts = [orjson.dumps(value) for _, value in source.records()]
+        return lambda: [None for text in texts if orjson.dumps(orjson.loads(text)) is None].clear()
+    return lambda: orjson.dumps(orjson.loads(raw)) and None
+
+
+def main() -> None:
+    """One row a reader."""
+    gc.disable()
+    wanted = sys.argv[1:] or NAMES
+    for reader, (size, path) in sorted(largest().items()):
+        if reader in wanted:
+            mine, bound = seconds(ours(path, reader)), seconds(limit(path))
+            gc.collect()
+            print(f"{reader:20} {size / 1e3:9.1f} kB  {mine / bound:6.2f}x  {size / mine / 1e6:7.1f} MB/s  {path.name}")
+
+
+if __name__ == "__main__":
+    main()

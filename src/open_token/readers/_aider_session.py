@@ -1,0 +1,98 @@
+"""One session of aider told block by block."""
+
+import hashlib
+import re
+from typing import Any
+
+from open_token.draft import Draft
+from open_token.model import Event, Usage
+from open_token.readers._aider_blocks import Block, Voice, blocks
+from open_token.readers._providers import Providers
+from open_token.readers._wire_voice import counts
+
+_HEADER = re.compile(r"# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)[ \t]*\r?(?:\n|$)")
+_MODE = re.compile(r"(-\*-[^\n]*-\*-)[ \t]*\r?\n")
+"""A line for an editor at the head of the file."""
+_MODEL = re.compile(r"^(?:Main model|Models?): (\S+?),?(?: with |$)", re.MULTILINE)
+_VERSION = re.compile(r"^Aider v(\S+)", re.MULTILINE)
+_TOKENS = re.compile(r"^Tokens: ([\d.,]+k?) sent, (?:.*? )?([\d.,]+k?) received", re.MULTILINE)
+_CACHE = re.compile(r"^Tokens: .*cache (?:hit|write)", re.MULTILINE)
+_EXACT = re.compile(r"\d{1,3}(?:,\d{3})*|\d+")
+_LINT = re.compile(r"# Fix any (?:linting )?errors below, if possible\.")
+
+
+class Session:
+    """Tells a session. Its time is local, with no zone, so that no event has one."""
+
+    def __init__(self, draft: Draft) -> None:
+        self._draft = draft
+        self._client = draft.actor("system", "aider")
+        self._providers = Providers()
+        self._model: str | None = None
+        self._answer: Event | None = None
+        """The last answer, until its tokens are told."""
+
+    def tell(self, text: str) -> None:
+        """Tell everything."""
+        draft = self._draft
+        header = _HEADER.match(text)
+        self._frame(text, header[1] if header else None)
+        start = header.end() if header else 0
+        if mode := _MODE.match(text):
+            draft.annotation({"kind": "notice", "text": mode[1]}, actor=self._client)
+            start = mode.end()
+        for block in blocks(text[start:]):
+            self._block(block)
+        draft.conversation["source_runtime"] = "cli"
+        draft.without_thoughts = "unknown"
+        self._providers.settle(draft.conversation)
+
+    def _frame(self, text: str, began: str | None) -> None:
+        """The history names no session: its own text does."""
+        if text:
+            digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+            self._draft.conversation["id"] = f"conv_{(began or '00000000')[:10].replace('-', '')}_{digest[:8]}"
+        facts: dict[str, Any] = {"started_local": began} if began else {}
+        if found := _VERSION.search(text[:4000].replace("\n> ", "\n")):
+            facts["version"] = found[1]
+        if facts:
+            self._draft.annotation({"kind": "context", **facts}, actor=self._client)
+
+    def _block(self, block: Block) -> None:
+        if block.voice is Voice.PERSON:
+            self._prompt(block.text)
+        elif block.voice is Voice.MODEL:
+            self._said(block.text)
+        else:
+            self._notice(block.text)
+
+    def _prompt(self, text: str) -> None:
+        """What was typed, commands too; what the linter found is sent back by aider in the person's place."""
+        self._answer = None
+        if _LINT.match(text):
+            self._draft.message("user", text, self._client, visibility="internal")
+        else:
+            self._draft.message("user", text, self._draft.actor("human", "user"))
+
+    def _said(self, text: str) -> None:
+        provider = self._providers.meet(None, self._model)
+        actor = self._draft.actor("model", "assistant", provider=provider, model=self._model)
+        self._answer = self._draft.message("assistant", text, actor)
+
+    def _notice(self, text: str) -> None:
+        """What aider said: its models, edits, commits, costs, questions with their answers."""
+        if found := _MODEL.search(text):
+            self._model = found[1]
+        if self._answer is not None and (usage := _usage(text)):
+            self._draft.usage(self._answer, usage)
+            self._answer = None
+        self._draft.annotation({"kind": "notice", "text": text}, actor=self._client)
+
+
+def _usage(text: str) -> Usage | None:
+    """The counts that are exact; most are rounded to thousands, and with a cache it is not clear what is counted."""
+    found = _TOKENS.search(text)
+    if not found:
+        return None
+    sent, received = (int(figure.replace(",", "")) if _EXACT.fullmatch(figure) else None for figure in found.groups())
+    return counts(input_tokens=None if _CACHE.search(text) else sent, output_tokens=received)

@@ -1,0 +1,200 @@
+"""The messages that Cline sent to the API and got back, as draft verbs."""
+
+from collections import deque
+from typing import Any
+
+from open_token.draft import Draft
+from open_token.model import Event, Usage
+from open_token.readers._answers import tell_answer
+from open_token.readers._cline_texts import Outcome, answered_in, facts_of, is_put_in, outcome_of, typed_in
+from open_token.readers._providers import Providers
+from open_token.readers._wire_anthropic import block_of, content_of, kind_of, tell_result
+from open_token.readers._wire_responses_content import kept, word
+from open_token.readers._wire_voice import counts
+
+Block = dict[str, Any]
+_ANSWERS = {
+    "attempt_completion": "result",
+    "plan_mode_respond": "response",
+    "act_mode_respond": "response",
+    "ask_followup_question": "question",
+}
+"""Calls that are a way to speak to the person, and the argument that holds the words."""
+
+
+class Talk:
+    """Tells messages; results are found by the order of calls, since they stand as plain text in the person's place."""
+
+    def __init__(self, draft: Draft, client: str, typed: set[str]) -> None:
+        self._draft = draft
+        self._client = client
+        self._typed = typed
+        self.providers = Providers()
+        self._pending: dict[str, deque[str]] = {}
+        """The calls of the last answer in order, by their tools, and all of them under no name."""
+        self._heading: tuple[str | None, str] | None = None
+        """The call whose result follows in blocks of its own (None where the call is text), and the heading over it."""
+        self._parts: list[Any] = []
+        self._settings: dict[str, Any] = {}
+        self._model: dict[str, Any] = {}
+        self._ts: str | None = None
+        """Of the answer that is told."""
+
+    def user(self, content: Any, ts: str | None) -> None:
+        """A turn of the person: results, what was typed, what the client put in."""
+        for block in _blocks(content):
+            kind, text = kind_of(block), block.get("text") if isinstance(block, dict) else None
+            if kind == "tool_result":
+                self._flush(ts)
+                self._native_result(block, ts)
+            elif kind == "text" and isinstance(text, str):
+                self._text(text, ts)
+            elif self._heading is not None:
+                self._parts.append(block)
+            else:
+                self._draft.message("user", [block_of(block)], self._person(), ts=ts, visibility="public")
+        self._flush(ts)
+
+    def _person(self) -> str:
+        return self._draft.actor("human", "user")
+
+    def _text(self, text: str, ts: str | None) -> None:
+        outcome = outcome_of(text)
+        if outcome is None and self._heading is not None and not is_put_in(text):
+            self._parts.append({"type": "text", "text": text})
+            return
+        self._flush(ts)
+        key = self._call_of(outcome.tool) if outcome else None
+        if outcome and outcome.ran and not text[outcome.start :].strip():
+            self._heading = (key, text.strip())
+        elif outcome and key:
+            self._draft.tool_result(key, text, ts=ts, facts=dict(facts_of(text, outcome)) or None)
+            self._answer(answered_in(text, outcome), ts)
+        else:
+            self._say(text, ts, outcome)
+
+    def _say(self, text: str, ts: str | None, outcome: Outcome | None = None) -> None:
+        """A text that answers no call: what was typed is public, and what the model got instead stands beside it."""
+        words = typed_in(text) if outcome is None else None
+        if words is None and outcome is None and (text.strip() in self._typed or not is_put_in(text)):
+            words = text
+        if words is None:
+            self._draft.message("user", text, self._client, ts=ts, visibility="internal")
+            self._answer(answered_in(text, outcome) if outcome else None, ts)
+            return
+        said = self._answer(words, ts)
+        if said is not None and words != text:
+            self._draft.annotation({"kind": "sent_text", "text": text}, parent=said, ts=ts)
+
+    def _answer(self, words: str | None, ts: str | None) -> Event | None:
+        return None if words is None else self._draft.message("user", words, self._person(), ts=ts)
+
+    def _call_of(self, tool: str) -> str | None:
+        """The key of the call that the next result is of: the first of that tool, else the first of all."""
+        for name in (tool, ""):
+            waiting = self._pending.get(name, deque())
+            while waiting:
+                if self._draft.is_open(key := waiting.popleft()):
+                    return key
+        return None
+
+    def _flush(self, ts: str | None) -> None:
+        """The blocks under a heading are a result."""
+        if self._heading is None:
+            return
+        (key, heading), parts = self._heading, self._parts
+        self._heading, self._parts = None, []
+        outcome = outcome_of(heading)
+        if key is None or outcome is None:
+            self._loose(heading, parts, outcome, ts)
+            return
+        output = content_of(parts) if parts else ""
+        told = output if isinstance(output, str) else ""
+        facts = {"heading": heading, **facts_of(f"{heading}{told}", outcome)}
+        self._draft.tool_result(key, output, ts=ts, facts=facts)
+        self._answer(answered_in(f"{heading}{told}", outcome), ts)
+
+    def _loose(self, heading: str, parts: list[Any], outcome: Outcome | None, ts: str | None) -> None:
+        """The result of a call that is text itself: the client's words, but for what the person answered."""
+        self._draft.message("user", heading, self._client, ts=ts, visibility="internal")
+        for part in parts:
+            words = content_of([part])
+            if isinstance(words, str) and outcome and answered_in(f"{heading}{words}", outcome) is not None:
+                self._say(words, ts)
+            else:
+                self._draft.message("user", words, self._client, ts=ts, visibility="internal")
+
+    def _native_result(self, block: Block, ts: str | None) -> None:
+        tell_result(self._draft, block, ts=ts, span=None)
+        output = content_of(block.get("content"))
+        if isinstance(output, str) and (outcome := outcome_of(output)):
+            self._answer(answered_in(output, outcome), ts)
+
+    def assistant(self, message: dict[str, Any], request: dict[str, Any], ts: str | None, place: str) -> None:
+        """An answer with its calls; calls that older builds write as XML stay in its text."""
+        about = message.get("modelInfo")
+        self._model = about if isinstance(about, dict) else self._model
+        self._set(self._model, ts)
+        actor = self.speaker()
+        self._pending.clear()
+        self._ts = ts
+        tell_answer(
+            self._draft,
+            [block for block in _blocks(message.get("content")) if not self._reasoned(block, actor, ts)],
+            actor,
+            ts=ts,
+            usage=_usage(message.get("metrics"), request),
+            group=place,
+            called=self._called,
+        )
+
+    def speaker(self) -> str:
+        """The actor of the model that answers."""
+        model, named = word(self._model.get("modelId")), word(self._model.get("providerId"))
+        provider = self.providers.meet(named, model)
+        return self._draft.actor("model", "assistant", provider=provider, model=model)
+
+    def _set(self, model: dict[str, Any], ts: str | None) -> None:
+        facts = {"mode": word(model.get("mode")), "model": word(model.get("modelId"))}
+        if (now := kept(facts, *facts)) and now != self._settings:
+            self._settings = now
+            self._draft.annotation({"kind": "settings", **now}, actor=self._client, ts=ts)
+
+    def _reasoned(self, block: Any, actor: str, ts: str | None) -> bool:
+        """Reasoning as other providers give it, which Roo Code keeps under their name for it."""
+        if kind_of(block) != "reasoning":
+            return False
+        words = word(block.get("text")) or "\n\n".join(
+            part["text"] for part in _blocks(block.get("summary")) if isinstance(part, dict) and word(part.get("text"))
+        )
+        self._draft.thought(words or None, actor, ts=ts, summary=bool(words and not word(block.get("text"))))
+        return True
+
+    def _called(self, key: str, block: Block) -> None:
+        """A call; where it is the way in which the model speaks to the person, its words are said too."""
+        tool, given = word(block.get("name")) or "tool", block.get("input")
+        for name in (tool, ""):
+            self._pending.setdefault(name, deque()).append(key)
+        words = given.get(_ANSWERS.get(tool, "")) if isinstance(given, dict) else None
+        if isinstance(words, str) and words:
+            call = f"evt_{self._draft.count:06d}"
+            self._draft.message("assistant", words, self.speaker(), ts=self._ts, parent=call)
+
+
+def _blocks(content: Any) -> list[Any]:
+    return content if isinstance(content, list) else [{"type": "text", "text": content}] if content else []
+
+
+def _usage(metrics: Any, request: dict[str, Any]) -> Usage | None:
+    """What an answer took: the panel tells reads and writes of the cache apart, the message only their sum."""
+    tokens = metrics.get("tokens") if isinstance(metrics, dict) else None
+    known = tokens.get("completion") if isinstance(tokens, dict) else None
+    names = ("tokensIn", "tokensOut", "cacheReads", "cacheWrites")
+    fresh, output, read, written = (request.get(name) for name in names)
+    if type(fresh) is int and type(output) is int and known in (None, output):
+        parts = [part for part in (fresh, read, written) if type(part) is int and part >= 0]
+        return counts(input_tokens=sum(parts), output_tokens=output, cache_read_tokens=read, cache_write_tokens=written)
+    if not isinstance(tokens, dict):
+        return None
+    parts = [part for part in (tokens.get("prompt"), tokens.get("cached")) if type(part) is int and part >= 0]
+    return counts(input_tokens=sum(parts) if parts else None, output_tokens=tokens.get("completion"))

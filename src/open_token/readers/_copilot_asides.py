@@ -1,0 +1,167 @@
+"""What Copilot CLI logs beside the talk: where it runs, with which model, what went wrong, what was spent."""
+
+from typing import Any
+
+from open_token.draft import Draft
+from open_token.model import Event
+from open_token.readers._agent_spans import Agent
+from open_token.readers._wire_responses_content import kept, word
+from open_token.readers._wire_voice import counts
+
+Data = dict[str, Any]
+_PLACE = {
+    "cwd": "cwd",
+    "gitRoot": "git_root",
+    "branch": "git_branch",
+    "headCommit": "head_commit",
+    "baseCommit": "base_commit",
+    "repository": "repository",
+}
+_TRUNCATION = {
+    "performedBy": "performed_by",
+    "reason": "reason",
+    "tokenLimit": "token_limit",
+    "preTruncationTokensInMessages": "pre_tokens",
+    "postTruncationTokensInMessages": "post_tokens",
+    "tokensRemovedDuringTruncation": "tokens_removed",
+    "messagesRemovedDuringTruncation": "messages_removed",
+    "droppedTokens": "tokens_removed",
+}
+_COMPACTION = {
+    "success": "success",
+    "error": "error",
+    "preCompactionTokens": "pre_tokens",
+    "postCompactionTokens": "post_tokens",
+    "tokensRemoved": "tokens_removed",
+    "messagesRemoved": "messages_removed",
+    "summaryContent": "summary",
+    "checkpointPath": "checkpoint_path",
+}
+_TOTALS = {
+    "shutdownType": "shutdown_type",
+    "errorReason": "error",
+    "totalPremiumRequests": "premium_requests",
+    "totalApiDurationMs": "api_duration_ms",
+    "codeChanges": "code_changes",
+    "modelMetrics": "models",
+}
+
+
+class Asides:
+    """Tells the events that are no line of talk."""
+
+    def __init__(self, draft: Draft, client: str, main: Agent) -> None:
+        self._draft = draft
+        self._client = client
+        self._main = main
+        self._where: Data = {}
+        self._totals: list[tuple[Event, Any]] = []
+        self.resumed = False
+
+    def _note(self, data: Data, ts: str | None, span: str | None = None) -> Event:
+        return self._draft.annotation(data, actor=self._client, ts=ts, span=span)
+
+    def choose_model(self, model: str | None) -> None:
+        """Who answers from now on; with `auto` the answers tell."""
+        if model and model != "auto" and model != self._main.model:
+            self._main.model, self._main.actor = model, ""
+
+    def where(self, context: Any, facts: Data, ts: str | None) -> None:
+        """Where the session runs: an annotation when that is first seen and when it changes."""
+        found = _picked(context, _PLACE)
+        changed = {name: value for name, value in found.items() if self._where.get(name) != value}
+        self._where |= found
+        if data := kept(facts, *facts) | changed:
+            self._note({"kind": "context", **data}, ts)
+
+    def context(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
+        """The session moved to another folder or branch."""
+        self.where(data, {}, ts)
+
+    def model_change(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
+        """Another model, or another effort of the same."""
+        names = {"newModel": "model", "previousModel": "previous_model", "reasoningEffort": "reasoning_effort"}
+        self.choose_model(word(data.get("newModel")))
+        self._note({"kind": "settings", **_picked(data, names)}, ts)
+
+    def mode_changed(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
+        """Interactive, plan or autopilot."""
+        self._note({"kind": "settings", **_picked(data, {"newMode": "mode", "previousMode": "previous_mode"})}, ts)
+
+    def notice(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
+        """What the runtime told the person."""
+        kind = word(data.get("infoType")) or word(data.get("warningType"))
+        facts = {"subtype": kind, "text": word(data.get("message"))}
+        self._note({"kind": "notice", **kept(facts, *facts)}, ts)
+
+    def handoff(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
+        """The session came from elsewhere."""
+        names = {"sourceType": "source", "summary": "text", "context": "context", "remoteSessionId": "from_session"}
+        self._note({"kind": "notice", "subtype": "handoff", **_picked(data, names)}, ts)
+
+    def error(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
+        """Something went wrong."""
+        names = {"errorType": "type", "message": "message", "statusCode": "status"}
+        self._note({"kind": "error", **_picked(data, names)}, ts, agent.span)
+        if data.get("stack"):
+            self._draft.skip("side-data", place, "the stack of an error")
+
+    def abort(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
+        """The turn was stopped."""
+        self._note({"kind": "aborted", **kept(data, "reason")}, ts, agent.span)
+
+    def truncation(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
+        """Old messages no longer go to the model."""
+        self._note({"kind": "compaction", "method": "truncation", **_picked(data, _TRUNCATION)}, ts, agent.span)
+
+    def compaction(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
+        """Old messages were replaced by a summary, which took a call of its own."""
+        spent = data.get("compactionTokensUsed")
+        used = spent if isinstance(spent, dict) else {}
+        usage = counts(
+            input_tokens=used.get("input", used.get("inputTokens")),
+            output_tokens=used.get("output", used.get("outputTokens")),
+            cache_read_tokens=used.get("cachedInput", used.get("cacheReadTokens")),
+        )
+        about = {"kind": "compaction", **_picked(data, _COMPACTION)}
+        self._draft.annotation(about, actor=self._client, ts=ts, span=agent.span, usage=usage)
+
+    def task_complete(self, data: Data, last_output: Any, span: str | None, ts: str | None) -> None:
+        """The agent called its task done; the words are those of the call before, as a rule."""
+        names = ("success", "outcome") if data.get("summary") == last_output else ("success", "outcome", "summary")
+        self._note({"kind": "task_complete", **kept(data, *names)}, ts, span)
+
+    def shutdown(self, data: Data, ts: str | None) -> None:
+        """The end of a run, with what all of it took."""
+        told = self._note({"kind": "session_totals", **_picked(data, _TOTALS)}, ts)
+        self._totals.append((told, data.get("modelMetrics")))
+
+    def finish(self, counted: int) -> None:
+        """Input is only counted at the end: for a session of one run it is known how much no answer was given.
+
+        Whether the figures of a run that went on from another hold that one's too is not documented.
+        """
+        if len(self._totals) != 1 or self.resumed:
+            return
+        event, models = self._totals[0]
+        each = models.values() if isinstance(models, dict) else ()
+        found = [one.get("usage") for one in each if isinstance(one, dict)]
+        if given := _sum(found, "inputTokens"):
+            usage = counts(
+                input_tokens=given,
+                output_tokens=max(0, _sum(found, "outputTokens") - counted),
+                cache_read_tokens=_sum(found, "cacheReadTokens"),
+                cache_write_tokens=_sum(found, "cacheWriteTokens"),
+            )
+            self._draft.usage(event, usage or {})
+
+
+def _sum(found: list[Any], name: str) -> int:
+    given = [usage.get(name) for usage in found if isinstance(usage, dict)]
+    return sum(count for count in given if type(count) is int and count > 0)
+
+
+def _picked(data: Any, names: dict[str, str]) -> Data:
+    """The fields that are there, under our names."""
+    found = data if type(data) is dict else {}
+    return {ours: found[name] for name, ours in names.items() if found.get(name) is not None}

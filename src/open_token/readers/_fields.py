@@ -1,0 +1,36 @@
+"""Looks into records of which nothing is certain: a field may be missing, empty or of any other kind."""
+
+import re
+from typing import Any
+
+Record = dict[str, Any]
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,40}")
+
+
+def record_in(value: Any, key: str) -> Record:
+    """A field that holds an object; an empty one when it does not."""
+    found = value.get(key) if type(value) is dict else None
+    return found if type(found) is dict else {}
+
+
+def records_in(value: Any, key: str) -> list[Record]:
+    """The objects in a field that holds a list."""
+    found = value.get(key) if type(value) is dict else None
+    return [item for item in found if type(item) is dict] if type(found) is list else []
+
+
+def word_in(value: Any, key: str) -> str | None:
+    """A field that holds text, and not an empty one."""
+    found = value.get(key) if type(value) is dict else None
+    return found if isinstance(found, str) and found else None
+
+
+def kept(value: Record, *names: str) -> Record:
+    """These fields, those that say something."""
+    return {name: value[name] for name in names if value.get(name) is not None}
+
+
+def name_of(kind: Any) -> str:
+    """A kind as a note may show it: a short word of the runtime's own, nothing that could be content."""
+    return kind if isinstance(kind, str) and _NAME.fullmatch(kind) else "without a known type"

@@ -1,0 +1,223 @@
+"""Tells the state of a run of the OpenAI Agents SDK: what went in, what each agent made of it, what it waits for."""
+
+from typing import Any
+
+import msgspec
+
+from open_token.draft import Draft
+from open_token.model import Usage
+from open_token.readers import _wire_responses as wire
+from open_token.readers._openai_agents_items import as_api, field_of, raw_item
+from open_token.readers._said import Body
+from open_token.readers._wire_responses_content import kept, name_of, usage, word
+from open_token.source import Source
+
+_SAME = ("message", "reasoning")
+
+
+def read(source: Source, draft: Draft) -> None:
+    """Tell the conversation to the draft, in source order."""
+    draft.conversation["source_runtime"] = "api"
+    draft.without_thoughts = "unknown"
+    for _, record in source.records():
+        if isinstance(record, dict):
+            _State(draft, record).tell()
+        return
+
+
+class _State:
+    """One state; items are told once, whichever of its lists they stand in."""
+
+    def __init__(self, draft: Draft, state: Body) -> None:
+        self._draft = draft
+        self._state = state
+        self._voices: dict[str, wire.Voices] = {}
+        self._events: dict[bytes, str] = {}
+        """By what an item is: the event in which the model speaks it."""
+        self._told: set[bytes] = set()
+        self._waiting: set[str] = set()
+
+    def tell(self) -> None:
+        self._conversation()
+        self._input()
+        for number, item in enumerate(self._items(), 1):
+            self._item(item, f"item {number}")
+        self._interruptions()
+        self._responses()
+        self._beside()
+
+    def _conversation(self) -> None:
+        told = self._draft.conversation
+        trace = self._state.get("trace")
+        held = trace if isinstance(trace, dict) else {}
+        if (
+            known := word(field_of(self._state, "conversation_id"))
+            or word(held.get("group_id"))
+            or word(held.get("id"))
+        ):
+            told["id"] = known
+        name = word(held.get("workflow_name"))
+        if name and name != "Agent workflow":
+            told["title"] = name
+
+    def _input(self) -> None:
+        given = field_of(self._state, "original_input")
+        if given is None:
+            return
+        items = given if isinstance(given, list) else [{"role": "user", "content": given}]
+        voices = self._voice(field_of(self._state, "current_agent"))
+        for number, item in enumerate(items, 1):
+            told = as_api(item) if isinstance(item, dict) else item
+            wire.item(self._draft, told, voices, place=f"input {number}")
+
+    def _items(self) -> list[Any]:
+        """Every item of the run: the full list of the session, and what only the list for the model has."""
+        made, full = (field_of(self._state, name) for name in ("generated_items", "session_items"))
+        first, second = ([*part] if isinstance(part, list) else [] for part in (full, made))
+        if len(second) > len(first):
+            first, second = second, first
+        known = {_mark(item) for item in first}
+        return first + [item for item in second if _mark(item) not in known]
+
+    def _voice(self, agent: Any) -> wire.Voices:
+        name = (word(agent.get("name")) if isinstance(agent, dict) else None) or "assistant"
+        if name not in self._voices:
+            self._voices[name] = wire.Voices(self._draft, name=name)
+        return self._voices[name]
+
+    def _item(self, item: Any, place: str) -> None:
+        if not isinstance(item, dict):
+            self._draft.skip("unknown-item", place, "an item that is not an object")
+            return
+        kind, raw = item.get("type"), raw_item(item)
+        if kind == "tool_approval_item":
+            self._approval(item, raw, place)
+        elif not isinstance(raw, dict):
+            self._draft.skip("unknown-item", place, f"item {name_of(kind)} without what it holds")
+        else:
+            facts = self._facts(item, raw)
+            agent = item.get("agent") if kind != "handoff_output_item" else field_of(item, "source_agent")
+            self._tell(raw, self._voice(agent), place, facts)
+            if kind == "handoff_output_item":
+                self._handoff(item)
+
+    def _facts(self, item: Body, raw: Body) -> Body | None:
+        """What the tool gave to the application, where the model was told something else."""
+        output = item.get("output")
+        if item.get("type") != "tool_call_output_item" or output is None or output == raw.get("output"):
+            return None
+        return {"returned": output}
+
+    def _tell(self, raw: Body, voices: wire.Voices, place: str, facts: Body | None = None) -> None:
+        event = wire.item(self._draft, raw, voices, group="items", place=place, facts=facts)
+        mark = _mark_raw(raw)
+        self._told.add(mark)
+        if event is not None:
+            self._events.setdefault(mark, event)
+
+    def _handoff(self, item: Body) -> None:
+        sides = [field_of(item, name) for name in ("source_agent", "target_agent")]
+        names = [word(side.get("name")) if isinstance(side, dict) else None for side in sides]
+        data = {"kind": "handoff", **kept({"from": names[0], "to": names[1]}, "from", "to")}
+        self._draft.annotation(data, actor=self._voice(sides[1]).assistant)
+
+    def _approval(self, item: Body, raw: Any, place: str) -> None:
+        """A call that waits for a person; it stands as a call of its own before, as a rule."""
+        name = word(field_of(item, "tool_name"))
+        call = raw if isinstance(raw, dict) else {}
+        native = word(call.get("call_id")) or word(call.get("id"))
+        if native is not None and native in self._waiting:
+            return
+        voices = self._voice(item.get("agent"))
+        if call and _mark_raw(call) not in self._told:
+            self._tell(call, voices, place)
+        data: Body = {"kind": "action_required", "action": "approval", "status": "requested"}
+        data |= kept({"tool": name, "native_call_id": native}, "tool", "native_call_id")
+        self._draft.annotation(data, actor=voices.assistant)
+        if native is not None:
+            self._waiting.add(native)
+
+    def _interruptions(self) -> None:
+        step = field_of(self._state, "current_step")
+        data = step.get("data") if isinstance(step, dict) else None
+        given = data.get("interruptions") if isinstance(data, dict) else None
+        for number, item in enumerate(given if isinstance(given, list) else (), 1):
+            self._item(item, f"interruption {number}")
+        if isinstance(data, dict) and isinstance(step, dict) and data.get("error") is not None:
+            self._draft.annotation({"kind": "error", "error": data["error"]})
+
+    def _responses(self) -> None:
+        """Each answer of a model again, with what it cost; what stands in no list of items is told here."""
+        given = field_of(self._state, "model_responses")
+        for number, response in enumerate(given if isinstance(given, list) else (), 1):
+            if not isinstance(response, dict):
+                continue
+            output = response.get("output")
+            items = [as_api(item) for item in output if isinstance(item, dict)] if isinstance(output, list) else []
+            for item in items:
+                if _mark_raw(item) not in self._told:
+                    self._tell(item, self._voice(field_of(self._state, "current_agent")), f"response {number}")
+            self._spend(items, _usage(response.get("usage")))
+
+    def _spend(self, items: list[Body], spent: Usage | None) -> None:
+        if not spent or not any(spent.values()):
+            return
+        if spent.get("reasoning_tokens"):
+            self._draft.without_thoughts = "unavailable"
+        spoken = [item for item in items if item.get("type") != "reasoning"] or items
+        event = next((self._events[mark] for item in spoken if (mark := _mark_raw(item)) in self._events), None)
+        if event is not None:
+            self._draft.usage(event, spent)
+        else:
+            self._draft.annotation({"kind": "usage"}, usage=spent)
+
+    def _beside(self) -> None:
+        for name in ("input_guardrail_results", "output_guardrail_results"):
+            given = field_of(self._state, name)
+            for result in given if isinstance(given, list) else ():
+                self._draft.annotation({"kind": "guardrail", "result": result})
+        context = self._state.get("context")
+        held = context if isinstance(context, dict) else {}
+        if held.get("approvals"):
+            self._draft.annotation({"kind": "action_required", "action": "approval", "decisions": held["approvals"]})
+        if held.get("context"):
+            self._draft.skip("context", "context", "the application's own context object")
+        runs = field_of(self._state, "pending_agent_tool_runs")
+        if isinstance(runs, dict) and runs:
+            self._draft.skip("nested-run", "pending agent tools", "the state of an agent that waits inside a call")
+
+
+def _usage(value: Any) -> Usage | None:
+    """Counts of the SDK: the details stand in a list, one for each request that was summed."""
+    if not isinstance(value, dict):
+        return None
+    flat: Body = {}
+    for name in ("input_tokens", "output_tokens"):
+        flat[name] = field_of(value, name)
+        details = field_of(value, f"{name}_details")
+        rows = [row for row in (details if isinstance(details, list) else [details]) if isinstance(row, dict)]
+        keys = {key for row in rows for key in row}
+        flat[f"{name}_details"] = {key: sum(_count(row.get(key)) for row in rows) for key in keys}
+    return usage(flat)
+
+
+def _count(value: Any) -> int:
+    return value if type(value) is int and value >= 0 else 0
+
+
+def _mark(item: Any) -> bytes:
+    raw = raw_item(item) if isinstance(item, dict) else None
+    kind = item.get("type") if isinstance(item, dict) else None
+    return (b"?" + str(kind).encode("utf-8", "replace") if kind == "tool_approval_item" else b"") + _mark_raw(raw)
+
+
+def _mark_raw(raw: Any) -> bytes:
+    """What an item is: a call or an output by its id, anything else by all it says."""
+    if isinstance(raw, dict) and raw.get("type") not in _SAME:
+        native = word(raw.get("call_id")) or word(raw.get("id"))
+        if native:
+            return f"{raw.get('type')} {native}".encode("utf-8", "replace")
+    try:
+        return msgspec.json.encode(raw, order="sorted")
+    except (RecursionError, UnicodeEncodeError, TypeError):
+        return repr(raw).encode("utf-8", "replace")

@@ -1,0 +1,150 @@
+"""OpenCode's SQLite database: sessions, messages and parts as rows, in the form of version 1 and of version 2."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from open_token.readers._fields import Record
+from open_token.readers._opencode_store import Message, Skip
+from open_token.readers._opencode_turns import turned
+from open_token.source import Source
+
+_decode = msgspec.json.Decoder().decode
+_COLUMNS = (
+    "id",
+    "project_id",
+    "parent_id",
+    "directory",
+    "title",
+    "version",
+    "share_url",
+    "summary_additions",
+    "summary_deletions",
+    "summary_files",
+    "summary_diffs",
+    "revert",
+    "permission",
+    "time_created",
+    "time_updated",
+)
+_NAMES = {"project_id": "projectID", "parent_id": "parentID"}
+_MINE = ("session", "message", "part", "session_message", "session_input", "todo")
+
+
+class Rows:
+    """The rows of a database as a store."""
+
+    def __init__(self, source: Source, skip: Skip) -> None:
+        self._source = source
+        self._skip = skip
+        self.home: dict[str, str] = {}
+        columns = [name for name in _COLUMNS if name in source.tables["session"]]
+        rows = source.rows(f"SELECT {', '.join(columns)} FROM session ORDER BY time_created, id")
+        infos = (_info(dict(zip(columns, row, strict=True))) for row in rows)
+        self.sessions: dict[str, Record] = {info["id"]: info for info in infos if isinstance(info.get("id"), str)}
+
+    def messages(self, session_id: str) -> Iterator[Message]:
+        """The messages of a session in the order in which OpenCode itself reads them."""
+        if self._goes_on_in_v2(session_id):
+            return self._turns(session_id)
+        return self._messages(session_id)
+
+    def _goes_on_in_v2(self, session_id: str) -> bool:
+        """Version 2 writes other rows, and some builds wrote both; the form in which the talk went on is the whole."""
+        tables = self._source.tables
+        if "session_message" not in tables:
+            return False
+        if "message" not in tables or "part" not in tables:
+            return True
+        v1 = self._newest("SELECT max(time_created), count(*) FROM message WHERE session_id = ?", session_id)
+        v2 = self._newest(
+            "SELECT max(time_created), count(*) FROM session_message WHERE session_id = ? AND type = 'user'", session_id
+        )
+        if v1[1] and v2[1]:
+            self._skip("second-form", "the session", "the same session as another version of OpenCode keeps it")
+        return v2 > v1 if v1[1] else bool(v2[1])
+
+    def _newest(self, sql: str, session_id: str) -> tuple[float, int]:
+        newest, count = next(self._source.rows(sql, (session_id,)))
+        return (newest if isinstance(newest, int | float) else 0), count
+
+    def _messages(self, session_id: str) -> Iterator[Message]:
+        parts = _Grouped(
+            self._source.rows(
+                "SELECT p.message_id, p.id, p.data FROM part p JOIN message m ON m.id = p.message_id "
+                "WHERE m.session_id = ? ORDER BY m.time_created, m.id, p.id",
+                (session_id,),
+            )
+        )
+        rows = self._source.rows(
+            "SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created, id", (session_id,)
+        )
+        for number, (name, data) in enumerate(rows, 1):
+            place = f"message {number}"
+            info = self._value(data, place)
+            inside = [self._value(part, place, id=part_id) for part_id, part in parts.of(name)]
+            yield {**info, "id": name, "sessionID": session_id}, [part for part in inside if part]
+        orphans = next(
+            self._source.rows(
+                "SELECT count(*) FROM part WHERE session_id = ? AND message_id NOT IN (SELECT id FROM message)",
+                (session_id,),
+            )
+        )[0]
+        if orphans:
+            self._skip("no-message", "the session", "parts whose message is not in the source")
+
+    def _turns(self, session_id: str) -> Iterator[Message]:
+        order = "seq" if "seq" in self._source.tables["session_message"] else "time_created, id"
+        rows = self._source.rows(
+            f"SELECT id, type, data FROM session_message WHERE session_id = ? ORDER BY {order}", (session_id,)
+        )
+        for number, (name, kind, data) in enumerate(rows, 1):
+            place = f"message {number}"
+            yield from turned({**self._value(data, place), "id": name}, kind, place, self._skip)
+
+    def _value(self, data: Any, place: str, **more: Any) -> Record:
+        try:
+            value = _decode(data) if isinstance(data, str | bytes) else None
+        except (ValueError, RecursionError):
+            value = None
+        if type(value) is dict:
+            return {**value, **more}
+        self._skip("broken-row", place, "a row whose data is no JSON object")
+        return {}
+
+
+class _Grouped:
+    """Parts in the order of their messages, handed out message by message: both are sorted alike."""
+
+    def __init__(self, rows: Iterator[tuple[Any, ...]]) -> None:
+        self._rows = rows
+        self._next = next(rows, None)
+
+    def of(self, message_id: Any) -> Iterator[tuple[Any, Any]]:
+        """The ids and data of the parts of a message."""
+        while self._next is not None and self._next[0] == message_id:
+            yield self._next[1], self._next[2]
+            self._next = next(self._rows, None)
+
+
+def _info(row: Record) -> Record:
+    """A row of the session table as the file of a session has it."""
+    info = {_NAMES.get(name, name): value for name, value in row.items() if value is not None}
+    with contextlib.suppress(ValueError, RecursionError, TypeError):
+        info["revert"] = _decode(row["revert"]) if row.get("revert") else None
+    info["time"] = {"created": row.get("time_created"), "updated": row.get("time_updated")}
+    if row.get("share_url"):
+        info["share"] = {"url": row["share_url"]}
+    counts = {name: row.get(f"summary_{name}") for name in ("additions", "deletions", "files")}
+    info["summary"] = {name: count for name, count in counts.items() if isinstance(count, int)}
+    if info.get("summary_diffs"):
+        info["summary"]["diffs"] = info["summary_diffs"]
+    return info
+
+
+def session_of(table: str, row: Record) -> str | None:
+    """The session that a row belongs to; credentials, shares and settings belong to none."""
+    name = row.get("id") if table == "session" else row.get("session_id", row.get("aggregate_id"))
+    return name if isinstance(name, str) and (table in _MINE or table == "event") else None

@@ -1,0 +1,185 @@
+"""The messages of a Pi session by their roles, as draft verbs."""
+
+from collections.abc import Callable
+from typing import Any
+
+from open_token.draft import Draft
+from open_token.model import Event, Usage
+from open_token.readers._providers import Providers
+from open_token.readers._user_commands import tell_command, tell_output
+from open_token.readers._wire_responses_content import content, kept, name_of, word
+from open_token.readers._wire_voice import counts
+
+Message = dict[str, Any]
+_Telling = Callable[[Message, str | None, int], None]
+_USUAL_ENDS = ("stop", "toolUse", None)
+
+
+class Talk:
+    """Tells messages."""
+
+    def __init__(self, draft: Draft, client: str) -> None:
+        self._draft = draft
+        self._client = client
+        self._person = ""
+        self.providers = Providers()
+        self._actors: dict[tuple[str | None, str | None], str] = {}
+        self._roles: dict[str, _Telling] = {
+            "user": self._user,
+            "assistant": self._assistant,
+            "toolResult": self._result,
+            "bashExecution": self._command,
+            "custom": self.custom,
+            "hookMessage": self.custom,
+            "branchSummary": self._branch_summary,
+            "compactionSummary": self._compaction_summary,
+        }
+
+    def tell(self, message: Message, ts: str | None, number: int) -> None:
+        """Tell one message."""
+        role = message.get("role")
+        tell = self._roles.get(role) if isinstance(role, str) else None
+        if tell is None:
+            self._draft.skip("unknown-role", f"line {number}", f"role {name_of(role)}")
+        else:
+            tell(message, ts, number)
+
+    def _asker(self) -> str:
+        if not self._person:
+            self._person = self._draft.actor("human", "user")
+        return self._person
+
+    def _user(self, message: Message, ts: str | None, number: int) -> None:
+        self._draft.message("user", content(message.get("content")), self._asker(), ts=ts)
+
+    def _assistant(self, message: Message, ts: str | None, number: int) -> None:
+        actor = self._speaker(word(message.get("provider")), word(message.get("model")))
+        spent, last = _usage(message.get("usage")), None
+        said = message.get("content")
+        for block in said if isinstance(said, list) else [said] if said else []:
+            last, spent = self._block(block, actor, ts, number, spent)
+        if spent and last is not None:
+            self._draft.usage(last, spent)
+        elif spent:
+            self._draft.annotation({"kind": "usage"}, actor=actor, ts=ts, usage=spent)
+        self._end(message, actor, ts)
+
+    def _speaker(self, provider: str | None, model: str | None) -> str:
+        known = self._actors.get((provider, model))
+        if known is None:
+            named = self.providers.meet(provider, model)
+            known = self._draft.actor("model", "assistant", provider=named, model=model)
+            self._actors[provider, model] = known
+        return known
+
+    def _block(
+        self, block: Any, actor: str, ts: str | None, number: int, spent: Usage | None
+    ) -> tuple[Event | None, Usage | None]:
+        """Tell a block; gives a thought that may have to take the usage, and the usage when it is still untold."""
+        kind = block.get("type") if isinstance(block, dict) else None
+        if kind == "thinking":
+            words = block.get("thinking")
+            sealed = block.get("redacted") is True or not isinstance(words, str) or not words
+            return self._draft.thought(None if sealed else words, actor, ts=ts), spent
+        if kind == "toolCall":
+            self._call(block, actor, ts, number, spent)
+        elif kind == "text" and type(words := block.get("text")) is str and words:
+            self._draft.message("assistant", words, actor, ts=ts, usage=spent)
+        elif said := content([block] if isinstance(block, dict | str) else None):
+            self._draft.message("assistant", said, actor, ts=ts, usage=spent)
+        else:
+            return None, spent
+        return None, None
+
+    def _call(self, block: dict[str, Any], actor: str, ts: str | None, number: int, spent: Usage | None) -> None:
+        arguments = block.get("arguments")
+        # A call that broke off has its arguments as far as they came, also as the text they came in.
+        partial = word(block.get("partialJson"))
+        self._draft.tool_use(
+            word(block.get("id")),
+            word(block.get("name")) or "tool",
+            {} if arguments is None else arguments,
+            actor,
+            ts=ts,
+            usage=spent,
+            group=number,
+            extra={"partial_arguments": partial} if partial else None,
+        )
+
+    def _end(self, message: Message, actor: str, ts: str | None) -> None:
+        """What is known of an answer beside its words."""
+        reason, problem = message.get("stopReason"), word(message.get("errorMessage"))
+        facts = {"message": problem} if problem else {}
+        if reason == "aborted":
+            self._draft.annotation({"kind": "aborted", **facts}, actor=actor, ts=ts)
+        elif reason == "error" or problem:
+            self._draft.annotation({"kind": "api_error", **facts}, actor=actor, ts=ts)
+        elif reason not in _USUAL_ENDS:
+            self._draft.annotation({"kind": "stop", "reason": reason}, actor=actor, ts=ts)
+        usage = message.get("usage")
+        cost = usage.get("cost") if isinstance(usage, dict) else None
+        total = cost.get("total") if isinstance(cost, dict) else None
+        if type(total) in (int, float) and total:
+            self._draft.annotation({"kind": "cost", "cost_usd": total}, actor=actor, ts=ts)
+
+    def _result(self, message: Message, ts: str | None, number: int) -> None:
+        facts = {"is_error": True} if message.get("isError") is True else None
+        output, tool = content(message.get("content")), word(message.get("toolName"))
+        self._draft.tool_result(word(message.get("toolCallId")), output, ts=ts, tool=tool, facts=facts)
+        if message.get("details"):
+            self._draft.skip("side-data", f"line {number}", "the details of a result, which the model did not see")
+
+    def _command(self, message: Message, ts: str | None, number: int) -> None:
+        """A command that the person ran with `!`; the model was told of it afterwards, or with `!!` not at all."""
+        facts = {
+            "exit_code": message.get("exitCode"),
+            "cancelled": message.get("cancelled") or None,
+            "truncated": message.get("truncated") or None,
+            "full_output_path": word(message.get("fullOutputPath")),
+            "hidden_from_model": message.get("excludeFromContext") or None,
+        }
+        tell_command(self._draft, word(message.get("command")) or "", self._asker(), facts, ts=ts)
+        tell_output(self._draft, content(message.get("output")), self._client, ts=ts)
+
+    def custom(self, message: Message, ts: str | None, number: int) -> None:
+        """What an extension put into the talk."""
+        words = content(message.get("content"))
+        said = self._draft.message("user", words, self._client, ts=ts, visibility="internal")
+        facts = {"extension": word(message.get("customType")), "display": message.get("display")}
+        self._draft.annotation({"kind": "message_facts", **kept(facts, *facts)}, parent=said, ts=ts)
+        if message.get("details"):
+            self._draft.skip("side-data", f"line {number}", "the details of a message of an extension")
+
+    def _branch_summary(self, message: Message, ts: str | None, number: int) -> None:
+        facts = {"from_entry": message.get("fromId")}
+        self.summary(message.get("summary"), {"kind": "branch_summary", **kept(facts, *facts)}, ts)
+
+    def _compaction_summary(self, message: Message, ts: str | None, number: int) -> None:
+        facts = {"tokens_before": message.get("tokensBefore")}
+        self.summary(message.get("summary"), {"kind": "compaction", **kept(facts, *facts)}, ts)
+
+    def summary(self, words: Any, about: dict[str, Any], ts: str | None) -> None:
+        """What the model goes on with in place of what was left, and what is known of that."""
+        said = self._draft.message("user", content(words), self._client, ts=ts, visibility="internal")
+        self._draft.annotation(about, parent=said, ts=ts)
+
+
+def _usage(usage: Any) -> Usage | None:
+    """Pi's figures in the export's terms: its input leaves cached tokens out; an answer that never came has zeros."""
+    if not isinstance(usage, dict):
+        return None
+    names = ("input", "output", "cacheRead", "cacheWrite", "reasoning")
+    fresh, output, read, written, reasoning = (_count(usage.get(name)) for name in names)
+    if not (fresh or output or read or written):
+        return None
+    return counts(
+        input_tokens=(fresh or 0) + (read or 0) + (written or 0),
+        output_tokens=output,
+        reasoning_tokens=reasoning,
+        cache_read_tokens=read,
+        cache_write_tokens=written,
+    )
+
+
+def _count(value: Any) -> int | None:
+    return value if type(value) is int and value >= 0 else None

@@ -1,0 +1,79 @@
+"""GitHub Copilot CLI: the event log of a session, in a folder of its own or, before that, a file alone."""
+
+import re
+from importlib import import_module
+from typing import Any
+
+from open_token.draft import Draft
+from open_token.source import Source
+
+TITLE = "GitHub Copilot CLI"
+PLACES = (
+    "$COPILOT_HOME/session-state/*/events.jsonl",
+    "$COPILOT_HOME/session-state/*.jsonl",
+    "$XDG_STATE_HOME/.copilot/session-state/*/events.jsonl",
+    ".copilot/session-state/*/events.jsonl",
+    ".copilot/session-state/*.jsonl",
+    ".copilot/history-session-state/*.jsonl",
+)
+SEEN = "1.0.34 in full; shapes of 0.0.420 to 1.0.102"
+CARRIES = (
+    "Talk, system prompts, thoughts, tool calls with results, subagents, compactions, changes of model and mode, what"
+    " was sent to the model in place of what was typed, usage, cost in requests."
+)
+LEAVES = "Detailed views of results, hooks, telemetry and other bookkeeping, all only with native=full."
+
+_LOG = "events.jsonl"
+_EVENT = re.compile(r"(session|user|assistant|tool|system|subagent|hook|skill|permission)\.[a-z_.]+|abort")
+
+
+def sniff(source: Source) -> bool:
+    """A chain of events, each with its data; or the folder that holds their log."""
+    if source.shape == "folder":
+        return any(sniff(log) for log in source.below(_LOG))
+    records = [record for record in source.sample if isinstance(record, dict)]
+    return source.shape != "document" and bool(records) and _is_event(records[0])
+
+
+def _is_event(record: dict[str, Any]) -> bool:
+    kind = record.get("type")
+    if not isinstance(kind, str) or not _EVENT.fullmatch(kind) or not isinstance(record.get("data"), dict):
+        return False
+    return "parentId" in record and "id" in record and "timestamp" in record
+
+
+def peek(records: list[Any]) -> dict[str, str]:
+    """What the first records tell of a session: its id, the folder it was held in, the first words typed."""
+    told: dict[str, str] = {}
+    for record in records:
+        data = record.get("data") if isinstance(record, dict) else None
+        if not isinstance(data, dict):
+            continue
+        if record.get("type") == "session.start":
+            context = data.get("context")
+            cwd = context.get("cwd") if isinstance(context, dict) else None
+            facts = {"id": data.get("sessionId"), "cwd": cwd}
+            told |= {name: value for name, value in facts.items() if isinstance(value, str) and value}
+        elif record.get("type") == "user.message" and isinstance(words := data.get("content"), str) and words:
+            told.setdefault("title", words[:400])
+    return told
+
+
+def late(records: list[Any]) -> dict[str, str]:
+    """What the last records tell: a title that was given later."""
+    renamed = [
+        record for record in records if isinstance(record, dict) and record.get("type") == "session.title_changed"
+    ]
+    data = renamed[-1].get("data") if renamed else None
+    title = data.get("title") if isinstance(data, dict) else None
+    return {"title": title} if isinstance(title, str) and title else {}
+
+
+def read(source: Source, draft: Draft) -> None:
+    """Tell the session; what that takes is loaded only now."""
+    log = source
+    if source.shape == "folder" and (found := source.below(_LOG)):
+        log = found[0]
+    import_module("open_token.readers._copilot_session").Session(log, draft).read()
+    if log is not source:
+        import_module("open_token.readers._faults").note_faults(log, _LOG, draft)

@@ -1,0 +1,61 @@
+"""Grok CLI (Grok Build): the history of a chat as the model sees it, with what lies in its folder beside it."""
+
+from importlib import import_module
+from typing import Any
+
+from open_token.draft import Draft
+from open_token.source import Source
+
+TITLE = "Grok CLI (Grok Build)"
+PLACES = ("$GROK_HOME/sessions/*/*/chat_history.jsonl", ".grok/sessions/*/*/chat_history.jsonl")
+SEEN = "a chat history of August 2026 (with trimmed values); summary.json and updates.jsonl described, not seen"
+CARRIES = (
+    "the system prompt, prompts with what was put around them, answers, summaries of reasoning, calls and results,"
+    " the provider's own searches; times and failures of tools where the log of updates lies beside it"
+)
+LEAVES = (
+    "sealed reasoning, fingerprints of models, files of output beside the chat; what a compaction took out of the file"
+)
+
+_KINDS = frozenset(("system", "user", "assistant", "reasoning", "tool_result", "backend_tool_call"))
+_ENVELOPES = frozenset("uuid parentUuid sessionId session_id payload timestamp message role part event subtype".split())
+_MARKS = {
+    "user": ("prompt_index", "synthetic_reason", "prior_turn_interrupt"),
+    "assistant": ("model_id", "model_fingerprint", "tool_calls"),
+    "reasoning": ("encrypted_content",),
+    "backend_tool_call": ("kind",),
+    "tool_result": ("tool_call_id",),
+}
+
+
+def sniff(source: Source) -> bool:
+    """Records of these kinds only, without an envelope, of which some have what only this runtime writes."""
+    records = source.sample
+    if not records or not all(isinstance(record, dict) and _is_item(record) for record in records):
+        return False
+    marked = [record["type"] for record in records if any(name in record for name in _MARKS.get(record["type"], ()))]
+    return any(kind in ("user", "assistant", "backend_tool_call") for kind in marked)
+
+
+def _is_item(record: dict[str, Any]) -> bool:
+    kind = record.get("type")
+    if not isinstance(kind, str) or kind not in _KINDS or not _ENVELOPES.isdisjoint(record):
+        return False
+    return "content" in record or kind in ("reasoning", "backend_tool_call")
+
+
+def peek(records: list[Any]) -> dict[str, str]:
+    """What the first records tell of a session: the first words typed."""
+    for record in records:
+        if isinstance(record, dict) and record.get("type") == "user" and "prompt_index" in record:
+            parts = record.get("content")
+            texts = [part.get("text") for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+            words = next((text for text in texts if isinstance(text, str)), "")
+            words = words.partition("<user_query>")[2].partition("</user_query>")[0] or words
+            return {"title": words.strip()[:400]}
+    return {}
+
+
+def read(source: Source, draft: Draft) -> None:
+    """Tell the chat; what that takes is loaded only now."""
+    import_module("open_token.readers._grok_cli").Session(source, draft).read()

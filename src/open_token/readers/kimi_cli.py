@@ -1,0 +1,74 @@
+"""Kimi Code CLI: the event log of a session, and the wire log of the Python CLI before it."""
+
+from importlib import import_module
+from typing import Any
+
+from open_token.draft import Draft
+from open_token.source import Source
+
+TITLE = "Kimi Code CLI"
+PLACES = (
+    "$KIMI_CODE_HOME/sessions/*/*/agents/main/wire.jsonl",
+    ".kimi-code/sessions/*/*/agents/main/wire.jsonl",
+    "$KIMI_SHARE_DIR/sessions/*/*/wire.jsonl",
+    ".kimi/sessions/*/*/wire.jsonl",
+)
+PARTS = ("agents/agent-*/wire.jsonl", "subagents/*/wire.jsonl")
+SEEN = "event logs of protocol 1.4 (with trimmed values); the wire log of the Python CLI described, not seen"
+CARRIES = (
+    "prompts, answers, thoughts, calls and results, approvals, settings and tools, token counts, compactions,"
+    " undone turns, subagents from files of their own"
+)
+LEAVES = "what the screen showed of a call (display), timings, and bookkeeping: requests, token counters, file history"
+
+_RECORDS = ("context.append_message", "context.append_loop_event", "turn.prompt")
+
+
+def sniff(source: Source) -> bool:
+    """A log that begins with the version of its protocol, or whose records are the events of the context."""
+    records = [record for record in source.sample if isinstance(record, dict)]
+    return bool(records) and (_is_header(records[0]) or any(_is_event(record) for record in records))
+
+
+def _is_header(record: dict[str, Any]) -> bool:
+    return record.get("type") == "metadata" and isinstance(record.get("protocol_version"), str)
+
+
+def _is_event(record: dict[str, Any]) -> bool:
+    kind, message = record.get("type"), record.get("message")
+    if isinstance(kind, str):
+        return kind in _RECORDS and ("event" in record or "message" in record or "input" in record)
+    return isinstance(message, dict) and message.get("type") == "TurnBegin" and isinstance(message.get("payload"), dict)
+
+
+def peek(records: list[Any]) -> dict[str, str]:
+    """What the first records tell of a session: the folder it was held in, the first words typed."""
+    told: dict[str, str] = {}
+    for record in records:
+        if not isinstance(record, dict):
+            continue
+        if isinstance(cwd := record.get("cwd"), str) and cwd:
+            told.setdefault("cwd", cwd)
+        typed = record.get("input") if record.get("type") == "turn.prompt" else None
+        message = record.get("message")
+        if (
+            isinstance(message, dict)
+            and message.get("type") == "TurnBegin"
+            and isinstance(message.get("payload"), dict)
+        ):
+            typed = message["payload"].get("user_input")
+        if words := _words(typed):
+            told.setdefault("title", words[:400])
+    return told
+
+
+def _words(typed: Any) -> str:
+    if isinstance(typed, list):
+        texts = [part.get("text") for part in typed if isinstance(part, dict)]
+        typed = next((text for text in texts if isinstance(text, str)), "")
+    return typed if isinstance(typed, str) else ""
+
+
+def read(source: Source, draft: Draft) -> None:
+    """Tell the session and what its subagents did; what that takes is loaded only now."""
+    import_module("open_token.readers._kimi_cli").Session(source, draft).read()

@@ -1,0 +1,29 @@
+"""Records as no runtime writes them: each part of a value taken away, or replaced by something of another kind."""
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+ODD: tuple[Any, ...] = (None, True, -1, 2**70, 1.5, "", "x", [], [None, []], {}, {"type": {"a": [1]}})
+
+
+def _places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield (*path, key)
+        yield from _places(item, (*path, key))
+
+
+def mangled(value: Any) -> Iterator[Any]:
+    """The value with one part missing or odd, for every part and every odd thing."""
+    for path in _places(value):
+        for odd in (*ODD, mangled):
+            made = copy.deepcopy(value)
+            holder = made
+            for key in path[:-1]:
+                holder = holder[key]
+            if odd is not mangled:
+                holder[path[-1]] = odd
+            else:
+                del holder[path[-1]]
+            yield made
