@@ -84,8 +84,15 @@ def test_a_folder_with_something_in_it_is_left_alone(path: Path, tmp_path: Path)
     assert [item.name for item in (tmp_path / "mine").iterdir()] == ["note"]
 
 
-def test_a_failure_leaves_no_folder(path: Path, tmp_path: Path) -> None:
-    path.write_text(json.dumps([*TALKS, {"talk": "bad", "says": []}]))
+def test_a_failure_leaves_no_folder(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = many_talks.read
+
+    def fail(source: Source, draft: Any) -> None:
+        if source.conversation == "aa2":
+            raise InputError("the disk fails", where=source.name)
+        told(source, draft)
+
+    monkeypatch.setattr(many_talks, "read", fail)
     with pytest.raises(InputError):
         export_each(Source.of(path), "many_talks", tmp_path / "out", surroundings({}))
     assert [item.name for item in tmp_path.iterdir()] == ["talks.json"]
@@ -103,3 +110,11 @@ def test_a_folder_without_an_index_is_no_set(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         exports_in(tmp_path)
     assert caught.value.code == "restore.index"
+
+
+def test_one_in_which_nothing_was_said_is_only_in_the_index(path: Path, tmp_path: Path) -> None:
+    path.write_text(json.dumps([{"talk": "empty", "says": []}, *TALKS]))
+    assert len(export_each(Source.of(path), "many_talks", tmp_path / "out", surroundings({}))) == 3
+    index = json.loads((tmp_path / "out" / "index.json").read_text())
+    assert index["conversations"][0] == {"number": 1, "id": "empty", "events": 0}
+    assert len(exports_in(tmp_path / "out")) == 3

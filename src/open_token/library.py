@@ -12,36 +12,61 @@ import msgspec
 from open_token.context import Context
 from open_token.errors import InputError
 from open_token.files import local_key, whole_file
-from open_token.model import Export
+from open_token.model import Export, Found
 from open_token.options import ExportOptions
 from open_token.pipeline import Receipt
 from open_token.pipeline import export as run
 from open_token.pipeline import read as read_record
-from open_token.readers import load
+from open_token.readers import choose, load, pick
+from open_token.readers import conversations as found_in
 from open_token.settings import Settings, load_settings
 from open_token.source import Source
 from open_token.timestamps import format_utc, from_epoch
 
 
-def export(source: str | Path | bytes, *, reader: str | None = None, **options: Any) -> Export:
+def export(
+    source: str | Path | bytes, *, reader: str | None = None, conversation: str | None = None, **options: Any
+) -> Export:
     """A conversation of any runtime as one Open-Token document.
 
-    `source` is a path or the bytes themselves, `reader` names the format where the content does not tell; the options
-    are those of the command line: `export("session.jsonl", redact="pii", max_bytes=200_000)`.
+    `source` is a path or the bytes themselves, `reader` names the format where the content does not tell,
+    `conversation` chooses one of several by id or number; the options are those of the command line:
+    `export("session.jsonl", redact="pii", max_bytes=200_000)`.
     """
     out = io.BytesIO()
     words = {**options, "mode": "json", "pretty": False}
-    run(_source(source), out, surroundings(words), reader)
+    opened, reader = _chosen(source, reader, conversation)
+    run(opened, out, surroundings(words), reader)
     return cast(Export, msgspec.json.decode(out.getvalue()))
 
 
 def export_file(
-    source: str | Path | bytes, target: str | Path, *, reader: str | None = None, **options: Any
+    source: str | Path | bytes,
+    target: str | Path,
+    *,
+    reader: str | None = None,
+    conversation: str | None = None,
+    **options: Any,
 ) -> Receipt:
     """Write the export to a file, whole or not at all, in constant memory; tells what was written."""
     context = surroundings(options)
+    opened, reader = _chosen(source, reader, conversation)
     with whole_file(Path(target)) as out:
-        return run(_source(source), out, context, reader)
+        return run(opened, out, context, reader)
+
+
+def conversations(source: str | Path | bytes, *, reader: str | None = None) -> list[Found]:
+    """What a file holds whose format can hold several conversations, such as a chat product's export; else nothing."""
+    opened = _source(source)
+    return found_in(opened, reader or choose(opened))
+
+
+def _chosen(source: str | Path | bytes, reader: str | None, conversation: str | None) -> tuple[Source, str | None]:
+    opened = _source(source)
+    if conversation is not None:
+        reader = reader or choose(opened)
+        pick(opened, reader, conversation)
+    return opened, reader
 
 
 def read(source: str | Path | bytes) -> Export:
@@ -67,7 +92,10 @@ def read(source: str | Path | bytes) -> Export:
 
 
 def _source(source: str | Path | bytes) -> Source:
-    return Source("<bytes>", data=source) if isinstance(source, bytes) else Source.of(Path(source))
+    if isinstance(source, bytes):
+        return Source("<bytes>", data=source)
+    path = Path(source)
+    return Source.of_folder(path) if path.is_dir() else Source.of(path)
 
 
 def surroundings(words: Mapping[str, Any], env: Mapping[str, str] | None = None, cwd: Path | None = None) -> Context:

@@ -19,7 +19,6 @@ from open_token.source import Source
 from open_token.writers import Writer, writer_for
 
 Pass = Callable[[Record, Context], Record]
-_A_FEW = 100
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,6 @@ def export(
 ) -> Receipt:
     """Turn a source into Open-Token bytes; a witness sees each event as it is written."""
     options = context.options
-    context = replace(context, source=str(source.path or source.name))
     name = reader or choose(source)
     be_one(source, name)
     writer = writer_for(options.mode, options.pretty)
@@ -103,7 +101,7 @@ def read(source: Source, context: Context, reader: str) -> Record:
     day = (context.now or "")[:10].replace("-", "")
     record = draft.finish(lambda: _fingerprint(source), day)
     record = replace(record, exported_at=_exported_at(record, context))
-    if not draft.is_export and not _says_something(record, draft.count):
+    if not draft.count and not draft.is_export:
         raise InputError(
             "there is no conversation in this input",
             where=source.name,
@@ -111,11 +109,6 @@ def read(source: Source, context: Context, reader: str) -> Record:
             code="input.no-events",
         )
     return _with_native(record, source, context, module) if options.native == "full" else record
-
-
-def _says_something(record: Record, count: int) -> bool:
-    """Whether anybody said or did something; facts alone are no conversation."""
-    return count > _A_FEW or any(event["type"] != "annotation" for event in record.events)
 
 
 def _fingerprint(source: Source) -> str:

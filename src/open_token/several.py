@@ -1,7 +1,6 @@
 """One file, many conversations: each as a document of its own in a folder, with an index."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ INDEX = "index.json"
 
 
 class _Entry(msgspec.Struct):
-    file: str
+    file: str = ""
 
 
 class _Index(msgspec.Struct):
@@ -29,10 +28,11 @@ class _Index(msgspec.Struct):
 SCHEMA = "open-token/index/1"
 
 
-def export_each(
-    source: Source, reader: str, folder: Path, context: Context, tell: Callable[[int, Receipt], None] | None = None
-) -> list[Receipt]:
-    """Export every conversation of a source into a folder, which appears complete or not at all."""
+def export_each(source: Source, reader: str, folder: Path, context: Context) -> list[Receipt]:
+    """Export every conversation of a source into a folder, which appears complete or not at all.
+
+    One in which nothing was said has no document, and the index says so.
+    """
     found = conversations(source, reader) or [Found("1")]
     receipts: list[Receipt] = []
     entries: list[dict[str, Any]] = []
@@ -41,12 +41,16 @@ def export_each(
         for number, item in enumerate(found, 1):
             source.conversation = item.id if len(found) > 1 else None
             name = f"{number:0{len(str(len(found)))}d}_{_plain(item.id)}.{suffix}"
-            with whole_file(made / name) as out:
-                receipt = export(source, out, context, reader)
+            try:
+                with whole_file(made / name) as out:
+                    receipt = export(source, out, context, reader)
+            except InputError as problem:
+                if problem.code != "input.no-events":
+                    raise
+                entries.append({"number": number, "id": item.id, "events": 0})
+                continue
             receipts.append(receipt)
             entries.append(_entry(number, item, name, receipt))
-            if tell:
-                tell(number, receipt)
         with whole_file(made / INDEX) as out:
             out.write(_index(source, reader, entries))
     return receipts
@@ -64,7 +68,7 @@ def exports_in(folder: Path) -> list[Path]:
             help=f"name an export, or a folder with the {INDEX} that --conversation all wrote",
             code="restore.index",
         ) from None
-    return [folder / Path(entry.file).name for entry in index.conversations]
+    return [folder / Path(entry.file).name for entry in index.conversations if entry.file]
 
 
 def _plain(name: str) -> str:

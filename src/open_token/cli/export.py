@@ -14,12 +14,12 @@ from open_token.cli.choosing_one import choose_one, export_all
 from open_token.cli.console import Console, plural, size, visible
 from open_token.cli.progress import Progress
 from open_token.cli.seen import Seen
-from open_token.context import Context, Policy
+from open_token.cli.wanted import add_options, wanted_options, warn
+from open_token.context import Context
 from open_token.errors import OutputError, UsageError
 from open_token.files import whole_file
 from open_token.library import context_for
-from open_token.model import REDACTION_MODES
-from open_token.options import TABLE, ExportOptions, split_words
+from open_token.options import split_words
 from open_token.pipeline import Receipt, export
 from open_token.readers import NAMES
 from open_token.settings import load_settings
@@ -61,9 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--report", action="store_true")
     parser.add_argument("--follow", action="store_true")
     parser.add_argument("--append", action="store_true")
-    for option in TABLE:
-        names = {f"--{option.name}", f"--{option.name.replace('_', '-')}"}
-        parser.add_argument(*sorted(names), dest=f"option_{option.name}", metavar="VALUE", action="append", default=[])
+    add_options(parser)
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
@@ -72,11 +70,10 @@ def run(args: argparse.Namespace, console: Console) -> int:
     gc.disable()
     options, others = split_words(args.words)
     settings = load_settings(console.env, console.cwd)
-    chosen = _options(args, options, {**settings.defaults, "mode": "ndjson"} if args.follow else settings.defaults)
+    usual = {**settings.defaults, "mode": "ndjson"} if args.follow else settings.defaults
+    chosen = wanted_options(args, options, usual)
     _check(args)
-    _warn(chosen, settings.policy, console)
-    for remark in settings.remarks:
-        console.warn(visible(remark))
+    warn(chosen, settings.policy, console)
     choice = choose_source(others, console, current=args.current, picking=args.pick)
     if choice.how:
         console.say(f"source  {choice.how}")
@@ -97,17 +94,6 @@ def run(args: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def _options(args: argparse.Namespace, words: dict[str, str], defaults: dict[str, str]) -> ExportOptions:
-    chosen = dict(defaults)
-    for option in TABLE:
-        said = {*getattr(args, f"option_{option.name}")} | ({words[option.name]} if option.name in words else set())
-        if len(said) > 1:
-            raise UsageError(f"{option.name} is given twice", help=f"keep one {option.name}=VALUE")
-        if said:
-            chosen[option.name] = said.pop()
-    return ExportOptions.of(chosen)
-
-
 def _check(args: argparse.Namespace) -> None:
     if args.output == "-":
         args.output = None
@@ -123,20 +109,6 @@ def _check(args: argparse.Namespace) -> None:
         raise UsageError("every conversation is written into a folder", help="name it: --conversation all -o FOLDER")
     if args.output and os.path.isdir(args.output) and args.conversation != "all":
         raise OutputError("the output is a folder", where=args.output, help="name a file in it; nothing was written")
-
-
-def _warn(options: ExportOptions, policy: Policy, console: Console) -> None:
-    """Say which options will not do what was asked."""
-    if options.internal != "redacted" and options.include != "include-internal":
-        console.warn("internal has no effect without include=include-internal")
-    elif options.internal == "full" and policy.forbid_internal_full:
-        console.warn("the policy forbids internal=full; hidden reasoning is exported as internal=summary")
-    if REDACTION_MODES.index(options.redact) < REDACTION_MODES.index(policy.min_redact):
-        console.warn(f"the policy asks for redact={policy.min_redact} at least; that is done")
-    if options.drop == "oldest" and options.max_bytes is None:
-        console.warn("drop has no effect without max_bytes")
-    if options.pretty and options.mode == "ndjson":
-        console.warn("pretty has no effect with mode=ndjson, whose records are one line each")
 
 
 def _export(args: argparse.Namespace, choice: Choice, context: Context, console: Console, seen: Seen | None) -> Receipt:

@@ -1,12 +1,12 @@
 """Which provider of the spec's list a framework's own name for it, or the name of a model, belongs to."""
 
-_NAMES = (
+_NAMES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("openai", ("openai", "azure")),
     ("anthropic", ("anthropic", "claude")),
     ("google", ("google", "gcp", "gemini", "vertex")),
     ("meta", ("meta", "llama")),
 )
-_MODELS = (
+_MODELS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("openai", ("gpt", "o1", "o3", "o4", "chatgpt", "codex", "ft:gpt", "computer-use")),
     ("anthropic", ("claude", "anthropic.claude", "us.anthropic.claude", "eu.anthropic.claude")),
     ("google", ("gemini", "gemma")),

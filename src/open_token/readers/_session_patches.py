@@ -79,7 +79,7 @@ class Turns:
     def _turn(self, name: Any, record: Body) -> _Turn:
         known = self._turns.get(str(name))
         if known is None:
-            about = {key: record[key] for key in ("turn_id", "loop_id") if key in record}
+            about: Body = {key: record[key] for key in ("turn_id", "loop_id") if key in record}
             known = self._turns[str(name)] = _Turn({"role": "assistant", **about})
             self._order.append(known)
         return known
