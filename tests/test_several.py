@@ -118,3 +118,11 @@ def test_one_in_which_nothing_was_said_is_only_in_the_index(path: Path, tmp_path
     index = json.loads((tmp_path / "out" / "index.json").read_text())
     assert index["conversations"][0] == {"number": 1, "id": "empty", "events": 0}
     assert len(exports_in(tmp_path / "out")) == 3
+
+
+def test_a_source_in_which_nothing_was_said_is_refused(path: Path, tmp_path: Path) -> None:
+    path.write_text(json.dumps([{"talk": "one", "says": []}, {"talk": "two", "says": []}]))
+    with pytest.raises(InputError) as caught:
+        export_each(Source.of(path), "many_talks", tmp_path / "made", surroundings({}, env={}, cwd=tmp_path))
+    assert caught.value.code == "input.no-events"
+    assert not (tmp_path / "made").exists()
