@@ -264,7 +264,7 @@ class Draft(Ledger):
         """The end of a conversation whose events are out already: what was learnt too late to stand in its place."""
         for span_id in list(self._open_spans):
             self.span_end(span_id)
-        self._insert_missing_results()
+        self._insert_missing_results(also_dropped=True)
         self.flush()
         self._splice.number(max(self._highest, self.count) + 1)
         return self._splice.insertions(), self._splice.usage, self._splice.dropped
@@ -313,9 +313,9 @@ class Draft(Ledger):
         ordered["internal_availability"] = "available" if self._thoughts else self.without_thoughts
         return ordered
 
-    def _insert_missing_results(self) -> None:
+    def _insert_missing_results(self, *, also_dropped: bool = False) -> None:
         for call in self._calls.unanswered():
-            if not self._splice.is_dropped(call.place):
+            if also_dropped or not self._splice.is_dropped(call.place):
                 actor = self._tool(call.tool or "tool")
                 body: Content = {"mime": "application/json", "data": dict(MISSING)}
                 event = _late("tool_result", "internal", actor, body, call=call.call_id, span=call.span)

@@ -101,7 +101,9 @@ def read(source: Source, context: Context, reader: str) -> Record:
     day = (context.now or "")[:10].replace("-", "")
     record = draft.finish(lambda: _fingerprint(source), day)
     record = replace(record, exported_at=_exported_at(record, context))
-    if not draft.count and not draft.is_export:
+    # One of several that is empty still holds a part of its file, which comes back only if it is kept.
+    is_part = options.native == "full" and source.conversation is not None
+    if not draft.count and not draft.is_export and not is_part:
         raise InputError(
             "there is no conversation in this input",
             where=source.name,

@@ -7,7 +7,7 @@ from open_token.draft import MISSING, Draft
 from open_token.model import Event, Found
 from open_token.readers._langsmith_content import Told, answered, asked, tool_call, tool_result
 from open_token.readers._langsmith_runs import Run, found, merged, owner, trees
-from open_token.readers._provider_names import provider_of
+from open_token.readers._providers import provider_of
 from open_token.readers._said import Call, Result, Said
 from open_token.readers._said_once import Stage, Talk
 from open_token.readers._wire_responses_content import name_of, word
@@ -144,7 +144,7 @@ class _Runs:
 
     def _speaker(self, run: Run, name: str, told: Told, answer: Told) -> str:
         model = word(run.metadata.get("ls_model_name")) or answer.model or told.model
-        provider = provider_of(word(run.metadata.get("ls_provider")), model)
+        provider = provider_of(model, word(run.metadata.get("ls_provider")))
         if provider:
             self._draft.conversation.setdefault("provider", provider)
         return self._draft.actor("model", name, provider=provider, model=model)

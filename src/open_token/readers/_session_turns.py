@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from open_token.draft import Draft
 from open_token.model import Event, Role, Usage, Visibility
-from open_token.readers._provider_names import provider_of
+from open_token.readers._providers import provider_of
 from open_token.readers._said import Body, Said, Text, first, output_of, parts_of
 from open_token.readers._said_once import units
 from open_token.readers._session_patches import Aside
@@ -153,7 +153,7 @@ class Teller:
         return turn
 
     def _model(self, name: str, model: str | None) -> str:
-        provider = provider_of(None, model)
+        provider = provider_of(model)
         if provider:
             self._draft.conversation.setdefault("provider", provider)
         return self._draft.actor("model", name, provider=provider, model=model)
