@@ -6,7 +6,7 @@ from typing import Any
 from open_token.draft import MISSING, Draft
 from open_token.model import Event, Found
 from open_token.readers._langsmith_content import Told, answered, asked, tool_call, tool_result
-from open_token.readers._langsmith_runs import Run, found, merged, owner, trees
+from open_token.readers._langsmith_runs import Run, found, owner, trees
 from open_token.readers._providers import provider_of
 from open_token.readers._said import Call, Result, Said
 from open_token.readers._said_once import Stage, Talk
@@ -30,12 +30,12 @@ def read(source: Source, draft: Draft) -> None:
     """Tell the runs in the order in which they were called."""
     draft.conversation["source_runtime"] = "api"
     draft.without_thoughts = "unknown"
-    runs = merged(source)
-    roots = trees(runs, source.conversation)
+    roots = trees(source)
     if roots:
-        chosen = found(source)
-        if source.conversation or len(chosen) == 1:
-            draft.conversation["id"] = source.conversation or chosen[0].id
+        if source.conversation:
+            draft.conversation["id"] = source.conversation
+        elif len(chosen := found(source)) == 1:
+            draft.conversation["id"] = chosen[0].id
         if begun := roots[0].time("start_time"):
             draft.conversation["started_at"] = begun
     _Runs(draft).tell(roots)
