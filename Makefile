@@ -18,7 +18,7 @@ help:
 	@echo 'make clean      remove everything that was made here'
 
 ready:
-	@scripts/setup dev
+	@scripts/setup dev server postgres redis
 
 check: ready
 	$(PYTHON) -m ruff check .
