@@ -1,0 +1,45 @@
+"""How answers are sent: JSON that is encoded once, by msgspec, and errors that are always `{"detail": ...}`."""
+
+from typing import Any
+
+from fastapi import Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+
+from open_token.errors import StoreError
+from open_token.server.refusals import Refused, refusal_of
+from open_token.turns import encode
+
+
+def answer(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """A value as JSON; bytes are JSON already."""
+    body = value if isinstance(value, bytes) else encode(value)
+    return Response(body, status, headers, media_type="application/json")
+
+
+async def refused(_: Request, problem: Exception) -> Response:
+    """A refusal of ours."""
+    assert isinstance(problem, Refused)
+    headers = {"WWW-Authenticate": "Bearer"} if problem.status == 401 else None
+    return answer({"detail": problem.detail, "code": problem.code}, problem.status, headers)
+
+
+async def failed_store(request: Request, problem: Exception) -> Response:
+    """What the store could not do."""
+    assert isinstance(problem, StoreError)
+    return await refused(request, refusal_of(problem))
+
+
+async def invalid(_: Request, problem: Exception) -> Response:
+    """A body or a parameter of the wrong shape: where it is wrong and how, never what was sent."""
+    assert isinstance(problem, RequestValidationError)
+    places = [f"{'.'.join(str(part) for part in fault['loc'])}: {fault['msg']}" for fault in problem.errors()[:5]]
+    return answer({"detail": "; ".join(places) or "the request is not valid", "code": "invalid"}, 422)
+
+
+async def plain_error(_: Request, problem: Exception) -> Response:
+    """What the framework refuses: no such route, wrong method."""
+    assert isinstance(problem, HTTPException)
+    headers = dict(problem.headers) if problem.headers else None
+    return answer({"detail": str(problem.detail), "code": "http"}, problem.status_code, headers)

@@ -1,0 +1,41 @@
+"""Who is asking: the key in the Authorization header, and what it may do."""
+
+from typing import Annotated
+
+from fastapi import Depends, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from open_token.server.refusals import Refused
+from open_token.server.services import Services
+from open_token.server.store.rows import Caller
+
+_bearer = HTTPBearer(auto_error=False, description="An API key: `sk-ot-v1-...`")
+
+
+def services_of(request: Request) -> Services:
+    """The services of the app that a request came to."""
+    services: Services = request.app.state.services
+    return services
+
+
+async def _reads(
+    services: Annotated[Services, Depends(services_of)],
+    given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
+) -> Caller:
+    """Whoever has a key."""
+    caller = await services.store.check_key(given.credentials, services.clock.now()) if given else None
+    if caller is None:
+        raise Refused(401, "this needs a valid API key: Authorization: Bearer <key>", "unauthorized")
+    return caller
+
+
+async def _writes(caller: Annotated[Caller, Depends(_reads)]) -> Caller:
+    """Whoever has a key that may change things."""
+    if caller.key.scope != "full":
+        raise Refused(403, "this key may only read", "read_only")
+    return caller
+
+
+Serving = Annotated[Services, Depends(services_of)]
+Reader = Annotated[Caller, Depends(_reads)]
+Writer = Annotated[Caller, Depends(_writes)]

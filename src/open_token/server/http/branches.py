@@ -1,0 +1,5 @@
+"""Routes of branches."""
+
+from fastapi import APIRouter
+
+router = APIRouter()

@@ -1,0 +1,5 @@
+"""Routes of files."""
+
+from fastapi import APIRouter
+
+router = APIRouter()

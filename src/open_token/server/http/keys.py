@@ -1,0 +1,5 @@
+"""Routes of keys."""
+
+from fastapi import APIRouter
+
+router = APIRouter()

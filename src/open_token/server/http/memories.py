@@ -1,0 +1,5 @@
+"""Routes of memories."""
+
+from fastapi import APIRouter
+
+router = APIRouter()

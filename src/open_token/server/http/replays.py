@@ -1,0 +1,5 @@
+"""Routes of replays."""
+
+from fastapi import APIRouter
+
+router = APIRouter()

@@ -1,0 +1,5 @@
+"""Routes of schedules."""
+
+from fastapi import APIRouter
+
+router = APIRouter()

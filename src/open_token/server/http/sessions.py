@@ -1,0 +1,5 @@
+"""Routes of sessions."""
+
+from fastapi import APIRouter
+
+router = APIRouter()

@@ -1,0 +1,5 @@
+"""Routes of shares."""
+
+from fastapi import APIRouter
+
+router = APIRouter()

@@ -1,0 +1,5 @@
+"""Routes of skills."""
+
+from fastapi import APIRouter
+
+router = APIRouter()

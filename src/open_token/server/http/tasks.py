@@ -1,0 +1,5 @@
+"""Routes of tasks."""
+
+from fastapi import APIRouter
+
+router = APIRouter()

@@ -1,0 +1,5 @@
+"""Routes of tokens."""
+
+from fastapi import APIRouter
+
+router = APIRouter()

@@ -1,0 +1,5 @@
+"""Routes of transfer."""
+
+from fastapi import APIRouter
+
+router = APIRouter()

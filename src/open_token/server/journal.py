@@ -1,0 +1,265 @@
+"""The one way into a session's log: made against the state, written in one transaction, told after the commit."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from msgspec import Struct
+
+from open_token.entries import Entry, Json, Step
+from open_token.reducer import State
+from open_token.server.bus.interface import Bus, Grown
+from open_token.server.clock import Clock
+from open_token.server.store import rows
+from open_token.server.store.interface import Conflict, Missing, Store
+from open_token.turns import ContentBlock, TurnProjection, encode
+
+STREAMED = frozenset({"text.delta", "thinking.delta", "tool.arguments"})
+"""Of these the stored rows follow later: a long answer is not written anew with every word."""
+_PAGE = 1000
+_TRIES = 5
+_MOST_HELD = 200
+
+
+class Written(Struct, frozen=True):
+    """What became of a step."""
+
+    first: int
+    last: int
+    entries: Sequence[Entry] = ()
+    run_id: str | None = None
+    repeated: bool = False
+    """The same client message came before; nothing was written."""
+
+
+@dataclass
+class _Held:
+    """A session in memory, and the turns whose rows are older than their entries."""
+
+    state: State
+    behind: set[str] = field(default_factory=set)
+
+
+class Journal:
+    """Folds logs, keeps the sessions in use in memory, and writes what happens to them."""
+
+    def __init__(self, store: Store, bus: Bus, clock: Clock, most_held: int = _MOST_HELD) -> None:
+        self._store = store
+        self._bus = bus
+        self._clock = clock
+        self._most_held = most_held
+        self._held: OrderedDict[str, _Held] = OrderedDict()
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._waiting: dict[str, int] = {}
+
+    async def state(self, owner: str, session_id: str) -> State:
+        """The session as its log says by now, also what another node wrote; Missing when there is none.
+
+        It is shared and goes on changing: look, do not keep.
+        """
+        async with self._alone(session_id):
+            return (await self._caught_up(owner, session_id)).state
+
+    async def create(
+        self, owner: str, session: Json, make: Callable[[State], Iterable[Step]] | None = None, **more: Any
+    ) -> Written:
+        """Begin a session: its first entry, and what else `make` says at once."""
+        session_id = session.get("id") or self._clock.name("sess")
+        held = _Held(State(session_id))
+        created: Step = ("session.created", {"session": {**session, "id": session_id, "user_id": owner}})
+
+        def first(state: State) -> Iterable[Step]:
+            yield created
+            yield from make(state) if make else ()
+
+        async def alone() -> Written:
+            async with self._alone(session_id):
+                return await self._write(owner, held, first, expected=0, **more)
+
+        return await _whatever_happens(alone())
+
+    async def write(
+        self,
+        owner: str,
+        session_id: str,
+        make: Callable[[State], Iterable[Step]],
+        **more: Any,
+    ) -> Written:
+        """Write what `make` says to the state as it is; it may be asked again when somebody else wrote first.
+
+        `make` may be a generator: each step that it gives is folded before it is asked for the next. Nothing is written
+        when it raises. Further words go with the transaction: client_message_id, fence, run, run_end, blobs.
+        """
+
+        async def alone() -> Written:
+            async with self._alone(session_id):
+                for _ in range(_TRIES):
+                    held = await self._caught_up(owner, session_id)
+                    try:
+                        return await self._write(owner, held, make, expected=held.state.seq, **more)
+                    except Conflict:
+                        continue
+                raise Conflict("others write to this session all the time")
+
+        return await _whatever_happens(alone())
+
+    def forget(self, session_id: str) -> None:
+        """Let go of a session, as when it was deleted."""
+        self._held.pop(session_id, None)
+
+    async def _write(
+        self, owner: str, held: _Held, make: Callable[[State], Iterable[Step]], *, expected: int, **more: Any
+    ) -> Written:
+        state, session_id = held.state, held.state.session_id
+        self._held.pop(session_id, None)  # whatever goes wrong, nobody sees a state that is not in the log
+        now = self._clock.now()
+        entries = [state.add(kind, data, now) for kind, data in make(state)]
+        if not entries and not more:
+            self._hold(held)
+            return Written(state.seq, state.seq)
+        step = self._step(owner, held, entries, expected, more)
+        appended = await self._store.append(step)
+        if appended.repeated:
+            return Written(appended.first, appended.last, (), appended.run_id, True)
+        if step.is_projected:
+            held.behind.clear()
+        self._hold(held)
+        if entries:
+            self._bus.publish(Grown(session_id, owner, appended.first, appended.last, entries))
+        return Written(appended.first, appended.last, entries, appended.run_id)
+
+    def _step(self, owner: str, held: _Held, entries: list[Entry], expected: int, more: dict[str, Any]) -> rows.Step:
+        state = held.state
+        held.behind |= _touched(entries)
+        projects = not entries or not all(entry.kind in STREAMED for entry in entries)
+        turns = [state.turns[name] for name in held.behind if name in state.turns] if projects else []
+        return rows.Step(
+            owner=owner,
+            session_id=state.session_id,
+            entries=[rows.NewEntry(kind=entry.kind, data=entry.data, at=entry.at) for entry in entries],
+            expected=expected,
+            session=session_row(state) if projects else None,
+            turns=[turn_row(turn.whole(), turn.parent_id, turn.patches) for turn in turns],
+            is_projected=projects,
+            checkpoints=[_checkpoint(entry) for entry in entries if entry.kind == "checkpoint.made"],
+            **more,
+        )
+
+    async def _caught_up(self, owner: str, session_id: str) -> _Held:
+        held = self._held.get(session_id)
+        stored = await self._store.session(owner, session_id)
+        if stored is None:
+            raise Missing("session")
+        if held is None or held.state.seq > stored.stream_sequence:
+            held = _Held(State(session_id))
+        while held.state.seq < stored.stream_sequence:
+            page = await self._store.read_log(owner, session_id, held.state.seq, _PAGE)
+            if not page:
+                break
+            for entry in page:
+                held.state.apply(entry)
+            held.behind |= _touched([entry for entry in page if entry.seq > stored.projected_sequence])
+        self._hold(held)
+        return held
+
+    def _hold(self, held: _Held) -> None:
+        name = held.state.session_id
+        self._held[name] = held
+        self._held.move_to_end(name)
+        while len(self._held) > self._most_held:
+            self._held.popitem(last=False)
+
+    def _alone(self, session_id: str) -> "_Alone":
+        return _Alone(self._locks, self._waiting, session_id)
+
+
+async def _whatever_happens(writing: Coroutine[Any, Any, Written]) -> Written:
+    """Carry a write through and tell of it, even when the one who asked for it was cancelled meanwhile."""
+    task = asyncio.ensure_future(writing)
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return await asyncio.shield(task)
+
+
+class _Alone:
+    """One at a time for each session; a lock that nobody wants is let go."""
+
+    def __init__(self, locks: dict[str, asyncio.Lock], waiting: dict[str, int], name: str) -> None:
+        self._locks, self._waiting, self._name = locks, waiting, name
+
+    async def __aenter__(self) -> None:
+        self._waiting[self._name] = self._waiting.get(self._name, 0) + 1
+        try:
+            await self._locks.setdefault(self._name, asyncio.Lock()).acquire()
+        except BaseException:
+            self._leave()
+            raise
+
+    async def __aexit__(self, *_: object) -> None:
+        self._locks[self._name].release()
+        self._leave()
+
+    def _leave(self) -> None:
+        self._waiting[self._name] -= 1
+        if not self._waiting[self._name]:
+            del self._waiting[self._name]
+            self._locks.pop(self._name, None)
+
+
+def session_row(state: State) -> rows.SessionRow:
+    """The session as it is listed."""
+    session = state.session
+    return rows.SessionRow(
+        intent=session.intent,
+        status=session.status,
+        created_at=session.created_at or "",
+        updated_at=session.updated_at or "",
+        is_pinned=session.is_pinned,
+        head=state.head,
+        body=encode(session),
+    )
+
+
+def turn_row(turn: TurnProjection, parent_id: str | None, patches: int) -> rows.TurnRow:
+    """A turn as it is stored, with the words by which it is found."""
+    return rows.TurnRow(
+        id=turn.id,
+        turn_id=turn.turn_id,
+        sequence=turn.sequence,
+        parent_id=parent_id,
+        patch_sequence=patches,
+        body=encode(turn),
+        text=None if turn.status == "streaming" else words_of(turn.blocks),
+    )
+
+
+def words_of(blocks: Iterable[ContentBlock]) -> str:
+    """What was said in a turn."""
+    found: list[str] = []
+    for block in blocks:
+        if block.type == "text":
+            parts = block.content if isinstance(block.content, list) else [{"text": block.content}]
+            found += [part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)]
+    return "\n".join(found)
+
+
+def _touched(entries: Iterable[Entry]) -> set[str]:
+    """The turns that entries are about."""
+    found = set()
+    for entry in entries:
+        place = entry.data.get("turn") if entry.kind == "turn.opened" else entry.data
+        if isinstance(place, dict) and isinstance(name := place.get("turn_id"), str) and name:
+            found.add(name)
+    return found
+
+
+def _checkpoint(entry: Entry) -> rows.Checkpoint:
+    data = entry.data
+    return rows.Checkpoint(
+        id=data["checkpoint_id"],
+        turn_id=data.get("turn_id"),
+        parent_id=data.get("parent_id"),
+        label=data.get("label"),
+        created_at=entry.at,
+    )

@@ -1,0 +1,48 @@
+"""Puts a server together and takes it apart again, in the right order."""
+
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+
+from open_token.server.bus.local import LocalBus
+from open_token.server.chat import Chat
+from open_token.server.clock import Clock
+from open_token.server.config import ServerConfig
+from open_token.server.journal import Journal
+from open_token.server.runs import Runner
+from open_token.server.services import Services
+from open_token.server.store.rows import User
+from open_token.server.store.sqlite import open_sqlite
+from open_token.server.workspace import Workspaces
+
+OWNER = "owner"
+
+
+@contextlib.asynccontextmanager
+async def running(config: ServerConfig, env: Mapping[str, str], clock: Clock | None = None) -> AsyncIterator[Services]:
+    """The services of a server while it runs; on the way out work comes to a safe point and all is written."""
+    clock = clock or Clock()
+    async with contextlib.AsyncExitStack() as stack:
+        store = open_sqlite(config.data)
+        stack.push_async_callback(store.close)
+        bus = LocalBus()
+        await bus.start()
+        stack.push_async_callback(bus.close)
+        services = Services(config, store, bus, clock, Journal(store, bus, clock), env)
+        services.workspaces = Workspaces(config.data / "workspaces")
+        services.chat = Chat(services)
+        services.runner = Runner(services)
+        await services.runner.start()
+        stack.push_async_callback(services.runner.close)
+        yield services
+
+
+async def first_key(services: Services) -> str | None:
+    """On the first start: make the owner and one key, told here and never again; None when there is an owner."""
+    if await services.store.users():
+        return None
+    now = services.clock.now()
+    owner = await services.store.add_user(
+        User(id=services.clock.name("user"), name=OWNER, role="owner", created_at=now)
+    )
+    _, plaintext = await services.store.add_key(owner.id, "first key", "full", now)
+    return plaintext
