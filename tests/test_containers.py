@@ -103,3 +103,12 @@ class TestArchive:
         central = data.index(b"PK\x01\x02")
         struct.pack_into("<H", data, central + place + 2, value)
         assert word in problem_of(io.BytesIO(bytes(data))).what
+
+    def test_a_member_said_to_lie_before_the_file(self, tmp_path: Path) -> None:
+        """Found by the fuzzer: Python seeks there, which the system refuses."""
+        data = bytearray(packed(a=b"hello").getvalue())
+        struct.pack_into("<L", data, data.index(b"PK\x05\x06") + 16, len(data) * 2)
+        (tmp_path / "talk.zip").write_bytes(data)
+        with (tmp_path / "talk.zip").open("rb") as stream, pytest.raises(InputError) as caught:
+            Archive(stream, "talk.zip").bytes_of("a")
+        assert caught.value.code == "input.zip"

@@ -14,7 +14,10 @@ from open_token.errors import InputError
 from open_token.unpacked import LIMIT
 
 _MOST_MEMBERS = 200_000
-_UNZIPPABLE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, OverflowError)
+_UNZIPPABLE = (
+    zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, OverflowError, OSError
+)  # fmt: skip
+"""An offset before the beginning of the file is an OSError to Python."""
 
 
 class Database:

@@ -54,12 +54,19 @@ def test_what_nobody_claims(data: bytes, code: str) -> None:
 
 
 def test_two_claims_are_an_error_that_names_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_talk.install(monkeypatch, beside=("openai_chat",))
+    monkeypatch.setattr(fake_talk, "sniff", lambda source: True)
+    problem = problem_of(b'[{"role": "user", "content": "hello"}]')
+    assert problem.code == "input.ambiguous"
+    assert "fake_talk and openai_chat" in problem.what
+    assert "--from fake_talk or --from openai_chat" in str(problem.help)
+
+
+def test_an_export_is_one_whatever_its_events_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found by the fuzzer: an event with a key of OpenCode's."""
     fake_talk.install(monkeypatch)
     monkeypatch.setattr(fake_talk, "sniff", lambda source: True)
-    problem = problem_of(b'{"open_token_version": "0.1"}')
-    assert problem.code == "input.ambiguous"
-    assert "fake_talk and open_token" in problem.what
-    assert "--from fake_talk or --from open_token" in str(problem.help)
+    assert choose(Source("talk", data=b'{"open_token_version": "0.1"}')) == "open_token"
 
 
 def test_content_decides_not_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
