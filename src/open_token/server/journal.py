@@ -19,7 +19,7 @@ from open_token.turns import ContentBlock, TurnProjection, encode
 STREAMED = frozenset({"text.delta", "thinking.delta", "tool.arguments"})
 """Of these the stored rows follow later: a long answer is not written anew with every word."""
 _PAGE = 1000
-_TRIES = 5
+_TRIES = 100
 _MOST_HELD = 200
 
 
@@ -38,6 +38,7 @@ class Written(Struct, frozen=True):
 class _Held:
     """A session in memory, and the turns whose rows are older than their entries."""
 
+    owner: str
     state: State
     behind: set[str] = field(default_factory=set)
 
@@ -45,11 +46,15 @@ class _Held:
 class Journal:
     """Folds logs, keeps the sessions in use in memory, and writes what happens to them."""
 
-    def __init__(self, store: Store, bus: Bus, clock: Clock, most_held: int = _MOST_HELD) -> None:
+    def __init__(
+        self, store: Store, bus: Bus, clock: Clock, most_held: int = _MOST_HELD, *, is_alone: bool = False
+    ) -> None:
         self._store = store
         self._bus = bus
         self._clock = clock
         self._most_held = most_held
+        self._is_alone = is_alone
+        """No other process writes to the store, so what is in memory is what the log says."""
         self._held: OrderedDict[str, _Held] = OrderedDict()
         self._locks: dict[str, asyncio.Lock] = {}
         self._waiting: dict[str, int] = {}
@@ -60,14 +65,14 @@ class Journal:
         It is shared and goes on changing: look, do not keep.
         """
         async with self._alone(session_id):
-            return (await self._caught_up(owner, session_id)).state
+            return (await self._caught_up(owner, session_id, trusts=self._is_alone)).state
 
     async def create(
         self, owner: str, session: Json, make: Callable[[State], Iterable[Step]] | None = None, **more: Any
     ) -> Written:
         """Begin a session: its first entry, and what else `make` says at once."""
         session_id = session.get("id") or self._clock.name("sess")
-        held = _Held(State(session_id))
+        held = _Held(owner, State(session_id))
         created: Step = ("session.created", {"session": {**session, "id": session_id, "user_id": owner}})
 
         def first(state: State) -> Iterable[Step]:
@@ -95,8 +100,9 @@ class Journal:
 
         async def alone() -> Written:
             async with self._alone(session_id):
-                for _ in range(_TRIES):
-                    held = await self._caught_up(owner, session_id)
+                for count in range(_TRIES):
+                    # A state that is behind the log is refused by the store, and then it is read anew.
+                    held = await self._caught_up(owner, session_id, trusts=count == 0)
                     try:
                         return await self._write(owner, held, make, expected=held.state.seq, **more)
                     except Conflict:
@@ -147,13 +153,15 @@ class Journal:
             **more,
         )
 
-    async def _caught_up(self, owner: str, session_id: str) -> _Held:
+    async def _caught_up(self, owner: str, session_id: str, *, trusts: bool) -> _Held:
         held = self._held.get(session_id)
+        if trusts and held is not None and held.owner == owner:
+            return held
         stored = await self._store.session(owner, session_id)
         if stored is None:
             raise Missing("session")
         if held is None or held.state.seq > stored.stream_sequence:
-            held = _Held(State(session_id))
+            held = _Held(owner, State(session_id))
         while held.state.seq < stored.stream_sequence:
             page = await self._store.read_log(owner, session_id, held.state.seq, _PAGE)
             if not page:

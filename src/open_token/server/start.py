@@ -27,7 +27,7 @@ async def running(config: ServerConfig, env: Mapping[str, str], clock: Clock | N
         bus = LocalBus()
         await bus.start()
         stack.push_async_callback(bus.close)
-        services = Services(config, store, bus, clock, Journal(store, bus, clock), env)
+        services = Services(config, store, bus, clock, Journal(store, bus, clock, is_alone=True), env)
         services.workspaces = Workspaces(config.data / "workspaces")
         services.chat = Chat(services)
         services.runner = Runner(services)
