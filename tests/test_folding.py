@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from open_token.folding import Carried, Unresolved, fold, fold_block, liken, unfold, unfold_all
+from open_token.walk import MAX_DEPTH
 
 LONG = "A long sentence that an event carries, word for word."
 EVENTS: list[Any] = [
@@ -100,6 +101,26 @@ def test_what_lies_too_deep_is_told_as_text() -> None:
     for _ in range(400):
         value = [value]
     assert unfold(folded(value), PLACES.__getitem__) == value
+
+
+def depth_of(value: Any) -> int:
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return 1 + max(map(depth_of, items), default=0)
+
+
+def test_marks_make_nothing_deeper_than_an_event_may_be() -> None:
+    """Found by the fuzzer: an export of such an export had other bytes."""
+
+    def nested(end: Any) -> Any:
+        value = end
+        for number in range(99):
+            value = {"a": json.dumps({"b": value}) if number > 95 else value, "same": 1}
+        return value
+
+    pair = [folded(nested(number)) for number in range(2)]
+    told = liken(pair)
+    assert max(map(depth_of, told)) < MAX_DEPTH - 8
+    assert unfold_all(told, PLACES.__getitem__) == [nested(0), nested(1)]
 
 
 def test_the_memory_of_places_moves_along_with_the_source() -> None:

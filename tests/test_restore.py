@@ -206,3 +206,14 @@ def test_every_database_comes_back(case: Path, tmp_path: Path) -> None:
     with contextlib.closing(sqlite3.connect(tmp_path / "back" / "talk.db")) as back:
         rows = [back.execute(f"SELECT count(*) FROM {quoted(table)}").fetchone()[0] for table in source.tables]
     assert sum(rows) > 1, "an empty database comes back from anything"
+
+
+@pytest.mark.parametrize("case", ["opencode/storage"])
+def test_the_files_of_sessions_come_back_with_their_messages(case: str, tmp_path: Path) -> None:
+    """Found by the fuzzer: what a reader only glanced at to find its sessions was not kept."""
+    folder = GOLDEN / case / "input"
+    come_back(folder, tmp_path)
+    there = {path.relative_to(folder).as_posix() for path in folder.rglob("*.json")}
+    back = {path.relative_to(tmp_path / "back").as_posix() for path in (tmp_path / "back").rglob("*.json")}
+    assert {name for name in there if name.startswith("session/")} <= back
+    assert back <= there

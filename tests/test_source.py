@@ -294,6 +294,7 @@ def test_neighbours_are_files_beside_it_by_name(tmp_path: Path) -> None:
     assert [Path(found.name).name for found in source.neighbours("*.jsonl")] == ["a.jsonl", "b.jsonl", "talk.jsonl"]
     assert source.neighbour("a.jsonl") is not None
     assert source.neighbour("c.jsonl") is None
+    assert source.neighbour("x" * 5000) is None
 
 
 def test_a_link_that_leads_elsewhere_is_no_neighbour(tmp_path: Path) -> None:

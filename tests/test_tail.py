@@ -1,5 +1,6 @@
 """A file that is being written: every line once, whatever happens to the file."""
 
+import gzip
 import json
 import os
 from collections.abc import Callable
@@ -38,6 +39,13 @@ def test_lines_as_they_come(tmp_path: Path) -> None:
     path = tmp_path / "talk.jsonl"
     path.write_bytes(line(1))
     assert numbers(path, append(path, line(2) + line(3)), append(path, line(4))) == [1, 2, 3, 4]
+
+
+def test_a_packed_file_ends_though_its_lines_are_longer_than_it(tmp_path: Path) -> None:
+    """Found by the fuzzer: what was unpacked was taken for more than there is, and read for ever."""
+    path = tmp_path / "talk.jsonl.gz"
+    path.write_bytes(gzip.compress(line(1, pad=5000) + line(2, pad=5000)))
+    assert numbers(path) == [1, 2]
 
 
 def test_half_a_line_waits_for_its_other_half(tmp_path: Path) -> None:

@@ -14,7 +14,9 @@ from open_token.walk import pointed
 
 SHORTEST = 40
 _REMEMBERED = 150_000
-_DEEPEST = 90
+_DEEPEST = 64
+"""What marks add around a value must not make it deeper than an event may be."""
+_PARTS = 16
 _SAFE = 2**53 - 1
 _LONGEST_JSON = 1 << 20
 _HIDDEN = frozenset(
@@ -106,7 +108,7 @@ def _fold_text(text: str, find: Find, conceal: bool, depth: int) -> Any:
         inner = json.loads(text)
     except (ValueError, RecursionError):
         return text
-    folded = fold(inner, find, conceal=conceal, depth=depth + 1)
+    folded = fold(inner, find, conceal=conceal, depth=depth + 3)
     if folded is inner:
         return text
     for number, style in enumerate(_STYLES):
@@ -119,7 +121,7 @@ def _fold_dict(value: dict[str, Any], find: Find, conceal: bool, depth: int) -> 
     if depth > _DEEPEST:
         return {"$deep": json.dumps(value)}
     if _is_mark(value):
-        return {"$raw": [next(iter(value)), fold(next(iter(value.values())), find, conceal=conceal, depth=depth + 1)]}
+        return {"$raw": [next(iter(value)), fold(next(iter(value.values())), find, conceal=conceal, depth=depth + 3)]}
     changed = None
     for key, item in value.items():
         if conceal and key in _HIDDEN and item:
@@ -168,13 +170,16 @@ def _shape(value: dict[str, Any], depth: int) -> Any:
     return tuple((key, _shape(item, depth - 1)) if depth and _has_parts(item) else key for key, item in value.items())
 
 
-def _changes(value: dict[str, Any], base: dict[str, Any]) -> dict[str, Any]:
-    """What differs from a record with the same keys; a part that differs in part is told in part."""
+def _changes(value: dict[str, Any], base: dict[str, Any], depth: int = 0) -> dict[str, Any]:
+    """What differs from a record with the same keys; a part that differs in part is told in part.
+
+    Each part in a part adds a level, so far inside a part is told whole.
+    """
     changed = {}
     for key, item in value.items():
         other = base[key]
-        if _has_parts(item) and _has_parts(other) and list(item) == list(other):
-            if inner := _changes(item, other):
+        if depth < _PARTS and _has_parts(item) and _has_parts(other) and list(item) == list(other):
+            if inner := _changes(item, other, depth + 1):
                 changed[key] = {"$in": inner}
         elif not _same(item, other):
             changed[key] = item

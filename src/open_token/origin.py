@@ -220,7 +220,10 @@ class Origin:
             return None
         folder = self.path.parent
         path = folder.joinpath(*parts)
-        is_ours = path.is_file() and path.resolve().is_relative_to(folder.resolve())
+        try:
+            is_ours = path.is_file() and path.resolve().is_relative_to(folder.resolve())
+        except OSError:
+            return None  # no file can have such a name
         return self._other(str(path), path=path) if is_ours else None
 
     def neighbours(self, pattern: str) -> list[Self]:

@@ -75,7 +75,10 @@ class Tail(Source):
             now, ours = os.stat(self.path), os.fstat(stream.fileno())
         except OSError:
             return False
-        return (now.st_ino, now.st_dev) != (ours.st_ino, ours.st_dev) or now.st_size < stream.tell()
+        read: int = (
+            stream.tell() if not hasattr(stream, "place") else stream.place
+        )  # of a packed file, what was read of it
+        return (now.st_ino, now.st_dev) != (ours.st_ino, ours.st_dev) or now.st_size < read
 
     def _note_half(self, stream: BinaryIO) -> None:
         if stream.read(1):

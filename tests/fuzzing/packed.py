@@ -86,7 +86,7 @@ def _change_row(made: sqlite3.Connection, table: str, rng: random.Random, change
     elif way < 0.2:
         made.execute(f'ALTER TABLE "{table}" DROP COLUMN "{column}"')
     else:
-        (value,) = made.execute(f'SELECT "{column}" FROM "{table}" WHERE rowid = ?', (rowid,)).fetchone()
+        (value,) = made.execute(f'SELECT "{column}" FROM "{table}" WHERE rowid = ?', (rowid,)).fetchone() or (None,)
         made.execute(f'UPDATE "{table}" SET "{column}" = ? WHERE rowid = ?', (_other(value, rng, change), rowid))
 
 

@@ -226,8 +226,8 @@ class Fold:
             self._draft.skip("state", place, "the state of the application")
         messages = held.get("messages")
         if isinstance(messages, list) and messages:
-            roles = {message.get("role") for message in messages if isinstance(message, dict)}
-            self.history(messages, Item(place, is_delta=not roles & {"assistant", "tool"}))
+            roles = [message.get("role") for message in messages if isinstance(message, dict)]
+            self.history(messages, Item(place, is_delta="assistant" not in roles and "tool" not in roles))
 
     def run_finished(self, event: Body, item: Item) -> None:
         data: Body = {"kind": "run", "status": "finished", **kept(event, "result", "outcome")}

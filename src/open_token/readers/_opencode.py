@@ -140,13 +140,15 @@ def _open(source: Source) -> _Opened:
 
 def _folder(find: Callable[[str], list[Source]], files: list[Source], known: dict[str, Record], notes: Skip) -> Folder:
     sessions = dict(known)
+    places: dict[str, Source] = {}
     for file in files:
         info = _glance(file)
         if is_session(info):
             sessions.setdefault(info["id"], info)
+            places.setdefault(info["id"], file)
         elif info is None:
             notes("broken-file", "a session", "the file of a session that is not JSON")
-    return Folder(find, sessions, notes)
+    return Folder(find, sessions, notes, places)
 
 
 def _glance(file: Source) -> Any:

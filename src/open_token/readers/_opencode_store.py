@@ -38,14 +38,24 @@ class Store(Protocol):
 class Folder:
     """A storage folder: one file for each session, message and part. The name of a file is its id, and ids sort."""
 
-    def __init__(self, find: Callable[[str], list[Source]], sessions: dict[str, Record], skip: Skip) -> None:
+    def __init__(
+        self,
+        find: Callable[[str], list[Source]],
+        sessions: dict[str, Record],
+        skip: Skip,
+        files: dict[str, Source] | None = None,
+    ) -> None:
         self._find = find
         self._skip = skip
+        self._files = files or {}
+        """Where sessions were glanced at; who asks for the messages of one has read its file too."""
         self.sessions = sessions
         self.home: dict[str, str] = {}
 
     def messages(self, session_id: str) -> Iterator[Message]:
         """The messages in the order of their names."""
+        if session_id in self._files:
+            self._files[session_id].is_read = True
         for number, file in enumerate(self._within("message", session_id), 1):
             info = self._value(file, f"message {number}")
             if type(info) is not dict:

@@ -1,0 +1,118 @@
+"""Values of another type than a reader expects, one at a time in every place of every golden input: never a crash."""
+
+import copy
+import io
+import json
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import KEY
+from open_token.context import Context
+from open_token.errors import OpenTokenError
+from open_token.options import ExportOptions
+from open_token.pipeline import export
+from open_token.readers import conversations, load
+from open_token.source import Source
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+INPUTS = sorted(path for path in GOLDEN.glob("*/*/input.json*") if path.is_file())
+READERS = sorted({path.parts[-3] for path in INPUTS})
+OTHERS: tuple[Any, ...] = ([], {}, None, 7, -1.5, "", True, ["x"], {"a": []}, 2**70)
+WHOLE = {"redact": "none", "include": "include-internal", "internal": "full", "branches": "all", "exported_at": "omit"}
+CONTEXTS = [
+    Context(ExportOptions.of(WHOLE), key=KEY),
+    Context(ExportOptions.of({"redact": "none", "exported_at": "omit", "native": "full", "mode": "ndjson"}), key=KEY),
+]
+ONE_IN = 12
+"""So many are left out for each that is tried; `make test-full` tries all."""
+Place = tuple[str | int, ...]
+
+
+def places(value: Any, place: Place = ()) -> Iterator[Place]:
+    items = value.items() if isinstance(value, dict) else enumerate(value[:4]) if isinstance(value, list) else ()
+    for name, item in items:
+        yield (*place, name)
+        yield from places(item, (*place, name))
+
+
+def changed(record: Any, place: Place, other: Any) -> Any:
+    made = copy.deepcopy(record)
+    inner = made
+    for name in place[:-1]:
+        inner = inner[name]
+    inner[place[-1]] = other
+    return made
+
+
+def records_of(path: Path) -> list[Any]:
+    raw = path.read_bytes()
+    try:
+        return [json.loads(line) for line in raw.splitlines() if line.strip()]
+    except ValueError:
+        pass
+    try:
+        return [json.loads(raw)]
+    except ValueError:
+        return []
+
+
+def variants(reader: str) -> Iterator[tuple[str, bytes]]:
+    """Each kind of place once: what it is called, and the input with another value there."""
+    seen = set()
+    for path in (path for path in INPUTS if path.parts[-3] == reader):
+        records = records_of(path)
+        for number, record in enumerate(records[:40]):
+            kind = [str(record.get(name)) for name in ("type", "role", "event")] if isinstance(record, dict) else []
+            for place in places(record):
+                name = "/".join([*kind, *("#" if isinstance(part, int) else part for part in place)])
+                if name in seen:
+                    continue
+                seen.add(name)
+                for other in OTHERS:
+                    made = [*records[:number], changed(record, place, other), *records[number + 1 :]]
+                    yield f"{path.parent.name} {name} {other!r}", b"\n".join(json.dumps(item).encode() for item in made)
+
+
+def tell(reader: str, data: bytes, context: Context) -> None:
+    source = Source("talk", data=data)
+    load(reader).sniff(source)
+    found = conversations(source, reader)
+    source.conversation = found[0].id if len(found) > 1 else None
+    export(source, io.BytesIO(), context, reader)
+
+
+def check(reader: str, one_in: int) -> None:
+    tried = 0
+    for name, data in variants(reader):
+        number = zlib.crc32(name.encode())
+        if number % one_in:
+            continue
+        tried += 1
+        try:
+            tell(reader, data, CONTEXTS[number // one_in % 2])
+        except OpenTokenError:
+            continue
+        except Exception as problem:
+            raise AssertionError(f"{reader}: {name}") from problem
+    assert tried > 3
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_some_other_values(reader: str) -> None:
+    check(reader, ONE_IN)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("reader", READERS)
+def test_all_other_values(reader: str) -> None:
+    check(reader, 1)
+
+
+def test_roles_that_are_lists() -> None:
+    """Found by the fuzzer."""
+    with pytest.raises(OpenTokenError):
+        tell("ag_ui", b'{"messages":[{"role":[]}]}', CONTEXTS[0])
