@@ -1,15 +1,9 @@
 """API keys as their users see and end them."""
 
-from open_token.server.bus.interface import Grown
 from open_token.server.refusals import missing
 from open_token.server.services import Services
 from open_token.server.store.rows import Caller, KeyRow, Scope
 from open_token.turns import ApiKey
-
-
-def topic(key_id: str) -> str:
-    """Where the bus says that a key has ended; whoever holds a connection for it listens there."""
-    return f"key:{key_id}"
 
 
 def shown(row: KeyRow, plaintext: str | None = None) -> ApiKey:
@@ -45,7 +39,6 @@ async def rename(services: Services, caller: Caller, key_id: str, name: str) -> 
 
 
 async def revoke(services: Services, caller: Caller, key_id: str) -> None:
-    """End a key at once, and tell those who hold connections that were opened with it."""
+    """End a key at once."""
     if not await services.store.revoke_key(caller.user.id, key_id, services.clock.now()):
         raise missing("key")
-    services.bus.publish(Grown(topic(key_id), caller.user.id, 0, 0))
