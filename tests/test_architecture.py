@@ -27,7 +27,7 @@ VAGUE = {"utils", "util", "helpers", "helper", "common", "base", "manager", "han
 # Which rooms may do what the others may not.
 PRINTING = {"cli"}
 STANDARD_INPUT = {"cli", "origin"}
-ON_DISK = {"origin", "containers", "files", "skills", "server/store"}
+ON_DISK = {"origin", "containers", "files", "skills", "server"}
 LOOKS_ABOUT = ON_DISK | {"discover"}
 AT_THE_EDGE = {"cli", "library", "server"}
 RANDOM = {"files", "server"}
@@ -229,7 +229,8 @@ def test_import_is_light(statement: str) -> None:
 
 def test_only_declared_packages_are_imported() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    declared = [re.split(r"[ <>=!;\[]", line)[0].lower() for line in project["dependencies"]]
+    lines = [*project["dependencies"], *project["optional-dependencies"]["server"]]
+    declared = [re.split(r"[ <>=!;\[]", line)[0].lower() for line in lines]
     known = {DISTRIBUTIONS.get(name, name) for name in declared} | sys.stdlib_module_names | {"open_token"}
     strange = set()
     for path in MODULES:

@@ -34,7 +34,7 @@ INFO = "open_token-0.1.0.dist-info"
 FILES = {
     "open_token_stub.pth": f"{HERE / 'src'}\\n",
     f"{INFO}/METADATA": "Metadata-Version: 2.1\\nName: open-token\\nVersion: 0.1.0\\n"
-    "Provides-Extra: dev\\nProvides-Extra: http\\n",
+    "Provides-Extra: dev\\nProvides-Extra: http\\nProvides-Extra: server\\n",
     f"{INFO}/WHEEL": "Wheel-Version: 1.0\\nGenerator: stub\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n",
     f"{INFO}/entry_points.txt": "[console_scripts]\\nopen-token = open_token.cli:main\\n",
     f"{INFO}/RECORD": "",
@@ -215,6 +215,22 @@ def test_extras_are_kept_by_a_later_renewal(ready: Checkout) -> None:
     ready.write("constraints.txt", "# newest\n")
     ready.run()
     assert (ready.venv / "installed" / "extras").read_text() == "dev http\n"
+
+
+@pytest.mark.parametrize("words", [("serve",), ("--json", "server", "user", "list")])
+def test_the_server_is_installed_when_it_is_first_used(ready: Checkout, words: tuple[str, ...]) -> None:
+    place = ready.venv / "installed" / "extras"
+    place.write_text("dev http\n")
+    before = ready.builds()
+    for other in (("export", "serve"), ()):
+        ready.words(*other)
+    assert ready.builds() == before
+    done = ready.run(*words)
+    assert json.loads(done.stdout)["words"] == list(words)
+    assert "open-token: renewing .venv" in done.stderr
+    assert (ready.builds(), place.read_text()) == (before + 1, "dev http server\n")
+    ready.words(*words)
+    assert ready.builds() == before + 1
 
 
 def test_later_use_costs_little(ready: Checkout) -> None:

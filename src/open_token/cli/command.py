@@ -21,6 +21,8 @@ VERBS: dict[str, str] = {
     "verify": "check that an export was not changed",
     "formats": "list what can be read",
     "schema": "print the JSON Schema of the format",
+    "serve": "start the session server",
+    "server": "manage the people, keys and data of a server",
     "skill": "install the export skill into an agent",
     "completion": "print a completion script for a shell",
 }
@@ -32,12 +34,13 @@ HELP = """open-token: take agent conversations out, check them, hand them on.
   open-token sessions                    what is on this machine
 
 READ    sessions  formats                WRITE   export  restore  archive  skill
-CHECK   validate  verify  fidelity       SETUP   schema  completion
+CHECK   validate  verify  fidelity       SERVE   serve  server
+SETUP   schema  completion
 
 Options everywhere: --json  --quiet  --color auto|always|never  --help
 Help: open-token VERB --help             Version: open-token --version
 Exit: 0 done  1 the answer is no  2 usage  3 input or output  130 interrupted
-Nothing is ever sent over a network.
+Nothing is ever sent over a network, but for what agents of a server ask their providers.
 """
 
 

@@ -20,6 +20,8 @@ Exit: 0 printed  2 usage
 """
 
 _FLAGS = ("--json", "--quiet", "--color", "--help")
+_SERVE = "--data --host --port --model --base-url --cors --log --allow-unsandboxed --check".split()
+_SERVER = "user key backup restore check add list disable enable revoke --data --name --read --deep".split()
 _EXPORT = ("-o", "--from", "--pick", "--current")
 
 
@@ -54,6 +56,10 @@ _open_token() {{
     local ids=""
     case "$word" in ""|-*|*=*|*/*|.*) ;; *) ids="$(open-token sessions --quiet 2>/dev/null | cut -f1)" ;; esac
     COMPREPLY=($(compgen -W "{" ".join((*_words(), *_EXPORT, *_FLAGS))} last $ids" -- "$word") $(compgen -f -- "$word"))
+  elif [ "${{COMP_WORDS[1]}}" = "serve" ]; then
+    COMPREPLY=($(compgen -W "{" ".join((*_SERVE, *_FLAGS))}" -- "$word") $(compgen -f -- "$word"))
+  elif [ "${{COMP_WORDS[1]}}" = "server" ]; then
+    COMPREPLY=($(compgen -W "{" ".join((*_SERVER, *_FLAGS))}" -- "$word") $(compgen -f -- "$word"))
   else
     COMPREPLY=($(compgen -W "{" ".join(_FLAGS)}" -- "$word") $(compgen -f -- "$word"))
   fi
@@ -81,6 +87,12 @@ _open_token() {{
     compadd -S '' -- {" ".join(_words())}
     compadd -- {" ".join((*_EXPORT, *_FLAGS))} last $ids
     _files
+  elif [[ ${{words[2]}} == serve ]]; then
+    compadd -- {" ".join((*_SERVE, *_FLAGS))}
+    _files
+  elif [[ ${{words[2]}} == server ]]; then
+    compadd -- {" ".join((*_SERVER, *_FLAGS))}
+    _files
   else
     compadd -- {" ".join(_FLAGS)}
     _files
@@ -101,5 +113,7 @@ def _fish() -> str:
     lines.append(f"complete -c open-token -n '{seen}' -s o -r -d 'write to a file'")
     lines.append(f"complete -c open-token -n '{seen}' -l pick -d 'choose from a list'")
     lines.append(f"complete -c open-token -n '{seen}' -l current -d 'the conversation we run in'")
+    for verb, words in (("serve", _SERVE), ("server", _SERVER)):
+        lines.append(f"complete -c open-token -n '__fish_seen_subcommand_from {verb}' -a '{' '.join(words)}'")
     lines.append("complete -c open-token -n '__fish_seen_subcommand_from completion' -f -a 'bash zsh fish'")
     return "\n".join(lines)

@@ -60,4 +60,6 @@ class ServerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     model_timeout: float = 120.0
     tool_timeout: float = 120.0
     public_url: str | None = None
+    log: str = "text"
+    """How requests are told on stderr: text, json or off."""
     limits: Limits = Limits()

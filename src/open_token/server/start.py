@@ -8,6 +8,7 @@ from open_token.server.chat import Chat
 from open_token.server.clock import Clock
 from open_token.server.config import ServerConfig
 from open_token.server.journal import Journal
+from open_token.server.metrics import CountingBus, Metrics
 from open_token.server.runs import Runner
 from open_token.server.services import Services
 from open_token.server.store.rows import User
@@ -24,10 +25,11 @@ async def running(config: ServerConfig, env: Mapping[str, str], clock: Clock | N
     async with contextlib.AsyncExitStack() as stack:
         store = open_sqlite(config.data)
         stack.push_async_callback(store.close)
-        bus = LocalBus()
+        metrics = Metrics()
+        bus = CountingBus(LocalBus(), metrics)
         await bus.start()
         stack.push_async_callback(bus.close)
-        services = Services(config, store, bus, clock, Journal(store, bus, clock, is_alone=True), env)
+        services = Services(config, store, bus, clock, Journal(store, bus, clock, is_alone=True), env, metrics)
         services.workspaces = Workspaces(config.data / "workspaces")
         services.chat = Chat(services)
         services.runner = Runner(services)

@@ -9,6 +9,9 @@ class Workspace:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
+    def remove_all(self) -> None:
+        """Take all files away."""
+
 
 class Workspaces:
     """The folders of all sessions."""

@@ -7,6 +7,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
+from open_token.entries import LogFault
 from open_token.errors import StoreError
 from open_token.server.refusals import Refused, refusal_of
 from open_token.turns import encode
@@ -29,6 +30,12 @@ async def failed_store(request: Request, problem: Exception) -> Response:
     """What the store could not do."""
     assert isinstance(problem, StoreError)
     return await refused(request, refusal_of(problem))
+
+
+async def unfitting(request: Request, problem: Exception) -> Response:
+    """A step that does not fit the log as it is by now."""
+    assert isinstance(problem, LogFault)
+    return await refused(request, Refused(409, f"this does not fit the session: {problem}", "log"))
 
 
 async def invalid(_: Request, problem: Exception) -> Response:

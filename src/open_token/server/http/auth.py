@@ -18,7 +18,8 @@ def services_of(request: Request) -> Services:
     return services
 
 
-async def _reads(
+async def may_read(
+    request: Request,
     services: Annotated[Services, Depends(services_of)],
     given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
 ) -> Caller:
@@ -26,10 +27,11 @@ async def _reads(
     caller = await services.store.check_key(given.credentials, services.clock.now()) if given else None
     if caller is None:
         raise Refused(401, "this needs a valid API key: Authorization: Bearer <key>", "unauthorized")
+    request.scope["open_token.user"] = caller.user.id
     return caller
 
 
-async def _writes(caller: Annotated[Caller, Depends(_reads)]) -> Caller:
+async def may_write(caller: Annotated[Caller, Depends(may_read)]) -> Caller:
     """Whoever has a key that may change things."""
     if caller.key.scope != "full":
         raise Refused(403, "this key may only read", "read_only")
@@ -37,5 +39,5 @@ async def _writes(caller: Annotated[Caller, Depends(_reads)]) -> Caller:
 
 
 Serving = Annotated[Services, Depends(services_of)]
-Reader = Annotated[Caller, Depends(_reads)]
-Writer = Annotated[Caller, Depends(_writes)]
+Reader = Annotated[Caller, Depends(may_read)]
+Writer = Annotated[Caller, Depends(may_write)]

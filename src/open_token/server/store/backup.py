@@ -13,6 +13,7 @@ from open_token.server.store import _blobs
 from open_token.server.store._database import BLOBS, DATABASE, PEPPER, connect_to_read
 from open_token.server.store._faults import damaged, explained
 
+WORKSPACES = "workspaces"
 _GAPS = """
     SELECT count(*) FROM sessions LEFT JOIN (
         SELECT session, count(*) AS held, min(seq) AS first, max(seq) AS last FROM log GROUP BY session
@@ -35,6 +36,7 @@ def backup(folder: Path, target: Path) -> None:
         for sha256 in needed:
             _copy_blob(folder / BLOBS, made / BLOBS, sha256)
         _copy_private(folder / PEPPER, made / PEPPER)
+        _copy_files(folder / WORKSPACES, made / WORKSPACES)
         _refuse_damage(made)
 
 
@@ -105,6 +107,13 @@ def _copy_blob(source: Path, target: Path, sha256: str) -> None:
     there.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     shutil.copyfile(here, there)
     _sync(there)
+
+
+def _copy_files(source: Path, target: Path) -> None:
+    """The files of sessions; agents may be at work, so one that goes away meanwhile is left out. Links stay links."""
+    if source.is_dir():
+        with contextlib.suppress(shutil.Error):
+            shutil.copytree(source, target, symlinks=True)
 
 
 def _copy_private(source: Path, target: Path) -> None:

@@ -1,0 +1,147 @@
+"""What one client may take up: length of bodies, requests a minute and at once; plain ASGI, before all else."""
+
+import hashlib
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+from open_token.server.config import Limits
+from open_token.turns import encode
+
+Scope = dict[str, Any]
+Send = Callable[[dict[str, Any]], Any]
+Receive = Callable[[], Any]
+_MOST_KNOWN = 20_000
+
+
+class Buckets:
+    """So many a minute for each name: a bucket that fills by itself, and a burst of a minute's worth at most."""
+
+    def __init__(self, per_minute: int, now: Callable[[], float] = time.monotonic) -> None:
+        self._per_second = per_minute / 60
+        self._most = float(per_minute)
+        self._now = now
+        self._held: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def wait(self, name: str) -> float:
+        """Take one; 0 when there was one, else the seconds until there will be."""
+        now = self._now()
+        level, since = self._held.get(name, (self._most, now))
+        level = min(self._most, level + (now - since) * self._per_second)
+        is_there = level >= 1
+        self._held[name] = (level - 1 if is_there else level, now)
+        self._held.move_to_end(name)
+        while len(self._held) > _MOST_KNOWN:
+            self._held.popitem(last=False)
+        return 0.0 if is_there else (1 - level) / self._per_second
+
+
+class Limited:
+    """Refuses with 413 and 429 what is more than a client may take up.
+
+    A key that was accepted before has limits of its own; whoever tries other keys shares those of the address.
+    """
+
+    def __init__(self, app: Any, limits: Limits, now: Callable[[], float] = time.monotonic) -> None:
+        self._app = app
+        self._limits = limits
+        self._buckets = Buckets(limits.requests_per_minute, now)
+        self._known: OrderedDict[str, None] = OrderedDict()
+        self._at_once: Counter[str] = Counter()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request through, or refuse it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = dict(scope["headers"])
+        key = _digest(headers.get(b"authorization"))
+        name = key if key in self._known else _address(scope)
+        if seconds := self._buckets.wait(name):
+            await _refuse(send, 429, "too many requests; wait a little", "rate_limited", retry_after=seconds)
+        elif self._at_once[name] >= self._limits.connections_per_user:
+            await _refuse(send, 429, "too many requests at once", "too_many_connections", retry_after=1)
+        elif _length(headers) > (most := self._most(headers)):
+            await _refuse(send, 413, f"the body is longer than {most} bytes", "too_long")
+        else:
+            await self._counted(scope, receive, send, name, key, most)
+
+    def _most(self, headers: dict[bytes, bytes]) -> int:
+        is_upload = headers.get(b"content-type", b"").startswith(b"multipart/")
+        return self._limits.upload_bytes if is_upload else self._limits.body_bytes
+
+    async def _counted(self, scope: Scope, receive: Receive, send: Send, name: str, key: str, most: int) -> None:
+        body = _Body(receive, send, most)
+        self._at_once[name] += 1
+        try:
+            await self._app(scope, body.receive, body.send)
+        finally:
+            self._at_once[name] -= 1
+            if not self._at_once[name]:
+                del self._at_once[name]
+        if key:
+            self._learn(key, body.status)
+
+    def _learn(self, key: str, status: int) -> None:
+        """Keep which keys are good ones."""
+        if status == 401:
+            self._known.pop(key, None)
+        elif status < 400 or key in self._known:
+            self._known[key] = None
+            self._known.move_to_end(key)
+            while len(self._known) > _MOST_KNOWN:
+                self._known.popitem(last=False)
+
+
+class _Body:
+    """A body that is counted as it comes; when it is too long the app hears that the client left."""
+
+    def __init__(self, receive: Receive, send: Send, most: int) -> None:
+        self._receive, self._send, self._most = receive, send, most
+        self._so_far = 0
+        self._is_over = False
+        self.status = 500
+
+    async def receive(self) -> dict[str, Any]:
+        if self._is_over:
+            return {"type": "http.disconnect"}
+        message: dict[str, Any] = await self._receive()
+        self._so_far += len(message.get("body", b""))
+        if self._so_far > self._most:
+            self._is_over = True
+            return {"type": "http.disconnect"}
+        return message
+
+    async def send(self, message: dict[str, Any]) -> None:
+        if self._is_over and self.status == 500:
+            self.status = 413
+            await _refuse(self._send, 413, f"the body is longer than {self._most} bytes", "too_long")
+        elif not self._is_over or self.status != 413:
+            self.status = message.get("status", self.status)
+            await self._send(message)
+
+
+def _digest(authorization: bytes | None) -> str:
+    return hashlib.sha256(authorization).hexdigest() if authorization else ""
+
+
+def _address(scope: Scope) -> str:
+    client = scope.get("client")
+    return f"address:{client[0]}" if client else "address:"
+
+
+def _length(headers: dict[bytes, bytes]) -> int:
+    told = headers.get(b"content-length", b"")
+    return int(told) if told.isdigit() and len(told) < 20 else 0
+
+
+async def _refuse(send: Send, status: int, detail: str, code: str, retry_after: float | None = None) -> None:
+    body = encode({"detail": detail, "code": code})
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    if retry_after is not None:
+        headers.append((b"retry-after", str(max(1, round(retry_after + 0.5))).encode()))
+    if status == 413:
+        headers.append((b"connection", b"close"))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

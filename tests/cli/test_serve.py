@@ -1,0 +1,139 @@
+"""`open-token serve`: a real process that is started, asked, refused and stopped."""
+
+import contextlib
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from open_token.cli import main, serve
+
+PATIENCE = 60
+
+
+def started(data: Path, *words: str) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "open_token", "serve", "--data", str(data), "--port", "0", "--json", *words]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ))
+
+
+@contextlib.contextmanager
+def serving(data: Path, *words: str) -> Iterator[tuple[Any, "subprocess.Popen[str]"]]:
+    """A server, and what it told when it listened."""
+    process = started(data, *words)
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line, process.communicate(timeout=PATIENCE)
+        yield json.loads(line), process
+    finally:
+        process.kill()
+        process.communicate(timeout=PATIENCE)
+
+
+def get(address: str, key: str | None = None) -> Any:
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    with urllib.request.urlopen(urllib.request.Request(address, headers=headers), timeout=PATIENCE) as answer:
+        return json.load(answer)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_starts_answers_and_stops(tmp_path: Path, number: int) -> None:
+    with serving(tmp_path / "data", "--log", "json") as (told, process):
+        assert told["address"].startswith("http://127.0.0.1:")
+        assert get(told["address"] + "/api/health")["status"] == "ok"
+        assert get(told["address"] + "/api/auth/me", told["key"])["role"] == "owner"
+        second = started(tmp_path / "data")
+        out, err = second.communicate(timeout=PATIENCE)
+        assert second.returncode == 3
+        assert "another server has this data folder" in out + err
+        process.send_signal(number)
+        out, err = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, out) == (0, "")
+    lines = [json.loads(line) for line in err.splitlines() if line.startswith("{")]
+    assert [(line["route"], line["status"]) for line in lines if line["event"] == "request"] == [
+        ("/api/health", 200),
+        ("/api/auth/me", 200),
+    ]
+    assert "Traceback" not in err
+    assert told["key"] not in err
+
+
+def test_the_key_is_shown_once(tmp_path: Path) -> None:
+    keys = []
+    for _ in range(2):
+        with serving(tmp_path / "data") as (told, process):
+            keys.append(told["key"])
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=PATIENCE)
+    assert keys[0].startswith("sk-ot-v1-")
+    assert keys[1] is None
+
+
+def test_people_hear_the_address_and_the_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Listen:
+        @staticmethod
+        def serve(config: Any, env: Any, told: Any) -> None:
+            assert (config.data, config.port, config.model) == (tmp_path, 7, "demo")
+            told("http://here", "the-key")
+            logging.getLogger("open_token.server").info("request", extra={"fields": FIELDS})
+
+    monkeypatch.setattr(serve, "import_module", lambda name: Listen)
+    assert main(["serve", "--data", str(tmp_path), "--port", "7", "--model", "demo"]) == 0
+    out, err = capsys.readouterr()
+    assert out == "address  http://here\nkey      the-key\n"
+    assert "shown once" in err
+    assert " GET /api/x 200 1.5 ms\n" in err
+    assert err.endswith("stopped\n")
+
+
+FIELDS = {"method": "GET", "route": "/api/x", "status": 200, "ms": 1.5, "bytes": 1}
+
+
+@pytest.mark.parametrize("kind", ["text", "json", "off"])
+def test_lines_hold_what_the_server_chose(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with serve._telling(kind):
+        logging.getLogger("open_token.server").error("a request failed", extra={"fields": {"error": "ValueError"}})
+        logging.getLogger("uvicorn.error").warning("somebody's %s", "words")
+        logging.getLogger("uvicorn.error").info("not told")
+    err = capsys.readouterr().err
+    assert "somebody" not in err
+    assert "not told" not in err
+    assert len(err.splitlines()) == (0 if kind == "off" else 2)
+    if kind == "json":
+        assert json.loads(err.splitlines()[0])["error"] == "ValueError"
+
+
+def test_check_says_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["serve", "--check", "--port", "0", "--data", str(tmp_path / "data")]
+    assert main(words) == 0
+    out, err = capsys.readouterr()
+    assert "ok       packages" in out
+    assert err == "ready to start\n"
+    (tmp_path / "data").touch()
+    assert main([*words, "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert told["ready"] is False
+    assert [item["what"] for item in told["findings"] if item["level"] == "missing"] == ["data"]
+
+
+def test_without_its_packages_it_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(serve, "missing_packages", lambda: ["fastapi"])
+    assert main(["serve", "--data", str(tmp_path)]) == 3
+    assert "open-token[server]" in capsys.readouterr().err
+
+
+def test_wrong_settings_are_usage_errors(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve", "--port", "many"]) == 2
+    assert "--> --port" in capsys.readouterr().err

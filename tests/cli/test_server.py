@@ -1,0 +1,157 @@
+"""`open-token server`: people, keys, backups."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from open_token.cli import main
+from open_token.server.config import ServerConfig
+from open_token.server.start import first_key, running
+from open_token.server.store.sqlite import open_sqlite
+
+NOW = "2026-01-31T08:00:00.000Z"
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """The folder of a server that was started once and has a session with a file."""
+
+    async def made() -> None:
+        async with running(ServerConfig(data=tmp_path / "data"), {}) as services:
+            await first_key(services)
+            owner = (await services.store.users())[0].id
+            await services.journal.create(owner, {"id": "sess_1", "intent": "Mend the build"})
+
+    asyncio.run(made())
+    files = tmp_path / "data" / "workspaces" / "sess_1"
+    files.mkdir(parents=True)
+    (files / "note.txt").write_text("kept")
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def told(data: Path, capsys: pytest.CaptureFixture[str]) -> Any:
+    def run(*words: str) -> tuple[int, str, str]:
+        code = main(["server", *words, *([] if "--data" in words else ["--data", str(data)])])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run
+
+
+def whose(data: Path, key: str) -> str | None:
+    async def asked() -> str | None:
+        store = open_sqlite(data)
+        caller = await store.check_key(key, NOW)
+        await store.close()
+        return caller and f"{caller.user.name} {caller.key.scope}"
+
+    return asyncio.run(asked())
+
+
+def test_a_person_comes_and_goes(data: Path, told: Any) -> None:
+    code, out, err = told("user", "add", "ben")
+    key = out.strip()
+    assert (code, whose(data, key)) == (0, "ben full")
+    assert "shown once" in err
+    assert [line.split("\t")[1] for line in told("user", "list")[1].splitlines()] == ["owner", "ben"]
+    assert told("user", "disable", "ben")[0] == 0
+    assert whose(data, key) is None
+    users = json.loads(told("user", "list", "--json")[1])["users"]
+    assert users[1]["disabled_at"]
+    assert told("user", "enable", "ben")[0] == 0
+    assert whose(data, key) == "ben full"
+
+
+def test_keys_are_made_and_revoked(data: Path, told: Any) -> None:
+    made = json.loads(told("key", "add", "--name", "viewer", "--read", "--json")[1])
+    assert whose(data, made["plaintext"]) == "owner read"
+    listed = told("key", "list")[1]
+    assert made["id"] in listed
+    assert made["plaintext"] not in listed
+    assert told("key", "revoke", made["id"])[0] == 0
+    assert whose(data, made["plaintext"]) is None
+    assert [key["name"] for key in json.loads(told("key", "list", "--json")[1])["keys"]] == ["first key"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["dance"],
+        ["user"],
+        ["user", "add"],
+        ["user", "add", " "],
+        ["user", "add", "a", "b"],
+        ["user", "disable", "nobody"],
+        ["user", "disable", "owner"],
+        ["key"],
+        ["key", "add", "nobody"],
+        ["key", "list", "a", "b"],
+        ["key", "revoke", "key_none"],
+        ["backup"],
+        ["restore", "x"],
+        ["check", "x"],
+    ],
+)
+def test_wrong_words(told: Any, words: list[str]) -> None:
+    if words == ["restore", "x"]:
+        assert main(["server", *words]) == 2
+        return
+    code, out, err = told(*words)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ")
+
+
+def test_a_name_is_taken_once(told: Any) -> None:
+    assert told("user", "add", "ben")[0] == 0
+    assert told("user", "add", "ben")[0] == 3
+
+
+def test_a_backup_is_made_while_the_server_runs_and_put_back(data: Path, told: Any, tmp_path: Path) -> None:
+    async def copied() -> None:
+        async with running(ServerConfig(data=data), {}) as services:
+            assert await asyncio.to_thread(told, "backup", str(tmp_path / "copy")) == (
+                0,
+                "",
+                f"copied to {tmp_path / 'copy'}\n",
+            )
+            owner = (await services.store.users())[0].id
+            await services.journal.create(owner, {"id": "sess_2"})
+
+    asyncio.run(copied())
+    assert told("backup", str(tmp_path / "copy"))[0] == 3
+    assert told("restore", str(tmp_path / "copy"), "--data", str(tmp_path / "again"))[0] == 0
+
+    async def held() -> list[str]:
+        async with running(ServerConfig(data=tmp_path / "again"), {}) as services:
+            owner = (await services.store.users())[0].id
+            return [row.id for row in (await services.store.sessions(owner)).items]
+
+    assert asyncio.run(held()) == ["sess_1"]
+    assert (tmp_path / "again" / "workspaces" / "sess_1" / "note.txt").read_text() == "kept"
+
+
+def test_check_looks_for_damage(data: Path, told: Any) -> None:
+    assert told("check", "--deep") == (0, "", "sound\n")
+    (data / "server.db").write_bytes(b"no database" * 1000)
+    code, out, _ = told("check", "--json")
+    assert code == 1
+    assert json.loads(out)["sound"] is False
+
+
+def test_without_data_there_is_nothing_to_manage(told: Any, tmp_path: Path) -> None:
+    for words in (["user", "list"], ["check"], ["backup", str(tmp_path / "x")]):
+        code, out, err = told(*words, "--data", str(tmp_path / "none"))
+        assert (code, out) == (3, "")
+        assert "there are no data" in err
+
+
+def test_postgres_has_tools_of_its_own(told: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPEN_TOKEN_SERVER_DATABASE", "postgresql://db")
+    code, _, err = told("check")
+    assert code == 2
+    assert "pg_dump" in err

@@ -1,0 +1,31 @@
+"""Who is asking: keys that are good, wrong, ended, or may only read."""
+
+import pytest
+
+from rest import Rest
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["", "Bearer", "Bearer ", "Bearer x", "Basic abc", "bearer nonsense", "Bearer \u00fc", "Bearer " + "x" * 9000],
+)
+def test_what_is_no_key_opens_nothing(rest: Rest, header: str) -> None:
+    answer = rest.call("GET", "/api/sessions", key=None, headers={"Authorization": header.encode()})
+    assert answer.status_code == 401
+    assert answer.json()["code"] == "unauthorized"
+
+
+def test_a_key_with_a_letter_changed_opens_nothing(rest: Rest) -> None:
+    for place in (10, 25, -1):
+        other = "x" if rest.key[place] != "x" else "y"
+        changed = rest.key[:place] + other + (rest.key[place + 1 :] if place != -1 else "")
+        assert rest.refused("GET", "/api/sessions", key=changed) == 401
+
+
+def test_whoever_is_locked_out_has_no_keys(rest: Rest) -> None:
+    key = rest.person()
+    assert rest.get("/api/sessions", key=key)["total"] == 0
+    rest.run(rest.services.store.disable_user("user_ben", rest.services.clock.now()))
+    assert rest.refused("GET", "/api/sessions", key=key) == 401
+    rest.run(rest.services.store.disable_user("user_ben", None))
+    assert rest.get("/api/sessions", key=key)["total"] == 0

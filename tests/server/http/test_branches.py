@@ -1,0 +1,114 @@
+"""Routes of the tree: history, checkpoints, going back and across."""
+
+import pytest
+
+from rest import Rest
+
+
+def words(rest: Rest, name: str) -> list[str]:
+    return [turn["blocks"][0]["content"] for turn in rest.get(f"/api/sessions/{name}/messages")]
+
+
+def test_going_back_and_across(rest: Rest) -> None:
+    name = rest.session()
+    place = f"/api/sessions/{name}"
+    first, second = rest.say(name, "one", "two")
+    went = rest.post(f"{place}/rewind", {"checkpoint_id": second})
+    assert went["head"] == rest.get(f"{place}/messages")[-1]["id"]
+    assert went["leaf_id"] == first
+    assert words(rest, name) == ["one"]
+    (third,) = rest.say(name, "another two")
+    assert words(rest, name) == ["one", "another two"]
+    rest.post(f"{place}/switch-branch", {"checkpoint_id": second})
+    assert words(rest, name) == ["one", "two"]
+    rest.post(f"{place}/switch-branch", {"checkpoint_id": third})
+    assert words(rest, name) == ["one", "another two"]
+    assert rest.post(f"{place}/rewind", {"checkpoint_id": first})["head"] is None
+    assert words(rest, name) == []
+
+
+def test_history_has_the_whole_tree(rest: Rest) -> None:
+    name = rest.session()
+    _, second = rest.say(name, "one", "two")
+    rest.post(f"/api/sessions/{name}/rewind", {"checkpoint_id": second})
+    rest.say(name, "another two")
+    tree = rest.get(f"/api/sessions/{name}/history")
+    assert tree.keys() == {"nodes", "system_prompt_tokens", "tools_tokens", "tokenizer_model"}
+    assert [node["active"] for node in tree["nodes"]] == [True, False, True]
+    assert [node["parent_id"] for node in tree["nodes"]] == [None, tree["nodes"][0]["id"], tree["nodes"][0]["id"]]
+    assert tree["nodes"][1]["checkpoint_id"] == second
+
+
+def test_checkpoints_and_their_last(rest: Rest) -> None:
+    name = rest.session()
+    first, second = rest.say(name, "one", "two")
+    made = rest.get(f"/api/sessions/{name}/checkpoints")
+    assert [point["checkpoint_id"] for point in made["nodes"]] == [first, second]
+    assert made["leaf_id"] == second
+    assert [point["is_leaf"] for point in made["nodes"]] == [False, True]
+
+
+@pytest.mark.parametrize(("position", "seen"), [("before", ["one"]), ("turn_end", ["one", "two"])])
+def test_looking_changes_nothing(rest: Rest, position: str, seen: list[str]) -> None:
+    name = rest.session()
+    _, second, _ = rest.say(name, "one", "two", "three")
+    before = rest.state(name).seq
+    made = rest.post(f"/api/sessions/{name}/checkout", {"checkpoint_id": second, "position": position})
+    assert [turn["blocks"][0]["content"] for turn in made["turns"]] == seen
+    assert rest.state(name).seq == before
+
+
+def test_an_agent_at_work_is_not_moved(rest: Rest) -> None:
+    name = rest.session()
+    (first,) = rest.say(name, "one")
+    rest.write(name, [("run.started", {"run_id": "run_1"})])
+    assert rest.refused("POST", f"/api/sessions/{name}/rewind", {"checkpoint_id": first}) == 409
+    assert words(rest, name) == ["one"]
+
+
+@pytest.mark.parametrize("verb", ["rewind", "switch-branch", "checkout"])
+def test_wrong_places_are_refused(rest: Rest, verb: str) -> None:
+    place = f"/api/sessions/{rest.session()}/{verb}"
+    assert rest.refused("POST", place, {"checkpoint_id": "cp_none"}) == 404
+    assert rest.refused("POST", place, {}) == 422
+    assert rest.refused("POST", place, {"checkpoint_id": 7}) == 422
+    assert rest.refused("POST", f"/api/sessions/none/{verb}", {"checkpoint_id": "x"}) == 404
+    if verb == "checkout":
+        assert rest.refused("POST", place, {"checkpoint_id": "x", "position": "after"}) == 422
+
+
+def test_what_fills_the_window(rest: Rest) -> None:
+    name = rest.session()
+    rest.say(name, "some words")
+    stats = rest.get(f"/api/sessions/{name}/context-stats")
+    assert stats.keys() == {"model", "context_window", "used_tokens", "parts", "estimated"}
+    assert stats["parts"].keys() == {"system", "tools", "memory", "history", "pending"}
+    assert stats["used_tokens"] > 0
+
+
+def test_compacting_is_the_chats_matter(rest: Rest, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, asked = rest.session(), []
+
+    async def compact(caller: object, session_id: str) -> dict[str, object]:
+        asked.append(session_id)
+        return {"status": "ok", "message": "done", "code": None}
+
+    monkeypatch.setattr(rest.services.chat, "compact", compact)
+    assert rest.post(f"/api/sessions/{name}/compact") == {"status": "ok", "message": "done", "code": None}
+    assert asked == [name]
+
+
+def test_trees_of_others_are_not_there(rest: Rest) -> None:
+    name, other = rest.session(), rest.person()
+    (first,) = rest.say(name, "one")
+    for method, verb in (
+        ("GET", "history"),
+        ("GET", "checkpoints"),
+        ("GET", "context-stats"),
+        ("POST", "rewind"),
+        ("POST", "switch-branch"),
+        ("POST", "checkout"),
+        ("POST", "compact"),
+    ):
+        body = {"checkpoint_id": first} if method == "POST" else None
+        assert rest.refused(method, f"/api/sessions/{name}/{verb}", body, key=other) == 404

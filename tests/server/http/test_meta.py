@@ -1,0 +1,62 @@
+"""Routes about the server itself; health tells the truth."""
+
+from open_token import __version__
+from open_token.errors import StoreError
+from rest import Rest
+
+
+def test_health_is_open_and_says_what_it_tried(rest: Rest) -> None:
+    for path in ("/api/health", "/healthz"):
+        assert rest.get(path, key=None) == {"status": "ok", "checks": {"store": "ok", "disk": "ok"}}
+
+
+def test_health_tells_of_a_disk_that_cannot_be_written(rest: Rest) -> None:
+    async def fails(key: str, value: str | None) -> None:
+        raise StoreError("the disk is full")
+
+    rest.services.store.set_setting = fails  # type: ignore[method-assign]
+    answer = rest.call("GET", "/api/health", key=None)
+    assert answer.status_code == 503
+    assert answer.json() == {"status": "failed", "checks": {"store": "ok", "disk": "the disk is full"}}
+
+
+def test_health_is_not_tried_anew_for_everybody(rest: Rest) -> None:
+    tried: list[str] = []
+    write = rest.services.store.set_setting
+
+    async def counted(key: str, value: str | None) -> None:
+        tried.append(key)
+        await write(key, value)
+
+    rest.services.store.set_setting = counted  # type: ignore[method-assign]
+    for _ in range(5):
+        rest.get("/healthz", key=None)
+    assert tried == ["health"]
+
+
+def test_version_config_models_and_me(rest: Rest) -> None:
+    assert rest.get("/api/version", key=None) == {"version": __version__, "min_sdk": "0.1.0"}
+    config = rest.get("/api/config")
+    assert (config["publicSharingEnabled"], config["memoryEnabled"]) == (True, True)
+    models = rest.get("/api/config/models")
+    assert models["default"] in {model["id"] for model in models["models"]}
+    assert all(model.keys() >= {"id", "name", "label"} for model in models["models"])
+    me = rest.get("/api/auth/me")
+    assert (me["id"], me["username"], me["avatar_url"], me["role"]) == (rest.owner, "owner", None, "owner")
+
+
+def test_metrics_count_without_names(rest: Rest) -> None:
+    name = rest.session()
+    rest.say(name, "hello")
+    rest.get(f"/api/sessions/{name}")
+    text = rest.call("GET", "/metrics").text
+    assert 'open_token_requests_total{method="GET",route="/api/sessions/{session_id}",status="200"} 1\n' in text
+    assert "open_token_events_total 4\n" in text
+    assert 'open_token_request_seconds_bucket{method="GET",route="/api/sessions/{session_id}",le="+Inf"} 1\n' in text
+    assert "process_resident_memory_bytes" in text
+    assert name not in text
+
+
+def test_metrics_are_the_owners(rest: Rest) -> None:
+    assert rest.refused("GET", "/metrics", key=rest.person()) == 403
+    assert rest.refused("GET", "/metrics", key=None) == 401

@@ -1,0 +1,195 @@
+"""Routes of sessions: made, listed, found, changed, deleted, read."""
+
+import hashlib
+
+import pytest
+
+from rest import Rest
+
+
+def test_a_session_is_made_and_read(rest: Rest) -> None:
+    made = rest.post("/api/sessions", {"intent": "Mend the build", "model": "demo", "template_id": "t1"})
+    assert made.keys() == {"session_id"}
+    session = rest.get(f"/api/sessions/{made['session_id']}")
+    assert session["id"] == made["session_id"]
+    assert (session["intent"], session["model"], session["status"]) == ("Mend the build", "demo", "created")
+    assert session["template_id"] == "t1"
+    assert session["created_at"].endswith("Z")
+    assert (session["viewer_role"], session["solution"], session["primary_skill_snapshot"]) == ("owner", None, None)
+    assert session["session_setup"]["template_id"] == "t1"
+
+
+def test_an_empty_body_makes_a_session(rest: Rest) -> None:
+    assert rest.call("POST", "/api/sessions").status_code == 200
+    assert rest.post("/api/sessions", {"intent": "x", "model": None, "env": None, "disable_tools": ["Bash"]})
+
+
+def test_unknown_keys_are_kept_and_ours_are_not_taken(rest: Rest) -> None:
+    given = {"id": "sess_mine", "status": "failed", "user_id": "ben", "shared": True, "odd": {"deep": [1, None, "ü"]}}
+    name = rest.session(**given)
+    session = rest.get(f"/api/sessions/{name}")
+    assert name != "sess_mine"
+    assert session["odd"] == given["odd"]
+    assert (session["status"], session["shared"], session["user_id"]) == ("created", False, rest.owner)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"intent": 5},
+        {"memory_enabled": "yes"},
+        {"env": {"A": 1}},
+        {"env": {"1A": "x"}},
+        {"env": {"A": "\0"}},
+        {"env": {"A": "x" * 70_000}},
+        {"solution_id": []},
+        [],
+        "text",
+    ],
+)
+def test_wrong_bodies_are_refused_and_nothing_is_made(rest: Rest, body: object) -> None:
+    assert rest.refused("POST", "/api/sessions", body) == 422
+    assert rest.get("/api/sessions")["total"] == 0
+
+
+@pytest.mark.parametrize("raw", [b"{", b'{"intent": NaN}', b'{"intent": "\\ud800"}', b'{"n": 1e999}', b"\xff"])
+def test_what_is_no_json_is_refused(rest: Rest, raw: bytes) -> None:
+    for kind in ("application/json", "text/plain"):
+        answer = rest.call("POST", "/api/sessions", content=raw, headers={"Content-Type": kind})
+        assert answer.status_code == 422 or kind == "text/plain", answer.text
+        assert answer.status_code < 500
+
+
+def test_a_long_number_is_kept_as_it_is(rest: Rest) -> None:
+    raw = b'{"n": 1' + b"0" * 40 + b"}"
+    answer = rest.call("POST", "/api/sessions", content=raw, headers={"Content-Type": "application/json"})
+    assert rest.get(f"/api/sessions/{answer.json()['session_id']}")["n"] == 10**40
+
+
+def test_a_bottomless_body_is_refused(rest: Rest) -> None:
+    raw = b'{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    answer = rest.call("POST", "/api/sessions", content=raw, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 422
+
+
+def test_the_list_shows_pinned_ones_first_then_the_newest(rest: Rest) -> None:
+    names = [rest.session(intent=f"number {number}") for number in range(5)]
+    rest.patch(f"/api/sessions/{names[1]}/pin", {"pinned": True})
+    page = rest.get("/api/sessions", params={"limit": 3})
+    assert [item["id"] for item in page["items"]] == [names[1], names[4], names[3]]
+    assert (page["total"], page["limit"], page["offset"], page["content_match_truncated"]) == (5, 3, 0, False)
+    assert [item["id"] for item in rest.get("/api/sessions?limit=3&offset=3")["items"]] == [names[2], names[0]]
+    rest.patch(f"/api/sessions/{names[1]}/pin", {"pinned": False})
+    assert not rest.get(f"/api/sessions/{names[1]}")["is_pinned"]
+
+
+def test_the_list_is_searched_by_titles_and_words(rest: Rest) -> None:
+    one, two = rest.session(intent="Mend the build"), rest.session(intent="Something else")
+    rest.say(two, "why does the compiler complain")
+    assert [item["id"] for item in rest.get("/api/sessions", params={"q": "mend"})["items"]] == [one]
+    assert [item["id"] for item in rest.get("/api/sessions", params={"q": "compiler"})["items"]] == [two]
+    assert rest.get("/api/sessions", params={"q": "nowhere"})["total"] == 0
+
+
+@pytest.mark.parametrize("query", ["limit=-1", "limit=x", "offset=-1", "limit=99999", "q=" + "x" * 2000])
+def test_wrong_questions_are_refused(rest: Rest, query: str) -> None:
+    assert rest.refused("GET", f"/api/sessions?{query}") == 422
+
+
+def test_the_title_can_be_changed(rest: Rest) -> None:
+    name = rest.session()
+    assert rest.patch(f"/api/sessions/{name}", {"intent": "Another"})["intent"] == "Another"
+    assert rest.patch(f"/api/sessions/{name}", {})["intent"] == "Another"
+    before = rest.state(name).seq
+    rest.patch(f"/api/sessions/{name}", {"intent": "Another"})
+    assert rest.state(name).seq == before
+    assert rest.refused("PATCH", f"/api/sessions/{name}", {"intent": []}) == 422
+
+
+def test_deleting_takes_all_of_it(rest: Rest) -> None:
+    name = rest.session(env={"A": "b"})
+    rest.say(name, "hello")
+    token = rest.post(f"/api/sessions/{name}/share")["token"]
+    assert rest.delete(f"/api/sessions/{name}?delete_workspace=true") == {"deleted": True}
+    assert rest.refused("GET", f"/api/sessions/{name}") == 404
+    assert rest.refused("DELETE", f"/api/sessions/{name}") == 404
+    assert rest.refused("GET", f"/api/sessions/{name}/messages") == 404
+    assert rest.refused("GET", f"/api/share/{token}", key=None) == 404
+    assert rest.run(rest.services.store.setting(f"env/{name}")) is None
+
+
+def test_the_environment_is_kept_out_of_the_log_and_masked(rest: Rest) -> None:
+    secret = "se" + "same"
+    name = rest.session(env={"STAGE": "test"})
+    shown = rest.put(f"/api/sessions/{name}/env", {"env": {"STAGE": "live", "API_TOKEN": secret}})
+    assert shown["env"] == {"STAGE": "live", "API_TOKEN": "********"}
+    assert shown["id"] == name
+    assert rest.get(f"/api/sessions/{name}")["env"] == shown["env"]
+    rest.put(f"/api/sessions/{name}/env", {"env": {**shown["env"], "NEW": "1"}})
+    held = rest.run(rest.services.store.setting(f"env/{name}"))
+    assert held == '{"STAGE":"live","API_TOKEN":"' + secret + '","NEW":"1"}'
+    log = rest.run(rest.services.store.read_log(rest.owner, name))
+    assert secret not in repr(log)
+    assert rest.put(f"/api/sessions/{name}/env", {"env": {}})["env"] == {}
+    assert rest.refused("PUT", f"/api/sessions/{name}/env", {"env": {"A B": "x"}}) == 422
+    assert rest.refused("PUT", "/api/sessions/sess_none/env", {"env": {}}) == 404
+
+
+def test_the_switches(rest: Rest) -> None:
+    name = rest.session()
+    assert rest.patch(f"/api/sessions/{name}/memory", {"memory_enabled": False}) == {"memory_enabled": False}
+    assert rest.get(f"/api/sessions/{name}")["memory_enabled"] is False
+    assert rest.patch(f"/api/sessions/{name}/sharing", {"shared": True}) == {"shared": True}
+    assert rest.get(f"/api/sessions/{name}")["shared"] is True
+    for place, body in (("memory", {}), ("sharing", {"shared": 1}), ("pin", {"pinned": None})):
+        assert rest.refused("PATCH", f"/api/sessions/{name}/{place}", body) == 422
+
+
+def test_messages_are_the_turns_of_the_branch(rest: Rest) -> None:
+    name = rest.session()
+    rest.say(name, "one", "two")
+    turns = rest.get(f"/api/sessions/{name}/messages")
+    assert [turn["blocks"][0]["content"] for turn in turns] == ["one", "two"]
+    assert [turn["sequence"] for turn in turns] == [0, 1]
+
+
+def test_messages_show_words_that_still_stream(rest: Rest) -> None:
+    name = rest.session()
+    rest.say(name, "hello")
+    rest.write(name, [("turn.opened", {"turn": {"turn_id": "turn_a", "role": "assistant"}})])
+    rest.write(name, [("text.delta", {"turn_id": "turn_a", "text": "half a"})])
+    last = rest.get(f"/api/sessions/{name}/messages")[-1]
+    assert (last["status"], last["blocks"][0]["content"]) == ("streaming", "half a")
+    rest.write(name, [("turn.ended", {"turn_id": "turn_a"})])
+    last = rest.get(f"/api/sessions/{name}/messages")[-1]
+    assert (last["status"], last["blocks"][0]["content"]) == ("completed", "half a")
+
+
+@pytest.mark.parametrize("size", [10, (1 << 20) * 2 + 7])
+def test_blobs_are_read_by_who_has_the_session(rest: Rest, size: int) -> None:
+    name, data = rest.session(), bytes(range(256)) * (size // 256 + 1)
+    blob = rest.run(rest.services.store.put_blob(data, "application/octet-stream"))
+    assert rest.refused("GET", f"/api/sessions/{name}/blobs/{blob.sha256}") == 404
+    rest.write(name, [("notice.given", {"message": "kept"})], blobs=[blob.sha256])
+    answer = rest.call("GET", f"/api/sessions/{name}/blobs/{blob.sha256}")
+    assert hashlib.sha256(answer.content).hexdigest() == blob.sha256
+    assert answer.headers["content-disposition"].startswith("attachment")
+    assert rest.refused("GET", f"/api/sessions/{name}/blobs/{blob.sha256}", key=rest.person()) == 404
+    assert rest.refused("GET", f"/api/sessions/{name}/blobs/..%2Fpepper") == 404
+
+
+def test_what_is_anothers_is_not_there(rest: Rest) -> None:
+    name, other = rest.session(), rest.person()
+    assert rest.get("/api/sessions", key=other)["total"] == 0
+    for method, path, body in (
+        ("GET", "", None),
+        ("PATCH", "", {"intent": "x"}),
+        ("DELETE", "", None),
+        ("PUT", "/env", {"env": {}}),
+        ("PATCH", "/pin", {"pinned": True}),
+        ("PATCH", "/sharing", {"shared": True}),
+        ("PATCH", "/memory", {"memory_enabled": True}),
+        ("GET", "/messages", None),
+    ):
+        assert rest.refused(method, f"/api/sessions/{name}{path}", body, key=other) == 404
+    assert rest.get(f"/api/sessions/{name}")["intent"] == "Mend the build"

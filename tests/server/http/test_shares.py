@@ -1,0 +1,114 @@
+"""Routes of shares: a token opens one session, for a time, without what is not for strangers."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from open_token.server.clock import Clock
+from rest import Rest
+
+
+@pytest.fixture
+def talk(rest: Rest) -> str:
+    """A session in which somebody thought, called and remembered."""
+    name = rest.session()
+    rest.say(name, "hello")
+    rest.write(
+        name,
+        [
+            ("turn.opened", {"turn": {"turn_id": "turn_s", "role": "system", "status": "completed", "blocks": []}}),
+            ("turn.opened", {"turn": {"turn_id": "turn_a", "role": "assistant", "odd": "inside"}}),
+            ("thinking.delta", {"turn_id": "turn_a", "text": "secret thought"}),
+            ("text.delta", {"turn_id": "turn_a", "text": "good day"}),
+            ("memory.recalled", {"turn_id": "turn_a", "refs": [{"id": 1, "content_preview": "a preference"}]}),
+            ("turn.ended", {"turn_id": "turn_a"}),
+        ],
+    )
+    return name
+
+
+def view(rest: Rest, session_id: str, **terms: Any) -> Any:
+    token = rest.post(f"/api/sessions/{session_id}/share", terms)["token"]
+    return rest.get(f"/api/share/{token}", key=None)
+
+
+def test_a_token_opens_the_turns(rest: Rest, talk: str) -> None:
+    made = rest.post(f"/api/sessions/{talk}/share", {"ttl_seconds": 60})
+    assert made["url"] == f"http://server.test/api/share/{made['token']}"
+    assert made["expires_at"] > rest.services.clock.now()
+    seen = rest.get(f"/api/share/{made['token']}", key=None)
+    assert [turn["role"] for turn in seen["turns"]] == ["user", "assistant"]
+    assert seen["read_only"] is True
+    assert rest.get(f"/api/sessions/{talk}")["shared"] is True
+
+
+def test_strangers_do_not_see_what_is_inside(rest: Rest, talk: str) -> None:
+    seen = str(view(rest, talk))
+    for hidden in ("secret thought", "a preference", "inside", rest.owner):
+        assert hidden not in seen
+    assert "good day" in seen
+
+
+def test_thoughts_are_shown_when_that_was_said(rest: Rest, talk: str) -> None:
+    seen = str(view(rest, talk, include_thinking=True))
+    assert "secret thought" in seen
+    assert "a preference" not in seen
+    seen = str(view(rest, talk, include_internal=True))
+    assert "secret thought" not in seen
+    assert "a preference" in seen
+    seen = str(view(rest, talk, include_internal=True, include_thinking=True))
+    assert "secret thought" in seen
+
+
+def test_a_token_can_be_taken_back(rest: Rest, talk: str) -> None:
+    place = f"/api/sessions/{talk}/share"
+    one, two = (rest.post(place)["token"] for _ in range(2))
+    assert rest.delete(f"{place}/{one}") == {"revoked": True}
+    assert rest.refused("GET", f"/api/share/{one}", key=None) == 404
+    assert rest.refused("DELETE", f"{place}/{one}") == 404
+    assert rest.get(f"/api/share/{two}", key=None)
+    rest.patch(f"/api/sessions/{talk}/sharing", {"shared": False})
+    assert rest.refused("GET", f"/api/share/{two}", key=None) == 404
+
+
+def test_only_the_owner_opens_and_closes(rest: Rest, talk: str) -> None:
+    other, token = rest.person(), rest.post(f"/api/sessions/{talk}/share")["token"]
+    assert rest.refused("POST", f"/api/sessions/{talk}/share", {}, key=other) == 404
+    assert rest.refused("DELETE", f"/api/sessions/{talk}/share/{token}", key=other) == 404
+    assert rest.refused("POST", f"/api/sessions/{talk}/share", {}, key=None) == 401
+    assert rest.get(f"/api/share/{token}", key=None)
+
+
+@pytest.mark.parametrize(
+    "terms", [{"ttl_seconds": 0}, {"ttl_seconds": -5}, {"ttl_seconds": 1 << 60}, {"ttl_seconds": "x"}]
+)
+def test_wrong_times_are_refused(rest: Rest, talk: str, terms: object) -> None:
+    assert rest.refused("POST", f"/api/sessions/{talk}/share", terms) == 422
+
+
+@pytest.mark.parametrize("token", ["x", "%00", "a" * 5000, "%F0%9F"])
+def test_what_is_no_token_opens_nothing(rest: Rest, token: str) -> None:
+    assert rest.refused("GET", f"/api/share/{token}", key=None) == 404
+
+
+@pytest.fixture
+def closed(tmp_path: Path) -> Iterator[Rest]:
+    server = Rest(tmp_path / "closed", sharing=False)
+    yield server
+    server.close()
+
+
+def test_a_server_may_have_no_shares(closed: Rest) -> None:
+    name = closed.session()
+    assert closed.get("/api/config")["publicSharingEnabled"] is False
+    assert closed.refused("POST", f"/api/sessions/{name}/share") == 403
+    assert closed.refused("PATCH", f"/api/sessions/{name}/sharing", {"shared": True}) == 403
+
+
+def test_a_share_ends_with_its_time(rest: Rest, talk: str) -> None:
+    token = rest.post(f"/api/sessions/{talk}/share", {"ttl_seconds": 60})["token"]
+    rest.services.clock = Clock(moment=lambda: datetime.now(UTC) + timedelta(seconds=61))
+    assert rest.refused("GET", f"/api/share/{token}", key=None) == 404
