@@ -24,6 +24,7 @@ from open_token.server.http import (
 )
 from open_token.server.refusals import Refused
 from open_token.server.services import Services
+from open_token.server.sse import router as events
 
 ROUTERS = (
     meta,
@@ -52,4 +53,5 @@ def make_app(services: Services) -> FastAPI:
     app.add_exception_handler(HTTPException, answers.plain_error)
     for module in ROUTERS:
         app.include_router(module.router)
+    app.include_router(events)
     return app
