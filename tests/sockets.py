@@ -169,7 +169,7 @@ class Sleeper:
     """A client that says what it wants and never reads what comes."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader, self._writer = reader, writer
+        self.reader, self._writer = reader, writer
 
     @classmethod
     async def wake(cls, address: str, token: str) -> "Sleeper":

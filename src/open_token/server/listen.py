@@ -138,23 +138,25 @@ class _Server(uvicorn.Server):
 @contextlib.contextmanager
 def _bound(host: str, port: int) -> Iterator[socket.socket]:
     """A socket at an address that nobody else has."""
+    if not 0 <= port <= 65535:
+        raise _no_door(host, port, None)
     try:
         places = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, kind, protocol, _, place = places[0]
         door = socket.socket(family, kind, protocol)
-    except (OSError, OverflowError, UnicodeError) as problem:
+    except (OSError, UnicodeError) as problem:
         raise _no_door(host, port, problem) from None
     with door:
         try:
             door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             door.bind(place)
             door.listen(1024)
-        except (OSError, OverflowError) as problem:
+        except OSError as problem:
             raise _no_door(host, port, problem) from None
         yield door
 
 
-def _no_door(host: str, port: int, problem: Exception) -> OpenTokenError:
+def _no_door(host: str, port: int, problem: Exception | None) -> OpenTokenError:
     number = problem.errno if isinstance(problem, OSError) else None
     if number == errno.EADDRINUSE:
         what, do = "the port is in use", "choose another with --port, or stop what listens there"

@@ -38,7 +38,7 @@ class Json:
         """The value of a JSON text; ValueError when it is none."""
         try:
             return cls._decoder.decode(text)
-        except (msgspec.DecodeError, RecursionError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise ValueError("this is not JSON") from None
 
 
