@@ -13,6 +13,8 @@ from open_token.server.store.interface import Store
 
 if TYPE_CHECKING:
     from open_token.server.chat import Chat
+    from open_token.server.connections import Connections
+    from open_token.server.feed import Feed
     from open_token.server.runs import Runner
     from open_token.server.workspace import Workspaces
 
@@ -32,3 +34,5 @@ class Services:
     chat: "Chat" = field(init=False)
     runner: "Runner" = field(init=False)
     workspaces: "Workspaces" = field(init=False)
+    feed: "Feed" = field(init=False)
+    connections: "Connections" = field(init=False)

@@ -7,6 +7,8 @@ from open_token.server.bus.local import LocalBus
 from open_token.server.chat import Chat
 from open_token.server.clock import Clock
 from open_token.server.config import ServerConfig
+from open_token.server.connections import Connections
+from open_token.server.feed import Feed
 from open_token.server.journal import Journal
 from open_token.server.metrics import CountingBus, Metrics
 from open_token.server.runs import Runner
@@ -31,6 +33,10 @@ async def running(config: ServerConfig, env: Mapping[str, str], clock: Clock | N
         stack.push_async_callback(bus.close)
         services = Services(config, store, bus, clock, Journal(store, bus, clock, is_alone=True), env, metrics)
         services.workspaces = Workspaces(config.data / "workspaces")
+        services.feed = Feed(services)
+        stack.push_async_callback(services.feed.close)
+        services.connections = Connections(services)
+        stack.push_async_callback(services.connections.close)
         services.chat = Chat(services)
         services.runner = Runner(services)
         await services.runner.start()

@@ -30,6 +30,7 @@ from open_token.server.http.watching import Watched
 from open_token.server.limits import Limited
 from open_token.server.refusals import Refused
 from open_token.server.services import Services
+from open_token.server.sse import router as events
 
 ROUTERS = (
     meta,
@@ -66,6 +67,7 @@ def make_app(services: Services) -> FastAPI:
     app.add_exception_handler(HTTPException, answers.plain_error)
     for module in ROUTERS:
         app.include_router(module.router)
+    app.include_router(events)
     app.openapi = document(app)  # type: ignore[method-assign]
     _surround(app, services)
     return app

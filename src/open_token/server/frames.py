@@ -1,0 +1,109 @@
+"""What is sent to those who watch a session: made once for each dialect, encoded once for each way it travels."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from open_token.entries import Entry, Json, LogFault
+from open_token.reducer import View, legacy, raw
+from open_token.server.journal import STREAMED
+
+Dialect = Literal["raw", "legacy"]
+Render = Callable[[Sequence[Entry], View | None], "list[Frame]"]
+
+BATCH = "turn:events"
+APART = frozenset({"chat:end", "system:error"})
+"""Clients of the raw dialect listen to these as events of their own, too."""
+_MOST_ITEMS = 100
+_LOOKED_UP = frozenset(
+    {"turn.ended", "session.created", "session.changed", "branch.moved", "replay.changed", "mode.changed"}
+)
+"""The kinds that tell of more than what stands in the entry."""
+_PIECE = {"text.delta": "text", "thinking.delta": "text", "tool.arguments": "delta"}
+
+
+@dataclass(slots=True, eq=False)
+class Frame:
+    """One event on its way to many."""
+
+    name: str
+    payload: Json
+    items: Sequence[Json] = ()
+    """The items of a batch."""
+    made: dict[str, Any] = field(default_factory=dict)
+    """The frame as each way of travelling wants it, so that it is made once."""
+
+
+def needs_state(dialect: Dialect, entries: Iterable[Entry]) -> bool:
+    """Whether the session must be looked at to tell of these entries."""
+    return dialect == "legacy" or any(entry.kind in _LOOKED_UP for entry in entries)
+
+
+def raw_frames(entries: Sequence[Entry], view: View | None) -> list[Frame]:
+    """Batches of items; what clients also hear as an event of its own closes a batch and follows it."""
+    frames: list[Frame] = []
+    items: list[Json] = []
+    for entry in entries:
+        item = _told(raw, entry, view)
+        if item is None:
+            continue
+        items.append(item)
+        if item["type"] in APART:
+            frames += [_batch(items), Frame(item["type"], {**item["payload"], "stream_sequence": entry.seq})]
+            items = []
+        elif len(items) == _MOST_ITEMS:
+            frames.append(_batch(items))
+            items = []
+    return [*frames, _batch(items)] if items else frames
+
+
+def legacy_frames(entries: Sequence[Entry], view: View | None) -> list[Frame]:
+    """An event each; words that follow each other are put together, for each patch carries the whole turn."""
+    frames = []
+    for entry in _joined(entries):
+        told = _told(legacy, entry, view)
+        if told is not None:
+            frames.append(Frame(told[0], {**told[1], "stream_sequence": entry.seq}))
+    return frames
+
+
+RENDERS: dict[Dialect, Render] = {"raw": raw_frames, "legacy": legacy_frames}
+
+
+def _batch(items: list[Json]) -> Frame:
+    return Frame(BATCH, {"session_id": items[0]["payload"]["session_id"], "events": items}, items)
+
+
+def _told(tell: Callable[[Entry, Any], Any], entry: Entry, view: View | None) -> Any:
+    """What is told of an entry; of one that a newer server wrote, nothing."""
+    try:
+        return tell(entry, view)
+    except LogFault:
+        return None
+
+
+def _joined(entries: Iterable[Entry]) -> Iterator[Entry]:
+    """The entries, with pieces of one block or of one call's arguments put together under the last one's number."""
+    last: Entry | None = None
+    pieces: list[str] = []
+    for entry in entries:
+        if last is not None and not (entry.kind in STREAMED and _place(entry) == _place(last)):
+            yield _with(last, pieces)
+            pieces = []
+        last = entry
+        if entry.kind in STREAMED:
+            pieces.append(entry.data.get(_PIECE[entry.kind], ""))
+    if last is not None:
+        yield _with(last, pieces)
+
+
+def _place(entry: Entry) -> tuple[Any, ...]:
+    data = entry.data
+    return entry.kind, data.get("turn_id"), data.get("tool_call_id"), data.get("block_index")
+
+
+def _with(entry: Entry, pieces: list[str]) -> Entry:
+    if len(pieces) < 2:
+        return entry
+    data = {**entry.data, _PIECE[entry.kind]: "".join(pieces)}
+    return Entry(entry.session_id, entry.seq, entry.at, entry.kind, data)

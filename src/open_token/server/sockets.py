@@ -1,0 +1,198 @@
+"""Socket.IO as this server needs it: fast JSON, measured queues, connections that can be cut, bad packets told.
+
+Everything that depends on the inside of python-socketio and python-engineio stands here.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import engineio
+import msgspec
+import socketio
+from engineio.async_drivers import asgi
+
+from open_token.server.refusals import Refused, bad
+
+MESSAGE = engineio.packet.MESSAGE
+_PACKETS = tuple("123456")
+_NUMBER_OF_EVENT = "2"
+_BINARY = ("5", "6")
+_log = logging.getLogger(__name__)
+
+
+class Json:
+    """msgspec with the face of the json module."""
+
+    _encoder = msgspec.json.Encoder()
+    _decoder = msgspec.json.Decoder()
+
+    @classmethod
+    def dumps(cls, value: Any, **_: Any) -> str:
+        """A value as JSON."""
+        return cls._encoder.encode(value).decode()
+
+    @classmethod
+    def loads(cls, text: str | bytes, **_: Any) -> Any:
+        """The value of a JSON text; ValueError when it is none."""
+        try:
+            return cls._decoder.decode(text)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            raise ValueError("this is not JSON") from None
+
+
+def packet_of(name: str, payload: Any) -> Any:
+    """An event, encoded once for whoever gets it."""
+    return engineio.packet.Packet(MESSAGE, f"{_NUMBER_OF_EVENT}{Json.dumps([name, payload])}")
+
+
+class Measured(asyncio.Queue[Any]):
+    """What a socket has not taken yet, and how much that is."""
+
+    size = 0
+
+    def _put(self, item: Any) -> None:
+        self.size += _weight(item)
+        super()._put(item)
+
+    def _get(self) -> Any:
+        item = super()._get()
+        self.size -= _weight(item)
+        return item
+
+
+def _weight(packet: Any) -> int:
+    data = getattr(packet, "data", None)
+    return len(data) if isinstance(data, str | bytes) else 0
+
+
+class _Wire(asgi.WebSocket):  # type: ignore[misc]
+    """A WebSocket that can be cut, even when the other side takes nothing and the bytes for it never leave."""
+
+    def __init__(self, takes: Any, server: Any) -> None:
+        super().__init__(takes, server)
+        takes.__self__.wire = self
+
+    async def wait(self) -> Any:
+        """The next packet; what is none of Engine.IO's would end the connection there, and is left out here."""
+        while True:
+            data = await super().wait()
+            if isinstance(data, bytes) or data[:1] in _PACKETS:
+                return data
+
+    def cut(self) -> None:
+        protocol = getattr(self.asgi_send, "__self__", None)
+        transport = getattr(protocol, "transport", None)
+        if transport is not None:
+            transport.abort()
+        else:
+            asyncio.ensure_future(self.close())  # noqa: RUF006  it keeps itself alive until the close is sent
+
+
+class _Engine(engineio.AsyncServer):  # type: ignore[misc]
+    _async: dict[str, Any]
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._async = {**self._async, "websocket": _Wire}
+
+    def create_queue(self, *_: Any, **__: Any) -> Measured:
+        return Measured()
+
+
+class Sockets(socketio.AsyncServer):  # type: ignore[misc]
+    """A Socket.IO server that no packet breaks."""
+
+    def __init__(self, *, event_bytes: int, cors: list[str] | None, patience: float = 10.0) -> None:
+        self._event_bytes = event_bytes
+        self._patience = patience
+        self.complain: Callable[[str, Refused], None] = lambda sid, problem: None
+        """Told of what a connected client sent that is no event."""
+        super().__init__(
+            async_mode="asgi",
+            json=Json,
+            cors_allowed_origins=cors,
+            # Beyond this the connection is lost; below it the client is told that its event is too long.
+            max_http_buffer_size=event_bytes * 4,
+            logger=_log,
+            engineio_logger=_log,
+        )
+
+    def _engineio_server_class(self) -> type[_Engine]:
+        return _Engine
+
+    def eio_of(self, sid: str) -> str:
+        """The connection of a client."""
+        name: str = self.manager.eio_sid_from_sid(sid, "/")
+        return name
+
+    def queue_of(self, eio_sid: str) -> Measured | None:
+        """What a connection has not taken yet; None when it is closed."""
+        socket = self.eio.sockets.get(eio_sid)
+        if socket is None or socket.closed or socket.closing:
+            return None
+        queue: Measured = socket.queue
+        return queue
+
+    def cut(self, eio_sid: str) -> None:
+        """End a connection at once, and let go of what it has not taken."""
+        socket = self.eio.sockets.get(eio_sid)
+        if socket is None:
+            return
+        while not socket.queue.empty():
+            socket.queue.get_nowait()
+        wire = getattr(socket, "wire", None)
+        if wire is not None:
+            wire.cut()
+        else:
+            socket.queue.put_nowait(None)
+            self.start_background_task(socket.close, False, True)
+
+    async def dismiss(self, sid: str) -> None:
+        """Tell a client that it is not wanted any more, and end its connection."""
+        eio_sid = self.eio_of(sid)
+        await self.disconnect(sid)
+        asyncio.get_running_loop().call_later(1.0, self.cut, eio_sid)
+
+    async def _handle_eio_connect(self, eio_sid: str, environ: Any) -> None:
+        await super()._handle_eio_connect(eio_sid, environ)
+        asyncio.get_running_loop().call_later(self._patience, self._end_stranger, eio_sid)
+
+    def _end_stranger(self, eio_sid: str) -> None:
+        """Who has not said who they are by now is cut off."""
+        if self.manager.sid_from_eio_sid(eio_sid, "/") is None:
+            self.cut(eio_sid)
+
+    async def _handle_eio_disconnect(self, eio_sid: str, reason: Any) -> None:
+        await super()._handle_eio_disconnect(eio_sid, reason)
+        if socket := self.eio.sockets.get(eio_sid):
+            socket.queue.put_nowait(None)  # a request that polls would wait on, though nothing comes
+
+    async def _handle_eio_message(self, eio_sid: str, data: Any) -> None:
+        try:
+            self._inspect(data)
+            await super()._handle_eio_message(eio_sid, data)
+        except Refused as problem:
+            self._complain(eio_sid, problem)
+        except (ValueError, TypeError, KeyError, IndexError, AttributeError):
+            self._complain(eio_sid, bad("this is no packet of Socket.IO", "bad_packet"))
+
+    def _inspect(self, data: Any) -> None:
+        if len(data) > self._event_bytes:
+            raise Refused(413, f"an event may have {self._event_bytes} bytes", "too_large")
+        if isinstance(data, bytes | bytearray) or data.startswith(_BINARY):
+            raise bad("send text; binary events are not known here", "bad_packet")
+
+    def _complain(self, eio_sid: str, problem: Refused) -> None:
+        sid = self.manager.sid_from_eio_sid(eio_sid, "/")
+        if sid is not None:
+            self.complain(sid, problem)
+
+    async def _handle_event(self, eio_sid: str, namespace: str | None, id: int | None, data: Any) -> None:
+        if not isinstance(data, list) or not data or not isinstance(data[0], str):
+            raise bad("an event is a list that begins with its name", "bad_packet")
+        # `connect` and `disconnect` are handlers, too, and not the client's to call
+        if data[0] in self.reserved_events or data[0] not in self.handlers.get("/", {}):
+            raise bad("there is no such event", "unknown_event")
+        await super()._handle_event(eio_sid, namespace, id, data)

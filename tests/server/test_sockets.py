@@ -1,0 +1,84 @@
+"""Socket.IO as the server needs it: JSON, queues that are measured, strangers that are cut off."""
+
+import asyncio
+import contextlib
+import json
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from open_token.server.sockets import Json, Measured, Sockets, packet_of
+from sockets import Sleeper, listening
+from watching import key, run
+
+
+@pytest.mark.parametrize("text", ["", "{", "[" * 100_000, "probe", "NaN", '"\ud800"'.encode("utf-8", "surrogatepass")])
+def test_what_is_not_json_is_a_value_error(text: str) -> None:
+    with pytest.raises(ValueError, match="not JSON"):
+        Json.loads(text)
+
+
+def test_json_there_and_back() -> None:
+    value = {"a": [1, 2.5, None, True, "三"], "b": {"c": 2**70}}
+    assert Json.loads(Json.dumps(value, separators=(",", ":"))) == value
+
+
+def test_an_event_is_encoded_as_the_protocol_says() -> None:
+    assert packet_of("turn:end", {"a": 1}).encode() == '42["turn:end",{"a":1}]'
+    assert json.loads(packet_of("x", {"text": "三\u2028"}).encode()[2:]) == ["x", {"text": "三\u2028"}]
+
+
+def test_a_queue_knows_how_much_it_holds() -> None:
+    async def test() -> None:
+        queue = Measured()
+        packet = packet_of("a", {})
+        queue.put_nowait(packet)
+        await queue.put(packet)
+        queue.put_nowait(None)
+        assert queue.size == 2 * len(packet.data)
+        assert queue.get_nowait() is packet
+        assert await queue.get() is packet
+        assert queue.size == 0
+
+    run(test())
+
+
+def test_who_does_not_say_who_they_are_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Sockets.__init__
+    monkeypatch.setattr(Sockets, "__init__", lambda self, **more: made(self, **{**more, "patience": 0.05}))
+
+    async def test() -> None:
+        async with listening(tmp_path) as server:
+            stranger = await Sleeper.wake(server.address, "nobody")
+            polls = f"{server.address}/socket.io/?EIO=4&transport=polling"
+            async with httpx2.AsyncClient(timeout=30) as client:
+                sid = json.loads((await client.get(polls)).text[1:])["sid"]
+                await client.get(f"{polls}&sid={sid}")
+                assert (await client.get(f"{polls}&sid={sid}")).status_code == 400
+            with contextlib.suppress(ConnectionError):
+                while await stranger.reader.read(1000):
+                    pass
+            known = await Sleeper.wake(server.address, await key(server.services))
+            while not server.services.connections.count():
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(0.1)
+            assert server.services.connections.count() == 1
+            await known.close()
+            await stranger.close()
+
+    run(test())
+
+
+@pytest.mark.parametrize("body", [b"", b"\xff", b"4", b"9", b"zzz", b"4\x1e\x1e4", b"42[" * 1000, b"40" + b"{" * 50])
+def test_bodies_that_are_none_are_no_failure_of_the_server(tmp_path: Path, body: bytes) -> None:
+    async def test() -> None:
+        async with listening(tmp_path) as server, httpx2.AsyncClient(timeout=30) as client:
+            polls = f"{server.address}/socket.io/?EIO=4&transport=polling"
+            sid = json.loads((await client.get(polls)).text[1:])["sid"]
+            answer = await client.post(f"{polls}&sid={sid}", content=body)
+            assert answer.status_code < 500
+            for query in ("", "?EIO=3", "?EIO=4", "?EIO=4&transport=x", "?EIO=4&transport=polling&sid=x", "?EIO=4&j=x"):
+                assert (await client.get(f"{server.address}/socket.io/{query}")).status_code < 500
+
+    run(test())
