@@ -1,0 +1,3 @@
+"""What tests of the server share."""
+
+from agent_rooms import fakes as fakes
