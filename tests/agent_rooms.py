@@ -1,4 +1,4 @@
-"""A whole server without sockets for tests of agents: a session, its owner, a client that hears it, time that is told."""
+"""A whole server without sockets for tests of agents: a session, its owner, a client that hears it, a clock."""
 
 import asyncio
 import contextlib

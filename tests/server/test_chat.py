@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_rooms import Fake, Scripted, calls, rooms, run
 
+from agent_rooms import Fake, Scripted, calls, rooms, run
 from open_token.server.refusals import Refused
 from open_token.server.store.rows import Caller, KeyRow
 
@@ -19,7 +19,8 @@ def test_one_exchange_comes_in_order(tmp_path: Path) -> None:
         async with rooms(tmp_path) as opened:
             room = await opened()
             ack = await room.send("hello", thinking_override=True)
-            assert ack["status"] == "ok" and not ack["queued"]
+            assert ack["status"] == "ok"
+            assert not ack["queued"]
             names = [name for name in room.names() if not name.startswith("session:")]
             ends = ["turn:start", "turn:end"]
             assert names == ["chat:start", *ends, "turn:start", "add_content", "set_status", "turn:end", "chat:end"]
@@ -41,7 +42,8 @@ def test_a_second_message_waits_and_then_has_its_own_run(tmp_path: Path, fakes: 
             await room.send("one", wait=False)
             ack = await room.send("two", wait=False, client_message_id="m2", runtime_env={"A": "secret"})
             again = await room.send("two", wait=False, client_message_id="m2")
-            assert ack["queued"] and again["queued"]
+            assert ack["queued"]
+            assert again["queued"]
             assert len((await room.state()).queue) == 1
             gate.set()
             await room.until(lambda state: state.run is None and not state.queue)
@@ -217,7 +219,8 @@ def test_compact_makes_a_turn_of_its_own(tmp_path: Path) -> None:
             assert (ack["status"], ack["code"]) == ("ok", "compacted")
             turn = room.turns()[-1]
             assert (turn["kind"], turn["trigger"], turn["archived_count"]) == ("compaction", "manual", 2)
-            assert turn["tokens_after"] < turn["tokens_before"] and 0 < turn["saved_ratio"] < 1
+            assert turn["tokens_after"] < turn["tokens_before"]
+            assert 0 < turn["saved_ratio"] < 1
             await room.check()
 
     run(talk())

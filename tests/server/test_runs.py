@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_rooms import Fake, Room, Scripted, Time, calls, rooms, run
 
+from agent_rooms import Fake, Room, Scripted, Time, calls, rooms, run
 from open_token.server.agent import job
 from open_token.server.config import Limits
 from open_token.server.runs import LEASE, Runner

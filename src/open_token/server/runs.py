@@ -115,6 +115,7 @@ class Runner:
                 await job.put_down()
         finally:
             beating.cancel()
+            await job.close()
 
     async def _keep(self, run: Run, worker: "asyncio.Task[None]") -> None:
         """Renew the lease while the work goes on; when it is lost, the work is broken off."""

@@ -4,7 +4,7 @@ import msgspec
 
 from open_token.entries import Json, Step
 from open_token.reducer import State
-from open_token.server.agent import history, tokens
+from open_token.server.agent import history, streaming, tokens
 from open_token.server.agent.calls import milliseconds
 from open_token.server.agent.interface import Call, Message, ModelFault, Request, Result, Text, TextPiece, Thinking
 from open_token.server.agent.work import Spot, Work
@@ -86,7 +86,7 @@ async def _summary(work: Work, told: list[Message]) -> str:
         model=work.model.name,
         messages=[Message("system", [Text(PROMPT)]), Message("user", [Text(transcript)])],
     )
-    words = [piece.text async for piece in work.model.stream(asked) if isinstance(piece, TextPiece)]
+    words = [piece.text async for piece in streaming.pieces_of(work, asked) if isinstance(piece, TextPiece)]
     summary = "".join(words).strip()
     if not summary:
         raise ModelFault("the model gave no summary", "unknown")

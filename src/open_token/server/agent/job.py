@@ -48,6 +48,12 @@ class Job:
         self._work: Work | None = None
         self._fence = Fence(run_id=run.id, token=run.fencing_token)
 
+    async def close(self) -> None:
+        """Let go of the model's connections."""
+        close = getattr(self._work.model, "close", None) if self._work is not None else None
+        if close is not None:
+            await close()
+
     async def carry_out(self) -> None:
         """Work until the run is over, is put down for the next start, or belongs to another."""
         try:

@@ -3,6 +3,7 @@
 Where a loop stands is read from the log each time, so it goes on alike after a question, a restart or a crash.
 """
 
+import contextlib
 from typing import Any
 
 from msgspec import Struct
@@ -64,7 +65,8 @@ async def go_on(work: Work, spot: Spot | None = None, note: str | None = None) -
 async def _speak(work: Work, spot: Spot, note: str | None) -> None:
     """One model call; the conversation is compacted before it when it is too long, or after the provider said so."""
     if await compaction.is_due(work, spot):
-        await compaction.compact(work, spot, "auto")
+        with contextlib.suppress(ModelFault):  # there is still some room; the next fault tells whether it is enough
+            await compaction.compact(work, spot, "auto")
     try:
         await streaming.turn(work, spot, note)
     except ModelFault as fault:

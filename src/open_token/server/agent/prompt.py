@@ -1,6 +1,9 @@
 """What an agent is told before the talk begins: who it is, how it is to work, what is remembered of the person."""
 
 from collections.abc import Iterable
+from typing import Any
+
+import msgspec
 
 from open_token.turns import MemoryRef
 
@@ -16,20 +19,20 @@ _PLANNING = (
     "You are in planning mode: look, think and ask, but change nothing. "
     "When the plan is ready, give it as Markdown; the person decides whether it is carried out."
 )
-_JSON = "Your last answer must be JSON of the schema that you were given, and nothing beside it."
+_JSON = "Your last answer must be JSON of this schema, and nothing beside it:"
 _MEMORY = "What you remember of earlier sessions with this person; use it where it helps:"
 
 GO_ON = "(Your answer was broken off here. Go on from where it stopped, without repeating it.)"
 """Said to the model when the last word of the history is its own."""
 
 
-def system_text(mode: str, *, depth: int = 0, memories: Iterable[str] = (), has_schema: bool = False) -> str:
+def system_text(mode: str, *, depth: int = 0, memories: Iterable[str] = (), schema: Any = None) -> str:
     """The text before the talk."""
     parts = [_SUBAGENT if depth else _AGENT]
     if mode == "planning":
         parts.append(_PLANNING)
-    if has_schema:
-        parts.append(_JSON)
+    if schema is not None:
+        parts.append(f"{_JSON}\n{msgspec.json.encode(schema).decode()}")
     if listed := [f"- {memory}" for memory in memories]:
         parts.append("\n".join([_MEMORY, *listed]))
     return "\n\n".join(parts)

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 
 from open_token.entries import Json, Step
 from open_token.reducer import State
@@ -52,7 +52,7 @@ def request(work: Work, spot: Spot, state: State, note: str | None = None) -> Re
     mode = work.order.mode
     schema = work.order.output_schema if spot.depth == 0 else None
     words = [memory.content for memory in work.memories] if spot.depth == 0 else []
-    first = prompt.system_text(mode, depth=spot.depth, memories=words, has_schema=schema is not None)
+    first = prompt.system_text(mode, depth=spot.depth, memories=words, schema=schema)
     return Request(
         model=work.model.name,
         messages=[Message("system", [Text(first)]), *told],
@@ -61,6 +61,21 @@ def request(work: Work, spot: Spot, state: State, note: str | None = None) -> Re
         mode=mode,
         depth=spot.depth,
     )
+
+
+async def pieces_of(work: Work, asked: Request) -> AsyncGenerator[Piece, None]:
+    """The pieces of an answer; a provider that is silent for too long has failed."""
+    limit = work.services.config.model_timeout
+    async with contextlib.aclosing(work.model.stream(asked)) as stream:  # type: ignore[type-var]
+        while True:
+            try:
+                async with asyncio.timeout(limit):
+                    piece = await anext(stream, None)
+            except TimeoutError:
+                raise ModelFault(f"the model said nothing for {limit:g} seconds", "timeout") from None
+            if piece is None:
+                return
+            yield piece
 
 
 async def turn(work: Work, spot: Spot, note: str | None = None) -> None:
@@ -115,6 +130,7 @@ class _Answer:
         self.scribe = Scribe(work.write)
         self.names: dict[str, str] = {}
         """The ids of calls: the provider's, and ours where theirs is taken."""
+        self.has_thought = self.is_signed = False
         self.usage: dict[str, int] = {}
         self.length = 0
 
@@ -122,7 +138,7 @@ class _Answer:
         """Open the turn, take every piece, and say what it took; the turn is over unless it calls tools."""
         await self.work.write(self._opened)
         try:
-            async with contextlib.aclosing(self._pieces()) as pieces:
+            async with contextlib.aclosing(pieces_of(self.work, self.asked)) as pieces:
                 async for piece in pieces:
                     await self._take(piece)
             await self.scribe.flush()
@@ -131,28 +147,11 @@ class _Answer:
             self.work.leftover = self.scribe.take()
         await self.work.write(self._counted)
 
-    async def _pieces(self) -> AsyncIterator[Piece]:
-        """The pieces; a provider that is silent for too long has failed."""
-        limit = self.work.services.config.model_timeout
-        async with contextlib.aclosing(self.work.model.stream(self.asked)) as stream:  # type: ignore[type-var]
-            while True:
-                try:
-                    async with asyncio.timeout(limit):
-                        piece = await anext(stream, None)
-                except TimeoutError:
-                    raise ModelFault(f"the model said nothing for {limit:g} seconds", "timeout") from None
-                if piece is None:
-                    return
-                yield piece
-
     async def _take(self, piece: Piece) -> None:
         if isinstance(piece, TextPiece):
             await self._words("text.delta", piece.text)
         elif isinstance(piece, ThinkingPiece):
-            await self._words("thinking.delta", piece.text)
-            if piece.signature:
-                await self.scribe.flush()
-                await self.work.write(lambda state: self._signed(state, piece.signature or ""))
+            await self._thought(piece)
         elif isinstance(piece, CallBegun):
             await self._call(piece)
         elif isinstance(piece, CallPiece) and piece.arguments:
@@ -166,6 +165,19 @@ class _Answer:
         if text:
             self.length += len(text)
             await self.scribe.piece(kind, {"turn_id": self.turn_id, "text": text}, len(text))
+
+    async def _thought(self, piece: ThinkingPiece) -> None:
+        """More of a thought; one that is signed is whole, and what follows is another."""
+        if piece.text:
+            if self.is_signed:
+                empty = {"type": "thinking", "content": ""}
+                await self.scribe.flush(("block.added", {"turn_id": self.turn_id, "block": empty}))
+            self.has_thought, self.is_signed = True, False
+            await self._words("thinking.delta", piece.text)
+        if piece.signature:
+            await self.scribe.flush()
+            await self.work.write(lambda state: self._signed(state, piece.signature or ""))
+            self.has_thought, self.is_signed = False, True
 
     async def _call(self, piece: CallBegun) -> None:
         state = await self.work.state()
@@ -208,7 +220,7 @@ class _Answer:
 
     def _signed(self, state: State, signature: str) -> list[Step]:
         """The thought that was just had, with the provider's signature, which it wants back with it."""
-        blocks = state.turns[self.turn_id].blocks
+        blocks = state.turns[self.turn_id].blocks if self.has_thought else []
         place = next((n for n in range(len(blocks) - 1, -1, -1) if blocks[n].block.type == "thinking"), None)
         words = blocks[place].whole().content if place is not None else ""
         block = {"type": "thinking", "content": words, "signature": signature}
