@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_rooms import fakes as fakes
 from rest import Rest
 
 

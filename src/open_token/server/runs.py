@@ -1,16 +1,131 @@
 """Runs: work that sessions wait for, claimed under a lease and carried out by the agent's loop."""
 
+import asyncio
+import contextlib
+import logging
+
+from open_token.errors import StoreError
+from open_token.server.agent.job import Job
 from open_token.server.services import Services
+from open_token.server.store.rows import Fence, Run
+
+LEASE = 30.0
+HEARTBEAT = 10.0
+_POLL = 5.0
+"""Seconds after which a free worker looks for runs whose worker has died, or that another node has queued."""
+_GRACE = 10.0
+"""Seconds that work has to come to a safe point when the server stops."""
+_NEVER = 1 << 30
+"""The number of attempts is looked at when a run is claimed: it is then ended in one transaction with its log."""
+
+_log = logging.getLogger(__name__)
 
 
 class Runner:
     """Works on runs until it is told to stop."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, *, grace: float = _GRACE) -> None:
         self._services = services
+        self._worker = services.clock.name("worker")
+        self._grace = grace
+        self._woken = asyncio.Event()
+        self._working: dict[str, asyncio.Task[None]] = {}
+        """The tasks by session: one run of a session at a time."""
+        self._stopped: set[str] = set()
+        """Sessions whose run is broken off because the person said so."""
+        self._claiming: asyncio.Task[None] | None = None
+        self._is_closing = False
 
     async def start(self) -> None:
         """Begin to claim runs."""
+        self._claiming = asyncio.ensure_future(self._claim_on())
+
+    def wake(self) -> None:
+        """There may be something to do."""
+        self._woken.set()
+
+    async def stop(self, session_id: str) -> bool:
+        """Break off the run of a session and wait until that is written; False when nobody here works on one."""
+        task = self._working.get(session_id)
+        if task is None or task.done():
+            return False
+        self._stopped.add(session_id)
+        task.cancel()
+        await asyncio.wait([task])
+        return True
 
     async def close(self) -> None:
-        """Let what is under way come to a safe point, and stop."""
+        """Let what is under way come to a safe point, and stop; another start goes on with it."""
+        self._is_closing = True
+        if self._claiming is not None:
+            self._claiming.cancel()
+            await asyncio.wait([self._claiming])
+        tasks = list(self._working.values())
+        if tasks:
+            _, late = await asyncio.wait(tasks, timeout=self._grace)
+            for task in late:
+                task.cancel()
+            if late:
+                await asyncio.wait(late)
+
+    async def _claim_on(self) -> None:
+        while True:
+            self._woken.clear()
+            try:
+                while len(self._working) < self._services.config.limits.runs and await self._claim():
+                    pass
+            except StoreError as problem:
+                _log.warning("runs cannot be claimed: %s", problem.what)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_POLL):
+                    await self._woken.wait()
+
+    async def _claim(self) -> bool:
+        clock = self._services.clock
+        run = await self._services.store.claim_run(self._worker, clock.now(), clock.now(plus=LEASE), _NEVER)
+        if run is None:
+            return False
+        before = self._working.get(run.session_id)
+        if before is not None:  # its last step is written, and it is about to leave
+            await asyncio.wait([before])
+        task = self._working[run.session_id] = asyncio.ensure_future(self._work(run))
+        task.add_done_callback(lambda done: self._over(run.session_id, done))
+        return True
+
+    def _over(self, session_id: str, task: asyncio.Task[None]) -> None:
+        if self._working.get(session_id) is task:
+            del self._working[session_id]
+        self._stopped.discard(session_id)
+        if not task.cancelled() and (problem := task.exception()) is not None:
+            _log.error("a run ended in %s", type(problem).__name__)
+        self.wake()
+
+    async def _work(self, run: Run) -> None:
+        job = Job(self._services, run, lambda: self._is_closing)
+        own = asyncio.current_task()
+        assert own is not None
+        beating = asyncio.ensure_future(self._keep(run, own))
+        try:
+            await job.carry_out()
+        except asyncio.CancelledError:
+            own.uncancel()
+            if run.session_id in self._stopped:
+                await job.interrupt()
+            else:
+                await job.put_down()
+        finally:
+            beating.cancel()
+            await job.close()
+
+    async def _keep(self, run: Run, worker: "asyncio.Task[None]") -> None:
+        """Renew the lease while the work goes on; when it is lost, the work is broken off."""
+        fence = Fence(run_id=run.id, token=run.fencing_token)
+        while True:
+            await asyncio.sleep(HEARTBEAT)
+            try:
+                is_ours = await self._services.store.renew_lease(fence, self._services.clock.now(plus=LEASE))
+            except StoreError:
+                continue
+            if not is_ours:
+                worker.cancel()
+                return

@@ -1,0 +1,173 @@
+"""How an exchange begins and ends in the log: a message and its run, an answer and the loop that waited for it."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from open_token.entries import Json, Step
+from open_token.reducer import State, branches, steps
+from open_token.server.agent.titles import title_of
+from open_token.server.agent.work import Order
+from open_token.server.journal import Written
+from open_token.server.refusals import busy
+from open_token.server.sent import Answer, Sent, checked_answer, sent_of
+from open_token.server.services import Services
+from open_token.server.store.rows import Fence, NewRun, RunEnd
+from open_token.turns import ROOT, ContentBlock
+
+_TRIES = 20
+
+
+class _Changed(Exception):
+    """The queue is not as it was when the next exchange was prepared."""
+
+
+class Beginning:
+    """An exchange about to begin, with the names that it will have."""
+
+    def __init__(self, services: Services, sent: Sent, order: Order, message_id: str | None = None) -> None:
+        clock = services.clock
+        self.sent, self.order, self.message_id = sent, order, message_id
+        self.turn_id, self.run_id, self.checkpoint_id = clock.name("turn"), clock.name("run"), clock.name("cp")
+        self.run = NewRun(id=self.run_id, body=msgspec.json.encode(order), at=clock.now())
+
+    def steps(self, state: State) -> Iterator[Step]:
+        """The entries: chat:start, the person's turn, and what their words do to a question that waits."""
+        sent = self.sent
+        if sent.whatif is not None:
+            given = sent.whatif
+            yield branches.whatif(state, given.from_step, given.quotes, given.deprecate_entry_ids)
+        call, answer = self._answer(state)
+        if call is None:
+            for name in open_questions(state):
+                yield from steps.withdraw(state, name)
+        yield "run.started", {"run_id": self.run_id, "info": self._info()}
+        yield from self._turn(call, answer)
+        if call is not None:
+            yield from _answered(state, call, answer)
+        if not state.session.intent and (title := title_of(sent.text)):
+            yield "session.changed", {"changes": {"intent": title}}
+
+    def _info(self) -> Json:
+        order, more = self.order, self.sent.more
+        info: Json = {"model": order.model, "mode": order.mode, "headless": order.headless}
+        if self.sent.replay_decision is not None:
+            info["replay_decision"] = self.sent.replay_decision
+        return {**info, **({"more": more} if more else {})}
+
+    def _turn(self, call: str | None, answer: Json) -> list[Step]:
+        sent = self.sent
+        blocks = [ContentBlock(type="ask_user_answer", content=answer, tool_call_id=call)] if call else []
+        is_all_answer = call is not None and (sent.askuser_answer is None or not sent.message)
+        if not is_all_answer:
+            blocks += steps.blocks_of(sent.message)
+        more: Json = {"quotes": sent.whatif.quotes} if sent.whatif and sent.whatif.quotes else {}
+        more |= {"client_message_id": sent.client_message_id} if sent.client_message_id else {}
+        return steps.user_message(self.turn_id, blocks, checkpoint_id=self.checkpoint_id, **more)
+
+    def _answer(self, state: State) -> tuple[str | None, Json]:
+        """The question that is answered, and the answer; words for a single question are an answer to it."""
+        waiting = open_questions(state)
+        given = self.sent.askuser_answer
+        if given is None:
+            if self.message_id or len(waiting) != 1 or not isinstance(self.sent.message, str) or self.sent.whatif:
+                return None, {}
+            name = waiting[0]
+            if len(state.questions[name].questions) != 1:
+                return None, {}
+            given = Answer(custom={"0": self.sent.message})
+        else:
+            name = _asked(given, waiting)
+        question = state.questions[name]
+        return name, steps.answered(question, checked_answer(given, question.questions))
+
+
+def open_questions(state: State) -> list[str]:
+    """The calls of the current branch that wait for the person."""
+    active = {turn.facts.turn_id for turn in state.path} if state.questions else set()
+    return [name for name, question in state.questions.items() if question.turn_id in active]
+
+
+def _asked(given: Answer, waiting: list[str]) -> str:
+    name = given.tool_call_id or given.prompt_id
+    if name is None and len(waiting) == 1:
+        return waiting[0]
+    if name not in waiting:
+        raise busy("no question of this id waits for an answer", "no_question")
+    return name
+
+
+def _answered(state: State, call: str, answer: Json) -> Iterator[Step]:
+    question = state.questions[call]
+    yield from steps.answer(state, call, answer)
+    asked = [item.get("question") for item in question.questions]
+    answers = [{"question": words, "answer": said} for words, said in zip(asked, answer["answers"], strict=True)]
+    yield "tool.result", {"turn_id": question.turn_id, "tool_call_id": call, "result": {"answers": answers}}
+
+
+async def next_beginning(services: Services, state: State) -> Beginning | None:
+    """The exchange that the oldest queued message becomes; None when nothing waits."""
+    for message_id, message in state.queue.items():
+        sent = sent_of(message)
+        kept = await services.store.setting(queued_env(state.session_id, message_id))
+        env = msgspec.json.decode(kept, type=dict[str, str]) if kept else None
+        return Beginning(
+            services, msgspec.structs.replace(sent, runtime_env=env), order_of(sent, state, env), message_id
+        )
+    return None
+
+
+def queued_env(session_id: str, message_id: str) -> str:
+    """The setting that keeps the environment of a queued message: it is not for the log."""
+    return f"env/{session_id}/{message_id}"
+
+
+def order_of(sent: Sent, state: State, env: dict[str, str] | None = None, default: str = "") -> Order:
+    """What a run is to do; the model is the message's, the session's, or the server's."""
+    return Order(
+        model=sent.model or state.session.model or default,
+        mode=sent.mode or state.mode,
+        headless=sent.headless,
+        output_schema=sent.output_schema,
+        runtime_env=env or sent.runtime_env or {},
+    )
+
+
+async def end_run(
+    services: Services,
+    owner: str,
+    session_id: str,
+    make: Callable[[State], Iterable[Step]],
+    *,
+    fence: Fence | None,
+    how: RunEnd | None,
+) -> Written:
+    """End a run and begin the exchange that waits behind it, in one transaction."""
+    for _ in range(_TRIES):
+        begins = await next_beginning(services, await services.journal.state(owner, session_id))
+
+        def ending(state: State, begins: Beginning | None = begins) -> Iterator[Step]:
+            yield from make(state)
+            if next(iter(state.queue), None) != (begins.message_id if begins else None):
+                raise _Changed
+            if begins is not None:
+                yield "message.taken", {"message_id": begins.message_id}
+                yield from begins.steps(state)
+
+        more: dict[str, Any] = {"fence": fence, "run_end": how, "run": begins.run if begins else None}
+        try:
+            written = await services.journal.write(owner, session_id, ending, **more)
+        except _Changed:
+            continue
+        if begins is not None:
+            await services.store.set_setting(queued_env(session_id, begins.message_id or ""), None)
+            services.runner.wake()
+        return written
+    raise busy("others write to this session all the time")
+
+
+def last_turn_of(state: State, role: str = "user") -> str | None:
+    """The last turn of the root loop that somebody has."""
+    turns = (turn.facts for turn in reversed(state.path))
+    return next((turn.turn_id for turn in turns if turn.role == role and turn.loop_id == ROOT), None)

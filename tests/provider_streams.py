@@ -1,0 +1,55 @@
+"""A provider of our own on the loopback: it answers with the streams of a test and keeps what it was asked."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+
+class Provider:
+    """Answers each request with the next of its answers."""
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers = list(answers)
+        self.asked: list[tuple[str, dict[str, str], dict[str, Any]]] = []
+        self.url = ""
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            head = (await reader.readuntil(b"\r\n\r\n")).decode()
+            first, *lines = head.split("\r\n")
+            headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines if line)}
+            body = await reader.readexactly(int(headers.get("content-length", 0)))
+            self.asked.append((first.split()[1], headers, json.loads(body or b"{}")))
+            status, kind, text = _whole(self.answers.pop(0) if self.answers else (500, "{}"))
+            data = text.encode()
+            lines = [f"HTTP/1.1 {status} X", f"content-type: {kind}", "connection: close", "", ""]
+            writer.write("\r\n".join(lines).encode() + data)
+            await writer.drain()
+        writer.close()
+
+
+def _whole(answer: Any) -> tuple[int, str, str]:
+    if isinstance(answer, tuple):
+        return answer[0], "application/json", answer[1]
+    return 200, "text/event-stream", answer
+
+
+@contextlib.asynccontextmanager
+async def provider(*answers: Any) -> AsyncIterator[Provider]:
+    """A provider while it is needed."""
+    made = Provider(*answers)
+    server = await asyncio.start_server(made.answer, "127.0.0.1", 0)
+    made.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    try:
+        yield made
+    finally:
+        server.close()
+        await server.wait_closed()
+
+
+def events(*items: Any) -> str:
+    """Server-sent events: each is its JSON, named by its type where it has one."""
+    named = ((f"event: {item['type']}\n" if "type" in item else "", json.dumps(item)) for item in items)
+    return "".join(f"{name}data: {data}\n\n" for name, data in named)

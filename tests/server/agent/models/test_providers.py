@@ -1,0 +1,234 @@
+"""The real adapters of providers, with streams that were recorded or written served over the loopback."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from agent_rooms import ENV, Fake, Room, Time, rooms, run
+from open_token.server.agent.interface import (
+    Call,
+    CallBegun,
+    CallPiece,
+    Counted,
+    Media,
+    Message,
+    ModelFault,
+    Piece,
+    Request,
+    Result,
+    Text,
+    TextPiece,
+    Thinking,
+    ThinkingPiece,
+    ToolSpec,
+)
+from open_token.server.agent.models import catalogue
+from open_token.server.config import ServerConfig
+from provider_streams import Provider, events, provider
+
+TOOL = ToolSpec(name="get_capital", description="d", parameters={"type": "object", "properties": {"country": {}}})
+HI = [Message("system", [Text("Be short.")]), Message("user", [Text("hi")])]
+
+
+def opened(name: str, told: Provider, tmp_path: Path, local: bool = False) -> Any:
+    env = {"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k", "GOOGLE_API_KEY": "k"}
+    env |= {"ANTHROPIC_BASE_URL": told.url, "GOOGLE_GEMINI_BASE_URL": told.url, "OPENAI_BASE_URL": f"{told.url}/v1"}
+    config = ServerConfig(data=tmp_path, base_url=f"{told.url}/v1" if local else None, model_timeout=20)
+    return catalogue(config, env).open(name)
+
+
+async def answered(model: Any, messages: Any = HI) -> list[Piece]:
+    return [piece async for piece in model.stream(Request(model=model.name, messages=messages, tools=[TOOL]))]
+
+
+def joined(pieces: list[Piece], kind: type) -> str:
+    return "".join(piece.text for piece in pieces if isinstance(piece, kind))  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("name", "recording", "local"),
+    [
+        ("anthropic:claude-x", "anthropic_messages/test_anthropic_model_thinking_part_stream.yaml", False),
+        ("openai:gpt-4o", "openai_responses/test_openai_responses_stream.yaml", False),
+        ("openai:gpt-4o-mini", "openai_chat/test_run_stream_sync_streams_real_model.yaml", True),
+    ],
+)
+def test_recorded_streams(tmp_path: Path, corpus: Path, name: str, recording: str, local: bool) -> None:
+    taped = yaml.safe_load((corpus / recording).read_text(encoding="utf-8"))["interactions"]
+    bodies = [item["response"]["body"]["string"] for item in taped]
+
+    async def talk() -> None:
+        async with provider(*bodies) as told:
+            model = opened(name, told, tmp_path, local)
+            for _ in bodies:
+                pieces = await answered(model)
+                usage = pieces[-1]
+                assert isinstance(usage, Counted)
+                assert usage.usage["output_tokens"] > 0
+                begun = [piece for piece in pieces if isinstance(piece, CallBegun)]
+                assert joined(pieces, TextPiece) or [piece.name for piece in begun] == ["get_capital"]
+                if begun:
+                    said = "".join(piece.arguments for piece in pieces if isinstance(piece, CallPiece))
+                    assert json.loads(said).keys() == {"country"}
+                if name.startswith("anthropic"):
+                    assert joined(pieces, ThinkingPiece)
+                    assert any(isinstance(piece, ThinkingPiece) and piece.signature for piece in pieces)
+            await model.close()
+
+    run(talk())
+
+
+ANTHROPIC_CALL = events(
+    {"type": "message_start", "message": {"id": "m", "type": "message", "role": "assistant", "content": [],
+     "model": "c", "usage": {"input_tokens": 7, "cache_read_input_tokens": 5, "output_tokens": 1}}},
+    {"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": "", "signature": ""}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "Hm."}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "signature_delta", "signature": "c2ln"}},
+    {"type": "content_block_stop", "index": 0},
+    {"type": "content_block_start", "index": 1, "content_block": {"type": "redacted_thinking", "data": "aGlk"}},
+    {"type": "content_block_stop", "index": 1},
+    {"type": "content_block_start", "index": 2,
+     "content_block": {"type": "tool_use", "id": "toolu_1", "name": "get_capital", "input": {}}},
+    {"type": "content_block_delta", "index": 2, "delta": {"type": "input_json_delta", "partial_json": '{"country":'}},
+    {"type": "content_block_delta", "index": 2, "delta": {"type": "input_json_delta", "partial_json": '"UK"}'}},
+    {"type": "content_block_stop", "index": 2},
+    {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 9}},
+    {"type": "message_stop"},
+)  # fmt: skip
+ANTHROPIC_TEXT = events(
+    {"type": "message_start", "message": {"id": "m", "type": "message", "role": "assistant", "content": [],
+     "model": "c", "usage": {"input_tokens": 20, "output_tokens": 1}}},
+    {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "London."}},
+    {"type": "content_block_stop", "index": 0},
+    {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 2}},
+    {"type": "message_stop"},
+)  # fmt: skip
+
+
+def gemini(*parts: Any) -> str:
+    """A stream of Gemini's, one chunk a part."""
+    usage = {"promptTokenCount": 8, "candidatesTokenCount": 3, "thoughtsTokenCount": 2, "totalTokenCount": 13}
+    chunks = [{"candidates": [{"content": {"role": "model", "parts": [part]}, "index": 0}]} for part in parts]
+    chunks[-1] = {**chunks[-1], "usageMetadata": usage, "modelVersion": "g"}
+    chunks[-1]["candidates"][0]["finishReason"] = "STOP"  # type: ignore[index]
+    return "".join(f"data: {json.dumps(chunk)}\r\n\r\n" for chunk in chunks)
+
+
+def test_a_whole_exchange_with_thoughts_and_a_call(tmp_path: Path, fakes: Callable[..., None]) -> None:
+    """Through the loop: what comes back to the provider is what it had sent, signatures too."""
+    fakes(None, Fake("get_capital", lambda given: f"London of {given['country']}"))
+
+    async def talk() -> None:
+        async with provider(ANTHROPIC_CALL, ANTHROPIC_TEXT) as told:
+            env = {**ENV, "ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": told.url}
+            async with rooms(tmp_path, Time()) as open_room:
+                room: Room = await open_room(model="anthropic:claude-x")
+                room.services.env = env
+                await room.send("capital of the UK?")
+                assert room.texts()[-1] == "London."
+                first = room.turns()[1]
+                assert first["usage"] == {"input_tokens": 12, "output_tokens": 9, "cache_read_tokens": 5}
+                assert [block["type"] for block in first["blocks"]] == ["thinking", "thinking", "tool_use"]
+                await room.check()
+            _, headers, second = told.asked[1]
+            assert "k" in (headers.get("x-api-key"), headers.get("authorization", "").removeprefix("Bearer "))
+            thought, hidden, call = second["messages"][1]["content"]
+            assert (thought["thinking"], thought["signature"]) == ("Hm.", "c2ln")
+            assert (hidden["type"], hidden["data"]) == ("redacted_thinking", "aGlk")
+            assert (call["id"], call["input"]) == ("toolu_1", {"country": "UK"})
+            result = second["messages"][2]["content"][0]
+            assert (result["tool_use_id"], "London of UK" in json.dumps(result)) == ("toolu_1", True)
+
+    run(talk())
+
+
+def test_google(tmp_path: Path) -> None:
+    async def talk() -> None:
+        call = {"functionCall": {"name": "get_capital", "args": {"country": "UK"}}}
+        stream = gemini({"text": "I see", "thought": True}, {"text": "So: "}, call)
+        async with provider(stream) as told:
+            model = opened("google:gemini-2.5-pro", told, tmp_path)
+            pieces = await answered(model)
+            assert joined(pieces, ThinkingPiece) == "I see"
+            assert joined(pieces, TextPiece) == "So: "
+            said = "".join(piece.arguments for piece in pieces if isinstance(piece, CallPiece))
+            assert json.loads(said) == {"country": "UK"}
+            assert pieces[-1] == Counted({"input_tokens": 8, "output_tokens": 5, "reasoning_tokens": 2})
+            assert "streamGenerateContent" in told.asked[0][0]
+            await model.close()
+
+    run(talk())
+
+
+def test_a_history_as_the_provider_is_told_it(tmp_path: Path) -> None:
+    async def talk() -> None:
+        async with provider(ANTHROPIC_TEXT) as told:
+            model = opened("anthropic:claude-x", told, tmp_path)
+            pixel = "data:image/png;base64,aGVsbG8="
+            history = [
+                *HI,
+                Message("assistant", [Thinking("unsigned"), Text("I look."), Call("c1", "get_capital", "{broken")]),
+                Message("tool", [Result("c1", "get_capital", {"error": "no"}, True)]),
+                Message("user", [Text("and this?"), Media("image/png", url=pixel)]),
+            ]
+            await answered(model, history)
+            body = told.asked[0][2]
+            assert "unsigned" not in json.dumps(body)
+            assert body["messages"][1]["content"][1]["input"] == {"raw": "{broken"}
+            said = [part for message in body["messages"][2:] for part in message["content"]]
+            assert [part["type"] for part in said] == ["tool_result", "text", "image"]
+            assert said[0]["is_error"] is True
+            await model.close()
+
+    run(talk())
+
+
+def error(kind: str, words: str) -> str:
+    return json.dumps({"type": "error", "error": {"type": kind, "message": words}})
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [
+        (401, error("authentication_error", "secret words"), "auth"),
+        (429, error("rate_limit_error", "secret words"), "rate"),
+        (529, error("overloaded_error", "secret words"), "server"),
+        (500, error("api_error", "secret words"), "server"),
+        (404, error("not_found_error", "model: secret words"), "request"),
+        (400, error("invalid_request_error", "prompt is too long: 200001 tokens > 200000 maximum"), "context"),
+        (400, error("invalid_request_error", "secret words"), "request"),
+    ],
+)
+def test_faults_have_a_kind_and_no_content(tmp_path: Path, status: int, body: str, kind: str) -> None:
+    async def talk() -> None:
+        async with provider((status, body)) as told:
+            model = opened("anthropic:claude-x", told, tmp_path)
+            with pytest.raises(ModelFault) as raised:
+                await answered(model)
+            assert raised.value.kind == kind
+            assert "secret" not in str(raised.value)
+            assert "tokens" not in str(raised.value)
+            assert len(told.asked) == 1
+            await model.close()
+
+    run(talk())
+
+
+def test_a_service_that_is_not_there_or_breaks_off(tmp_path: Path) -> None:
+    async def talk() -> None:
+        async with provider(ANTHROPIC_TEXT[:300]) as told:
+            model = opened("anthropic:claude-x", told, tmp_path)
+            await answered(model)
+            await model.close()
+        model = opened("anthropic:claude-x", told, tmp_path)
+        with pytest.raises(ModelFault) as raised:
+            await answered(model)
+        assert raised.value.is_passing
+        await model.close()
+
+    run(talk())

@@ -1,0 +1,63 @@
+"""A model that plays the model's side of an Open-Token file."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agent_rooms import Fake, rooms, run
+from open_token.server.refusals import Refused
+
+
+def document() -> str:
+    def event(number: int, kind: str, **more: object) -> dict[str, object]:
+        return {"id": f"evt_{number:06}", "seq": number, "type": kind, **more}
+
+    call = {"tool_name": "Look", "arguments": {"where": "here"}}
+    told = [
+        event(1, "message", role="user", actor_id="act_001", content={"mime": "text/plain", "text": "hi"}),
+        event(2, "message", role="assistant", actor_id="act_002", content={"mime": "text/plain", "text": "I look. "}),
+        event(3, "tool_use", actor_id="act_002", links={"call_id": "call_000001"},
+              content={"mime": "application/json", "data": call}),
+        event(4, "tool_result", actor_id="act_003", links={"call_id": "call_000001"},
+              content={"mime": "text/plain", "text": "old"}),
+        event(5, "message", role="assistant", actor_id="act_002", content={"mime": "text/plain", "text": "Seen."}),
+    ]  # fmt: skip
+    people = [{"actor_id": f"act_00{n}", "kind": kind} for n, kind in enumerate(["human", "model", "tool"], 1)]
+    return json.dumps({
+        "open_token_version": "0.1", "conversation": {"id": "conv_1"}, "participants": people, "events": told,
+    })  # fmt: skip
+
+
+def test_it_says_and_calls_what_was_recorded(tmp_path: Path, fakes: Callable[..., None]) -> None:
+    looks = Fake("Look", lambda _: "new")
+    fakes(None, looks)
+    (tmp_path / "recordings").mkdir(parents=True)
+    (tmp_path / "recordings" / "talk.json").write_text(document())
+
+    async def talk() -> None:
+        async with rooms(tmp_path) as opened:
+            room = await opened(model="recorded:talk.json")
+            await room.send("hello")
+            assert looks.called == [{"where": "here"}]
+            assert room.texts()[1:] == ["I look. ", "Seen."]
+            assert room.turns()[1]["tool_calls"][0]["result"] == "new"
+            await room.send("more")
+            assert "ends here" in room.texts()[-1]
+            await room.check()
+
+    run(talk())
+
+
+def test_a_recording_that_is_not_there_or_is_none(tmp_path: Path) -> None:
+    async def talk() -> None:
+        async with rooms(tmp_path) as opened:
+            room = await opened()
+            with pytest.raises(Refused):
+                await room.send("hi", model="nobody:talk.json")
+            await room.send("hi", model="recorded:none.json")
+            assert room.mirror.session["status"] == "failed"
+            assert "cannot be read" in str(room.mirror.ended)
+
+    run(talk())

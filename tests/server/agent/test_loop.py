@@ -1,0 +1,226 @@
+"""The agent's loop as a client sees it: turns, calls, subagents, planning, limits."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from agent_rooms import Fake, Scripted, calls, rooms, run
+from open_token.server.agent.interface import Counted, ModelFault
+from open_token.server.store.rows import NewMemory
+
+Fakes = Callable[..., None]
+
+
+def test_calls_of_one_turn_run_in_order_and_the_next_turn_sees_them(tmp_path: Path, fakes: Fakes) -> None:
+    async def talk() -> None:
+        order: list[str] = []
+        one = Fake("One", lambda _: order.append("one") or {"files": ["a"]})
+        two = Fake("Two", lambda _: order.append("two") or "text")
+        model = Scripted(["I look. ", *calls("One", "c1", '{"x": 1}'), *calls("Two", "c2", "")], "seen")
+        fakes(model, one, two)
+        async with rooms(tmp_path) as opened:
+            room = await opened()
+            await room.send("go")
+            assert order == ["one", "two"]
+            assert one.called == [{"x": 1}]
+            first, last = room.turns()[1:]
+            assert [(c["status"], c["result"], c["display_name"]) for c in first["tool_calls"]] == [
+                ("done", {"files": ["a"]}, "One!"),
+                ("done", "text", "Two!"),
+            ]
+            assert first["usage"] == {"input_tokens": 10, "output_tokens": 5}
+            assert [block["type"] for block in first["blocks"]] == ["text", "tool_use", "tool_use"]
+            assert last["status"] == "completed"
+            tool = model.requests[1].messages[-1]
+            assert (tool.role, [part.content for part in tool.parts]) == ("tool", [{"files": ["a"]}, "text"])
+            await room.check()
+
+    run(talk())
+
+
+def test_an_id_that_is_taken_gets_another(tmp_path: Path, fakes: Fakes) -> None:
+    async def talk() -> None:
+        fakes(Scripted(calls("One", "c"), calls("One", "c"), "end"), Fake("One", lambda _: 1))
+        async with rooms(tmp_path) as opened:
+            room = await opened()
+            await room.send("go")
+            names = [call["id"] for turn in room.turns() for call in turn["tool_calls"]]
+            assert len(set(names)) == 2
+            await room.check()
+
+    run(talk())
+
+
+def test_turns_have_an_end(tmp_path: Path, fakes: Fakes) -> None:
+    async def talk() -> None:
+        fakes(Scripted(*(calls("One", f"c{n}") for n in range(9))), Fake("One", lambda _: 1))
+        async with rooms(tmp_path, max_turns=3) as opened:
+            room = await opened()
+            await room.send("go")
+            assert len(room.turns()) == 4
+            assert room.mirror.ended
+            assert room.mirror.ended["finish_reason"] == "max_turns"
+            assert room.mirror.ended["status"] == "completed"
+
+    run(talk())
+
+
+def test_a_subagent_has_a_loop_of_its_own(tmp_path: Path, fakes: Fakes) -> None:
+    async def talk() -> None:
+        model = Scripted(calls("Agent", "c1", '{"prompt": "look"}'), calls("One", "c2"), "child done", "parent done")
+        fakes(model, Fake("One", lambda _: "found"))
+        async with rooms(tmp_path) as opened:
+            room = await opened()
+            await room.send("go")
+            loops = [(turn["loop_id"], turn["role"], turn["parent_fork_tool_call_id"]) for turn in room.turns()]
+            child = "loop_c1"
+            assert loops == [
+                ("root", "user", None),
+                ("root", "assistant", None),
+                (child, "user", "c1"),
+                (child, "assistant", "c1"),
+                (child, "assistant", "c1"),
+                ("root", "assistant", None),
+            ]
+            assert room.turns()[1]["tool_calls"][0]["result"] == "child done"
+            assert [request.depth for request in model.requests] == [0, 1, 1, 0]
+            said = [part for message in model.requests[1].messages for part in message.parts]
+            assert [getattr(part, "text", "") for part in said][1:] == ["look"]
+            await room.check()
+
+    run(talk())
+
+
+def test_agents_go_only_so_deep(tmp_path: Path, fakes: Fakes) -> None:
+    async def talk() -> None:
+        deeper = [calls("Agent", f"c{n}", '{"prompt": "deeper"}') for n in range(4)]
+        model = Scripted(*deeper, "d3", "d2", "d1", "d0")
+        fakes(model)
+        async with rooms(tmp_path) as opened:
+            room = await opened()
+            await room.send("go")
+            assert "depth" in room.turns()[7]["tool_calls"][0]["result"]["error"]
+            assert "Agent" not in {spec.name for spec in model.requests[3].tools}
+            assert room.texts()[-1] == "d0"
+
+    run(talk())
+
+
+def test_a_childs_question_shows_on_the_parents_call(tmp_path: Path) -> None:
+    async def talk() -> None:
+        async with rooms(tmp_path) as opened:
+            room = await opened()
+            await room.send("subagent ask")
+            parent, child = room.turns()[1], room.turns()[3]
+            ref = parent["tool_calls"][0]["pending_question_ref"]
+            assert ref["child_tool_call_id"] == child["tool_calls"][0]["id"]
+            assert ref["child_loop_name"] == child["loop_id"]
+            assert [turn["status"] for turn in (parent, child)] == ["paused", "paused"]
+            await room.send("the left one")
+            assert "the left one" in room.texts()[-1]
+            assert room.turns()[1]["tool_calls"][0]["pending_question_ref"] is None
+            assert {turn["status"] for turn in room.turns()} == {"completed"}
+            await room.check()
+
+    run(talk())
+
+
+def test_a_child_that_fails_is_a_result(tmp_path: Path, fakes: Fakes) -> None:
+    async def talk() -> None:
+        fakes(Scripted(calls("Agent", "c1", '{"prompt": "p"}'), [ModelFault("no key", "auth")], "so be it"))
+        async with rooms(tmp_path) as opened:
+            room = await opened()
+            await room.send("go")
+            assert room.mirror.session["status"] == "completed"
+            assert room.turns()[1]["tool_calls"][0]["result"] == {"error": "the subagent failed: no key"}
+            await room.check()
+
+    run(talk())
+
+
+def test_two_questions_of_one_turn_come_one_after_the_other(tmp_path: Path, fakes: Fakes) -> None:
+    async def talk() -> None:
+        ask = '{"questions": [{"question": "Q", "options": [{"label": "A"}]}]}'
+        tool = Fake("One", lambda _: 1)
+        model = Scripted(
+            [*calls("AskUserQuestion", "c1", ask), *calls("One", "c2"), *calls("AskUserQuestion", "c3", ask)], "end"
+        )
+        fakes(model, tool)
+        async with rooms(tmp_path) as opened:
+            room = await opened()
+            await room.send("go")
+            assert tool.called == []
+            await room.send(askuser_answer={"tool_call_id": "c1", "selections": {"0": [0]}})
+            assert room.mirror.session["status"] == "waiting_for_input"
+            assert len(tool.called) == 1
+            await room.send(askuser_answer={"tool_call_id": "c3", "custom": {"0": "B"}})
+            assert room.texts()[-1] == "end"
+            results = [part.content for part in model.requests[-1].messages[3].parts]
+            assert [result["answers"][0]["answer"] for result in (results[0], results[2])] == ["A", "B"]
+            await room.check()
+
+    run(talk())
+
+
+def test_planning_changes_nothing_and_ends_with_a_plan(tmp_path: Path, fakes: Fakes) -> None:
+    async def talk() -> None:
+        writes = Fake("Write", lambda _: 1, changes_things=True)
+        looks = Fake("Look", lambda _: "there")
+        model = Scripted([*calls("Write", "c1"), *calls("Look", "c2")], "1. Do it", [*calls("Write", "c3")], "done")
+        fakes(model, writes, looks)
+        async with rooms(tmp_path) as opened:
+            room = await opened()
+            await room.send("how?", mode="planning")
+            assert writes.called == []
+            assert "Write" not in {spec.name for spec in model.requests[0].tools}
+            first, plan = room.turns()[1:]
+            assert [b["type"] for b in first["blocks"]][:3] == ["mode_change", "planning_enter", "plan_status"]
+            assert plan["blocks"][-1]["content"] == {"status": "ready", "plan": "1. Do it"}
+            await room.send("do it", mode="executing")
+            shown = room.turns()[4]["blocks"]
+            assert [block["type"] for block in shown][:3] == ["mode_change", "planning_exit", "plan_status"]
+            assert shown[2]["content"] == {"status": "approved", "plan": "1. Do it"}
+            assert len(writes.called) == 1
+            await room.check()
+
+    run(talk())
+
+
+def test_memories_are_given_and_told(tmp_path: Path, fakes: Fakes) -> None:
+    async def talk() -> None:
+        model = Scripted("a", "b")
+        fakes(model)
+        async with rooms(tmp_path) as opened:
+            room = await opened()
+            store, owner = room.services.store, room.caller.user.id
+            new = NewMemory(content="Anna drinks tea", type="feedback", created_at=room.services.clock.now())
+            row = await store.add_memory(owner, new)
+            await room.send("what does Anna drink: tea?")
+            assert "memory:inject:done" in room.names()
+            assert [ref["id"] for ref in room.turns()[1]["memory_refs"]] == [row.id]
+            assert "Anna drinks tea" in model.requests[0].messages[0].parts[0].text
+            silent = await opened(memory_enabled=False)
+            await silent.send("tea for Anna?")
+            assert "Anna" not in model.requests[1].messages[0].parts[0].text
+            await room.check()
+
+    run(talk())
+
+
+def test_usage_is_estimated_when_the_provider_says_nothing(tmp_path: Path, fakes: Fakes) -> None:
+    async def talk() -> None:
+        class Silent(Scripted):
+            async def stream(self, request):  # type: ignore[no-untyped-def]
+                async for piece in super().stream(request):
+                    if not isinstance(piece, Counted):
+                        yield piece
+
+        fakes(Silent("twelve chars"))
+        async with rooms(tmp_path) as opened:
+            room = await opened()
+            await room.send("go")
+            usage = room.turns()[1]["usage"]
+            assert usage["estimated"] == 1
+            assert usage["output_tokens"] == 3
+            assert usage["input_tokens"] > 20
+
+    run(talk())

@@ -1,0 +1,233 @@
+"""Runs survive what happens to their workers: crashes, lost leases, a server that stops in the middle."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_rooms import Fake, Room, Scripted, Time, calls, rooms, run
+from open_token.server.agent import job
+from open_token.server.config import Limits
+from open_token.server.runs import LEASE, Runner
+from open_token.server.store.rows import Fence
+
+Fakes = Callable[..., None]
+
+
+class Killed(BaseException):
+    """The process dies here: nothing more is written."""
+
+
+async def died(room: Room) -> None:
+    """Until a worker has begun, and is gone."""
+    while not room.services.runner._working:
+        await asyncio.sleep(0)
+    while room.services.runner._working:
+        await asyncio.wait(list(room.services.runner._working.values()))
+
+
+async def another(room: Room) -> None:
+    """Another worker takes over when the lease has run out."""
+    room.time.skip(LEASE + 1)
+    room.services.runner = Runner(room.services)
+    await room.services.runner.start()
+    await room.rest()
+
+
+def test_a_crash_in_an_answer_keeps_its_words(tmp_path: Path, fakes: Fakes) -> None:
+    async def talk() -> None:
+        model = Scripted(["half " * 300, "lost", Killed()], "whole")
+        fakes(model)
+        async with rooms(tmp_path) as opened:
+            room = await opened()
+            await room.send("go", wait=False)
+            await died(room)
+            assert room.mirror.session["status"] == "running"
+            await another(room)
+            assert [turn["status"] for turn in room.turns()] == ["completed", "interrupted", "completed"]
+            assert room.texts() == ["go", "half " * 300, "whole"]
+            last = model.requests[-1].messages
+            assert [message.role for message in last] == ["system", "user", "assistant", "user"]
+            await room.check()
+            await room.services.runner.close()
+
+    run(talk())
+
+
+@pytest.mark.parametrize("is_idempotent", [True, False])
+def test_a_crash_in_a_tool(tmp_path: Path, fakes: Fakes, is_idempotent: bool) -> None:
+    async def talk() -> None:
+        deaths = [Killed()]
+
+        def does(_: Any) -> str:
+            if deaths:
+                raise deaths.pop()
+            return "worked"
+
+        tool = Fake("Work", does, is_idempotent=is_idempotent)
+        other = Fake("Other", lambda _: "too")
+        fakes(Scripted([*calls("Work", "c1"), *calls("Other", "c2")], "end"), tool, other)
+        async with rooms(tmp_path) as opened:
+            room = await opened()
+            await room.send("go", wait=False)
+            await died(room)
+            await another(room)
+            first, second = room.turns()[1]["tool_calls"]
+            if is_idempotent:
+                assert (first["status"], first["result"], len(tool.called)) == ("done", "worked", 2)
+            else:
+                assert (first["status"], len(tool.called)) == ("error", 1)
+                assert "interrupted" in first["result"]["error"]
+            assert second["result"] == "too"
+            assert room.texts()[-1] == "end"
+            await room.check()
+            await room.services.runner.close()
+
+    run(talk())
+
+
+def test_attempts_have_an_end(tmp_path: Path, fakes: Fakes) -> None:
+    async def talk() -> None:
+        model = Scripted(*([Killed()] for _ in range(20)))
+        fakes(model)
+        async with rooms(tmp_path) as opened:
+            room = await opened()
+            await room.send("go", wait=False)
+            await died(room)
+            for _ in range(job.MOST_ATTEMPTS):
+                room.time.skip(LEASE + 1)
+                room.services.runner.wake()
+                await died(room)
+            assert len(model.requests) == job.MOST_ATTEMPTS
+            assert room.mirror.session["status"] == "failed"
+            assert "given up" in room.mirror.ended["result"]["err_msg"]
+            runs = await room.services.store.runs(room.caller.user.id, room.id)
+            assert [row.status for row in runs] == ["failed"]
+            await room.check()
+
+    run(talk())
+
+
+def test_stop_of_a_run_whose_process_died(tmp_path: Path, fakes: Fakes) -> None:
+    async def talk() -> None:
+        fakes(Scripted(["half " * 300, Killed()], "next"))
+        async with rooms(tmp_path) as opened:
+            room = await opened()
+            await room.send("go", wait=False)
+            await died(room)
+            assert (await room.services.chat.stop(room.caller, room.id))["stopped"]
+            assert room.mirror.session["status"] == "interrupted"
+            await room.send("again")
+            assert room.texts()[1:] == ["half " * 300, "again", "next"]
+            await room.check()
+
+    run(talk())
+
+
+def test_a_worker_that_lost_its_run_writes_nothing_more(tmp_path: Path, fakes: Fakes) -> None:
+    async def talk() -> None:
+        begun, gate = asyncio.Event(), asyncio.Event()
+
+        async def hang() -> None:
+            begun.set()
+            await gate.wait()
+
+        fakes(Scripted(["one ", hang, "two"], "three"))
+        async with rooms(tmp_path) as opened:
+            room = await opened()
+            await room.send("go", wait=False)
+            await begun.wait()
+            slow = room.services.runner
+            await another(room)
+            gate.set()
+            await asyncio.wait(list(slow._working.values()))
+            assert [turn["status"] for turn in room.turns()] == ["completed", "interrupted", "completed"]
+            assert room.texts()[-1] == "three"
+            assert "two" not in "".join(room.texts())
+            await room.check()
+            await slow.close()
+
+    run(talk())
+
+
+def test_a_server_that_stops_goes_on_at_the_next_start(tmp_path: Path, fakes: Fakes) -> None:
+    async def talk() -> None:
+        time = Time()
+        begun = asyncio.Event()
+
+        async def hang() -> None:
+            begun.set()
+            await asyncio.Event().wait()
+
+        fakes(Scripted(["half ", hang], "and whole"))
+        async with rooms(tmp_path, time) as opened:
+            room = await opened()
+            room.services.runner._grace = 0.01
+            await room.send("go", wait=False)
+            await begun.wait()
+        async with rooms(tmp_path, time) as opened:
+            room = await opened(room.id)
+            await room.rest()
+            assert room.texts() == ["go", "half ", "and whole"]
+            assert room.mirror.session["status"] == "completed"
+
+    run(talk())
+
+
+def test_a_question_survives_a_restart(tmp_path: Path) -> None:
+    async def talk() -> None:
+        time = Time()
+        async with rooms(tmp_path, time) as opened:
+            room = await opened()
+            await room.send("subagent ask")
+        async with rooms(tmp_path, time) as opened:
+            room = await opened(room.id)
+            child = next(iter((await room.state()).questions))
+            await room.send(askuser_answer={"tool_call_id": child, "selections": {"0": [0]}})
+            assert "Left" in room.texts()[-1]
+            assert {turn["status"] for turn in room.turns()} == {"completed"}
+            await room.check()
+
+    run(talk())
+
+
+def test_a_deleted_session_takes_its_run_along(tmp_path: Path, fakes: Fakes) -> None:
+    async def talk() -> None:
+        begun, gate = asyncio.Event(), asyncio.Event()
+
+        async def hang() -> None:
+            begun.set()
+            await gate.wait()
+
+        fakes(Scripted(["a", hang, "b"]))
+        async with rooms(tmp_path) as opened:
+            room = await opened()
+            await room.send("go", wait=False)
+            await begun.wait()
+            await room.services.store.delete_session(room.caller.user.id, room.id)
+            room.services.journal.forget(room.id)
+            gate.set()
+            await died(room)
+            assert not await room.services.store.renew_lease(Fence(run_id="run", token=1), "2026")
+
+    run(talk())
+
+
+def test_no_more_work_at_once_than_is_allowed(tmp_path: Path, fakes: Fakes) -> None:
+    async def talk() -> None:
+        gate = asyncio.Event()
+        fakes(Scripted([gate.wait, "a"], [gate.wait, "b"], [gate.wait, "c"]))
+        async with rooms(tmp_path, limits=Limits(runs=2)) as opened:
+            several = [await opened() for _ in range(3)]
+            for room in several:
+                await room.send("go", wait=False)
+            await several[1].until(lambda state: len(state.path) == 2)
+            assert len(several[0].services.runner._working) == 2
+            gate.set()
+            for room in several:
+                await room.rest()
+            assert {room.texts()[-1] for room in several} == {"a", "b", "c"}
+
+    run(talk())
