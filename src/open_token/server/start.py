@@ -28,7 +28,7 @@ async def running(config: ServerConfig, env: Mapping[str, str], clock: Clock | N
         await bus.start()
         stack.push_async_callback(bus.close)
         services = Services(config, store, bus, clock, Journal(store, bus, clock), env)
-        services.workspaces = Workspaces(config.data / "workspaces")
+        services.workspaces = Workspaces(config.data / "workspaces", config.limits.workspace_bytes)
         services.chat = Chat(services)
         services.runner = Runner(services)
         await services.runner.start()
