@@ -11,6 +11,8 @@ from open_token.server.journal import Journal
 from open_token.server.store.interface import Store
 
 if TYPE_CHECKING:
+    from open_token.server.agent.tools.toolbox import Toolbox
+    from open_token.server.background import Tasks
     from open_token.server.chat import Chat
     from open_token.server.runs import Runner
     from open_token.server.workspace import Workspaces
@@ -30,3 +32,5 @@ class Services:
     chat: "Chat" = field(init=False)
     runner: "Runner" = field(init=False)
     workspaces: "Workspaces" = field(init=False)
+    tasks: "Tasks" = field(init=False)
+    toolbox: "Toolbox" = field(init=False)

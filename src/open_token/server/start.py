@@ -3,6 +3,8 @@
 import contextlib
 from collections.abc import AsyncIterator, Mapping
 
+from open_token.server.agent.tools.toolbox import Toolbox
+from open_token.server.background import Tasks
 from open_token.server.bus.local import LocalBus
 from open_token.server.chat import Chat
 from open_token.server.clock import Clock
@@ -29,6 +31,10 @@ async def running(config: ServerConfig, env: Mapping[str, str], clock: Clock | N
         stack.push_async_callback(bus.close)
         services = Services(config, store, bus, clock, Journal(store, bus, clock), env)
         services.workspaces = Workspaces(config.data / "workspaces", config.limits.workspace_bytes)
+        services.tasks = Tasks(services)
+        stack.push_async_callback(services.tasks.close)
+        services.toolbox = Toolbox(config, env)
+        stack.push_async_callback(services.toolbox.close)
         services.chat = Chat(services)
         services.runner = Runner(services)
         await services.runner.start()
