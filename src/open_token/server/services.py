@@ -12,6 +12,8 @@ from open_token.server.metrics import Metrics
 from open_token.server.store.interface import Store
 
 if TYPE_CHECKING:
+    from open_token.server.agent.tools.toolbox import Toolbox
+    from open_token.server.background import Tasks
     from open_token.server.chat import Chat
     from open_token.server.connections import Connections
     from open_token.server.feed import Feed
@@ -36,3 +38,5 @@ class Services:
     workspaces: "Workspaces" = field(init=False)
     feed: "Feed" = field(init=False)
     connections: "Connections" = field(init=False)
+    tasks: "Tasks" = field(init=False)
+    toolbox: "Toolbox" = field(init=False)

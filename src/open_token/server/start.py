@@ -3,6 +3,8 @@
 import contextlib
 from collections.abc import AsyncIterator, Mapping
 
+from open_token.server.agent.tools.toolbox import Toolbox
+from open_token.server.background import Tasks
 from open_token.server.bus.local import LocalBus
 from open_token.server.chat import Chat
 from open_token.server.clock import Clock
@@ -32,11 +34,15 @@ async def running(config: ServerConfig, env: Mapping[str, str], clock: Clock | N
         await bus.start()
         stack.push_async_callback(bus.close)
         services = Services(config, store, bus, clock, Journal(store, bus, clock, is_alone=True), env, metrics)
-        services.workspaces = Workspaces(config.data / "workspaces")
+        services.workspaces = Workspaces(config.data / "workspaces", config.limits.workspace_bytes)
         services.feed = Feed(services)
         stack.push_async_callback(services.feed.close)
         services.connections = Connections(services)
         stack.push_async_callback(services.connections.close)
+        services.tasks = Tasks(services)
+        stack.push_async_callback(services.tasks.close)
+        services.toolbox = Toolbox(config, env)
+        stack.push_async_callback(services.toolbox.close)
         services.chat = Chat(services)
         services.runner = Runner(services)
         await services.runner.start()

@@ -1,0 +1,184 @@
+"""The routes of files: what clients send, what is hostile in it, and who is told."""
+
+import io
+import zipfile
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+
+from open_token.server.config import Limits
+from workshop import Workshop, working
+
+
+def test_a_file_is_put_listed_read_renamed_copied_and_deleted(tmp_path: Path) -> None:
+    async def do(shop: Workshop) -> None:
+        assert (await shop.ask("PUT", "files/a%2Fb.txt", {"content": "ä\n"})).json() == {"success": True}
+        got = await shop.ask("GET", "files/a/b.txt")
+        assert got.body == "ä\n".encode()
+        (entry,) = (await shop.ask("GET", "ls/a")).json()
+        assert {**entry, "created_at": ""} == {
+            "name": "b.txt", "path": "a/b.txt", "type": "file", "is_dir": False, "size": 3, "tags": [],
+            "created_at": "",
+        }  # fmt: skip
+        assert (await shop.ask("POST", "files/a%2Fb.txt/rename", {"new_name": "c.txt"})).json() == {"path": "a/c.txt"}
+        assert (await shop.ask("POST", "files/a/c.txt/copy", {"new_name": "rename"})).json() == {"path": "a/rename"}
+        assert (await shop.ask("POST", "files/a/rename/rename", {"new_name": "copy"})).json() == {"path": "a/copy"}
+        assert (await shop.ask("DELETE", "files/a")).json() == {"deleted": True}
+        assert (await shop.ask("GET", "ls/")).json() == []
+        told = await shop.signals("workspace:files_changed")
+        assert [(one["action"], one["paths"]) for one in told] == [
+            ("written", ["a/b.txt"]),
+            ("renamed", ["a/b.txt", "a/c.txt"]),
+            ("copied", ["a/rename"]),
+            ("renamed", ["a/rename", "a/copy"]),
+            ("deleted", ["a"]),
+        ]
+
+    working(tmp_path, do)
+
+
+def test_bytes_come_as_base64_and_go_as_they_are(tmp_path: Path) -> None:
+    async def do(shop: Workshop) -> None:
+        await shop.ask("PUT", "files/x.bin", {"content": "AP8=", "encoding": "base64"})
+        assert (await shop.ask("GET", "files/x.bin")).body == b"\x00\xff"
+        for body in ({"content": "a-b", "encoding": "base64"}, {"content": "ä", "encoding": "base64"}, {"content": 1}):
+            assert (await shop.ask("PUT", "files/y.bin", body)).status == 422
+        for raw in (b"", b"{", b"[]", b'{"content": "\\ud800"}', b"\xff"):
+            assert (await shop.ask("PUT", "files/y.bin", raw)).status in (400, 422)
+        assert [entry["name"] for entry in (await shop.ask("GET", "ls")).json()] == ["x.bin"]
+
+    working(tmp_path, do)
+
+
+@pytest.mark.parametrize("root", ["ls", "ls/", "ls/.", "ls/%2E", "ls/.%2F"])
+def test_the_root_has_many_names(tmp_path: Path, root: str) -> None:
+    async def do(shop: Workshop) -> Any:
+        shop.workspace.write("d/f", b"")
+        return (await shop.ask("GET", root)).json()
+
+    assert [entry["path"] for entry in working(tmp_path, do)] == ["d"]
+
+
+def test_downloads_are_safe_to_open(tmp_path: Path) -> None:
+    async def do(shop: Workshop) -> None:
+        shop.workspace.write("pä\"ge'.html", b"<script>alert(1)</script>")
+        got = await shop.ask("GET", "files/p%C3%A4%22ge'.html")
+        assert got.headers["content-disposition"] == (
+            "attachment; filename=\"p__ge'.html\"; filename*=UTF-8''p%C3%A4%22ge%27.html"
+        )
+        assert got.headers["x-content-type-options"] == "nosniff"
+        assert got.headers["content-security-policy"] == "sandbox; default-src 'none'"
+        assert got.headers["content-type"] == "text/html; charset=utf-8"
+        assert got.headers["content-length"] == "25"
+        shop.workspace.write("unknown", b"\x00")
+        assert (await shop.ask("GET", "files/unknown")).headers["content-type"] == "application/octet-stream"
+
+    working(tmp_path, do)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "..", "..%2F..%2Fserver.db", "%2Fetc%2Fpasswd", "a%2F..%2F..%2Fx", "%00", "a%00b", "..%5Cx", "C:%5Cx", "", ".",
+        "link%2Fpasswd", "x" * 5000, "a%0Ab", "%2e%2e%2fx", "%5C%5Chost%5Cshare",
+    ],
+)  # fmt: skip
+def test_hostile_paths_are_refused_by_every_route(tmp_path: Path, path: str) -> None:
+    async def do(shop: Workshop) -> None:
+        shop.workspace.write("f", b"")
+        (shop.workspace.folder / "link").symlink_to("/etc")
+        for method, route, body in (
+            ("GET", f"files/{path}", None),
+            ("PUT", f"files/{path}", {"content": "x"}),
+            ("DELETE", f"files/{path}", None),
+            ("POST", f"files/{path}/rename", {"new_name": "y"}),
+            ("POST", f"files/{path}/copy", {"new_name": "y"}),
+            ("POST", "files/f/rename", {"new_name": unquote(path)}),
+        ):
+            got = await shop.ask(method, route, body)
+            assert got.status in (400, 404, 422), (method, route)
+            assert got.json()["detail"]
+        assert sorted(item.name for item in (tmp_path / "data" / "workspaces").iterdir()) == ["sess_1"]
+        assert sorted(item.name for item in shop.workspace.folder.iterdir()) == ["f", "link"]
+
+    working(tmp_path, do)
+
+
+def test_what_is_anothers_is_not_there_and_readers_change_nothing(tmp_path: Path) -> None:
+    async def do(shop: Workshop) -> None:
+        shop.workspace.write("d/f", b"mine")
+        body = {"content": "x"}
+        changing: list[tuple[str, str, Any]] = [
+            ("PUT", "files/n", body),
+            ("DELETE", "files/d", None),
+            ("POST", "files/d/rename", {"new_name": "e"}),
+            ("POST", "files/d/copy", {"new_name": "e"}),
+        ]
+        reading = [("GET", "files/d/f", None), ("GET", "ls/", None), ("GET", "download-dir/", None)]
+        for method, route, sent in changing + reading:
+            assert (await shop.ask(method, route, sent, who="other")).status == 404
+            assert (await shop.ask(method, route, sent, who="nobody")).status == 401
+        for method, route, sent in changing:
+            assert (await shop.ask(method, route, sent, who="reader")).status == 403
+        assert (await shop.ask("GET", "files/d/f", who="reader")).body == b"mine"
+        assert [entry["name"] for entry in (await shop.ask("GET", "ls/")).json()] == ["d"]
+
+    working(tmp_path, do)
+
+
+def test_uploads_say_what_arrived_and_what_did_not(tmp_path: Path) -> None:
+    async def do(shop: Workshop) -> None:
+        url = f"/api/sessions/{shop.session_id}/upload"
+        two = [("files", ("a.txt", b"a")), ("files", ("C:\\dir\\b.txt", b"b"))]
+        got = await shop.client.post(f"{url}/in", files=two)
+        assert got.json() == {"uploaded": ["in/a.txt", "in/b.txt"], "failed": []}
+        got = await shop.client.post(f"{url}/.", files=two, data={"paths": '["x/y.txt", "../../evil"]'})
+        assert got.json() == {"uploaded": ["x/y.txt"], "failed": ["../../evil"]}
+        got = await shop.client.post(url, files=[("files", ("big", b"x" * 2000)), ("files", ("small", b"x"))])
+        assert got.json() == {"uploaded": ["small"], "failed": ["big"]}
+        for paths in ("[1, 2]", "{}", '["one"]', "nonsense", "[" * 10_000):
+            assert (await shop.client.post(url, files=two, data={"paths": paths})).status_code == 422
+        assert (await shop.client.post(f"{url}/..%2Fx", files=two)).status_code == 400
+        assert (await shop.client.post(url, data={"paths": "[]"})).status_code == 422
+        assert [entry.path for entry in shop.workspace.files()] == [
+            "in", "small", "x", "in/a.txt", "in/b.txt", "x/y.txt"
+        ]  # fmt: skip
+        kinds = ["multipart/form-data", "multipart/form-data; boundary=x", "text/plain", "application/json"]
+        for kind in kinds:
+            for body in (b"", b"--x\r\n", b"--x\r\nContent-Disposition: form-data; name=files\r\n\r\nx", b"\x00" * 99):
+                assert (await shop.ask("POST", "upload/", body, content_type=kind)).status in (400, 422)
+
+    working(tmp_path, do, limits=Limits(workspace_bytes=1000))
+
+
+def test_a_folder_comes_as_an_archive(tmp_path: Path) -> None:
+    async def do(shop: Workshop) -> None:
+        shop.workspace.write("d/a.txt", b"a" * 1_000_000)
+        shop.workspace.write("d/e/ä.txt", b"b")
+        inside = shop.workspace.folder
+        (inside / "d" / "link").symlink_to("/etc/passwd")
+        (inside / "d" / "..\\evil").write_bytes(b"x")
+        (inside / "d" / "e" / "none").mkdir()
+        got = await shop.ask("GET", "download-dir/d")
+        assert got.headers["content-type"] == "application/zip"
+        assert got.headers["content-disposition"].startswith('attachment; filename="d.zip"')
+        with zipfile.ZipFile(io.BytesIO(got.body)) as archive:
+            assert archive.testzip() is None
+            assert archive.namelist() == ["a.txt", "e/", "e/none/", "e/ä.txt"]
+            assert archive.read("a.txt") == b"a" * 1_000_000
+        whole = await shop.ask("GET", "download-dir/.")
+        assert "workspace.zip" in whole.headers["content-disposition"]
+        assert "d/a.txt" in zipfile.ZipFile(io.BytesIO(whole.body)).namelist()
+        assert (await shop.ask("GET", "download-dir/none")).status == 404
+        assert (await shop.ask("GET", "download-dir/d%2Flink")).status == 400
+
+    working(tmp_path, do)
+
+
+def test_the_archive_of_nothing_is_an_archive(tmp_path: Path) -> None:
+    async def do(shop: Workshop) -> bytes:
+        return (await shop.ask("GET", "download-dir")).body
+
+    assert zipfile.ZipFile(io.BytesIO(working(tmp_path, do))).namelist() == []
