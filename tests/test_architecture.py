@@ -27,7 +27,7 @@ VAGUE = {"utils", "util", "helpers", "helper", "common", "base", "manager", "han
 # Which rooms may do what the others may not.
 PRINTING = {"cli"}
 STANDARD_INPUT = {"cli", "origin"}
-ON_DISK = {"origin", "containers", "files", "skills", "server/store"}
+ON_DISK = {"origin", "containers", "files", "skills", "server"}
 LOOKS_ABOUT = ON_DISK | {"discover"}
 AT_THE_EDGE = {"cli", "library", "server"}
 RANDOM = {"files", "server"}
