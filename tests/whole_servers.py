@@ -89,11 +89,11 @@ async def asking(folder: Path, clock: Clock | None = None, **config: Any) -> Asy
         yield Asking(services, keys)
 
 
-def served(folder: Path, test: Callable[[Asking], Coroutine[Any, Any, Any]], **config: Any) -> Any:
+def served(folder: Path, test: Callable[[Asking], Coroutine[Any, Any, Any]], seconds: float = 60, **config: Any) -> Any:
     """Run a test against a server of its own."""
 
     async def whole() -> Any:
         async with asking(folder, **config) as ask:
-            return await asyncio.wait_for(test(ask), 60)
+            return await asyncio.wait_for(test(ask), seconds)
 
     return asyncio.run(whole())

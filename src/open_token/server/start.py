@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import AsyncIterator, Mapping
 
+from open_token.server import transfer
 from open_token.server.bus.local import LocalBus
 from open_token.server.chat import Chat
 from open_token.server.clock import Clock
@@ -29,6 +30,7 @@ async def running(config: ServerConfig, env: Mapping[str, str], clock: Clock | N
         stack.push_async_callback(bus.close)
         services = Services(config, store, bus, clock, Journal(store, bus, clock), env)
         services.workspaces = Workspaces(config.data / "workspaces")
+        await transfer.sweep(services)
         services.chat = Chat(services)
         services.runner = Runner(services)
         await services.runner.start()
