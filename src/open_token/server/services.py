@@ -12,6 +12,7 @@ from open_token.server.store.interface import Store
 
 if TYPE_CHECKING:
     from open_token.server.chat import Chat
+    from open_token.server.replay import Replays
     from open_token.server.runs import Runner
     from open_token.server.workspace import Workspaces
 
@@ -29,4 +30,5 @@ class Services:
     """The environment of the server: provider keys, nothing else is taken from it."""
     chat: "Chat" = field(init=False)
     runner: "Runner" = field(init=False)
+    replays: "Replays" = field(init=False)
     workspaces: "Workspaces" = field(init=False)

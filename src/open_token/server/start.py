@@ -9,6 +9,7 @@ from open_token.server.chat import Chat
 from open_token.server.clock import Clock
 from open_token.server.config import ServerConfig
 from open_token.server.journal import Journal
+from open_token.server.replay import Replays
 from open_token.server.runs import Runner
 from open_token.server.services import Services
 from open_token.server.store.rows import User
@@ -35,6 +36,9 @@ async def running(config: ServerConfig, env: Mapping[str, str], clock: Clock | N
         services.runner = Runner(services)
         await services.runner.start()
         stack.push_async_callback(services.runner.close)
+        services.replays = Replays(services)
+        await services.replays.start()
+        stack.push_async_callback(services.replays.close)
         yield services
 
 
