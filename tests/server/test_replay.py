@@ -111,7 +111,7 @@ def test_the_same_turns(tmp_path: Path) -> None:
         state = await ask.state(session_id)
         assert (state.session.status, state.session.intent) == ("completed", "A talk")
         assert len(state.marks) == 1
-        await asyncio.gather(*ask.services.replays._players.values())
+        await asyncio.gather(*ask.services.replays._tasks)
         assert await ask.services.store.setting(replay.MARKS) is None
 
     served(tmp_path, test)

@@ -34,6 +34,8 @@ class Replays:
         self._services = services
         self._marks = Marks(services.store, MARKS)
         self._players: dict[str, asyncio.Task[None]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        """The players, and those that only tidy up."""
         self._woken: dict[str, asyncio.Event] = {}
         self._scripts: dict[str, Script] = {}
         self._typed: dict[str, int] = {}
@@ -50,11 +52,10 @@ class Replays:
 
     async def close(self) -> None:
         """Stop playing; the log knows how far it came."""
-        tasks = list(self._players.values())
-        for task in tasks:
+        for task in self._players.values():
             task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        if self._tasks:
+            await asyncio.wait(self._tasks)
 
     async def preview(self, owner: str, session_id: str) -> Json:
         """Whether a session can be played, and why not."""
@@ -192,7 +193,9 @@ class Replays:
         task = self._players.get(session_id)
         if task is None or task.done():
             self._woken[session_id] = asyncio.Event()
-            self._players[session_id] = asyncio.ensure_future(self._played(owner, session_id))
+            task = self._players[session_id] = asyncio.ensure_future(self._played(owner, session_id))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
     async def _played(self, owner: str, session_id: str) -> None:
         """Play until there is nothing more to play here; a replay that is only paused is known as such."""
