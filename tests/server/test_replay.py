@@ -4,18 +4,20 @@ import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
+from hypothesis import given
 
-from open_token.entries import Json, Step
-from open_token.reducer import steps
+from open_token.entries import Entry, Json, Step, coalesced
+from open_token.reducer import State, steps
 from open_token.server import replay
-from open_token.server._script import LONGEST, Script
+from open_token.server._script import LONGEST, Item, Script
 from open_token.server.clock import Clock
 from open_token.server.refusals import Refused
 from open_token.turns import plain
+from session_logs import Talk, talks
 from whole_servers import TALK, Asking, asking, served
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -90,9 +92,7 @@ async def begun(ask: Asking, session_id: str = "sess_1", speed: int = 1) -> str:
 
 async def shown(ask: Asking, session_id: str) -> list[Any]:
     """The turns of a session without what is its own: names and times."""
-    turns = plain((await ask.state(session_id)).branch())
-    own = ("id", "turn_id", "started_at", "sequence")
-    return [{name: value for name, value in turn.items() if name not in own} for turn in turns]
+    return bare(await ask.state(session_id))
 
 
 def test_the_same_turns(tmp_path: Path) -> None:
@@ -387,3 +387,32 @@ def test_what_cannot_be_played(tmp_path: Path) -> None:
         "supported": False,
         "reason": "nothing was said in this session",
     }
+
+
+class OnlyLog:
+    """A store that has one log and nothing else."""
+
+    def __init__(self, entries: list[Entry]) -> None:
+        self.store = self
+        self.entries = entries
+
+    async def read_log(self, owner: str, session_id: str, after: int = 0, limit: int = 100) -> list[Entry]:
+        return [entry for entry in self.entries if entry.seq > after][:limit]
+
+
+@given(talks())
+def test_any_session_is_played_as_it_was(talk: Talk) -> None:
+    async def items() -> list[Item]:
+        script = Script(cast(Any, OnlyLog(talk.entries)), "user", "sess_1", len(talk.entries), "sess_2")
+        return [item async for item in script.items(0)]
+
+    state = State("sess_2")
+    state.add("session.created", {"session": {}}, "2026-01-01T00:00:00Z")
+    for kind, data in coalesced([item.step for item in asyncio.run(items())]):
+        state.add(kind, data, "2026-01-01T00:00:00Z")
+    assert bare(state) == bare(talk.state)
+
+
+def bare(state: State) -> list[Any]:
+    own = ("id", "turn_id", "started_at", "sequence")
+    return [{name: value for name, value in turn.items() if name not in own} for turn in plain(state.branch())]
