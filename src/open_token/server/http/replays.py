@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body
 from fastapi.responses import Response
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from open_token.server.http.answers import answer
 from open_token.server.http.auth import Reader, Serving, Writer
@@ -21,12 +21,14 @@ def _example(description: str, value: Any) -> dict[int | str, dict[str, Any]]:
 class NewReplay(BaseModel):
     """How fast the recorded session is played."""
 
+    model_config = ConfigDict(json_schema_extra={"example": {"speed": 2}})
     speed: Literal[1, 2, 5] = 1
 
 
 class ReplayChange(BaseModel):
     """What is to be different; what is left out stays."""
 
+    model_config = ConfigDict(json_schema_extra={"example": {"speed": 5, "status": "autonomous"}})
     speed: Literal[1, 2, 5] | None = None
     status: Literal["autonomous", "playing", "paused"] | None = Field(
         None, description="autonomous: wait for nobody; null: as it was recorded"
@@ -45,7 +47,12 @@ async def begin(
     "/api/sessions/{session_id}/replay/preview",
     responses=_example(
         "whether it can be played",
-        {"session_id": "sess_1", "intent": "Fix the build", "supported": True, "reason": None},
+        {
+            "session_id": "sess_1",
+            "intent": "Fix the build",
+            "supported": False,
+            "reason": "nothing was said in this session",
+        },
     ),
 )
 async def preview(session_id: str, services: Serving, caller: Reader) -> Response:
