@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from open_token.server.chat import Chat
     from open_token.server.connections import Connections
     from open_token.server.feed import Feed
+    from open_token.server.replay import Replays
     from open_token.server.runs import Runner
     from open_token.server.workspace import Workspaces
 
@@ -35,6 +36,7 @@ class Services:
     metrics: Metrics = field(default_factory=Metrics)
     chat: "Chat" = field(init=False)
     runner: "Runner" = field(init=False)
+    replays: "Replays" = field(init=False)
     workspaces: "Workspaces" = field(init=False)
     feed: "Feed" = field(init=False)
     connections: "Connections" = field(init=False)

@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import AsyncIterator, Mapping
 
+from open_token.server import transfer
 from open_token.server.agent.tools.toolbox import Toolbox
 from open_token.server.background import Tasks
 from open_token.server.bus.local import LocalBus
@@ -13,6 +14,7 @@ from open_token.server.connections import Connections
 from open_token.server.feed import Feed
 from open_token.server.journal import Journal
 from open_token.server.metrics import CountingBus, Metrics
+from open_token.server.replay import Replays
 from open_token.server.runs import Runner
 from open_token.server.services import Services
 from open_token.server.store.rows import User
@@ -43,10 +45,14 @@ async def running(config: ServerConfig, env: Mapping[str, str], clock: Clock | N
         stack.push_async_callback(services.tasks.close)
         services.toolbox = Toolbox(config, env)
         stack.push_async_callback(services.toolbox.close)
+        await transfer.sweep(services)
         services.chat = Chat(services)
         services.runner = Runner(services)
         await services.runner.start()
         stack.push_async_callback(services.runner.close)
+        services.replays = Replays(services)
+        await services.replays.start()
+        stack.push_async_callback(services.replays.close)
         yield services
 
 

@@ -1,0 +1,229 @@
+"""Sessions leave as Open-Token documents and come in from anything that readers understand, whole or not at all."""
+
+import asyncio
+import contextlib
+import inspect
+import shutil
+import tempfile
+import zipfile
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from msgspec import Struct
+
+from open_token.context import Context
+from open_token.entries import LogFault
+from open_token.errors import OpenTokenError
+from open_token.library import surroundings
+from open_token.options import NAMES
+from open_token.pipeline import export as run
+from open_token.reducer import State
+from open_token.reducer.documents import import_document
+from open_token.server import _bundle
+from open_token.server._bringing import Bringing
+from open_token.server._incoming import Incoming, plain_name, understood
+from open_token.server._log_file import write_log
+from open_token.server._marks import Marks
+from open_token.server.refusals import Refused, bad, missing
+from open_token.server.services import Services
+from open_token.source import Source
+from open_token.turns import ImportPreview, Session
+
+READER = "session_server"
+FORMS = {"zip": "application/zip", "json": "application/json", "ndjson": "application/x-ndjson"}
+MARKS = "imports"
+_PIECE = 1 << 18
+_LONGEST_TITLE = 200
+
+
+class Parcel(Struct, frozen=True):
+    """What is sent to the one who asked for an export."""
+
+    stream: BinaryIO
+    size: int
+    media_type: str
+    name: str
+
+    def pieces(self) -> Iterator[bytes]:
+        """The bytes, a part at a time."""
+        with self.stream:
+            while piece := self.stream.read(_PIECE):
+                yield piece
+
+
+async def export(services: Services, owner: str, session_id: str, words: Iterable[tuple[str, str]]) -> Parcel:
+    """A session as it is now, in the form that the words of the query ask for."""
+    given = _once(words)
+    form = _form(given)
+    context = _context(services, given)
+    stored = await services.store.session(owner, session_id)
+    if stored is None:
+        raise missing()
+    with tempfile.TemporaryDirectory(prefix="open-token-", ignore_cleanup_errors=True) as held:
+        log = Path(held) / "log.ndjson"
+        with log.open("wb") as out:
+            await write_log(services, owner, session_id, stored.stream_sequence, out)
+        source = Source(session_id, path=log)
+        source.conversation = session_id
+        made = tempfile.TemporaryFile(prefix="open-token-")  # noqa: SIM115 - lives until it is sent
+        try:
+            if form == "zip":
+                files = services.workspaces.of(session_id).folder
+                await asyncio.to_thread(_bundle.pack, source, files, made, context)
+            else:
+                await asyncio.to_thread(run, source, made, context, READER)
+        except OpenTokenError as problem:
+            made.close()
+            raise refused(problem) from None
+        except BaseException:
+            made.close()
+            raise
+    size = made.tell()
+    made.seek(0)
+    return Parcel(made, size, FORMS[form], f"{session_id}.{'zip' if form == 'zip' else f'open-token.{form}'}")
+
+
+def refused(problem: OpenTokenError) -> Refused:
+    """What is wrong with an input or an option, in words for a client: what and what to do, no path of this machine."""
+    advice = f"; {problem.help}" if problem.help else ""
+    return bad(f"{problem.what}{advice}", problem.code)
+
+
+def _once(words: Iterable[tuple[str, str]]) -> dict[str, str]:
+    given: dict[str, str] = {}
+    for name, value in words:
+        if given.setdefault(name.replace("-", "_"), value) != value:
+            raise bad(f"{name[:40]} is given twice; keep one", "usage")
+    return given
+
+
+def _form(given: dict[str, str]) -> str:
+    """The form that is asked for; `mode` says the same of a plain document."""
+    form = given.pop("format", None)
+    mode = given.get("mode")
+    if form is None:
+        form = mode or "zip"
+    if form not in FORMS:
+        raise bad(f"format takes {', '.join(FORMS)}", "usage")
+    if mode is not None and form not in (mode, "zip"):
+        raise bad("format and mode say different things; keep one", "usage")
+    given["mode"] = "json" if form == "zip" else form
+    return form
+
+
+def _context(services: Services, given: Mapping[str, str]) -> Context:
+    unknown = [name for name in given if name not in NAMES]
+    if unknown:
+        raise bad(f"there is no option {unknown[0][:40]}; the options are format, {', '.join(NAMES)}", "usage")
+    try:
+        return surroundings(given, services.env, services.config.data)
+    except OpenTokenError as problem:
+        raise refused(problem) from None
+
+
+class Upload(Struct, frozen=True):
+    """A file that somebody sent, and what they said of it."""
+
+    stream: BinaryIO
+    filename: str | None = None
+    name: str | None = None
+    """What the session is to be called."""
+    conversation: str | None = None
+    """Which of several conversations in the file is meant."""
+
+
+async def preview(services: Services, upload: Upload) -> ImportPreview:
+    """What a file would become as a session; nothing is kept."""
+    async with _opened(services, upload) as (_, found):
+        turns = await asyncio.to_thread(_count_turns, found)
+        return ImportPreview(
+            reader=found.reader,
+            title=found.title,
+            events=found.count,
+            turns=turns,
+            participants=[dict(person) for person in found.record.participants],
+            models=found.models,
+            started_at=found.record.conversation.get("started_at"),
+            warnings=found.warnings,
+            loss=[
+                {"code": note.code, "place": note.place, "detail": note.detail, "count": note.count}
+                for note in found.record.notes
+            ],
+        )
+
+
+async def bring_in(services: Services, owner: str, upload: Upload) -> Session:
+    """Make a session of a file; one that cannot be made whole is taken away again."""
+    async with _opened(services, upload) as (path, found):
+        session_id = services.clock.name("sess")
+        marks = Marks(services.store, MARKS)
+        await marks.add(session_id, owner)
+        try:
+            title = (upload.name or found.title or "Imported session")[:_LONGEST_TITLE]
+            await Bringing(services, owner, session_id, found).write(title)
+            await _restore_files(services, session_id, path, found)
+            session = (await services.journal.state(owner, session_id)).session
+        except LogFault:
+            await _undo(services, owner, session_id)
+            raise bad("the events of this file do not fit together", "input.export") from None
+        except BaseException:
+            await _undo(services, owner, session_id)
+            raise
+        finally:
+            await marks.remove(session_id)
+        return session
+
+
+async def sweep(services: Services) -> int:
+    """At a start: take away the sessions whose import a crash interrupted; tells how many there were."""
+    marks = Marks(services.store, MARKS)
+    left = await marks.left()
+    for session_id, owner in left.items():
+        await _undo(services, owner, session_id)
+        await marks.remove(session_id)
+    return len(left)
+
+
+@contextlib.asynccontextmanager
+async def _opened(services: Services, upload: Upload) -> AsyncIterator[tuple[Path, Incoming]]:
+    """A file in a folder of its own, so that no reader finds anything beside it; and what it holds."""
+    with tempfile.TemporaryDirectory(prefix="open-token-", ignore_cleanup_errors=True) as held:
+        path = Path(held) / plain_name(upload.filename)
+        await asyncio.to_thread(_copy, upload.stream, path)
+        limits, now = services.config.limits, services.clock.now()
+        yield path, await asyncio.to_thread(understood, path, limits, now, upload.conversation)
+
+
+def _copy(stream: BinaryIO, path: Path) -> None:
+    with path.open("wb") as out:
+        shutil.copyfileobj(stream, out, _PIECE)
+
+
+def _count_turns(found: Incoming) -> int:
+    state = State("sess_preview")
+    state.add("session.created", {"session": {}}, "")
+    for _ in import_document(state, found.events(), "", **found.about()):
+        pass
+    return len(state.turns)
+
+
+async def _restore_files(services: Services, session_id: str, path: Path, found: Incoming) -> None:
+    """Put the files of a zip of ours into the workspace, which checks every path once more."""
+    if not found.files:
+        return
+    workspace: Any = services.workspaces.of(session_id)
+    with zipfile.ZipFile(path) as held:
+        for file in found.files:
+            data = await asyncio.to_thread(_bundle.read_file, held, file)
+            written = await asyncio.to_thread(workspace.write, file.path, data)
+            if inspect.isawaitable(written):
+                await written
+
+
+async def _undo(services: Services, owner: str, session_id: str) -> None:
+    """Take a session away that did not come in whole."""
+    await services.store.delete_session(owner, session_id)
+    services.journal.forget(session_id)
+    folder = services.workspaces.of(session_id).folder
+    await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)

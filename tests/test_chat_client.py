@@ -1,0 +1,59 @@
+"""The client of the tutorial talks with a real server, word for word as the page shows it."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+import msgspec
+import pytest
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "tutorial" / "chat-client.md"
+SCRIPT = re.compile(r"^```py\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NEEDED = ("open_token.cli.serve", "open_token.server.listen", "open_token.server.agent.models.demo")
+
+
+def is_there(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+@contextmanager
+def server(folder: Path) -> Iterator[tuple[str, str]]:
+    """A server on a free port: its address, and the owner's key."""
+    command = [sys.executable, "-m", "open_token", "serve", "--data", str(folder), "--port", "0", "--json"]
+    env = os.environ | {"OPEN_TOKEN_DEMO_DELAY": "0"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=env) as process:
+        assert process.stdout
+        try:
+            told = msgspec.json.decode(process.stdout.readline())
+            yield told["address"], told["key"]
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+def test_it_is_short() -> None:
+    (script,) = SCRIPT.findall(PAGE.read_text(encoding="utf-8"))
+    assert len([line for line in script.splitlines() if line.strip()]) <= 40
+    compile(script, "chat.py", "exec")
+
+
+@pytest.mark.skipif(not all(map(is_there, NEEDED)), reason="the server is not whole yet")
+def test_it_talks(tmp_path: Path) -> None:
+    (script,) = SCRIPT.findall(PAGE.read_text(encoding="utf-8"))
+    (tmp_path / "chat.py").write_text(script, encoding="utf-8")
+    with server(tmp_path / "data") as (address, key):
+        command = [sys.executable, str(tmp_path / "chat.py"), address, key]
+        talk = subprocess.run(
+            command, input="hello\nlist files\n", capture_output=True, text=True, timeout=120, check=True
+        )
+    assert talk.stdout.count("(completed)") == 2, talk.stdout + talk.stderr
+    assert re.search(r"\n\[\w+\]", talk.stdout)
+    assert len(talk.stdout) > 100

@@ -1,0 +1,100 @@
+"""docs/reference/server.md is true: its routes are those of the OpenAPI, its events those of the code."""
+
+import ast
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from open_token.server.config import Limits, ServerConfig
+from open_token.server.http.app import ROUTERS, make_app
+from open_token.turns import PatchEnvelope, TurnProjection, typed
+from route_page import page_of, routes, titles_on
+from whole_servers import Asking, served
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "reference" / "server.md"
+START, END = "<!-- routes -->\n", "<!-- end of routes -->\n"
+EVENT = re.compile(r"(?:chat|turn|session|system|memory|workspace|task|replay|bg|artifact|skills):[a-z_:]+")
+HEADED = re.compile(r"^#### `([a-z]+:[a-z_:]+)`\n(.*?)(?=^#|\Z)", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```json\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The routes as the page is to show them."""
+
+    async def openapi(ask: Asking) -> Any:
+        return make_app(ask.services).openapi()
+
+    return routes(served(tmp_path_factory.mktemp("data"), openapi))
+
+
+def is_whole() -> bool:
+    return all(module.router.routes for module in ROUTERS)
+
+
+def test_the_routes_are_those_of_the_openapi(
+    shown: dict[str, str], golden: Callable[[Path, str | bytes], None]
+) -> None:
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(START)
+    there, _, after = rest.partition(END)
+    if not is_whole():
+        assert sorted(shown.keys() - titles_on(there).keys()) == []
+        pytest.skip("the server is not whole yet; what there is stands on the page")
+    golden(PAGE, f"{before}{START}\n{page_of(shown)}\n{END}{after}")
+
+
+def test_every_route_says_what_it_does(shown: dict[str, str]) -> None:
+    silent = [title for title, part in shown.items() if len(part.split("\n")[2]) < 10]
+    assert silent == []
+
+
+def events_told() -> set[str]:
+    """The events that the code names."""
+    found: set[str] = set()
+    for path in [*(ROOT / "src/open_token/server").rglob("*.py"), ROOT / "src/open_token/reducer/_wire.py"]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and EVENT.fullmatch(node.value):
+                found.add(node.value)
+    return found
+
+
+def headed() -> dict[str, str]:
+    return {found[1]: found[2] for found in HEADED.finditer(PAGE.read_text(encoding="utf-8"))}
+
+
+def test_every_event_is_on_the_page() -> None:
+    assert sorted(events_told() - headed().keys()) == []
+
+
+def test_no_event_is_on_the_page_that_there_is_not() -> None:
+    if not (ROOT / "src/open_token/server/live.py").exists() or not is_whole():
+        pytest.skip("the server is not whole yet")
+    assert sorted(headed().keys() - events_told()) == []
+
+
+EXAMPLES = [
+    pytest.param(name, block, id=f"{name}-{number}")
+    for name, words in headed().items()
+    for number, block in enumerate(BLOCK.findall(words))
+]
+
+
+@pytest.mark.parametrize(("name", "block"), EXAMPLES)
+def test_examples_are_what_they_say(name: str, block: str) -> None:
+    value = msgspec.json.decode(block)
+    assert "session_id" in value
+    if name in ("turn:start", "turn:end"):
+        typed(value, TurnProjection)
+    elif name == "turn:patch":
+        typed(value, PatchEnvelope)
+
+
+def test_every_setting_is_on_the_page_for_operators() -> None:
+    page = (ROOT / "docs" / "how-to" / "run-the-server.md").read_text(encoding="utf-8")
+    named = {item.name for kind in (ServerConfig, Limits) for item in msgspec.structs.fields(kind)}
+    assert sorted(name for name in named if f"`{name}`" not in page and f"--{name} " not in page) == []
