@@ -14,3 +14,6 @@ class Runner:
 
     async def close(self) -> None:
         """Let what is under way come to a safe point, and stop."""
+
+    def wake(self) -> None:
+        """There is work."""

@@ -13,6 +13,7 @@ from open_token.server.store.interface import Store
 if TYPE_CHECKING:
     from open_token.server.chat import Chat
     from open_token.server.runs import Runner
+    from open_token.server.schedules import Schedules
     from open_token.server.workspace import Workspaces
 
 
@@ -30,3 +31,4 @@ class Services:
     chat: "Chat" = field(init=False)
     runner: "Runner" = field(init=False)
     workspaces: "Workspaces" = field(init=False)
+    schedules: "Schedules" = field(init=False)

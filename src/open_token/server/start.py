@@ -9,6 +9,8 @@ from open_token.server.clock import Clock
 from open_token.server.config import ServerConfig
 from open_token.server.journal import Journal
 from open_token.server.runs import Runner
+from open_token.server.scheduler import Scheduler
+from open_token.server.schedules import Schedules
 from open_token.server.services import Services
 from open_token.server.store.rows import User
 from open_token.server.store.sqlite import open_sqlite
@@ -33,6 +35,11 @@ async def running(config: ServerConfig, env: Mapping[str, str], clock: Clock | N
         services.runner = Runner(services)
         await services.runner.start()
         stack.push_async_callback(services.runner.close)
+        scheduler = Scheduler(services, config.schedule_grace)
+        services.schedules = Schedules(services, scheduler)
+        if config.role in ("all", "scheduler"):
+            await scheduler.start()
+            stack.push_async_callback(scheduler.close)
         yield services
 
 

@@ -83,6 +83,8 @@ class TestTasks:
         assert [one.id for one in store.due_tasks(at(999), 1)] == ["task_1"]
         assert store.due_tasks(at(49)) == []
         assert store.nearest_fire() == at(50)
+        store.disable_user(BEN, at(1))
+        assert (store.due_tasks(at(100)), store.nearest_fire()) == ([], at(300))
 
 
 class TestSlots:

@@ -187,7 +187,7 @@ class ScheduleStore(Protocol):
         """Take a task away with its runs; their sessions stay."""
 
     async def due_tasks(self, now: str, limit: int = 100) -> list[TaskRow]:
-        """Enabled tasks of everybody whose time has come, the most overdue first."""
+        """Enabled tasks of everybody who is not locked out whose time has come, the most overdue first."""
 
     async def nearest_fire(self) -> str | None:
         """When the next task is due."""
