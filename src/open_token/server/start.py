@@ -12,8 +12,8 @@ from open_token.server.runs import Runner
 from open_token.server.scheduler import Scheduler
 from open_token.server.schedules import Schedules
 from open_token.server.services import Services
+from open_token.server.store.choosing import open_store
 from open_token.server.store.rows import User
-from open_token.server.store.sqlite import open_sqlite
 from open_token.server.workspace import Workspaces
 
 OWNER = "owner"
@@ -24,7 +24,7 @@ async def running(config: ServerConfig, env: Mapping[str, str], clock: Clock | N
     """The services of a server while it runs; on the way out work comes to a safe point and all is written."""
     clock = clock or Clock()
     async with contextlib.AsyncExitStack() as stack:
-        store = open_sqlite(config.data)
+        store = await open_store(config.data, config.database)
         stack.push_async_callback(store.close)
         bus = LocalBus()
         await bus.start()

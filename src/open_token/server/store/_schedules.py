@@ -13,7 +13,7 @@ _NEW = NewTask.__struct_fields__
 _COLUMNS = ", ".join(TaskRow.__struct_fields__)
 _RUN = ", ".join(f"scheduled_runs.{name}" for name in TaskRun.__struct_fields__)
 CHANGEABLE = frozenset(_NEW) - {"id", "created_at"}
-_AWAKE = "enabled AND owner NOT IN (SELECT id FROM users WHERE disabled_at IS NOT NULL)"
+AWAKE = "enabled AND owner NOT IN (SELECT id FROM users WHERE disabled_at IS NOT NULL)"
 _TAKE = "UPDATE scheduled_tasks SET next_fire = ? WHERE id = ? AND owner = ? AND enabled AND next_fire = ?"
 
 
@@ -62,7 +62,7 @@ def delete_task(db: sqlite3.Connection, owner: str, task_id: str) -> bool:
 def due_tasks(db: sqlite3.Connection, now: str, limit: int = 100) -> list[TaskRow]:
     """Enabled tasks of everybody whose time has come, the most overdue first."""
     rows = db.execute(
-        f"""SELECT {_COLUMNS} FROM scheduled_tasks WHERE {_AWAKE} AND next_fire <= ?
+        f"""SELECT {_COLUMNS} FROM scheduled_tasks WHERE {AWAKE} AND next_fire <= ?
         ORDER BY next_fire, rowid LIMIT ?""",
         (now, limit),
     )
@@ -71,7 +71,7 @@ def due_tasks(db: sqlite3.Connection, now: str, limit: int = 100) -> list[TaskRo
 
 def nearest_fire(db: sqlite3.Connection) -> str | None:
     """When the next task is due."""
-    row = db.execute(f"SELECT min(next_fire) FROM scheduled_tasks WHERE {_AWAKE}").fetchone()
+    row = db.execute(f"SELECT min(next_fire) FROM scheduled_tasks WHERE {AWAKE}").fetchone()
     return None if row[0] is None else str(row[0])
 
 
