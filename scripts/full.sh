@@ -3,7 +3,18 @@
 set -u
 
 cd "$(dirname -- "$0")/.." || exit 1
-scripts/setup dev full || exit 75
+scripts/setup dev server postgres redis full || exit 75
+
+# The servers that the tests start and end by themselves; where they cannot be had, those tests are skipped with a word.
+if ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || ! command -v redis-server >/dev/null; then
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+        echo 'installing PostgreSQL and Redis' >&2
+        { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+            postgresql redis-server; } >&2 || echo 'PostgreSQL and Redis cannot be installed: their tests are skipped' >&2
+    else
+        echo 'PostgreSQL or Redis is missing; install both to run their tests' >&2
+    fi
+fi
 
 # The scanner brings a hundred packages of its own versions along, so it lives apart.
 scanner=$(grep '^cisco-ai-skill-scanner==' constraints.txt)

@@ -5,11 +5,42 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import asyncpg
+import pytest
+
 from open_token.server.store.interface import Store
+from open_token.server.store.postgres import open_postgres
 from open_token.server.store.rows import NewEntry, SessionRow, Step, TurnRow, User
 from open_token.server.store.sqlite import open_sqlite
+from services import postgres_url
 
-STORES: dict[str, Callable[[Path], Store]] = {"sqlite": open_sqlite}
+URL_FILE = "url"
+
+
+def postgres_in(folder: Path) -> Store:
+    """A store in a part of the throw-away database; the folder remembers which."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if not (folder / URL_FILE).exists():
+        (folder / URL_FILE).write_text(new_postgres())
+    return open_postgres((folder / URL_FILE).read_text(), folder)
+
+
+def new_postgres() -> str:
+    """The address of a part of the throw-away database that is empty."""
+    url = postgres_url()
+    schema = url.partition("search_path=")[2]
+
+    async def make() -> None:
+        db = await asyncpg.connect(url)
+        await db.execute(f"CREATE SCHEMA {schema}")
+        await db.close()
+
+    asyncio.run(make())
+    return url
+
+
+STORES: dict[str, Callable[[Path], Store]] = {"sqlite": open_sqlite, "postgres": postgres_in}
+KINDS = [pytest.param("sqlite"), pytest.param("postgres", marks=pytest.mark.full)]
 ANNA, BEN = "user_anna", "user_ben"
 
 

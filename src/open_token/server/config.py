@@ -59,6 +59,8 @@ class ServerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """The share of the window at which a conversation is compacted."""
     model_timeout: float = 120.0
     tool_timeout: float = 120.0
+    schedule_grace: float = 3600.0
+    """A scheduled run that is late by more seconds, as after downtime, is not made up for."""
     public_url: str | None = None
     log: str = "text"
     """How requests are told on stderr: text, json or off."""

@@ -73,17 +73,28 @@ class Journal:
         """Begin a session: its first entry, and what else `make` says at once."""
         session_id = session.get("id") or self._clock.name("sess")
         held = _Held(owner, State(session_id))
-        created: Step = ("session.created", {"session": {**session, "id": session_id, "user_id": owner}})
-
-        def first(state: State) -> Iterable[Step]:
-            yield created
-            yield from make(state) if make else ()
+        first = _beginning(owner, {**session, "id": session_id}, make)
 
         async def alone() -> Written:
             async with self._alone(session_id):
                 return await self._write(owner, held, first, expected=0, **more)
 
         return await _whatever_happens(alone())
+
+    def draft(
+        self, owner: str, session: Json, make: Callable[[State], Iterable[Step]] | None = None, **more: Any
+    ) -> tuple[rows.Step, Grown]:
+        """What `create` would write, for one who puts it into a larger transaction; and what to `tell` after it."""
+        session_id = session.get("id") or self._clock.name("sess")
+        held, now = _Held(State(session_id)), self._clock.now()
+        first = _beginning(owner, {**session, "id": session_id}, make)
+        entries = [held.state.add(kind, data, now) for kind, data in first(held.state)]
+        step = self._step(owner, held, entries, 0, more)
+        return step, Grown(session_id, owner, 1, len(entries), entries)
+
+    def tell(self, grown: Grown) -> None:
+        """Say that a drafted session is written."""
+        self._bus.publish(grown)
 
     async def write(
         self,
@@ -181,6 +192,18 @@ class Journal:
 
     def _alone(self, session_id: str) -> "_Alone":
         return _Alone(self._locks, self._waiting, session_id)
+
+
+def _beginning(
+    owner: str, session: Json, make: Callable[[State], Iterable[Step]] | None
+) -> Callable[[State], Iterable[Step]]:
+    """The entries of a session that begins."""
+
+    def first(state: State) -> Iterable[Step]:
+        yield "session.created", {"session": {**session, "user_id": owner}}
+        yield from make(state) if make else ()
+
+    return first
 
 
 async def _whatever_happens(writing: Coroutine[Any, Any, Written]) -> Written:

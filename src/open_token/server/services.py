@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from open_token.server.feed import Feed
     from open_token.server.replay import Replays
     from open_token.server.runs import Runner
+    from open_token.server.schedules import Schedules
     from open_token.server.workspace import Workspaces
 
 
@@ -42,3 +43,4 @@ class Services:
     connections: "Connections" = field(init=False)
     tasks: "Tasks" = field(init=False)
     toolbox: "Toolbox" = field(init=False)
+    schedules: "Schedules" = field(init=False)

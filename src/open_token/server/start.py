@@ -16,9 +16,11 @@ from open_token.server.journal import Journal
 from open_token.server.metrics import CountingBus, Metrics
 from open_token.server.replay import Replays
 from open_token.server.runs import Runner
+from open_token.server.scheduler import Scheduler
+from open_token.server.schedules import Schedules
 from open_token.server.services import Services
+from open_token.server.store.choosing import open_store
 from open_token.server.store.rows import User
-from open_token.server.store.sqlite import open_sqlite
 from open_token.server.workspace import Workspaces
 
 OWNER = "owner"
@@ -29,13 +31,15 @@ async def running(config: ServerConfig, env: Mapping[str, str], clock: Clock | N
     """The services of a server while it runs; on the way out work comes to a safe point and all is written."""
     clock = clock or Clock()
     async with contextlib.AsyncExitStack() as stack:
-        store = open_sqlite(config.data)
+        store = await open_store(config.data, config.database)
         stack.push_async_callback(store.close)
         metrics = Metrics()
         bus = CountingBus(LocalBus(), metrics)
         await bus.start()
         stack.push_async_callback(bus.close)
-        services = Services(config, store, bus, clock, Journal(store, bus, clock, is_alone=True), env, metrics)
+        services = Services(
+            config, store, bus, clock, Journal(store, bus, clock, is_alone=config.database is None), env, metrics
+        )
         services.workspaces = Workspaces(config.data / "workspaces", config.limits.workspace_bytes)
         services.feed = Feed(services)
         stack.push_async_callback(services.feed.close)
@@ -53,6 +57,11 @@ async def running(config: ServerConfig, env: Mapping[str, str], clock: Clock | N
         services.replays = Replays(services)
         await services.replays.start()
         stack.push_async_callback(services.replays.close)
+        scheduler = Scheduler(services, config.schedule_grace)
+        services.schedules = Schedules(services, scheduler)
+        if config.role in ("all", "scheduler"):
+            await scheduler.start()
+            stack.push_async_callback(scheduler.close)
         yield services
 
 

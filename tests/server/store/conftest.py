@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from stores import STORES, Blocking, opened
+from stores import KINDS, Blocking, opened
 
 
-@pytest.fixture(params=STORES)
+@pytest.fixture(params=KINDS)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Blocking]:
     opened_store = opened(tmp_path / "data", request.param)
     yield opened_store

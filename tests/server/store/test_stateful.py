@@ -11,7 +11,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 
 from open_token.errors import StoreError
 from open_token.server.store.rows import Appended, SessionRow, Step, TurnRow
-from stores import ANNA, BEN, STORES, at, entries, opened, session_row, turn_row
+from stores import ANNA, BEN, KINDS, at, entries, opened, session_row, turn_row
 
 WORDS = ("build", "letter", "数据", "摘要", "größer", "tea")
 owners = st.sampled_from((ANNA, BEN))
@@ -194,13 +194,13 @@ def compare(kind: str, examples: int) -> None:
     machine.TestCase().runTest()
 
 
-@pytest.mark.parametrize("kind", STORES)
+@pytest.mark.parametrize("kind", KINDS)
 def test_store_and_model_say_the_same(kind: str) -> None:
     compare(kind, 12)
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("kind", STORES)
+@pytest.mark.parametrize("kind", KINDS)
 def test_store_and_model_say_the_same_for_long(kind: str) -> None:
     compare(kind, 150)
 

@@ -15,7 +15,7 @@ _COLUMNS = ", ".join(MemoryRow.__struct_fields__)
 _NEW = NewMemory.__struct_fields__
 _INSERT = f"INSERT INTO memories (user_id, {', '.join(_NEW)}) VALUES (?{', ?' * len(_NEW)}) RETURNING {_COLUMNS}"
 CHANGEABLE = frozenset(_NEW) - {"created_at", "source_session"}
-_STATUS = {
+STATUS = {
     "active": "NOT disabled AND superseded_by IS NULL",
     "disabled": "disabled",
     "superseded": "superseded_by IS NOT NULL",
@@ -51,10 +51,10 @@ def memories(
         if value is None:
             continue
         if name == "status":
-            where.append(_STATUS[value])
+            where.append(STATUS[value])
         elif name == "keyword":
             where.append("content LIKE ? ESCAPE '\\'")
-            values.append(f"%{value.translate(_LIKE)}%")
+            values.append(like(value))
         else:
             where.append(f"{name} = ?")
             values.append(value)
@@ -106,7 +106,7 @@ def relevant_memories(db: sqlite3.Connection, user_id: str, text: str, limit: in
     columns = ", ".join(f"memories.{name}" for name in MemoryRow.__struct_fields__)
     rows = db.execute(
         f"""SELECT {columns} FROM memory_words JOIN memories ON id = memory_words.rowid
-        WHERE memory_words MATCH ? AND user_id = ? AND {_STATUS["active"]} ORDER BY rank, id DESC LIMIT ?""",
+        WHERE memory_words MATCH ? AND user_id = ? AND {STATUS["active"]} ORDER BY rank, id DESC LIMIT ?""",
         (query, user_id, limit),
     )
     return [_row(row) for row in rows]
@@ -123,6 +123,11 @@ def hit_memories(db: sqlite3.Connection, user_id: str, ids: Collection[int], at:
 
 
 _LIKE = str.maketrans({"%": "\\%", "_": "\\_", "\\": "\\\\"})
+
+
+def like(text: str) -> str:
+    """A pattern for rows that have the text anywhere."""
+    return f"%{text.translate(_LIKE)}%"
 
 
 def _json(ids: Collection[int]) -> str:

@@ -46,6 +46,25 @@ def end(db: sqlite3.Connection, fence: Fence | None, how: RunEnd) -> None:
         "UPDATE runs SET status = ?, finished_at = ?, error = ?, lease_until = NULL WHERE id = ?",
         (how.status, how.at, how.error, fence.run_id),
     )
+    if how.status not in ("queued", "running"):
+        _end_slot(db, fence.run_id, how)
+
+
+def _end_slot(db: sqlite3.Connection, run_id: str, how: RunEnd) -> None:
+    """A slot of a scheduled task ends with the first run of its session, in the same transaction."""
+    status, error = slot_end(how)
+    db.execute(
+        """UPDATE scheduled_runs SET status = ?, error = ?, finished_at = ? WHERE status = 'running' AND session_id =
+        (SELECT sessions.id FROM runs JOIN sessions ON number = session WHERE runs.id = ?)""",
+        (status, error, how.at, run_id),
+    )
+
+
+def slot_end(how: RunEnd) -> tuple[str, str | None]:
+    """How a slot ends when the run of its session does."""
+    if how.status == "completed":
+        return "completed", None
+    return "failed", how.error or how.status
 
 
 def claim_run(db: sqlite3.Connection, worker: str, now: str, lease_until: str, most_attempts: int = 3) -> Run | None:
@@ -80,6 +99,8 @@ def give_up_runs(db: sqlite3.Connection, now: str, error: str, most_attempts: in
         fencing_token = fencing_token + 1 WHERE id = ?""",
         [(now, error, *row) for row in rows],
     )
+    for (run_id,) in rows:
+        _end_slot(db, run_id, RunEnd(status="failed", at=now, error=error))
     return [_run(db.execute(f"{_RUN} WHERE runs.id = ?", row).fetchone()) for row in rows]
 
 

@@ -192,7 +192,13 @@ CREATE TABLE scheduled_runs (
 ) STRICT;
 """
 
-MIGRATIONS: Sequence[str] = (VERSION_1,)
+# The end of a run looks for the slot that began its session; lists of runs go by time.
+VERSION_2 = """
+CREATE INDEX scheduled_runs_open ON scheduled_runs (session_id) WHERE status = 'running';
+CREATE INDEX tasks_running ON scheduled_runs (task_id) WHERE status = 'running';
+"""
+
+MIGRATIONS: Sequence[str] = (VERSION_1, VERSION_2)
 """What makes version n + 1 of version n, from nothing on."""
 
 

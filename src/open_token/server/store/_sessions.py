@@ -11,6 +11,7 @@ from open_token.server.store._words import all_of
 from open_token.server.store.rows import Checkpoint, SessionPage, StoredSession, TurnRow
 
 MOST_TURNS_SEARCHED = 2000
+GONE = "the session was deleted"
 _FEW = 2000
 _SESSION = """
     SELECT intent, status, created_at, updated_at, is_pinned, head, body, id, owner, stream_sequence, next_entry,
@@ -55,6 +56,11 @@ def delete_session(db: sqlite3.Connection, owner: str, session_id: str) -> bool:
     first = row[0] << TURN_BITS
     db.execute("DELETE FROM turn_words WHERE rowid BETWEEN ? AND ?", (first, first | ((1 << TURN_BITS) - 1)))
     db.execute("DELETE FROM intent_words WHERE rowid = ?", row)
+    db.execute(
+        """UPDATE scheduled_runs SET status = 'failed', error = ?, finished_at = (SELECT updated_at FROM sessions
+        WHERE number = ?) WHERE session_id = ? AND status = 'running'""",
+        (GONE, *row, session_id),
+    )
     db.execute("DELETE FROM sessions WHERE number = ?", row)
     db.execute("UPDATE users SET sessions_held = sessions_held - 1 WHERE id = ?", (owner,))
     return True

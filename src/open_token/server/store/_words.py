@@ -19,21 +19,30 @@ def indexed(text: str) -> str:
     return text if text.isascii() else _SIGN.sub(r" \g<0> ", text).encode("utf-8", "replace").decode()
 
 
-def all_of(text: str) -> str | None:
-    """A query for rows that have every word, the last of which may be only begun; None when there is no word."""
+def parts_of(text: str) -> tuple[list[str], bool]:
+    """The parts of a query that have words, and whether the last word may be only begun."""
     parts = [part for part in text[:_MOST_LETTERS].split() if _RUN.search(part)][:_MOST_WORDS]
     if not parts:
-        return None
-    phrases = [_quoted(indexed(part)) for part in parts]
+        return [], False
     last = _RUN.findall(parts[-1])[-1]
-    is_begun = parts[-1].endswith(last) and (len(last) >= _SHORTEST_START and not _SIGN.match(last))
-    return " AND ".join(phrases) + (" *" if is_begun else "")
+    return parts, parts[-1].endswith(last) and (len(last) >= _SHORTEST_START and not _SIGN.match(last))
+
+
+def some_of(text: str) -> list[str]:
+    """The different words of a text, by any of which something may be found."""
+    words = dict.fromkeys(word.lower() for run in _RUN.findall(text) for word in _words(run))
+    return list(words)[:_MOST_WORDS]
+
+
+def all_of(text: str) -> str | None:
+    """A query for rows that have every word, the last of which may be only begun; None when there is no word."""
+    parts, is_begun = parts_of(text)
+    return " AND ".join(_quoted(indexed(part)) for part in parts) + (" *" if is_begun else "") if parts else None
 
 
 def any_of(text: str) -> str | None:
     """A query for rows that have some of the words; None when there is no word."""
-    words = dict.fromkeys(word.lower() for run in _RUN.findall(text) for word in _words(run))
-    return " OR ".join(_quoted(indexed(word)) for word in list(words)[:_MOST_WORDS]) or None
+    return " OR ".join(_quoted(indexed(word)) for word in some_of(text)) or None
 
 
 def _words(run: str) -> Iterator[str]:

@@ -18,17 +18,22 @@ from open_token.server.store.rows import (
     Caller,
     Checkpoint,
     Fence,
+    Firing,
     KeyRow,
     MemoryFilter,
     MemoryPage,
     MemoryRow,
     NewMemory,
+    NewTask,
     Run,
     Scope,
     SessionPage,
     Share,
     Step,
     StoredSession,
+    TaskRow,
+    TaskRun,
+    TaskRunPage,
     TurnRow,
     User,
 )
@@ -163,7 +168,49 @@ class RunStore(Protocol):
         """The runs of a session, oldest first."""
 
 
-class Store(SessionStore, PeopleStore, MemoryStore, RunStore, Protocol):
+class ScheduleStore(Protocol):
+    """Tasks that are due by the clock, and what became of each of their slots."""
+
+    async def add_task(self, owner: str, task: NewTask) -> TaskRow:
+        """Enter a task of a user."""
+
+    async def tasks(self, owner: str) -> list[TaskRow]:
+        """The tasks of a user, oldest first."""
+
+    async def task(self, owner: str, task_id: str) -> TaskRow | None:
+        """One task."""
+
+    async def change_task(self, owner: str, task_id: str, changes: Mapping[str, Any], at: str) -> TaskRow | None:
+        """Give a task other values; None when the user has no such task."""
+
+    async def delete_task(self, owner: str, task_id: str) -> bool:
+        """Take a task away with its runs; their sessions stay."""
+
+    async def due_tasks(self, now: str, limit: int = 100) -> list[TaskRow]:
+        """Enabled tasks of everybody who is not locked out whose time has come, the most overdue first."""
+
+    async def nearest_fire(self) -> str | None:
+        """When the next task is due."""
+
+    async def fire_task(self, firing: Firing) -> TaskRun | None:
+        """Take a slot: its run, its session and the task's next slot, all or nothing; None when another node did.
+
+        The run ends together with the first run of its session.
+        """
+
+    async def task_runs(
+        self,
+        owner: str,
+        task_id: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        limit: int = 100,
+        offset: int = 0,
+    ) -> TaskRunPage:
+        """A part of the runs of one task, or of all of a user's, whose slots lie in [since, until); newest first."""
+
+
+class Store(SessionStore, PeopleStore, MemoryStore, RunStore, ScheduleStore, Protocol):
     """Everything that a server keeps."""
 
     async def setting(self, key: str) -> str | None:

@@ -12,6 +12,7 @@ Scope = Literal["full", "read"]
 Role = Literal["owner", "user"]
 RunStatus = Literal["queued", "running", "completed", "failed", "interrupted"]
 MemoryStatus = Literal["active", "disabled", "superseded"]
+TaskRunStatus = Literal["running", "completed", "failed"]
 
 
 class NewEntry(Struct, frozen=True, kw_only=True):
@@ -256,3 +257,68 @@ class Share(Struct, frozen=True, kw_only=True):
     created_at: str
     expires_at: str | None
     body: bytes = b"{}"
+
+
+class NewTask(Struct, frozen=True, kw_only=True):
+    """Words to be sent to an agent by the clock."""
+
+    id: str
+    title: str
+    prompt: str
+    cron: str
+    timezone: str
+    enabled: bool = True
+    expires_at: str | None = None
+    skip_confirmations: bool = False
+    model: str | None = None
+    next_fire: str | None = None
+    """When it is due; None when it never is again."""
+    created_at: str
+    body: bytes = b"{}"
+
+
+class TaskRow(NewTask, frozen=True, kw_only=True):
+    """A scheduled task of a user."""
+
+    owner: str
+    updated_at: str | None = None
+
+
+class TaskRun(Struct, frozen=True, kw_only=True):
+    """One time that a task ran, or was skipped."""
+
+    id: str
+    task_id: str
+    fire_at: str
+    """The slot; one task has one run for each."""
+    session_id: str | None
+    status: TaskRunStatus
+    error: str | None
+    triggered_at: str
+    finished_at: str | None
+
+
+class TaskRunPage(Struct, frozen=True, kw_only=True):
+    """A part of a list of runs."""
+
+    items: list[TaskRun]
+    total: int
+
+
+class Firing(Struct, frozen=True, kw_only=True):
+    """A slot of a task to be taken: by one node, once, together with the session that it begins."""
+
+    task_id: str
+    owner: str
+    run_id: str
+    fire_at: str
+    at: str
+    step: Step | None = None
+    """The session that begins; None when the slot is only written down as skipped."""
+    error: str | None = None
+    """Why it is skipped."""
+    due: str | None = None
+    """The `next_fire` that the node saw: when it is another by now, nothing is written. None: started by hand."""
+    next_fire: str | None = None
+    if_running: str | None = None
+    """The error of a slot that comes while an earlier run goes on; None lets both run."""

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from open_token.errors import StoreError
-from open_token.server.store import _blobs, _log, _memories, _people, _runs, _sessions, _shares, tokens
+from open_token.server.store import _blobs, _log, _memories, _people, _runs, _schedules, _sessions, _shares, tokens
 from open_token.server.store import backup as copies
 from open_token.server.store._database import BLOBS, Database
 from open_token.server.store._faults import Missing
 from open_token.server.store.interface import Store
-from open_token.server.store.rows import Appended, Blob, Caller, KeyRow, Scope, Share, Step
+from open_token.server.store.rows import Appended, Blob, Caller, Firing, KeyRow, Scope, Share, Step, TaskRun
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -77,6 +77,15 @@ class SqliteStore:
     give_up_runs = _writing(_runs.give_up_runs)
     runs = _reading(_runs.runs)
 
+    add_task = _writing(_schedules.add_task)
+    tasks = _reading(_schedules.tasks)
+    task = _reading(_schedules.task)
+    change_task = _writing(_schedules.change_task)
+    delete_task = _writing(_schedules.delete_task)
+    due_tasks = _reading(_schedules.due_tasks)
+    nearest_fire = _reading(_schedules.nearest_fire)
+    task_runs = _reading(_schedules.task_runs)
+
     setting = _reading(_shares.setting)
     set_setting = _writing(_shares.set_setting)
 
@@ -88,6 +97,12 @@ class SqliteStore:
                 raise Missing("blob")
         result: Appended = await self.database.writer.submit(_log.append, _log.prepared(step))
         return result
+
+    async def fire_task(self, firing: Firing) -> TaskRun | None:
+        """Take a slot: its run, its session and the task's next slot, all or nothing; None when another node did."""
+        step = None if firing.step is None else _log.prepared(firing.step)
+        run: TaskRun | None = await self.database.writer.submit(_schedules.fire_task, firing, step)
+        return run
 
     async def put_blob(self, data: bytes, media_type: str) -> Blob:
         """Keep bytes that are too big for the log; the step that refers to them names their hash."""

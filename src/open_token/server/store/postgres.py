@@ -1,0 +1,287 @@
+"""The store in PostgreSQL: the same interface for servers of many nodes, which share one database."""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Awaitable, Callable, Coroutine
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import asyncpg
+
+from open_token.errors import StoreError
+from open_token.files import make_folder, read_optional
+from open_token.server.store import (
+    _people,
+    _pg_blobs,
+    _pg_log,
+    _pg_memories,
+    _pg_people,
+    _pg_runs,
+    _pg_schedules,
+    _pg_schema,
+    _pg_sessions,
+    tokens,
+)
+from open_token.server.store._database import PEPPER
+from open_token.server.store._pg_faults import AGAIN, away, explained
+from open_token.server.store.interface import Store
+from open_token.server.store.rows import Caller, KeyRow, Scope, Share
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Method = Callable[Concatenate["PostgresStore", P], Coroutine[Any, Any, T]]
+
+CONNECTIONS = 8
+_TRIES = 5
+_SECONDS = 60.0
+
+
+def _writing(function: Callable[Concatenate[asyncpg.Connection, P], Awaitable[T]]) -> Method[P, T]:
+    """A function over a connection as a method that returns after the commit."""
+
+    async def method(self: "PostgresStore", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.write(lambda db: function(db, *args, **kwargs))
+
+    return method
+
+
+def _reading(function: Callable[Concatenate[asyncpg.Connection, P], Awaitable[T]]) -> Method[P, T]:
+    """A function of one question."""
+
+    async def method(self: "PostgresStore", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.read(lambda db: function(db, *args, **kwargs))
+
+    return method
+
+
+def _viewing(function: Callable[Concatenate[asyncpg.Connection, P], Awaitable[T]]) -> Method[P, T]:
+    """A function of several questions, which see one view of the data."""
+
+    async def method(self: "PostgresStore", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.view(lambda db: function(db, *args, **kwargs))
+
+    return method
+
+
+class PostgresStore:
+    """The interface over a database; it connects when it is first asked."""
+
+    def __init__(self, url: str, folder: Path, connections: int = CONNECTIONS) -> None:
+        self._url, self._folder, self._connections = url, folder, connections
+        self._pool: asyncpg.Pool | None = None
+        self._opening = asyncio.Lock()
+        self._pepper = b""
+        self._is_closed = False
+
+    append = _writing(_pg_log.append)
+    read_log = _reading(_pg_log.read_log)
+    session = _reading(_pg_sessions.session)
+    sessions = _viewing(_pg_sessions.sessions)
+    delete_session = _writing(_pg_sessions.delete_session)
+    turns = _viewing(_pg_sessions.turns)
+    checkpoints = _reading(_pg_sessions.checkpoints)
+    put_blob = _writing(_pg_blobs.put)
+    read_blob = _reading(_pg_blobs.read)
+    sweep_blobs = _writing(_pg_blobs.sweep)
+
+    add_user = _writing(_pg_people.add_user)
+    users = _reading(_pg_people.users)
+    user = _reading(_pg_people.user)
+    disable_user = _writing(_pg_people.disable_user)
+    delete_user = _writing(_pg_people.delete_user)
+    keys = _reading(_pg_people.keys)
+    rename_key = _writing(_pg_people.rename_key)
+    revoke_key = _writing(_pg_people.revoke_key)
+
+    add_memory = _writing(_pg_memories.add_memory)
+    memory = _reading(_pg_memories.memory)
+    memories = _viewing(_pg_memories.memories)
+    change_memory = _writing(_pg_memories.change_memory)
+    delete_memories = _writing(_pg_memories.delete_memories)
+    disable_memories = _writing(_pg_memories.disable_memories)
+    relevant_memories = _reading(_pg_memories.relevant_memories)
+    hit_memories = _writing(_pg_memories.hit_memories)
+
+    claim_run = _writing(_pg_runs.claim_run)
+    renew_lease = _writing(_pg_runs.renew_lease)
+    give_up_runs = _writing(_pg_runs.give_up_runs)
+    runs = _reading(_pg_runs.runs)
+
+    add_task = _writing(_pg_schedules.add_task)
+    tasks = _reading(_pg_schedules.tasks)
+    task = _reading(_pg_schedules.task)
+    change_task = _writing(_pg_schedules.change_task)
+    delete_task = _writing(_pg_schedules.delete_task)
+    due_tasks = _reading(_pg_schedules.due_tasks)
+    nearest_fire = _reading(_pg_schedules.nearest_fire)
+    fire_task = _writing(_pg_schedules.fire_task)
+    task_runs = _viewing(_pg_schedules.task_runs)
+
+    setting = _reading(_pg_people.setting)
+    set_setting = _writing(_pg_people.set_setting)
+    check = _viewing(_pg_blobs.check)
+
+    async def write(self, work: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
+        """Do something in a transaction; once more when others were in its way."""
+        for left in reversed(range(_TRIES)):
+            try:
+                async with self._connection() as db, db.transaction():
+                    return await work(db)
+            except AGAIN as problem:
+                if not left:
+                    raise explained(problem) from None
+            except Exception as problem:
+                raise explained(problem) from None
+        raise AssertionError
+
+    async def read(self, work: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
+        """Ask one question."""
+        try:
+            async with self._connection() as db:
+                return await work(db)
+        except Exception as problem:
+            raise explained(problem) from None
+
+    async def view(self, work: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
+        """Ask several questions of one view of the data."""
+        try:
+            async with self._connection() as db, db.transaction(isolation="repeatable_read", readonly=True):
+                return await work(db)
+        except Exception as problem:
+            raise explained(problem) from None
+
+    async def add_key(self, user_id: str, name: str, scope: Scope, at: str) -> tuple[KeyRow, str]:
+        """Make a key; its plain text is told here and never again."""
+        key, plaintext = _people.new_key(user_id, name, scope, at)
+        await self.write(lambda db: _pg_people.add_key(db, key, tokens.digest(self._pepper, plaintext)))
+        return key, plaintext
+
+    async def check_key(self, plaintext: str, at: str) -> Caller | None:
+        """Whose key that is, if it is one and may be used; notes its use once a minute."""
+        key_id = tokens.key_id(plaintext)
+        if key_id is None:
+            return None
+        caller = await self.read(lambda db: _pg_people.find_key(db, key_id, tokens.digest(self._pepper, plaintext)))
+        if caller is not None and _people.is_worth_a_note(caller.key, at):
+            with contextlib.suppress(StoreError):  # a full disk does not keep anybody from reading
+                await self.write(lambda db: _pg_people.touch_key(db, key_id, at))
+        return caller
+
+    async def add_share(
+        self, owner: str, session_id: str, at: str, expires_at: str | None = None, body: bytes = b"{}"
+    ) -> str:
+        """Open a session for reading; gives the token, here and never again."""
+        token = tokens.new_share()
+        share = Share(session_id=session_id, owner=owner, created_at=at, expires_at=expires_at, body=body)
+        await self.write(lambda db: _pg_people.add_share(db, share, tokens.digest(self._pepper, token)))
+        return token
+
+    async def share(self, token: str, now: str) -> Share | None:
+        """What a token opens, unless its time is over."""
+        return await self.read(lambda db: _pg_people.share(db, tokens.digest(self._pepper, token), now))
+
+    async def revoke_share(self, owner: str, session_id: str, token: str | None = None) -> int:
+        """Close a session to a token, or to all of them; tells how many there were."""
+
+        def digest() -> bytes | None:
+            return None if token is None else tokens.digest(self._pepper, token)
+
+        return await self.write(lambda db: _pg_people.revoke_share(db, owner, session_id, digest()))
+
+    async def backup(self, target: Path) -> None:
+        """Not from here: a database is copied by its own tools."""
+        raise StoreError(
+            "a PostgreSQL database is copied by its own tools",
+            help="use pg_dump and keep the file `pepper` of the data folder, or `open-token server migrate`",
+            code="store.backup",
+        )
+
+    async def open(self) -> None:
+        """Connect, and bring the tables to the newest version."""
+        async with self._opening:
+            if self._is_closed:
+                raise StoreError("the store is closed", code="store.closed")
+            if self._pool is not None:
+                return
+            try:
+                pool = await asyncpg.create_pool(
+                    self._url, min_size=1, max_size=self._connections, command_timeout=_SECONDS, timeout=10.0
+                )
+            except Exception as problem:
+                raise _not_opened(problem) from None
+            try:
+                async with pool.acquire() as db:
+                    await _pg_schema.migrate(db)
+                    self._pepper = await _pepper(db, self._folder)
+            except BaseException as problem:
+                await pool.close()
+                raise (explained(problem) if isinstance(problem, Exception) else problem) from None
+            self._pool = pool
+
+    async def close(self) -> None:
+        """Write what waits, and let go."""
+        async with self._opening:
+            self._is_closed = True
+            if self._pool is not None:
+                await self._pool.close()
+
+    @contextlib.asynccontextmanager
+    async def _connection(self) -> Any:
+        if self._pool is None or self._is_closed:
+            await self.open()
+        assert self._pool is not None
+        async with self._pool.acquire() as db:
+            yield db
+
+
+def open_postgres(url: str, folder: Path) -> Store:
+    """The store of a database; the data folder holds the secret under which digests are made."""
+    return PostgresStore(url, folder)
+
+
+def _not_opened(problem: Exception) -> Exception:
+    """Why there is no connection; an address that cannot be read is told as such, and never shown."""
+    if isinstance(problem, ValueError) and not isinstance(problem, asyncpg.exceptions.DataError):
+        return StoreError(
+            "the address of the database cannot be read",
+            help="it reads as in postgresql://user@host:5432/name",
+            code="store.open",
+        )
+    told = explained(problem)
+    return told if isinstance(told, StoreError) else away()
+
+
+async def _pepper(db: asyncpg.Connection, folder: Path) -> bytes:
+    """The secret under which digests are made: the same file on every node, and not in the database."""
+    path = folder / PEPPER
+    async with db.transaction():
+        await db.execute("LOCK TABLE settings IN EXCLUSIVE MODE")
+        known, pepper = await _pg_people.setting(db, "store.pepper"), read_optional(path)
+        if known is None:
+            pepper = pepper or _new_pepper(path)
+            await _pg_people.set_setting(db, "store.pepper", tokens.fingerprint(pepper))
+        elif pepper is None or tokens.fingerprint(pepper) != known:
+            raise StoreError(
+                f"the file {PEPPER} of this database is not in the data folder: no key could be checked",
+                where=str(folder),
+                help=f"copy the file {PEPPER} from the data folder of the first node",
+                code="store.pepper",
+            )
+    return pepper
+
+
+def _new_pepper(path: Path) -> bytes:
+    if not make_folder(path.parent):
+        raise StoreError(
+            "the data folder cannot be made or written",
+            where=str(path.parent),
+            help="name another one, or give this user the right to write there",
+            code="store.read-only",
+        )
+    pepper = os.urandom(32)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
+        out.write(pepper)
+        out.flush()
+        os.fsync(out.fileno())
+    return pepper

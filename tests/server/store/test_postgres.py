@@ -1,0 +1,223 @@
+"""What is special about the store in PostgreSQL: several nodes on one database, and a database that goes away."""
+
+import asyncio
+import shutil
+import signal
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import pytest
+
+from open_token.errors import StoreError
+from open_token.server.store import _pg_schema
+from open_token.server.store._pg_faults import explained
+from open_token.server.store.interface import Fenced
+from open_token.server.store.postgres import PostgresStore
+from open_token.server.store.rows import Fence, NewRun, Step, User
+from services import postgres
+from stores import ANNA, at, entries, new_postgres, session_row
+
+
+def step(session_id: str = "sess_1", **more: Any) -> Step:
+    return Step(owner=ANNA, session_id=session_id, **more)
+
+
+def on_nodes(tmp_path: Path, play: Callable[..., Coroutine[Any, Any, None]], count: int = 2) -> None:
+    """Run something with several stores on one database."""
+    url = new_postgres()
+
+    async def whole() -> None:
+        stores = [PostgresStore(url, tmp_path / "data", connections=4) for _ in range(count)]
+        try:
+            await stores[0].add_user(User(id=ANNA, name="Anna", role="owner", created_at=at(0)))
+            await stores[0].append(step(expected=0, session=session_row()))
+            await play(*stores)
+        finally:
+            await asyncio.gather(*(store.close() for store in stores))
+
+    asyncio.run(whole())
+
+
+@pytest.mark.full
+class TestNodes:
+    def test_fifty_writers_on_two_nodes_stay_contiguous(self, tmp_path: Path) -> None:
+        async def play(*stores: PostgresStore) -> None:
+            calls = [stores[n % 2].append(step(entries=entries(1 + n % 3))) for n in range(200)]
+            told = sorted((one.first, one.last) for one in await asyncio.gather(*calls))
+            assert [first for first, _ in told] == [1, *(last + 1 for _, last in told[:-1])]
+            log = await stores[0].read_log(ANNA, "sess_1", 0, 1000)
+            assert [entry.seq for entry in log] == list(range(1, told[-1][1] + 1))
+
+        on_nodes(tmp_path, play)
+
+    def test_a_message_sent_to_two_nodes_at_once_is_written_once(self, tmp_path: Path) -> None:
+        async def play(*stores: PostgresStore) -> None:
+            for number in range(20):
+                said = step(entries=entries(1), client_message_id=f"m{number}")
+                told = await asyncio.gather(*(store.append(said) for store in stores * 3))
+                assert sorted(one.repeated for one in told) == [False, *[True] * 5]
+                assert {one.first for one in told} == {number + 1}
+
+        on_nodes(tmp_path, play)
+
+    def test_one_of_many_workers_gets_a_run_and_the_slow_one_is_fenced_off(self, tmp_path: Path) -> None:
+        async def play(*stores: PostgresStore) -> None:
+            for number in range(30):
+                name = f"sess_run_{number}"
+                run = NewRun(id=f"run_{number}", at=at(number))
+                await stores[0].append(step(name, expected=0, session=session_row(), run=run))
+            claims = [stores[n % 2].claim_run(f"w{n}", at(100), at(130)) for n in range(60)]
+            runs = [run for run in await asyncio.gather(*claims) if run is not None]
+            assert len({run.id for run in runs}) == len(runs)
+            while more := await stores[1].claim_run("late", at(100), at(130)):
+                runs.append(more)
+            assert len({run.id for run in runs}) == len(runs) == 30
+            again = await stores[1].claim_run("other", at(200), at(230))
+            assert again is not None
+            old, new = Fence(run_id=again.id, token=1), Fence(run_id=again.id, token=2)
+            with pytest.raises(Fenced):
+                await stores[0].append(step(again.session_id, entries=entries(1), fence=old))
+            await stores[1].append(step(again.session_id, entries=entries(1), fence=new))
+
+        on_nodes(tmp_path, play)
+
+    def test_two_nodes_may_start_at_once(self, tmp_path: Path) -> None:
+        url = new_postgres()
+
+        async def whole() -> None:
+            stores = [PostgresStore(url, tmp_path / "data") for _ in range(4)]
+            await asyncio.gather(*(store.open() for store in stores))
+            assert await stores[3].users() == []
+            await asyncio.gather(*(store.close() for store in stores))
+
+        asyncio.run(whole())
+
+    def test_a_node_without_the_pepper_is_refused(self, tmp_path: Path) -> None:
+        async def play(store: PostgresStore) -> None:
+            for folder in (tmp_path / "other", tmp_path / "wrong"):
+                folder.mkdir()
+            (tmp_path / "wrong" / "pepper").write_bytes(b"2" * 32)
+            for folder in (tmp_path / "other", tmp_path / "wrong"):
+                node = PostgresStore(store._url, folder)
+                with pytest.raises(StoreError) as caught:
+                    await node.users()
+                await node.close()
+                assert caught.value.code == "store.pepper"
+            shutil.copy(tmp_path / "data" / "pepper", tmp_path / "wrong" / "pepper")
+            node = PostgresStore(store._url, tmp_path / "wrong")
+            _, plaintext = await store.add_key(ANNA, "laptop", "full", at(1))
+            assert await node.check_key(plaintext, at(2)) is not None
+            await node.close()
+
+        on_nodes(tmp_path, play, 1)
+
+
+@pytest.mark.full
+class TestFaults:
+    def test_a_closed_store_says_so(self, tmp_path: Path) -> None:
+        async def play(store: PostgresStore) -> None:
+            await store.close()
+            with pytest.raises(StoreError, match="closed"):
+                await store.users()
+
+        on_nodes(tmp_path, play, 1)
+
+    def test_a_database_that_restarts_loses_nothing_and_is_found_again(self, tmp_path: Path) -> None:
+        async def play(store: PostgresStore) -> None:
+            await store.append(step(entries=entries(3)))
+            server = postgres()
+            await asyncio.to_thread(server.end, signal.SIGKILL)
+            with pytest.raises(StoreError) as caught:
+                await store.append(step(entries=entries(1)))
+            assert (caught.value.code, bool(caught.value.help)) == ("store.away", True)
+            (server.folder / "data" / "postmaster.pid").unlink(missing_ok=True)
+            await asyncio.to_thread(server.start)
+            assert (await store.append(step(entries=entries(1)))).last == 4
+            assert await store.check() == []
+
+        on_nodes(tmp_path, play, 1)
+
+    def test_what_others_were_in_the_way_of_is_tried_again(self, tmp_path: Path) -> None:
+        async def play(store: PostgresStore) -> None:
+            tried: list[int] = []
+
+            async def twice(db: asyncpg.Connection) -> int:
+                tried.append(1)
+                if len(tried) < 3:
+                    raise asyncpg.DeadlockDetectedError
+                return len(tried)
+
+            assert await store.write(twice) == 3
+            tried.clear()
+
+            async def never(db: asyncpg.Connection) -> None:
+                raise asyncpg.SerializationError
+
+            with pytest.raises(StoreError):
+                await store.write(never)
+
+        on_nodes(tmp_path, play, 1)
+
+    def test_a_read_only_database_is_said_and_outlived(self, tmp_path: Path) -> None:
+        async def play(store: PostgresStore) -> None:
+            await store.read(lambda db: db.execute("ALTER SYSTEM SET default_transaction_read_only = on"))
+            await store.read(lambda db: db.execute("SELECT pg_reload_conf()"))
+            codes: set[str | None] = set()
+            for _ in range(200):
+                try:
+                    await store.append(step(entries=entries(1)))
+                except StoreError as problem:
+                    codes.add(problem.code)
+                    break
+                await asyncio.sleep(0.01)
+            await store.read(lambda db: db.execute("ALTER SYSTEM RESET default_transaction_read_only"))
+            await store.read(lambda db: db.execute("SELECT pg_reload_conf()"))
+            assert codes == {"store.read-only"}
+            for _ in range(200):
+                try:
+                    await store.append(step(entries=entries(1)))
+                    break
+                except StoreError:
+                    await asyncio.sleep(0.01)
+            assert await store.check() == []
+
+        on_nodes(tmp_path, play, 1)
+
+
+@pytest.mark.full
+class TestMigrations:
+    def test_a_newer_version_is_left_alone(self, tmp_path: Path) -> None:
+        async def play(store: PostgresStore) -> None:
+            await store.write(lambda db: db.execute("INSERT INTO schema_version (version) VALUES (999)"))
+            other = PostgresStore(store._url, tmp_path / "data")
+            with pytest.raises(StoreError) as caught:
+                await other.users()
+            await other.close()
+            assert caught.value.code == "store.version"
+
+        on_nodes(tmp_path, play, 1)
+
+    def test_a_step_that_fails_leaves_the_version_before(self) -> None:
+        url = new_postgres()
+
+        async def whole() -> None:
+            db = await asyncpg.connect(url)
+            await _pg_schema.migrate(db, ["CREATE TABLE a (x int)"])
+            with pytest.raises(asyncpg.PostgresError):
+                await _pg_schema.migrate(db, ["", "CREATE TABLE b (x int); CREATE TABLE a (x int)"])
+            assert await db.fetchval("SELECT to_regclass('b')") is None
+            assert await _pg_schema.migrate(db, ["", "CREATE TABLE b (x int)"]) == 1
+            assert await _pg_schema.migrate(db, ["", "CREATE TABLE b (x int)"]) == 2
+            await db.close()
+
+        asyncio.run(whole())
+
+
+def test_errors_are_told_without_values() -> None:
+    problem = explained(asyncpg.UndefinedTableError("near secret"))
+    assert (getattr(problem, "code", None), "secret" in str(problem)) == ("store.sql", False)
+    assert getattr(explained(ConnectionRefusedError()), "code", None) == "store.away"
+    mine = KeyError("as it is")
+    assert explained(mine) is mine
