@@ -86,7 +86,7 @@ class Journal:
     ) -> tuple[rows.Step, Grown]:
         """What `create` would write, for one who puts it into a larger transaction; and what to `tell` after it."""
         session_id = session.get("id") or self._clock.name("sess")
-        held, now = _Held(State(session_id)), self._clock.now()
+        held, now = _Held(owner, State(session_id)), self._clock.now()
         first = _beginning(owner, {**session, "id": session_id}, make)
         entries = [held.state.add(kind, data, now) for kind, data in first(held.state)]
         step = self._step(owner, held, entries, 0, more)

@@ -223,9 +223,6 @@ class Workspace:
             with new_file(folder, target[-1], mode) as out:
                 return self._pour(file, out, room)
 
-    def remove_all(self) -> None:
-        """Take all files away."""
-
 
 class Workspaces:
     """The folders of all sessions."""
