@@ -138,6 +138,8 @@ def test_uploads_say_what_arrived_and_what_did_not(tmp_path: Path) -> None:
         assert got.json() == {"uploaded": ["x/y.txt"], "failed": ["../../evil"]}
         got = await shop.client.post(url, files=[("files", ("big", b"x" * 2000)), ("files", ("small", b"x"))])
         assert got.json() == {"uploaded": ["small"], "failed": ["big"]}
+        got = await shop.client.post(f"{url}/in", files=two, data={"paths": '["/x/y.txt", ""]'})
+        assert got.json() == {"uploaded": [], "failed": ["/x/y.txt", ""]}
         for paths in ("[1, 2]", "{}", '["one"]', "nonsense", "[" * 10_000):
             assert (await shop.client.post(url, files=two, data={"paths": paths})).status_code == 422
         assert (await shop.client.post(f"{url}/..%2Fx", files=two)).status_code == 400

@@ -136,15 +136,15 @@ async def upload_files(
 ) -> Response:
     """Put files into a folder of the workspace; each is there whole or is named in `failed`."""
     workspace = await _workspace(services, caller, session_id)
-    folder = "/".join(parts_of(dir))
+    folder = parts_of(dir)
     names = _names(files, paths)
     uploaded: list[str] = []
     failed: list[str] = []
     for file, name in zip(files, names, strict=True):
-        path = f"{folder}/{name}" if folder else name
         try:
+            path = "/".join((*folder, *parts_of(name)))
             await asyncio.to_thread(workspace.write, path, file.file)
-            uploaded.append(_plain(path))
+            uploaded.append(path)
         except Refused:
             failed.append(name)
     if uploaded:
