@@ -6,7 +6,7 @@ import binascii
 import mimetypes
 import re
 from collections.abc import Iterator
-from typing import Annotated, Any, BinaryIO, Literal
+from typing import Annotated, BinaryIO, Literal
 from urllib.parse import quote
 
 import msgspec
@@ -16,6 +16,7 @@ from pydantic import BaseModel, Field
 
 from open_token.server._paths import parts_of
 from open_token.server.http._owned import workspace_of
+from open_token.server.http._shown import shown
 from open_token.server.http._zips import zipped
 from open_token.server.http.answers import answer
 from open_token.server.http.auth import Reader, Serving, Writer
@@ -45,8 +46,41 @@ _LISTED = {
 }
 
 
-def _shown(example: Any) -> dict[int | str, dict[str, Any]]:
-    return {200: {"content": {"application/json": {"example": example}}}}
+class Listed(BaseModel):
+    """One line of a listing."""
+
+    name: str
+    path: str
+    type: Literal["file", "directory", "link", "other"]
+    is_dir: bool
+    size: int
+    created_at: str
+    tags: list[str]
+
+
+class Written(BaseModel):
+    """The file is there."""
+
+    success: bool
+
+
+class Deleted(BaseModel):
+    """The file or folder is gone."""
+
+    deleted: bool
+
+
+class NewPath(BaseModel):
+    """Where it is now."""
+
+    path: str
+
+
+class Uploaded(BaseModel):
+    """The paths that are there now, and the names that could not be."""
+
+    uploaded: list[str]
+    failed: list[str]
 
 
 class FileContent(BaseModel):
@@ -65,7 +99,7 @@ class NewName(BaseModel):
 
 
 @router.get("/ls", include_in_schema=False)
-@router.get("/ls/{dir:path}", responses=_shown([_LISTED]))
+@router.get("/ls/{dir:path}", responses=shown(list[Listed], [_LISTED]))
 async def list_folder(session_id: str, services: Serving, caller: Reader, dir: str = "") -> Response:
     """What a folder of the workspace holds; the root is empty or `.`."""
     workspace = await workspace_of(services, caller, session_id)
@@ -87,7 +121,7 @@ async def read_file(session_id: str, path: str, services: Serving, caller: Reade
     return StreamingResponse(_pieces(file, size), media_type=_with_charset(kind), headers=headers)
 
 
-@router.put("/files/{path:path}", responses=_shown({"success": True}))
+@router.put("/files/{path:path}", responses=shown(Written, {"success": True}))
 async def write_file(session_id: str, path: str, body: FileContent, services: Serving, caller: Writer) -> Response:
     """Put a file into the workspace; one that is there is replaced."""
     workspace = await workspace_of(services, caller, session_id)
@@ -96,7 +130,7 @@ async def write_file(session_id: str, path: str, body: FileContent, services: Se
     return answer({"success": True})
 
 
-@router.delete("/files/{path:path}", responses=_shown({"deleted": True}))
+@router.delete("/files/{path:path}", responses=shown(Deleted, {"deleted": True}))
 async def delete_file(session_id: str, path: str, services: Serving, caller: Writer) -> Response:
     """Take a file away, or a folder with all that is in it."""
     workspace = await workspace_of(services, caller, session_id)
@@ -105,7 +139,7 @@ async def delete_file(session_id: str, path: str, services: Serving, caller: Wri
     return answer({"deleted": True})
 
 
-@router.post("/files/{path:path}/rename", responses=_shown({"path": "docs/notes-2.md"}))
+@router.post("/files/{path:path}/rename", responses=shown(NewPath, {"path": "docs/notes-2.md"}))
 async def rename_file(session_id: str, path: str, body: NewName, services: Serving, caller: Writer) -> Response:
     """Give a file or folder another name."""
     workspace = await workspace_of(services, caller, session_id)
@@ -114,7 +148,7 @@ async def rename_file(session_id: str, path: str, body: NewName, services: Servi
     return answer({"path": now})
 
 
-@router.post("/files/{path:path}/copy", responses=_shown({"path": "docs/notes-2.md"}))
+@router.post("/files/{path:path}/copy", responses=shown(NewPath, {"path": "docs/notes-2.md"}))
 async def copy_file(session_id: str, path: str, body: NewName, services: Serving, caller: Writer) -> Response:
     """Copy a file or folder beside itself."""
     workspace = await workspace_of(services, caller, session_id)
@@ -124,7 +158,7 @@ async def copy_file(session_id: str, path: str, body: NewName, services: Serving
 
 
 @router.post("/upload", include_in_schema=False)
-@router.post("/upload/{dir:path}", responses=_shown({"uploaded": ["docs/a.txt"], "failed": []}))
+@router.post("/upload/{dir:path}", responses=shown(Uploaded, {"uploaded": ["docs/a.txt"], "failed": []}))
 async def upload_files(
     session_id: str,
     services: Serving,

@@ -10,6 +10,7 @@ from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
 from open_token.server.http._owned import workspace_of
+from open_token.server.http._shown import shown
 from open_token.server.http.answers import answer
 from open_token.server.http.auth import Reader, Serving, Writer
 from open_token.server.refusals import bad
@@ -58,7 +59,32 @@ class SkillUpload(BaseModel):
     files: Annotated[list[SkillFile], Field(min_length=1, max_length=200)]
 
 
-@router.post("/skills:upload", responses={200: {"content": {"application/json": {"example": _STORED}}}})
+class Stored(BaseModel):
+    """Where the skill is now."""
+
+    name: str
+    skill_dir: str
+    file_count: int
+    overwritten: bool
+
+
+class ListedSkill(BaseModel):
+    """A skill; one of the session's own has a folder in the workspace."""
+
+    name: str
+    description: str
+    source: Literal["built-in", "server", "session"]
+    skill_dir: str | None
+
+
+class SkillList(BaseModel):
+    """All skills of a session."""
+
+    items: list[ListedSkill]
+    total: int
+
+
+@router.post("/skills:upload", responses=shown(Stored, _STORED))
 async def upload_skill(session_id: str, body: SkillUpload, services: Serving, caller: Writer) -> Response:
     """Give a session a skill; one of that name that it has is replaced as a whole."""
     workspace = await workspace_of(services, caller, session_id)
@@ -77,9 +103,7 @@ async def upload_skill(session_id: str, body: SkillUpload, services: Serving, ca
     return answer(stored)
 
 
-@router.get(
-    "/skills", responses={200: {"content": {"application/json": {"example": {"items": [_LISTED], "total": 1}}}}}
-)
+@router.get("/skills", responses=shown(SkillList, {"items": [_LISTED], "total": 1}))
 async def list_skills(session_id: str, services: Serving, caller: Reader) -> Response:
     """The skills that the agent of a session can load: ours, the server's, its own."""
     workspace = await workspace_of(services, caller, session_id)

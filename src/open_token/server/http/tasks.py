@@ -4,11 +4,13 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
+from pydantic import BaseModel
 
 from open_token.server.http._owned import workspace_of
+from open_token.server.http._shown import shown
 from open_token.server.http.answers import answer
 from open_token.server.http.auth import Reader, Serving, Writer
-from open_token.turns import plain
+from open_token.turns import TaskStatus, plain
 
 router = APIRouter(prefix="/api/sessions/{session_id}/background-tasks", tags=["background tasks"])
 
@@ -24,7 +26,35 @@ _TASK = {
 }
 
 
-@router.get("", responses={200: {"content": {"application/json": {"example": {"items": [_TASK], "total": 1}}}}})
+class TaskRow(BaseModel):
+    """A command that a tool left running."""
+
+    id: str
+    session_id: str
+    tool_call_id: str | None
+    command: str
+    status: TaskStatus
+    started_at: str | None
+    finished_at: str | None
+    exit_code: int | None
+
+
+class TaskWithOutput(TaskRow):
+    """The same with the last lines that it wrote."""
+
+    output: str
+
+
+class TaskList(BaseModel):
+    """A part of the tasks of a session."""
+
+    items: list[TaskRow]
+    total: int
+    limit: int
+    offset: int
+
+
+@router.get("", responses=shown(TaskList, {"items": [_TASK], "total": 1, "limit": 20, "offset": 0}))
 async def list_tasks(
     session_id: str,
     services: Serving,
@@ -38,9 +68,7 @@ async def list_tasks(
     return answer({"items": found[offset : offset + limit], "total": len(found), "limit": limit, "offset": offset})
 
 
-@router.get(
-    "/{task_id}", responses={200: {"content": {"application/json": {"example": {**_TASK, "output": "ok\nok\n"}}}}}
-)
+@router.get("/{task_id}", responses=shown(TaskWithOutput, {**_TASK, "output": "ok\nok\n"}))
 async def read_task(
     session_id: str,
     task_id: str,
@@ -54,9 +82,7 @@ async def read_task(
     return answer({**plain(task), "output": await services.tasks.tail(task, tail)})
 
 
-@router.post(
-    "/{task_id}/stop", responses={200: {"content": {"application/json": {"example": {**_TASK, "status": "stopped"}}}}}
-)
+@router.post("/{task_id}/stop", responses=shown(TaskRow, {**_TASK, "status": "stopped"}))
 async def stop_task(session_id: str, task_id: str, services: Serving, caller: Writer) -> Response:
     """End a task with all that it started; one that has ended stays as it is."""
     await workspace_of(services, caller, session_id)
