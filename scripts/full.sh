@@ -28,3 +28,9 @@ if [ ! -x .venv.full/bin/skill-scanner ] || [ "$(cat .venv.full/installed 2>/dev
         exit 75
     fi
 fi
+
+# Commands of agents run in bubblewrap; where it cannot be installed, its tests are skipped with a word.
+if ! command -v bwrap >/dev/null 2>&1 && command -v apt-get >/dev/null 2>&1 && [ "$(id -u)" = 0 ]; then
+    echo "installing bubblewrap" >&2
+    apt-get install -y -qq bubblewrap >/dev/null 2>&1 || { apt-get update -qq && apt-get install -y -qq bubblewrap; } >&2 || :
+fi

@@ -93,4 +93,4 @@ async def _ended(process: asyncio.subprocess.Process, reading: asyncio.Task[None
     await process.wait()
     await asyncio.wait([reading], timeout=_LAST_WORDS)
     reading.cancel()
-    await asyncio.wait([reading])
+    await asyncio.gather(reading, return_exceptions=True)  # whoever takes the output may have failed

@@ -22,7 +22,7 @@ _DESCRIPTOR = "\0descriptor"
 """Stands for a number that is known when the command starts; no word of a command has a NUL in it."""
 
 _LIMITS = (
-    "ulimit -c 0; ulimit -n 1024; ulimit -u {processes}; ulimit -d {memory}; ulimit -f {file}; ulimit -t {seconds}; "
+    "ulimit -c 0; ulimit -n 1024; ulimit -d {memory}; ulimit -f {file}; ulimit -t {seconds}; {processes}"
     'exec "$0" --noprofile --norc -c "$1"'
 )
 """Told to the shell before the command: it cannot raise them again."""
@@ -55,7 +55,10 @@ class Sandbox(Struct, frozen=True, kw_only=True):
             raise Refused(422, f"a command is text of at most {_MOST_COMMAND} bytes", "bad_command")
         given = {name: str(value) for name, value in env.items() if _NAME.fullmatch(name) and "\0" not in str(value)}
         limits = _LIMITS.format(
-            processes=512, memory=2 << 20, file=max(1, most_bytes // 1024), seconds=int(seconds) + 1
+            memory=2 << 20,
+            file=max(1, most_bytes // 1024),
+            seconds=int(seconds) + 1,
+            processes="ulimit -u 512; " if self.bwrap else "",  # outside, all processes of this user would count
         )
         started = (self.shell, "--noprofile", "--norc", "-c", limits, self.shell, script)
         if self.bwrap is None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from open_token import skills as shipped
+from open_token.server._paths import parts_of
 from open_token.server._tree import fresh_name
 from open_token.server.config import ServerConfig
 from open_token.server.refusals import Refused, bad
@@ -72,7 +73,7 @@ def store_skill(workspace: Workspace, name: str, files: Mapping[str, tuple[bytes
     part = f"{folder}/{fresh_name()}"
     try:
         for path, (data, is_executable) in files.items():
-            workspace.write(f"{part}/{path}", data, executable=is_executable)
+            workspace.write("/".join((part, *parts_of(path))), data, executable=is_executable)
         is_replaced = _took_away(workspace, f"{UPLOADED}/{name}")
         workspace.rename(part, last)
     except BaseException:

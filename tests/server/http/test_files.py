@@ -1,14 +1,21 @@
 """The routes of files: what clients send, what is hostile in it, and who is told."""
 
+import contextlib
 import io
 import zipfile
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
+import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from open_token.server.config import Limits
+from open_token.server.http._zips import zipped
+from open_token.server.refusals import Refused
+from open_token.server.workspace import Workspace
 from workshop import Workshop, working
 
 
@@ -138,6 +145,8 @@ def test_uploads_say_what_arrived_and_what_did_not(tmp_path: Path) -> None:
         assert got.json() == {"uploaded": ["x/y.txt"], "failed": ["../../evil"]}
         got = await shop.client.post(url, files=[("files", ("big", b"x" * 2000)), ("files", ("small", b"x"))])
         assert got.json() == {"uploaded": ["small"], "failed": ["big"]}
+        got = await shop.client.post(f"{url}/in", files=two, data={"paths": '["/x/y.txt", ""]'})
+        assert got.json() == {"uploaded": [], "failed": ["/x/y.txt", ""]}
         for paths in ("[1, 2]", "{}", '["one"]', "nonsense", "[" * 10_000):
             assert (await shop.client.post(url, files=two, data={"paths": paths})).status_code == 422
         assert (await shop.client.post(f"{url}/..%2Fx", files=two)).status_code == 400
@@ -182,3 +191,57 @@ def test_the_archive_of_nothing_is_an_archive(tmp_path: Path) -> None:
         return (await shop.ask("GET", "download-dir")).body
 
     assert zipfile.ZipFile(io.BytesIO(working(tmp_path, do))).namelist() == []
+
+
+NAMES = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=8)
+
+
+@given(st.dictionaries(st.lists(NAMES, min_size=1, max_size=4).map("/".join), st.binary(max_size=50), max_size=8))
+@settings(max_examples=60)
+def test_an_archive_holds_what_was_written_and_nothing_that_steps_out(
+    tmp_path_factory: pytest.TempPathFactory, files: dict[str, bytes]
+) -> None:
+    workspace = Workspace(tmp_path_factory.mktemp("w") / "inside")
+    kept = {}
+    for path, data in files.items():
+        with contextlib.suppress(Refused):
+            workspace.write(path, data)
+            kept["/".join(part for part in path.split("/") if part != ".")] = data
+    with zipfile.ZipFile(io.BytesIO(b"".join(zipped(workspace, "")))) as archive:
+        assert archive.testzip() is None
+        names = [name for name in archive.namelist() if not name.endswith("/")]
+        assert {name: archive.read(name) for name in names} == kept
+        assert not [name for name in archive.namelist() if name.startswith("/") or ".." in name.split("/")]
+
+
+ROUTES = st.sampled_from(
+    [
+        ("GET", "ls/{}"), ("GET", "files/{}"), ("PUT", "files/{}"), ("DELETE", "files/{}"), ("POST", "files/{}/rename"),
+        ("POST", "files/{}/copy"), ("POST", "upload/{}"), ("GET", "download-dir/{}"), ("POST", "skills:upload{}"),
+        ("GET", "background-tasks/{}"), ("POST", "background-tasks/{}/stop"),
+    ]
+)  # fmt: skip
+ODD = st.one_of(st.text(max_size=12), st.sampled_from(["a", "a/b", "..", "%2e%2e", "link", "link/x", "", "a/"]))
+BODIES = st.one_of(
+    st.binary(max_size=30),
+    st.builds(
+        lambda name: msgspec.json.encode({"new_name": name, "content": name}), st.text(st.characters(codec="utf-8"))
+    ),
+)
+KINDS = st.sampled_from(["application/json", "multipart/form-data; boundary=x", "", "text/plain"])
+
+
+@given(st.lists(st.tuples(ROUTES, ODD, BODIES, KINDS), min_size=10, max_size=40))
+@settings(max_examples=25)
+def test_whatever_is_sent_the_server_has_an_answer(tmp_path_factory: pytest.TempPathFactory, sent: Any) -> None:
+    async def do(shop: Workshop) -> None:
+        shop.workspace.write("a/b", b"x")
+        (shop.workspace.folder / "link").symlink_to("/etc")
+        for (method, route), odd, body, kind in sent:
+            path = route.format(quote(odd.encode("utf-8", "replace"), safe="/%"))
+            got = await shop.ask(method, path, body, content_type=kind)
+            assert got.status < 500, (method, path)
+
+    folder = tmp_path_factory.mktemp("shop")
+    working(folder, do)
+    assert sorted(path.name for path in folder.iterdir()) == ["data"]

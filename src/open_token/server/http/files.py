@@ -6,7 +6,7 @@ import binascii
 import mimetypes
 import re
 from collections.abc import Iterator
-from typing import Annotated, Any, BinaryIO, Literal
+from typing import Annotated, BinaryIO, Literal
 from urllib.parse import quote
 
 import msgspec
@@ -15,13 +15,13 @@ from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, Field
 
 from open_token.server._paths import parts_of
+from open_token.server.http._owned import workspace_of
+from open_token.server.http._shown import shown
 from open_token.server.http._zips import zipped
 from open_token.server.http.answers import answer
 from open_token.server.http.auth import Reader, Serving, Writer
-from open_token.server.refusals import Refused, bad, missing
-from open_token.server.services import Services
-from open_token.server.store.rows import Caller
-from open_token.server.workspace import Workspace, tell_changed
+from open_token.server.refusals import Refused, bad
+from open_token.server.workspace import tell_changed
 
 router = APIRouter(prefix="/api/sessions/{session_id}", tags=["files"])
 
@@ -46,8 +46,41 @@ _LISTED = {
 }
 
 
-def _shown(example: Any) -> dict[int | str, dict[str, Any]]:
-    return {200: {"content": {"application/json": {"example": example}}}}
+class Listed(BaseModel):
+    """One line of a listing."""
+
+    name: str
+    path: str
+    type: Literal["file", "directory", "link", "other"]
+    is_dir: bool
+    size: int
+    created_at: str
+    tags: list[str]
+
+
+class Written(BaseModel):
+    """The file is there."""
+
+    success: bool
+
+
+class Deleted(BaseModel):
+    """The file or folder is gone."""
+
+    deleted: bool
+
+
+class NewPath(BaseModel):
+    """Where it is now."""
+
+    path: str
+
+
+class Uploaded(BaseModel):
+    """The paths that are there now, and the names that could not be."""
+
+    uploaded: list[str]
+    failed: list[str]
 
 
 class FileContent(BaseModel):
@@ -66,10 +99,10 @@ class NewName(BaseModel):
 
 
 @router.get("/ls", include_in_schema=False)
-@router.get("/ls/{dir:path}", responses=_shown([_LISTED]))
+@router.get("/ls/{dir:path}", responses=shown(list[Listed], [_LISTED]))
 async def list_folder(session_id: str, services: Serving, caller: Reader, dir: str = "") -> Response:
     """What a folder of the workspace holds; the root is empty or `.`."""
-    workspace = await _workspace(services, caller, session_id)
+    workspace = await workspace_of(services, caller, session_id)
     return answer(await asyncio.to_thread(workspace.list, dir))
 
 
@@ -80,7 +113,7 @@ async def list_folder(session_id: str, services: Serving, caller: Reader, dir: s
 )
 async def read_file(session_id: str, path: str, services: Serving, caller: Reader) -> Response:
     """A file of the workspace, as something to save."""
-    workspace = await _workspace(services, caller, session_id)
+    workspace = await workspace_of(services, caller, session_id)
     file, size = await asyncio.to_thread(workspace.open, path)
     name = parts_of(path)[-1]
     kind = mimetypes.guess_type(name, strict=False)[0] or "application/octet-stream"
@@ -88,44 +121,44 @@ async def read_file(session_id: str, path: str, services: Serving, caller: Reade
     return StreamingResponse(_pieces(file, size), media_type=_with_charset(kind), headers=headers)
 
 
-@router.put("/files/{path:path}", responses=_shown({"success": True}))
+@router.put("/files/{path:path}", responses=shown(Written, {"success": True}))
 async def write_file(session_id: str, path: str, body: FileContent, services: Serving, caller: Writer) -> Response:
     """Put a file into the workspace; one that is there is replaced."""
-    workspace = await _workspace(services, caller, session_id)
+    workspace = await workspace_of(services, caller, session_id)
     await asyncio.to_thread(workspace.write, path, _bytes_of(body))
     await tell_changed(services, caller.user.id, session_id, "written", _plain(path))
     return answer({"success": True})
 
 
-@router.delete("/files/{path:path}", responses=_shown({"deleted": True}))
+@router.delete("/files/{path:path}", responses=shown(Deleted, {"deleted": True}))
 async def delete_file(session_id: str, path: str, services: Serving, caller: Writer) -> Response:
     """Take a file away, or a folder with all that is in it."""
-    workspace = await _workspace(services, caller, session_id)
+    workspace = await workspace_of(services, caller, session_id)
     await asyncio.to_thread(workspace.delete, path)
     await tell_changed(services, caller.user.id, session_id, "deleted", _plain(path))
     return answer({"deleted": True})
 
 
-@router.post("/files/{path:path}/rename", responses=_shown({"path": "docs/notes-2.md"}))
+@router.post("/files/{path:path}/rename", responses=shown(NewPath, {"path": "docs/notes-2.md"}))
 async def rename_file(session_id: str, path: str, body: NewName, services: Serving, caller: Writer) -> Response:
     """Give a file or folder another name."""
-    workspace = await _workspace(services, caller, session_id)
+    workspace = await workspace_of(services, caller, session_id)
     now = await asyncio.to_thread(workspace.rename, path, body.new_name)
     await tell_changed(services, caller.user.id, session_id, "renamed", _plain(path), now)
     return answer({"path": now})
 
 
-@router.post("/files/{path:path}/copy", responses=_shown({"path": "docs/notes-2.md"}))
+@router.post("/files/{path:path}/copy", responses=shown(NewPath, {"path": "docs/notes-2.md"}))
 async def copy_file(session_id: str, path: str, body: NewName, services: Serving, caller: Writer) -> Response:
     """Copy a file or folder beside itself."""
-    workspace = await _workspace(services, caller, session_id)
+    workspace = await workspace_of(services, caller, session_id)
     now = await asyncio.to_thread(workspace.copy, path, body.new_name)
     await tell_changed(services, caller.user.id, session_id, "copied", now)
     return answer({"path": now})
 
 
 @router.post("/upload", include_in_schema=False)
-@router.post("/upload/{dir:path}", responses=_shown({"uploaded": ["docs/a.txt"], "failed": []}))
+@router.post("/upload/{dir:path}", responses=shown(Uploaded, {"uploaded": ["docs/a.txt"], "failed": []}))
 async def upload_files(
     session_id: str,
     services: Serving,
@@ -135,16 +168,16 @@ async def upload_files(
     dir: str = "",
 ) -> Response:
     """Put files into a folder of the workspace; each is there whole or is named in `failed`."""
-    workspace = await _workspace(services, caller, session_id)
-    folder = "/".join(parts_of(dir))
+    workspace = await workspace_of(services, caller, session_id)
+    folder = parts_of(dir)
     names = _names(files, paths)
     uploaded: list[str] = []
     failed: list[str] = []
     for file, name in zip(files, names, strict=True):
-        path = f"{folder}/{name}" if folder else name
         try:
+            path = "/".join((*folder, *parts_of(name)))
             await asyncio.to_thread(workspace.write, path, file.file)
-            uploaded.append(_plain(path))
+            uploaded.append(path)
         except Refused:
             failed.append(name)
     if uploaded:
@@ -160,17 +193,11 @@ async def upload_files(
 )
 async def download_folder(session_id: str, services: Serving, caller: Reader, dir: str = "") -> Response:
     """A folder with all that is in it, as one archive; links are left out."""
-    workspace = await _workspace(services, caller, session_id)
+    workspace = await workspace_of(services, caller, session_id)
     await asyncio.to_thread(workspace.list, dir)  # a folder that is not there is told before the archive begins
     name = (parts_of(dir) or ("workspace",))[-1]
     headers = {**_SAFE, "Content-Disposition": _kept_as(f"{name}.zip")}
     return StreamingResponse(zipped(workspace, _plain(dir)), media_type="application/zip", headers=headers)
-
-
-async def _workspace(services: Services, caller: Caller, session_id: str) -> Workspace:
-    if await services.store.session(caller.user.id, session_id) is None:
-        raise missing()
-    return services.workspaces.of(session_id)
 
 
 def _plain(path: str) -> str:

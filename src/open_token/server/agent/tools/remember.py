@@ -21,7 +21,7 @@ class RememberArguments(Arguments, frozen=True, kw_only=True):
         Meta(description="feedback: what the person wants; experience: what you learned."),
     ] = "experience"
     supersedes: Annotated[
-        tuple[int, ...],
+        tuple[Annotated[int, Meta(ge=1, le=2**53)], ...],
         Meta(max_length=20, description="Ids of memories that are no longer true because of this one."),
     ] = ()
 
@@ -44,6 +44,9 @@ class Remember:
         asked = take(RememberArguments, arguments)
         if not asked.content.strip():
             raise ToolFault("content says nothing")
+        for known in asked.supersedes:
+            if await place.services.store.memory(place.owner, known) is None:
+                raise ToolFault(f"there is no memory {known} to supersede")
         try:
             with faults():
                 row = await memories.remember(

@@ -1,0 +1,44 @@
+"""The routes of background tasks."""
+
+import asyncio
+from pathlib import Path
+
+from open_token.server.sandbox import Sandbox
+from workshop import Workshop, working
+
+
+async def begin(shop: Workshop, script: str) -> str:
+    command = Sandbox(shell="/bin/bash").command(shop.workspace.make(), script, {}, 60, 1 << 20)
+    return (await shop.services.tasks.begin(shop.owner, shop.session_id, "call_1", script, command)).id
+
+
+def test_tasks_are_listed_read_and_stopped(tmp_path: Path) -> None:
+    async def do(shop: Workshop) -> None:
+        assert (await shop.ask("GET", "background-tasks")).json()["items"] == []
+        task = await begin(shop, "echo one; echo two; sleep 300")
+        while "two" not in (await shop.ask("GET", f"background-tasks/{task}")).json()["output"]:
+            await asyncio.sleep(0.01)
+        got = (await shop.ask("GET", f"background-tasks/{task}?tail=1")).json()
+        assert (got["output"], got["status"], got["session_id"]) == ("two\n", "running", shop.session_id)
+        listed = (await shop.ask("GET", "background-tasks?limit=1")).json()
+        assert (listed["total"], listed["items"][0]["command"]) == (1, "echo one; echo two; sleep 300")
+        assert (await shop.ask("POST", f"background-tasks/{task}/stop")).json()["status"] == "stopped"
+        assert (await shop.ask("POST", f"background-tasks/{task}/stop")).json()["status"] == "stopped"
+
+    working(tmp_path, do)
+
+
+def test_what_is_not_there_or_not_ones_own(tmp_path: Path) -> None:
+    async def do(shop: Workshop) -> None:
+        task = await begin(shop, "true")
+        for name in ("none", "..%2F..%2Fx", "%00", "x" * 3000):
+            assert (await shop.ask("GET", f"background-tasks/{name}")).status == 404
+            assert (await shop.ask("POST", f"background-tasks/{name}/stop")).status == 404
+        for tail in ("0", "-1", "x", "99999999999999999999"):
+            assert (await shop.ask("GET", f"background-tasks/{task}?tail={tail}")).status == 422
+        for who, status in (("other", 404), ("nobody", 401)):
+            for method, route in (("GET", ""), ("GET", f"/{task}"), ("POST", f"/{task}/stop")):
+                assert (await shop.ask(method, f"background-tasks{route}", who=who)).status == status
+        assert (await shop.ask("POST", f"background-tasks/{task}/stop", who="reader")).status == 403
+
+    working(tmp_path, do)
