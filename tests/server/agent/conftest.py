@@ -1,3 +1,3 @@
-"""What tests of the server share."""
+"""What tests of agents share."""
 
 from agent_rooms import fakes as fakes
