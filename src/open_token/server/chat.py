@@ -67,7 +67,7 @@ class Chat:
         name = _name(session_id)
         state = await self._state(owner, name)
         if not state.path:
-            return {"status": "error", "message": "there is nothing to compact", "code": "nothing_to_compact"}
+            raise busy("there is nothing to compact", "nothing_to_compact")
         models = catalogue(self._services.config, self._services.env)
         order = Order(kind="compact", model=state.session.model or models.default, mode=state.mode)
         models.check(order.model)
@@ -94,7 +94,7 @@ class Chat:
         last = next((turn for turn in turns if turn.kind == "compaction"), None)
         if last is None or last.status != "completed":
             reason = last.failure_reason if last is not None and isinstance(last.failure_reason, str) else None
-            return {"status": "error", "message": reason or "the compaction failed", "code": "compaction_failed"}
+            raise Refused(502, reason or "the compaction failed", "compaction_failed")
         told = {"turn_id": last.turn_id, "compaction_id": last.compaction_id}
         return {"status": "ok", "message": "the conversation was compacted", "code": "compacted", **told}
 

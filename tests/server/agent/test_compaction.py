@@ -3,9 +3,12 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from agent_rooms import Fake, Scripted, calls, rooms, run
 from open_token.server.agent.history import SUMMARY
 from open_token.server.agent.interface import Counted, ModelFault
+from open_token.server.refusals import Refused
 
 Fakes = Callable[..., None]
 
@@ -92,8 +95,8 @@ def test_a_compaction_that_fails_says_so_and_changes_nothing(tmp_path: Path, fak
         async with rooms(tmp_path) as opened:
             room = await opened()
             await room.send("go")
-            ack = await room.services.chat.compact(room.caller, room.id)
-            assert (ack["status"], ack["message"]) == ("error", "no key")
+            with pytest.raises(Refused, match="no key"):
+                await room.services.chat.compact(room.caller, room.id)
             await room.send("on")
             assert [message.role for message in model.requests[-1].messages][1:] == ["user", "assistant", "user"]
             await room.check()

@@ -70,7 +70,7 @@ async def does(room: Room, random: Random, deadly: bool) -> None:
         elif what == "wait":
             await settled(room, deadly)
     except Refused as refused:
-        if refused.status not in (409, 422):
+        if refused.status not in (409, 422, 502):
             raise
 
 

@@ -198,7 +198,7 @@ async def _tools(services: "Services", run: Run, order: Order, barred: Any) -> d
     tools[Agent.spec.name] = Agent()
     if not order.headless:
         tools[AskUserQuestion.spec.name] = AskUserQuestion()
-    names = barred if isinstance(barred, list) else []
+    names = barred if isinstance(barred, list) else [barred]
     return {name: tool for name, tool in tools.items() if name not in names}
 
 
