@@ -112,11 +112,15 @@ class Room:
         self.mirror = Mirror()
         self.heard: list[tuple[str, dict[str, Any]]] = []
         self.entries: list[Entry] = []
-        self._seen = 0
+        self._early: list[Entry] | None = []
+        """What came before the log had been read."""
         self._view = State(session_id)
         services.bus.listen(session_id, self._hear)
 
     def _hear(self, grown: Grown) -> None:
+        if self._early is not None:
+            self._early += grown.entries
+            return
         for entry in grown.entries:
             self._take(entry)
 
@@ -129,8 +133,12 @@ class Room:
             self.heard.append((item["type"], item["payload"]))
 
     async def begin(self) -> None:
-        for entry in await self.services.store.read_log(self.caller.user.id, self.id):
+        for entry in await self.services.store.read_log(self.caller.user.id, self.id, limit=10_000):
             self._take(entry)
+        early, self._early = self._early or [], None
+        for entry in early:
+            if entry.seq > self._view.seq:
+                self._take(entry)
 
     async def send(self, message: Any = "", *, wait: bool = True, **more: Any) -> dict[str, Any]:
         given = {"session_id": self.id, "message": message, **more}

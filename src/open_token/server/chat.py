@@ -8,11 +8,11 @@ import msgspec
 
 from open_token.entries import Json, LogFault, Step
 from open_token.errors import StoreError
-from open_token.reducer import State, steps
+from open_token.reducer import State
 from open_token.server.agent.models import catalogue
 from open_token.server.agent.work import Order
 from open_token.server.bus.interface import Grown
-from open_token.server.exchanges import Beginning, end_run, order_of, queued_env
+from open_token.server.exchanges import Beginning, broken_off, end_run, order_of, queued_env
 from open_token.server.journal import Written
 from open_token.server.refusals import Refused, bad, busy, missing, refusal_of
 from open_token.server.sent import Sent, sent_of
@@ -20,6 +20,8 @@ from open_token.server.services import Services
 from open_token.server.store.rows import Caller, Fence, NewRun, RunEnd
 
 _LONGEST_QUEUE = 100
+_MORE_TIME = 30.0
+"""Seconds that a compaction may take beside the model's silence."""
 
 Divert = Callable[[Caller, Json, State], Awaitable[Json | None]]
 """Takes a message of a session that does not go to an agent, as in a replay; None lets it pass."""
@@ -65,7 +67,7 @@ class Chat:
         name = _name(session_id)
         state = await self._state(owner, name)
         if not state.path:
-            return {"status": "error", "message": "there is nothing to compact", "code": "nothing_to_compact"}
+            raise busy("there is nothing to compact", "nothing_to_compact")
         models = catalogue(self._services.config, self._services.env)
         order = Order(kind="compact", model=state.session.model or models.default, mode=state.mode)
         models.check(order.model)
@@ -82,13 +84,17 @@ class Chat:
         return await self._compacted(owner, name, run_id)
 
     async def _compacted(self, owner: str, session_id: str, run_id: str) -> Json:
-        await self.ended(owner, session_id, run_id)
+        try:
+            async with asyncio.timeout(self._services.config.model_timeout + _MORE_TIME):
+                await self.ended(owner, session_id, run_id)
+        except TimeoutError:
+            return {"status": "ok", "message": "the compaction is still under way", "code": "under_way"}
         state = await self._state(owner, session_id)
         turns = (turn.facts for turn in reversed(state.path))
         last = next((turn for turn in turns if turn.kind == "compaction"), None)
         if last is None or last.status != "completed":
             reason = last.failure_reason if last is not None and isinstance(last.failure_reason, str) else None
-            return {"status": "error", "message": reason or "the compaction failed", "code": "compaction_failed"}
+            raise Refused(502, reason or "the compaction failed", "compaction_failed")
         told = {"turn_id": last.turn_id, "compaction_id": last.compaction_id}
         return {"status": "ok", "message": "the conversation was compacted", "code": "compacted", **told}
 
@@ -179,7 +185,7 @@ class Chat:
         def interrupted(state: State) -> Iterable[Step]:
             if state.run is None or state.run.run_id != run_id:
                 raise _Free
-            return steps.interrupt(state)
+            return broken_off(state)
 
         try:
             await end_run(self._services, owner, session_id, interrupted, fence=fence, how=how)

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from open_token.entries import Json, Step
-from open_token.reducer import State, branches, steps
+from open_token.reducer import State, Turn, branches, steps
 from open_token.server.agent.titles import title_of
 from open_token.server.agent.work import Order
 from open_token.server.journal import Written
@@ -40,8 +40,7 @@ class Beginning:
             yield branches.whatif(state, given.from_step, given.quotes, given.deprecate_entry_ids)
         call, answer = self._answer(state)
         if call is None:
-            for name in open_questions(state):
-                yield from steps.withdraw(state, name)
+            yield from _withdrawn(state)
         yield "run.started", {"run_id": self.run_id, "info": self._info()}
         yield from self._turn(call, answer)
         if call is not None:
@@ -87,6 +86,35 @@ def open_questions(state: State) -> list[str]:
     """The calls of the current branch that wait for the person."""
     active = {turn.facts.turn_id for turn in state.path} if state.questions else set()
     return [name for name, question in state.questions.items() if question.turn_id in active]
+
+
+def broken_off(state: State, *, status: str = "interrupted", reason: str | None = None) -> list[Step]:
+    """The end of whatever is under way, also of turns that asked, were answered, and had not gone on yet."""
+    made: list[Step] = []
+    for turn in reversed(state.path):
+        if turn.facts.status == "paused" and not _awaits(turn):
+            ended: Json = {"turn_id": turn.facts.turn_id, "status": status}
+            made += [*_cancelled(turn), ("turn.ended", ended | ({"failure_reason": reason} if reason else {}))]
+    return made + steps.interrupt(state, status=status, reason=reason)
+
+
+def _withdrawn(state: State) -> Iterator[Step]:
+    """Nobody answers any more; what was to come behind the question in its turn does not come either."""
+    waiting = open_questions(state)
+    if waiting:
+        yield from [step for turn in state.path if turn.facts.status == "paused" for step in _cancelled(turn)]
+    for name in waiting:
+        yield from steps.withdraw(state, name)
+
+
+def _awaits(turn: Turn) -> bool:
+    return any(calling.call.status == "awaiting_answer" for calling in turn.calls.values())
+
+
+def _cancelled(turn: Turn) -> list[Step]:
+    waits = [name for name, calling in turn.calls.items() if calling.call.status == "pending"]
+    place = {"turn_id": turn.facts.turn_id, "status": "cancelled"}
+    return [("tool.status", {**place, "tool_call_id": name}) for name in waits]
 
 
 def _asked(given: Answer, waiting: list[str]) -> str:

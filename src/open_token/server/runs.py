@@ -18,6 +18,8 @@ _GRACE = 10.0
 _NEVER = 1 << 30
 """The number of attempts is looked at when a run is claimed: it is then ended in one transaction with its log."""
 
+_WORKERS = ("all", "worker")
+
 _log = logging.getLogger(__name__)
 
 
@@ -37,7 +39,9 @@ class Runner:
         self._is_closing = False
 
     async def start(self) -> None:
-        """Begin to claim runs."""
+        """Begin to claim runs, if that is what this node is for."""
+        if self._services.config.role not in _WORKERS:
+            return
         self._claiming = asyncio.ensure_future(self._claim_on())
 
     def wake(self) -> None:

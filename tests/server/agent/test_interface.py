@@ -1,12 +1,11 @@
-"""What a model's failure means."""
+"""What a model is to the loop."""
 
 import pytest
 
 from open_token.server.agent.interface import ModelFault
 
 
-@pytest.mark.parametrize(
-    ("kind", "passes"), [("rate", True), ("timeout", True), ("server", True), ("auth", False), ("context", False)]
-)
-def test_which_faults_pass(kind: str, passes: bool) -> None:
-    assert ModelFault("no", kind).is_passing is passes  # type: ignore[arg-type]
+@pytest.mark.parametrize(("kind", "passes"), [("rate", True), ("timeout", True), ("server", True), ("auth", False)])
+def test_which_faults_may_pass(kind: str, passes: bool) -> None:
+    fault = ModelFault("words", kind, 3.0)  # type: ignore[arg-type]
+    assert (fault.is_passing, str(fault), fault.retry_after) == (passes, "words", 3.0)

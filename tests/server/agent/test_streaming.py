@@ -110,3 +110,21 @@ def test_an_inner_fault_fails_the_run_without_content(tmp_path: Path, fakes: Fak
             assert "a secret" not in str(room.entries)
 
     run(talk())
+
+
+def test_a_history_begins_with_the_person(tmp_path: Path, fakes: Fakes) -> None:
+    async def talk() -> None:
+        model = Scripted("fine")
+        fakes(model)
+        async with rooms(tmp_path) as opened:
+            room = await opened()
+            steps = [
+                ("turn.opened", {"turn": {"turn_id": "t0", "role": "assistant"}}),
+                ("text.delta", {"turn_id": "t0", "text": "Welcome."}),
+                ("turn.ended", {"turn_id": "t0"}),
+            ]
+            await room.services.journal.write(room.caller.user.id, room.id, lambda _: steps)
+            await room.send("hello")
+            assert [message.role for message in model.requests[0].messages] == ["system", "user", "assistant", "user"]
+
+    run(talk())

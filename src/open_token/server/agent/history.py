@@ -56,7 +56,7 @@ def _summary(own: list[Turn], place: int) -> Message:
     """A compaction: its summary; one that came while the agent worked also repeats what it works on."""
     facts = own[place].facts
     parts: list[Part] = [Text(f"{SUMMARY}{facts.summary_full or ''}")]
-    if facts.trigger != "manual":
+    if facts.trigger in ("auto", "forced_retry"):
         asked = next((turn for turn in reversed(own[:place]) if turn.facts.role == "user"), None)
         said = _user(asked.whole()) if asked else []
         if said:

@@ -76,7 +76,7 @@ class Job:
 
         def interrupted(state: State) -> Iterator[Step]:
             yield from self._leftover()
-            yield from steps.interrupt(state)
+            yield from exchanges.broken_off(state)
 
         with contextlib.suppress(Fenced, Missing):
             await self._end(interrupted, "interrupted")
@@ -155,7 +155,7 @@ class Job:
     async def _fail(self, message: str, code: str) -> None:
         def failed(state: State) -> Iterator[Step]:
             yield from self._leftover()
-            ends = steps.interrupt(state, status="failed", reason=message)
+            ends = exchanges.broken_off(state, status="failed", reason=message)
             yield from ends[:-1]
             yield "error.raised", {"message": message, "code": code, "run_id": self._run.id}
             kind, data = ends[-1]
@@ -198,7 +198,7 @@ async def _tools(services: "Services", run: Run, order: Order, barred: Any) -> d
     tools[Agent.spec.name] = Agent()
     if not order.headless:
         tools[AskUserQuestion.spec.name] = AskUserQuestion()
-    names = barred if isinstance(barred, list) else []
+    names = barred if isinstance(barred, list) else [barred]
     return {name: tool for name, tool in tools.items() if name not in names}
 
 

@@ -13,6 +13,9 @@ Json = dict[str, Any]
 
 _LARGEST = 64 << 10
 _DEEPEST = 40
+_HEAVIEST = 500
+_ONE = ("not", "if", "then", "else")
+_MANY = ("allOf", "anyOf", "oneOf")
 
 
 def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator[jsonschema.ValidationError]:
@@ -29,6 +32,8 @@ def schema_fault(schema: Json) -> str | None:
         fault = next(_unfit(schema, 0), None)
         if fault:
             return fault
+        if _weight(schema, schema, _HEAVIEST) > _HEAVIEST:
+            return "its parts refer to each other so often that nothing can be held to it"
         kind = validator_for(schema, default=jsonschema.Draft202012Validator)
         kind.check_schema(schema)
     except jsonschema.SchemaError as problem:
@@ -53,6 +58,29 @@ def _unfit(value: Any, depth: int) -> Iterator[str]:
             yield "a pattern is not one that RE2 knows"
     for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
         yield from _unfit(inner, depth + 1)
+
+
+def _weight(schema: Any, root: Json, left: int) -> int:
+    """How many schemas one value is held to, references followed; stops counting when it is too many."""
+    if not isinstance(schema, dict) or left <= 0:
+        return 1
+    inner = [schema[name] for name in _ONE if name in schema]
+    inner += [item for name in _MANY if isinstance(schema.get(name), list) for item in schema[name]]
+    if isinstance(name := schema.get("$ref"), str):
+        inner.append(_referred(root, name))
+    weight = 1
+    for item in inner:
+        weight += _weight(item, root, left - weight)
+        if weight > left:
+            break
+    return weight
+
+
+def _referred(root: Any, name: str) -> Any:
+    value = root
+    for part in name.removeprefix("#").removeprefix("/").split("/") if len(name) > 1 else ():
+        value = value.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(value, dict) else None
+    return value
 
 
 def _compiles(pattern: str) -> bool:

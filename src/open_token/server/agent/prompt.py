@@ -22,6 +22,8 @@ _PLANNING = (
 _JSON = "Your last answer must be JSON of this schema, and nothing beside it:"
 _MEMORY = "What you remember of earlier sessions with this person; use it where it helps:"
 
+BEGINS = "(The conversation begins here.)"
+"""Said before a history whose first word is the model's."""
 GO_ON = "(Your answer was broken off here. Go on from where it stopped, without repeating it.)"
 """Said to the model when the last word of the history is its own."""
 

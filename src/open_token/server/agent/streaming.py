@@ -49,6 +49,8 @@ def request(work: Work, spot: Spot, state: State, note: str | None = None) -> Re
         told.append(Message("user", [Text(note or prompt.GO_ON)]))
     elif note:
         told.append(Message("user", [Text(note)]))
+    if told and told[0].role != "user":  # providers want the person to begin, and an imported talk may not
+        told.insert(0, Message("user", [Text(prompt.BEGINS)]))
     mode = work.order.mode
     schema = work.order.output_schema if spot.depth == 0 else None
     words = [memory.content for memory in work.memories] if spot.depth == 0 else []

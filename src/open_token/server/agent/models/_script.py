@@ -16,6 +16,8 @@ _ACTIONS = re.compile(
 )
 _WORDS = ("think", "long", "fail", "json")
 LONG = 2000
+_MOST_PIECES = 1000
+_DEEPEST = 20
 
 HELP = (
     "This is the demo, a script without a model: it answers to words in your message. "
@@ -102,53 +104,60 @@ def _remembering(spec: ToolSpec | None, text: str) -> Json:
     return given
 
 
-def sample(schema: Any, depth: int = 0, root: Any = None) -> Any:
+def sample(schema: Any) -> Any:
     """A value that fits a schema, as far as a simple one goes: always the same."""
-    root = schema if root is None else root
-    if not isinstance(schema, dict) or depth > 20:
-        return None
-    if isinstance(name := schema.get("$ref"), str) and name.startswith("#/"):
-        return sample(_referred(root, name), depth + 1, root)
-    for key in ("const", "default"):
-        if key in schema:
-            return schema[key]
-    if isinstance(chosen := schema.get("enum"), list) and chosen:
-        return chosen[0]
-    for key in ("anyOf", "oneOf", "allOf"):
-        if isinstance(among := schema.get(key), list) and among:
-            return sample(among[0], depth + 1, root)
-    return _of_type(schema, depth, root)
+    return _Sample(schema).of(schema, 0)
 
 
-def _referred(root: Any, name: str) -> Any:
-    value = root
-    for part in name[2:].split("/"):
-        value = value.get(part) if isinstance(value, dict) else None
-    return value
+class _Sample:
+    """Makes a value, of so many pieces at most: a schema may refer to itself."""
 
+    def __init__(self, root: Any) -> None:
+        self._root = root
+        self._left = _MOST_PIECES
 
-def _of_type(schema: Json, depth: int, root: Any) -> Any:
-    kind = schema.get("type", "object" if "properties" in schema else "string")
-    kind = kind[0] if isinstance(kind, list) and kind else kind
-    if kind == "object":
+    def of(self, schema: Any, depth: int) -> Any:
+        """A value of a schema."""
+        self._left -= 1
+        if not isinstance(schema, dict) or depth > _DEEPEST or self._left < 0:
+            return None
+        if isinstance(name := schema.get("$ref"), str) and name.startswith("#/"):
+            return self.of(self._referred(name), depth + 1)
+        for key in ("const", "default"):
+            if key in schema:
+                return schema[key]
+        if isinstance(chosen := schema.get("enum"), list) and chosen:
+            return chosen[0]
+        for key in ("anyOf", "oneOf", "allOf"):
+            if isinstance(among := schema.get(key), list) and among:
+                return self.of(among[0], depth + 1)
+        return self._of_type(schema, depth)
+
+    def _referred(self, name: str) -> Any:
+        value = self._root
+        for part in name[2:].split("/"):
+            value = value.get(part) if isinstance(value, dict) else None
+        return value
+
+    def _of_type(self, schema: Json, depth: int) -> Any:
+        kind = schema.get("type", "object" if "properties" in schema else "string")
+        kind = kind[0] if isinstance(kind, list) and kind else kind
         known = schema.get("properties")
-        return (
-            {name: sample(inner, depth + 1, root) for name, inner in known.items()} if isinstance(known, dict) else {}
-        )
-    if kind == "array":
-        least = schema.get("minItems", 1)
-        count = min(least if isinstance(least, int) else 1, 10)
-        return [sample(schema.get("items", {}), depth + 1, root) for _ in range(count)]
-    if kind in ("integer", "number"):
-        least = schema.get("minimum", 1)
-        return least if isinstance(least, int | float) else 1
-    simple: Json = {"boolean": True, "null": None}
-    return simple.get(str(kind), "demo".ljust(_length(schema), "o"))
+        if kind == "object":
+            pairs = known.items() if isinstance(known, dict) else ()
+            return {name: self.of(inner, depth + 1) for name, inner in pairs}
+        if kind == "array":
+            count = min(_number(schema, "minItems", 1), 10)
+            return [self.of(schema.get("items", {}), depth + 1) for _ in range(count)]
+        if kind in ("integer", "number"):
+            return _number(schema, "minimum", 1)
+        simple: Json = {"boolean": True, "null": None}
+        return simple.get(str(kind), "demo".ljust(min(_number(schema, "minLength", 0), 1000), "o"))
 
 
-def _length(schema: Json) -> int:
-    least = schema.get("minLength", 0)
-    return min(least, 1000) if isinstance(least, int) else 0
+def _number(schema: Json, name: str, otherwise: int) -> int:
+    value = schema.get(name, otherwise)
+    return value if isinstance(value, int) else otherwise
 
 
 def as_json(value: Any) -> str:

@@ -231,3 +231,22 @@ def test_no_more_work_at_once_than_is_allowed(tmp_path: Path, fakes: Fakes) -> N
             assert {room.texts()[-1] for room in several} == {"a", "b", "c"}
 
     run(talk())
+
+
+def test_a_node_that_is_no_worker_leaves_runs_alone(tmp_path: Path) -> None:
+    async def talk() -> None:
+        time = Time()
+        async with rooms(tmp_path, time, role="gateway") as opened:
+            room = await opened()
+            await room.send("hello", wait=False)
+            assert await room.services.chat.stop(room.caller, room.id) == {"status": "ok", "stopped": True}
+            await room.send("hello again", wait=False)
+            assert room.services.runner._claiming is None
+        async with rooms(tmp_path, time) as opened:
+            room = await opened(room.id)
+            await room.rest()
+            assert [turn["role"] for turn in room.turns()] == ["user", "user", "assistant"]
+            runs = await room.services.store.runs(room.caller.user.id, room.id)
+            assert [row.status for row in runs] == ["interrupted", "completed"]
+
+    run(talk())

@@ -1,0 +1,104 @@
+"""Compaction: by itself when the window is nearly full, after a provider's word, and what stays."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agent_rooms import Fake, Scripted, calls, rooms, run
+from open_token.server.agent.history import SUMMARY
+from open_token.server.agent.interface import Counted, ModelFault
+from open_token.server.refusals import Refused
+
+Fakes = Callable[..., None]
+
+
+def test_a_window_that_is_nearly_full_is_compacted_first(tmp_path: Path, fakes: Fakes) -> None:
+    async def talk() -> None:
+        full = ["an answer", Counted({"input_tokens": 900, "output_tokens": 20})]
+        model = Scripted("first", full, "the summary", "third", context_window=1000)
+        model.stream = _counting(model)  # type: ignore[method-assign]
+        fakes(model)
+        async with rooms(tmp_path) as opened:
+            room = await opened()
+            await room.send("one")
+            await room.send("two")
+            await room.send("three")
+            turn = room.turns()[5]
+            assert (turn["kind"], turn["role"], turn["trigger"]) == ("compaction", "system", "auto")
+            assert (turn["summary_full"], turn["tokens_before"], turn["archived_count"]) == ("the summary", 920, 5)
+            assert 0.9 < turn["saved_ratio"] < 1
+            told = model.requests[-1].messages
+            words = [part.text for part in told[1].parts]
+            assert [message.role for message in told] == ["system", "user"]
+            assert (words[0], words[-1]) == (f"{SUMMARY}the summary", "three")
+            assert room.texts()[-1] == "third"
+            assert [turn["kind"] for turn in room.turns()].count("message") == 6
+            await room.check()
+
+    run(talk())
+
+
+def _counting(model: Scripted):  # type: ignore[no-untyped-def]
+    """Only what the test wrote is counted."""
+
+    async def stream(request):  # type: ignore[no-untyped-def]
+        model.requests.append(request)
+        answer = model.answers.pop(0)
+        for piece in answer if isinstance(answer, list) else [answer]:
+            from open_token.server.agent.interface import TextPiece
+
+            yield TextPiece(piece) if isinstance(piece, str) else piece
+        if not isinstance(answer, list):
+            yield Counted({"input_tokens": 5, "output_tokens": 5})
+
+    return stream
+
+
+def test_a_providers_word_forces_one(tmp_path: Path, fakes: Fakes) -> None:
+    async def talk() -> None:
+        model = Scripted(calls("T", "c1"), [ModelFault("too long", "context")], "summary", "at last", "and after")
+        fakes(model, Fake("T", lambda _: "x" * 500))
+        async with rooms(tmp_path) as opened:
+            room = await opened()
+            await room.send("go")
+            kinds = [(turn["kind"], turn["status"]) for turn in room.turns()[2:]]
+            assert kinds == [("message", "failed"), ("compaction", "completed"), ("message", "completed")]
+            assert room.turns()[3]["trigger"] == "forced_retry"
+            assert room.texts()[-1] == "at last"
+            await room.send("next")
+            roles = [message.role for message in model.requests[-1].messages]
+            assert roles == ["system", "user", "assistant", "user"]
+            await room.check()
+
+    run(talk())
+
+
+def test_when_that_does_not_help_the_run_fails(tmp_path: Path, fakes: Fakes) -> None:
+    async def talk() -> None:
+        fault = [ModelFault("too long", "context")]
+        fakes(Scripted(fault, "summary", fault))
+        async with rooms(tmp_path) as opened:
+            room = await opened()
+            await room.send("go")
+            assert room.mirror.session["status"] == "failed"
+            assert "too long" in str(room.mirror.ended)
+            await room.check()
+
+    run(talk())
+
+
+def test_a_compaction_that_fails_says_so_and_changes_nothing(tmp_path: Path, fakes: Fakes) -> None:
+    async def talk() -> None:
+        model = Scripted("one", [ModelFault("no key", "auth")], "two")
+        fakes(model)
+        async with rooms(tmp_path) as opened:
+            room = await opened()
+            await room.send("go")
+            with pytest.raises(Refused, match="no key"):
+                await room.services.chat.compact(room.caller, room.id)
+            await room.send("on")
+            assert [message.role for message in model.requests[-1].messages][1:] == ["user", "assistant", "user"]
+            await room.check()
+
+    run(talk())

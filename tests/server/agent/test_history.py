@@ -1,0 +1,81 @@
+"""What a model is told of a session."""
+
+from typing import Any
+
+from open_token.reducer import State, steps
+from open_token.server.agent.history import last_words, messages
+from open_token.server.agent.interface import Call, Media, Result, Text, Thinking
+from open_token.turns import ContentBlock
+
+
+def made(*given: Any) -> State:
+    state = State("sess_1")
+    for kind, data in [("session.created", {"session": {}}), *given]:
+        state.add(kind, data, "2026-01-01T00:00:00.000Z")
+    return state
+
+
+def user(name: str, *blocks: ContentBlock, **more: Any) -> list[Any]:
+    return steps.user_message(name, list(blocks), **more)
+
+
+def text(words: Any) -> ContentBlock:
+    return ContentBlock(type="text", content=words)
+
+
+def assistant(name: str, *blocks: dict[str, Any], **more: Any) -> list[Any]:
+    facts = {"turn_id": name, "role": "assistant", "model": "m", **more}
+    return [("turn.opened", {"turn": facts}), *(("block.added", {"turn_id": name, "block": block}) for block in blocks)]
+
+
+def test_parts_of_a_message() -> None:
+    picture = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
+    pixel = {"type": "image_url", "image_url": "data:image/png;base64,AA=="}
+    files = [{"type": "file", "file": {"path": "a.txt"}}, {"type": "file", "file": "b.txt"}, {"type": "file", "x": 1}]
+    odd = {"type": "file", "file": {"file_data": "data:application/pdf;base64,AA==", "filename": "c.pdf"}}
+    state = made(*user("t1", text([{"type": "text", "text": "see"}, picture, pixel, *files, odd])))
+    assert list(messages(state)[0].parts) == [
+        Text("see"),
+        Media("image/*", url="https://example.com/a.png"),
+        Media("image/png", url="data:image/png;base64,AA=="),
+        Text("[file: a.txt]"),
+        Text("[file: b.txt]"),
+        Text("[file: without a name]"),
+        Media("application/pdf", url="data:application/pdf;base64,AA==", name="c.pdf"),
+    ]
+
+
+def test_every_call_has_a_result() -> None:
+    state = made(
+        *user("t1", text("go")),
+        *assistant("t2", {"type": "thinking", "content": "hm", "signature": "s"}),
+        ("tool.called", {"turn_id": "t2", "call": {"id": "c1", "tool_name": "A", "arguments": "{}"}}),
+        ("tool.called", {"turn_id": "t2", "call": {"id": "c2", "tool_name": "B"}}),
+        ("tool.status", {"turn_id": "t2", "tool_call_id": "c2", "status": "cancelled"}),
+        ("tool.called", {"turn_id": "t2", "call": {"id": "c3", "tool_name": "C"}}),
+        ("tool.result", {"turn_id": "t2", "tool_call_id": "c1", "result": 1}),
+        ("turn.ended", {"turn_id": "t2", "status": "interrupted"}),
+    )
+    _, said, results = messages(state)
+    assert list(said.parts) == [Thinking("hm", "s"), Call("c1", "A", "{}"), Call("c2", "B"), Call("c3", "C")]
+    assert [(part.call_id, part.is_error) for part in results.parts if isinstance(part, Result)] == [
+        ("c1", False),
+        ("c2", True),
+        ("c3", True),
+    ]
+    assert [part for message in messages(state, model="other") for part in message.parts][1] == Call("c1", "A", "{}")
+
+
+def test_what_is_left_out() -> None:
+    state = made(
+        ("turn.opened", {"turn": {"turn_id": "s", "role": "system", "blocks": [{"type": "text", "content": "obey"}]}}),
+        *user("t1", text("go")),
+        *assistant("t2", {"type": "text", "content": "wrong"}),
+        ("turn.ended", {"turn_id": "t2", "status": "failed"}),
+        *assistant("t3", {"type": "text", "content": "child"}, loop_id="loop_1"),
+        *assistant("t4", {"type": "text", "content": "right"}, {"type": "tool_ui", "content": {}}),
+    )
+    assert [part for message in messages(state) for part in message.parts] == [Text("go"), Text("right")]
+    assert [part for message in messages(state, loop_id="loop_1") for part in message.parts] == [Text("child")]
+    assert last_words(state) == "right"
+    assert last_words(state, "nobody") == ""

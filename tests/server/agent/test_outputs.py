@@ -1,0 +1,109 @@
+"""Answers that must fit a schema, and schemas that are none."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_rooms import Scripted, rooms, run
+from open_token.server.agent.outputs import output_fault, output_of, schema_fault
+
+AGE = {"type": "object", "properties": {"age": {"type": "integer"}}, "required": ["age"]}
+
+
+def heavy(levels: int) -> Any:
+    """A schema that doubles with each of its parts."""
+    parts = {f"p{n}": {"allOf": [{"$ref": f"#/$defs/p{n + 1}"}] * 2} for n in range(levels)}
+    return {"$defs": {**parts, f"p{levels}": {}}, "$ref": "#/$defs/p0"}
+
+
+def deep(levels: int) -> Any:
+    return {"items": deep(levels - 1)} if levels else {}
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        (AGE, None),
+        ({}, None),
+        ({"$defs": {"x": {"type": "string"}}, "$ref": "#/$defs/x"}, None),
+        ({"pattern": "^a+$"}, None),
+        ({"type": "nothing"}, "no JSON Schema at"),
+        ({"properties": 3}, "no JSON Schema at"),
+        ({"$ref": "https://example.com/schema"}, "into the schema itself"),
+        ({"pattern": "(?=x)"}, "RE2"),
+        ({"patternProperties": {"(a+)+$": {}}}, "not supported"),
+        (deep(50), "deeper"),
+        ({"description": "x" * 70_000}, "larger"),
+        ({"$schema": 3}, "no JSON Schema"),
+        (heavy(5), None),
+        (heavy(60), "so often"),
+        ({"$ref": "#"}, "so often"),
+        ({"properties": {"inner": {"$ref": "#"}}}, None),
+    ],
+)
+def test_schemas(schema: Any, words: str | None) -> None:
+    fault = schema_fault(schema)
+    assert fault is None if words is None else words in str(fault)
+
+
+@pytest.mark.parametrize(
+    ("text", "schema", "fault"),
+    [
+        ('{"age": 3}', AGE, None),
+        ('```json\n{"age": 3}\n```', AGE, None),
+        ('{"age": "secret"}', AGE, "it does not fit at $.age: type"),
+        ('"aab"', {"pattern": "^a+$"}, "it does not fit at $: pattern"),
+        ("[1]", {"$ref": "#/nowhere"}, "refers to something"),
+    ],
+)
+def test_answers(text: str, schema: Any, fault: str | None) -> None:
+    found = output_fault(output_of(text), schema)
+    assert found is None if fault is None else fault in str(found)
+
+
+def test_an_answer_that_is_no_json() -> None:
+    with pytest.raises(ValueError, match="it is no JSON"):
+        output_of("nothing of the kind")
+
+
+@pytest.mark.parametrize(
+    ("answers", "result"),
+    [
+        (['{"age": 3}'], {"age": 3}),
+        (["about three", '{"age": 3}'], {"age": 3}),
+        (["about three", '{"age": "three"}'], "it does not fit at $.age: type"),
+    ],
+)
+def test_headless_with_a_schema(tmp_path: Path, fakes: Callable[..., None], answers: list[str], result: Any) -> None:
+    async def talk() -> None:
+        model = Scripted(*answers)
+        fakes(model)
+        async with rooms(tmp_path) as opened:
+            room = await opened()
+            await room.send("how old?", headless=True, output_schema=AGE)
+            assert len(model.requests) == len(answers)
+            assert "AskUserQuestion" not in {spec.name for spec in model.requests[0].tools}
+            ended = room.mirror.ended
+            assert ended
+            if isinstance(result, dict):
+                assert (ended["status"], ended["result"]) == ("completed", result)
+            else:
+                assert ended["status"] == "failed"
+                assert result in ended["result"]["err_msg"]
+            await room.check()
+
+    run(talk())
+
+
+def test_headless_without_a_schema(tmp_path: Path, fakes: Callable[..., None]) -> None:
+    async def talk() -> None:
+        fakes(Scripted("three"))
+        async with rooms(tmp_path) as opened:
+            room = await opened()
+            await room.send("how old?", headless=True)
+            assert room.mirror.ended
+            assert room.mirror.ended["result"] == {"result": "three"}
+
+    run(talk())

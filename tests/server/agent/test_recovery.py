@@ -1,0 +1,42 @@
+"""What is under way after a crash is brought to where the loop goes on; `test_runs` does it with real crashes."""
+
+from typing import Any
+
+from agent_rooms import Fake
+from open_token.reducer import State
+from open_token.server.agent.recovery import recovered
+
+
+class Hands:
+    tools = {"Safe": Fake("Safe", lambda _: 1), "Once": Fake("Once", lambda _: 1, is_idempotent=False)}  # noqa: RUF012
+
+
+def steps(*given: Any) -> list[Any]:
+    state = State("sess_1")
+    opened = ("turn.opened", {"turn": {"turn_id": "t", "role": "assistant"}})
+    for kind, data in [("session.created", {"session": {}}), opened, *given]:
+        state.add(kind, data, "2026-01-01T00:00:00.000Z")
+    return list(recovered(Hands(), state))  # type: ignore[arg-type]
+
+
+def call(name: str, tool: str) -> Any:
+    return "tool.called", {"turn_id": "t", "call": {"id": name, "tool_name": tool}}
+
+
+COUNTED = ("usage.counted", {"turn_id": "t", "usage": {"input_tokens": 1}})
+
+
+def test_an_answer_that_was_not_complete_is_closed() -> None:
+    made = steps(("text.delta", {"turn_id": "t", "text": "half"}), call("c", "Once"))
+    assert [(kind, data["status"]) for kind, data in made] == [
+        ("tool.status", "cancelled"),
+        ("turn.ended", "interrupted"),
+    ]
+
+
+def test_only_the_call_under_way_is_answered_for() -> None:
+    assert steps(call("c1", "Safe"), call("c2", "Once"), COUNTED) == []
+    (kind, data), *rest = steps(call("c1", "Once"), call("c2", "Once"), COUNTED)
+    assert (kind, data["tool_call_id"], data["status"], rest) == ("tool.result", "c1", "error", [])
+    assert steps(call("c1", "Unknown"), COUNTED) == []
+    assert steps(COUNTED, ("turn.ended", {"turn_id": "t"})) == []

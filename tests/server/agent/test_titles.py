@@ -1,0 +1,19 @@
+"""What a session is called when nobody named it."""
+
+import pytest
+
+from open_token.server.agent.titles import title_of
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("", ""),
+        ("  \n\n", ""),
+        ("# Fix the   build\nplease", "Fix the build"),
+        ("word " * 40, "word word word word word word word word word word word word..."),
+        ("x" * 100, "x" * 60 + "..."),
+    ],
+)
+def test_titles(text: str, title: str) -> None:
+    assert title_of(text) == title

@@ -1,0 +1,39 @@
+"""How full the window is, counted where the provider counts, else estimated."""
+
+from pathlib import Path
+
+from agent_rooms import rooms, run
+from open_token.server.agent.interface import Call, Media, Message, Result, Text, ToolSpec
+from open_token.server.agent.tokens import context_stats, counted, estimate, estimate_messages, estimate_tools
+
+
+def test_estimates() -> None:
+    assert estimate("") == 0
+    assert estimate("four" * 10) == 10
+    assert estimate("汉字") == 2
+    assert estimate("zwölf Wörter") == 3
+    parts = [Text("a" * 40), Call("c", "Read", "{}"), Result("c", "Read", {"x": 1}), Media("image/png", url="u")]
+    assert estimate_messages([Message("user", parts)]) == 4 + 10 + 2 + 2 + 1000
+    assert estimate_tools([ToolSpec(name="Read", description="reads")]) > 5
+
+
+def test_the_window_of_a_session(tmp_path: Path) -> None:
+    async def talk() -> None:
+        async with rooms(tmp_path) as opened:
+            room = await opened()
+            empty = context_stats(room.services, await room.state())
+            assert (empty.model, empty.context_window, empty.estimated) == ("demo", 32_000, True)
+            assert empty.parts.keys() == {"system", "tools", "memory", "history", "pending"}
+            await room.send("hello")
+            state = await room.state()
+            full = context_stats(room.services, state)
+            usage = room.turns()[-1]["usage"]
+            assert counted(state) == full.used_tokens == usage["input_tokens"] + usage["output_tokens"]
+            assert not full.estimated
+            assert sum(full.parts.values()) >= full.used_tokens
+            await room.services.chat.compact(room.caller, room.id)
+            after = await room.state()
+            assert counted(after) is None
+            assert context_stats(room.services, after).estimated
+
+    run(talk())

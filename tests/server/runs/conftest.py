@@ -1,0 +1,3 @@
+"""What tests of agents share."""
+
+from agent_rooms import fakes as fakes
