@@ -70,8 +70,7 @@ def _objects(draw: st.DrawFn, schema: Json, document: Json) -> Json:
 @st.composite
 def requests(draw: st.DrawFn, document: Json, known: dict[str, list[str]]) -> tuple[Json, str, str, Json]:
     """An operation, its method, its path with the places filled, and what is sent; `known` are ids that are there."""
-    path = draw(st.sampled_from(sorted(document["paths"])))
-    method = draw(st.sampled_from(sorted(document["paths"][path])))
+    path, method = draw(st.sampled_from(_endings(document)))
     operation = document["paths"][path][method]
     query: Json = {}
     filled = path
@@ -89,6 +88,16 @@ def requests(draw: st.DrawFn, document: Json, known: dict[str, list[str]]) -> tu
     if body is not None:
         sent = draw(st.one_of(_bodies(body["schema"], document), _bodies(body["schema"], document), _odd()))
     return operation, method.upper(), filled + (f"?{text}" if text else ""), sent
+
+
+def _endings(document: Json) -> list[tuple[str, str]]:
+    """The operations whose answers come to an end."""
+    listed = sorted((path, method) for path, methods in document["paths"].items() for method in methods)
+    return [
+        (path, method)
+        for path, method in listed
+        if "text/event-stream" not in str(document["paths"][path][method]["responses"])
+    ]
 
 
 def _bodies(schema: Json, document: Json) -> st.SearchStrategy[Json]:
