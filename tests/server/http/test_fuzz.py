@@ -65,7 +65,7 @@ def test_random_requests(server: Rest, document: Any, data: st.DataObject) -> No
 
 
 @pytest.mark.full
-@settings(max_examples=10_000, suppress_health_check=list(HealthCheck))
+@settings(max_examples=2000, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_many_random_requests(server: Rest, document: Any, data: st.DataObject) -> None:
     try_one(server, document, data)
