@@ -47,5 +47,5 @@ crash: ready
 	PYTHONPATH=src:tests $(PYTHON) tests/crash_store.py $(ROUNDS) $(SEED)
 
 clean:
-	rm -rf .venv .venv.full .venv.lock .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf .venv .venv.full .venv.schemathesis .venv.lock .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -16,18 +16,22 @@ if ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || ! command -v redis-s
     fi
 fi
 
-# The scanner brings a hundred packages of its own versions along, so it lives apart.
-scanner=$(grep '^cisco-ai-skill-scanner==' constraints.txt)
-if [ ! -x .venv.full/bin/skill-scanner ] || [ "$(cat .venv.full/installed 2>/dev/null)" != "$scanner" ]; then
-    echo "installing $scanner into .venv.full" >&2
-    rm -rf .venv.full
-    if .venv/bin/python -m venv .venv.full && .venv.full/bin/python -I -m pip install -qq --no-input "$scanner" >&2; then
-        echo "$scanner" >.venv.full/installed
+# Each brings packages of its own versions along, so it lives apart: a folder, its package, its command.
+apart() {
+    package=$(grep "^$2==" constraints.txt)
+    [ -x "$1/bin/$3" ] && [ "$(cat "$1/installed" 2>/dev/null)" = "$package" ] && return
+    echo "installing $package into $1" >&2
+    rm -rf "$1"
+    if .venv/bin/python -m venv "$1" && "$1/bin/python" -I -m pip install -qq --no-input "$package" >&2; then
+        echo "$package" >"$1/installed"
     else
-        rm -rf .venv.full
+        rm -rf "$1"
         exit 75
     fi
-fi
+}
+
+apart .venv.full cisco-ai-skill-scanner skill-scanner
+apart .venv.schemathesis schemathesis schemathesis
 
 # Commands of agents run in bubblewrap; where it cannot be installed, its tests are skipped with a word.
 if ! command -v bwrap >/dev/null 2>&1 && command -v apt-get >/dev/null 2>&1 && [ "$(id -u)" = 0 ]; then

@@ -140,7 +140,8 @@ def tool() -> Callable[[str], str]:
     """The path of a command that `make test-full` installs; a test without it is skipped."""
 
     def find(name: str) -> str:
-        places = os.pathsep.join([str(ROOT / ".venv" / "bin"), str(ROOT / ".venv.full" / "bin"), os.environ["PATH"]])
+        folders = [str(ROOT / name / "bin") for name in (".venv", ".venv.full", ".venv.schemathesis")]
+        places = os.pathsep.join([*folders, os.environ["PATH"]])
         path = shutil.which(name, path=places)
         if path is None:
             pytest.skip(f"{name} is not installed; `make test-full` does it")

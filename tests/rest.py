@@ -9,6 +9,7 @@ import httpx2
 
 from open_token.reducer import State
 from open_token.reducer.steps import blocks_of, user_message
+from open_token.server.clock import Clock
 from open_token.server.config import Limits, ServerConfig
 from open_token.server.http.app import make_app
 from open_token.server.start import first_key, running
@@ -21,9 +22,9 @@ PLENTY = Limits(requests_per_minute=10_000_000)
 class Rest:
     """A server in a folder, its owner's key, and a second person with keys of every kind."""
 
-    def __init__(self, folder: Path, **config: Any) -> None:
+    def __init__(self, folder: Path, clock: Clock | None = None, **config: Any) -> None:
         self.loop = asyncio.new_event_loop()
-        self._running = running(ServerConfig(**{"data": folder, "limits": PLENTY, **config}), {})
+        self._running = running(ServerConfig(**{"data": folder, "limits": PLENTY, **config}), {}, clock)
         self.services = self.run(self._running.__aenter__())
         self.key = self.run(first_key(self.services)) or ""
         self.app = make_app(self.services)

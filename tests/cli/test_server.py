@@ -152,6 +152,7 @@ def test_without_data_there_is_nothing_to_manage(told: Any, tmp_path: Path) -> N
 
 def test_postgres_has_tools_of_its_own(told: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPEN_TOKEN_SERVER_DATABASE", "postgresql://db")
-    code, _, err = told("check")
-    assert code == 2
-    assert "pg_dump" in err
+    for words in (["check"], ["user", "list"], ["backup", "x"]):
+        code, _, err = told(*words)
+        assert code == 2
+        assert "pg_dump" in err

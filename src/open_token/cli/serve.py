@@ -41,7 +41,6 @@ Exit: 0 stopped, or --check found nothing missing  1 --check did  2 usage  3 can
 """
 
 _FLAGS = ("data", "host", "port", "model", "base_url", "database", "redis", "role", "cors", "public_url", "log")
-_LOGGERS = ("open_token", "uvicorn.error")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -131,22 +130,18 @@ class _Lines(logging.Formatter):
 
 @contextlib.contextmanager
 def _telling(kind: str) -> Iterator[None]:
-    """Let the server's records out on stderr."""
+    """Let records out on stderr: the server's own, and of libraries that they warn, which could quote a client."""
     handler: logging.Handler = logging.StreamHandler(sys.stderr) if kind != "off" else logging.NullHandler()
     handler.setFormatter(_Lines(kind == "json"))
-    loggers = [logging.getLogger(name) for name in _LOGGERS]
-    before = [(logger.level, logger.propagate) for logger in loggers]
-    for logger in loggers:
-        logger.addHandler(handler)
-        logger.propagate = False
-        logger.setLevel(logging.INFO if logger.name == "open_token" else logging.WARNING)
+    everybody, ours = logging.getLogger(), logging.getLogger("open_token")
+    before = ours.level
+    everybody.addHandler(handler)
+    ours.setLevel(logging.INFO)
     try:
         yield
     finally:
-        for logger, (level, propagates) in zip(loggers, before, strict=True):
-            logger.removeHandler(handler)
-            logger.setLevel(level)
-            logger.propagate = propagates
+        everybody.removeHandler(handler)
+        ours.setLevel(before)
 
 
 @contextlib.contextmanager

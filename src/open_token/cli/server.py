@@ -50,16 +50,17 @@ def run(args: argparse.Namespace, console: Console) -> int:
     """Do what the first words say."""
     config = load_config({"data": args.data}, console.env)
     what, rest = (args.words[0], args.words[1:]) if args.words else ("", [])
-    if what in ("user", "key"):
+    if what in ("user", "key") and config.database is None:
         return _people(what, rest, args, config, console)
     doing: dict[str, Callable[..., int]] = {"backup": _backup, "restore": _restore, "check": _check}
-    if what not in doing:
+    if what not in (*doing, "user", "key"):
         raise UsageError(
             "what is to be done?", help="user, key, backup, restore or check: see `open-token server --help`"
         )
     if config.database is not None:
         raise UsageError(
-            "the data are in PostgreSQL", help="its own tools copy and check them: pg_dump, pg_restore, pg_amcheck"
+            "the data are in PostgreSQL",
+            help="pg_dump, pg_restore and pg_amcheck copy and check them; keys are made over REST",
         )
     return doing[what](rest, args, config, console)
 

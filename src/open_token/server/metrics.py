@@ -6,6 +6,7 @@ import time
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from open_token.server.bus.interface import Bus, Grown, Listener
 
@@ -18,7 +19,7 @@ _HELP = {
     "open_token_runs_started_total": ("counter", "Runs of agents that began."),
     "open_token_runs_ended_total": ("counter", "Runs of agents that ended."),
     "open_token_subscribers": ("gauge", "Those who watch a session on this node."),
-    "process_resident_memory_bytes": ("gauge", "Memory that the process has taken at most."),
+    "process_resident_memory_bytes": ("gauge", "Memory of the process."),
     "process_cpu_seconds_total": ("counter", "Processor time."),
     "process_start_time_seconds": ("gauge", "When the process began to count, in seconds since 1970."),
 }
@@ -64,10 +65,18 @@ class Metrics:
         used = resource.getrusage(resource.RUSAGE_SELF)
         return {
             "open_token_subscribers": self.subscribers,
-            "process_resident_memory_bytes": used.ru_maxrss * (1 if sys.platform == "darwin" else 1024),
+            "process_resident_memory_bytes": _resident(used),
             "process_cpu_seconds_total": round(used.ru_utime + used.ru_stime, 3),
             "process_start_time_seconds": round(self.began, 3),
         }
+
+
+def _resident(used: resource.struct_rusage) -> int:
+    """The memory that the process has by now; where the system does not tell, the most it ever had."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+    except (OSError, ValueError, IndexError):
+        return used.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 class _Times:

@@ -9,6 +9,7 @@ from open_token.server.clock import Clock
 from open_token.server.config import ServerConfig
 from open_token.server.journal import Journal
 from open_token.server.metrics import Metrics
+from open_token.server.recent import Recent
 from open_token.server.store.interface import Store
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class Services:
     env: Mapping[str, str]
     """The environment of the server: provider keys, nothing else is taken from it."""
     metrics: Metrics = field(default_factory=Metrics)
+    recent: Recent = field(default_factory=Recent)
     chat: "Chat" = field(init=False)
     runner: "Runner" = field(init=False)
     replays: "Replays" = field(init=False)

@@ -113,6 +113,7 @@ async def delete(services: Services, caller: Caller, session_id: str, delete_wor
     if not await services.store.delete_session(caller.user.id, session_id):
         raise missing()
     services.journal.forget(session_id)
+    services.recent.forget(session_id)
     await services.store.set_setting(_env_key(session_id), None)
     if delete_workspace:
         await asyncio.to_thread(services.workspaces.of(session_id).remove_all)
@@ -124,8 +125,12 @@ async def messages(services: Services, owner: str, session_id: str) -> bytes:
     if row.projected_sequence < row.stream_sequence:
         state = await services.journal.state(owner, session_id)
         return encode(state.branch())
-    turns = await services.store.turns(owner, session_id)
-    return b"[" + b",".join([turn.body for turn in turns]) + b"]"
+    known = services.recent.get(session_id, row.stream_sequence)
+    if known is None:
+        turns = await services.store.turns(owner, session_id)
+        known = b"[" + b",".join([turn.body for turn in turns]) + b"]"
+        services.recent.keep(session_id, row.stream_sequence, known)
+    return known
 
 
 async def environment(services: Services, session_id: str) -> dict[str, str]:

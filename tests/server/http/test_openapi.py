@@ -65,7 +65,7 @@ def test_examples_are_of_their_schemas(document: Any) -> None:
         for content in contents:
             held = content.get("application/json", {})
             if "example" in held:
-                schema = {**held["schema"], "components": document["components"]}
+                schema = {**held.get("schema", {}), "components": document["components"]}
                 faults = jsonschema.Draft202012Validator(schema).iter_errors(held["example"])
                 wrong += [f"{method} {path}: {fault.message}" for fault in faults]
     assert wrong == []
@@ -84,7 +84,7 @@ def test_answers_are_of_their_schemas(rest: Rest, document: Any) -> None:
         if method != "GET" or not known or not schema:
             continue
         answer = rest.call("GET", re.sub(r"{(\w+)(:\w+)?}", lambda found: places[found[1]], path))
-        if answer.status_code == 200:
+        if answer.status_code == 200 and answer.headers["content-type"] == "application/json":
             jsonschema.validate(answer.json(), {**schema, "components": document["components"]})
             seen += 1
     assert seen >= 14
@@ -113,6 +113,8 @@ def test_nobody_gets_in_who_may_not(rest: Rest, document: Any, who: str) -> None
         example = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("example")
         if isinstance(example, dict) and "checkpoint_id" in example:
             example = {**example, "checkpoint_id": checkpoint}
+        if who == "reader" and "text/event-stream" in str(operation["responses"]):
+            continue  # it may be read, and goes on for as long as the session does
         answer = rest.call(method, place, example, key=keys[who])
         if answer.status_code < 300 and not expected(who, method, path):
             let_in.append(f"{method} {path} -> {answer.status_code}")

@@ -21,14 +21,16 @@ def test_a_line_for_each_request_without_what_it_held(rest: Rest, caplog: pytest
     with caplog.at_level(logging.INFO, logger="open_token.server"):
         rest.get(f"/api/share/{token}?q=words", key=None)
         rest.patch(f"/api/sessions/{name}", {"intent": "secret words"})
+        rest.get(f"/api/sessions/{name}/messages")
         rest.call("GET", "/nowhere/at/all", key=None)
     told = [fields(record) for record in caplog.records]
     assert [(line["method"], line["route"], line["status"]) for line in told] == [
         ("GET", "/api/share/{token}", 200),
         ("PATCH", "/api/sessions/{session_id}", 200),
+        ("GET", "/api/sessions/{session_id}/messages", 200),
         ("GET", "", 404),
     ]
-    assert [line.get("user") for line in told] == [None, rest.owner, None]
+    assert [line.get("user") for line in told] == [None, rest.owner, rest.owner, None]
     text = repr([record.__dict__ for record in caplog.records])
     for content in (token, name, "words", "nowhere", rest.key):
         assert content not in text

@@ -65,6 +65,7 @@ def make_app(services: Services) -> FastAPI:
     app.add_exception_handler(LogFault, answers.unfitting)
     app.add_exception_handler(RequestValidationError, answers.invalid)
     app.add_exception_handler(HTTPException, answers.plain_error)
+    app.router.routes.extend(sessions.QUICK)
     for module in ROUTERS:
         app.include_router(module.router)
     app.include_router(events)

@@ -1,0 +1,71 @@
+"""Random requests made after the OpenAPI document: no 500, every refusal in one form, every answer of its schema."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from openapi_values import requests
+from rest import Rest
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Rest]:
+    with tempfile.TemporaryDirectory() as folder:
+        rest = Rest(Path(folder) / "data")
+        yield rest
+        rest.close()
+
+
+@pytest.fixture(scope="module")
+def document(server: Rest) -> Any:
+    return server.get("/openapi.json", key=None)
+
+
+def fill(rest: Rest) -> dict[str, list[str]]:
+    """Something of everything; what a request deletes is made anew."""
+    name = rest.session(env={"A": "b"})
+    rest.say(name, "hello", "again")
+    memory = rest.post("/api/memories", {"content": "likes tea"})["id"]
+    key = rest.post("/api/user/api-keys/", {"name": "laptop"})["id"]
+    token = rest.post(f"/api/sessions/{name}/share")["token"]
+    return {"session_id": [name], "memory_id": [str(memory)], "key_id": [key], "token": [token], "sha256": ["0" * 64]}
+
+
+HELD: dict[int, dict[str, list[str]]] = {}
+
+
+def known_to(server: Rest) -> dict[str, list[str]]:
+    known = HELD.get(id(server))
+    if known is None or server.call("GET", f"/api/sessions/{known['session_id'][0]}").status_code != 200:
+        known = HELD[id(server)] = fill(server)
+    return known
+
+
+def try_one(server: Rest, document: Any, data: st.DataObject) -> None:
+    operation, method, path, sent = data.draw(requests(document, known_to(server)))
+    answer = server.call(method, path, **sent)
+    assert answer.status_code < 500, (method, path, answer.text)
+    said = operation["responses"].get(str(answer.status_code), {}).get("content", {}).get("application/json")
+    if answer.status_code >= 400:
+        assert answer.json().keys() == {"detail", "code"}
+    elif said and answer.headers["content-type"] == "application/json":
+        jsonschema.validate(answer.json(), {**said.get("schema", {}), "components": document["components"]})
+
+
+@settings(max_examples=300, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_random_requests(server: Rest, document: Any, data: st.DataObject) -> None:
+    try_one(server, document, data)
+
+
+@pytest.mark.full
+@settings(max_examples=2000, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_many_random_requests(server: Rest, document: Any, data: st.DataObject) -> None:
+    try_one(server, document, data)
