@@ -20,6 +20,9 @@ _PACKETS = tuple("123456")
 _NUMBER_OF_EVENT = "2"
 _BINARY = ("5", "6")
 _log = logging.getLogger(__name__)
+# The libraries log what clients send, and every mistake of theirs; ours are logged here.
+_quiet = logging.getLogger(f"{__name__}.wire")
+_quiet.setLevel(logging.CRITICAL)
 
 
 class Json:
@@ -115,8 +118,8 @@ class Sockets(socketio.AsyncServer):  # type: ignore[misc]
             cors_allowed_origins=cors,
             # Beyond this the connection is lost; below it the client is told that its event is too long.
             max_http_buffer_size=event_bytes * 4,
-            logger=_log,
-            engineio_logger=_log,
+            logger=_quiet,
+            engineio_logger=_quiet,
         )
 
     def _engineio_server_class(self) -> type[_Engine]:
@@ -166,7 +169,8 @@ class Sockets(socketio.AsyncServer):  # type: ignore[misc]
 
     async def _handle_eio_disconnect(self, eio_sid: str, reason: Any) -> None:
         await super()._handle_eio_disconnect(eio_sid, reason)
-        if socket := self.eio.sockets.get(eio_sid):
+        # Engine.IO would answer a late request of this client with an error of the server's own.
+        if socket := self.eio.sockets.pop(eio_sid, None):
             socket.queue.put_nowait(None)  # a request that polls would wait on, though nothing comes
 
     async def _handle_eio_message(self, eio_sid: str, data: Any) -> None:
@@ -177,6 +181,9 @@ class Sockets(socketio.AsyncServer):  # type: ignore[misc]
             self._complain(eio_sid, problem)
         except (ValueError, TypeError, KeyError, IndexError, AttributeError):
             self._complain(eio_sid, bad("this is no packet of Socket.IO", "bad_packet"))
+        except Exception:
+            _log.exception("a packet could not be taken")
+            self._complain(eio_sid, Refused(500, "the server could not do this", "internal"))
 
     def _inspect(self, data: Any) -> None:
         if len(data) > self._event_bytes:
