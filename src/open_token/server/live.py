@@ -61,8 +61,7 @@ class Live:
         self._services = services
         self._chat = cast(Talks, services.chat)
         config = services.config
-        origins = ["*"] if "*" in config.cors else list(config.cors) or None
-        self.server = Sockets(event_bytes=config.limits.event_bytes, cors=origins)
+        self.server = Sockets(event_bytes=config.limits.event_bytes, cors=config.cors)
         self.server.complain = self._complain
         self._clients: dict[str, _Client] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -106,7 +105,7 @@ class Live:
             return
         packet = frame.made.get("packet")
         if packet is None:
-            packet = frame.made["packet"] = packet_of(frame.name, frame.payload)
+            packet = frame.made["packet"] = packet_of(frame.name, frame.json())
         queue.put_nowait(packet)
 
     async def room(self, client: _Client) -> None:

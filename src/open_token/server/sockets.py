@@ -4,6 +4,7 @@ Everything that depends on the inside of python-socketio and python-engineio sta
 """
 
 import asyncio
+import functools
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -45,9 +46,15 @@ class Json:
             raise ValueError("this is not JSON") from None
 
 
-def packet_of(name: str, payload: Any) -> Any:
-    """An event, encoded once for whoever gets it."""
-    return engineio.packet.Packet(MESSAGE, f"{_NUMBER_OF_EVENT}{Json.dumps([name, payload])}")
+def packet_of(name: str, payload: bytes) -> Any:
+    """An event with its JSON, made once for whoever gets it."""
+    return engineio.packet.Packet(MESSAGE, f"{_NUMBER_OF_EVENT}[{Json.dumps(name)},{payload.decode()}]")
+
+
+def _may_call(others: tuple[str, ...], origin: str | None, environ: dict[str, Any]) -> bool:
+    """Whether a page may connect: one of this server's own, or of an origin that was named."""
+    host = environ.get("HTTP_HOST")
+    return origin in others or (host is not None and origin in (f"http://{host}", f"https://{host}"))
 
 
 class Measured(asyncio.Queue[Any]):
@@ -107,7 +114,7 @@ class _Engine(engineio.AsyncServer):  # type: ignore[misc]
 class Sockets(socketio.AsyncServer):  # type: ignore[misc]
     """A Socket.IO server that no packet breaks."""
 
-    def __init__(self, *, event_bytes: int, cors: list[str] | None, patience: float = 10.0) -> None:
+    def __init__(self, *, event_bytes: int, cors: tuple[str, ...] = (), patience: float = 10.0) -> None:
         self._event_bytes = event_bytes
         self._patience = patience
         self.complain: Callable[[str, Refused], None] = lambda sid, problem: None
@@ -115,7 +122,8 @@ class Sockets(socketio.AsyncServer):  # type: ignore[misc]
         super().__init__(
             async_mode="asgi",
             json=Json,
-            cors_allowed_origins=cors,
+            cors_allowed_origins="*" if "*" in cors else functools.partial(_may_call, cors),
+            cors_credentials=False,
             # Beyond this the connection is lost; below it the client is told that its event is too long.
             max_http_buffer_size=event_bytes * 4,
             logger=_quiet,
@@ -160,6 +168,10 @@ class Sockets(socketio.AsyncServer):  # type: ignore[misc]
 
     async def _handle_eio_connect(self, eio_sid: str, environ: Any) -> None:
         await super()._handle_eio_connect(eio_sid, environ)
+        asyncio.get_running_loop().call_later(self._patience, self._end_stranger, eio_sid)
+
+    async def _handle_disconnect(self, eio_sid: str, namespace: str | None, reason: Any = None) -> None:
+        await super()._handle_disconnect(eio_sid, namespace, reason)
         asyncio.get_running_loop().call_later(self._patience, self._end_stranger, eio_sid)
 
     def _end_stranger(self, eio_sid: str) -> None:
