@@ -40,10 +40,30 @@ def test_a_queue_knows_how_much_it_holds() -> None:
         queue.put_nowait(packet)
         await queue.put(packet)
         queue.put_nowait(None)
-        assert queue.size == 2 * len(packet.data)
+        assert queue.size == 2 * len(packet.encode())
         assert queue.get_nowait() is packet
         assert await queue.get() is packet
         assert queue.size == 0
+
+    run(test())
+
+
+def test_a_queue_is_emptied_a_little_at_a_time() -> None:
+    async def test() -> None:
+        queue = Measured()
+        packet = packet_of("a", b'"' + b"x" * 40_000 + b'"')
+        for _ in range(5):
+            queue.put_nowait(packet)
+        for count in (2, 2, 1):
+            await queue.get()
+            for _ in range(count - 1):
+                queue.get_nowait()
+            with pytest.raises(asyncio.QueueEmpty):
+                queue.get_nowait()
+        for _ in range(5):
+            queue.put_nowait(packet)
+        queue.clear()
+        assert (queue.size, queue.qsize()) == (0, 0)
 
     run(test())
 

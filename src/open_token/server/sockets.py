@@ -20,6 +20,7 @@ MESSAGE = engineio.packet.MESSAGE
 _PACKETS = tuple("123456")
 _NUMBER_OF_EVENT = "2"
 _BINARY = ("5", "6")
+_HELPING = 64 << 10
 _log = logging.getLogger(__name__)
 # The libraries log what clients send, and every mistake of theirs; ours are logged here.
 _quiet = logging.getLogger(f"{__name__}.wire")
@@ -48,7 +49,9 @@ class Json:
 
 def packet_of(name: str, payload: bytes) -> Any:
     """An event with its JSON, made once for whoever gets it."""
-    return engineio.packet.Packet(MESSAGE, f"{_NUMBER_OF_EVENT}[{Json.dumps(name)},{payload.decode()}]")
+    packet = engineio.packet.Packet(MESSAGE)
+    packet.encode_cache = f"{MESSAGE}{_NUMBER_OF_EVENT}[{Json.dumps(name)},{payload.decode()}]"  # held once, not twice
+    return packet
 
 
 def _may_call(others: tuple[str, ...], origin: str | None, environ: dict[str, Any]) -> bool:
@@ -58,9 +61,31 @@ def _may_call(others: tuple[str, ...], origin: str | None, environ: dict[str, An
 
 
 class Measured(asyncio.Queue[Any]):
-    """What a socket has not taken yet, and how much that is."""
+    """What a socket has not taken yet, and how much that is.
+
+    Whoever sends takes out all there is before sending the first of it; here they get a little at a time, so that what
+    a slow socket has not taken stays where it is counted.
+    """
 
     size = 0
+    _taken = 0
+
+    async def get(self) -> Any:
+        """The next packet; with it a new helping begins."""
+        self._taken = 0
+        return await super().get()
+
+    def get_nowait(self) -> Any:
+        """The next packet of this helping."""
+        if self._taken > _HELPING:
+            raise asyncio.QueueEmpty
+        return super().get_nowait()
+
+    def clear(self) -> None:
+        """Let go of everything."""
+        self._taken = 0
+        while not self.empty():
+            super().get_nowait()
 
     def _put(self, item: Any) -> None:
         self.size += _weight(item)
@@ -68,13 +93,15 @@ class Measured(asyncio.Queue[Any]):
 
     def _get(self) -> Any:
         item = super()._get()
-        self.size -= _weight(item)
+        weight = _weight(item)
+        self.size -= weight
+        self._taken += weight
         return item
 
 
 def _weight(packet: Any) -> int:
-    data = getattr(packet, "data", None)
-    return len(data) if isinstance(data, str | bytes) else 0
+    text = getattr(packet, "encode_cache", None) or getattr(packet, "data", None)
+    return len(text) if isinstance(text, str | bytes) else 0
 
 
 class _Wire(asgi.WebSocket):  # type: ignore[misc]
@@ -151,8 +178,7 @@ class Sockets(socketio.AsyncServer):  # type: ignore[misc]
         socket = self.eio.sockets.get(eio_sid)
         if socket is None:
             return
-        while not socket.queue.empty():
-            socket.queue.get_nowait()
+        socket.queue.clear()
         wire = getattr(socket, "wire", None)
         if wire is not None:
             wire.cut()
