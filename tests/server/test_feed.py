@@ -242,7 +242,7 @@ class EventSource(Ears):
 def test_what_a_client_has_is_the_fold_is_what_is_stored(
     tmp_path_factory: pytest.TempPathFactory, talk: Talk, data: st.DataObject
 ) -> None:
-    """Clients of both dialects and event streams that come and go at random places and resume have the turns of the log."""
+    """Clients of both dialects and event streams that come and go at random and resume have the turns of the log."""
     cuts = sorted(data.draw(st.lists(st.integers(1, 60), max_size=6)))
     size = data.draw(st.integers(1, 9))
 

@@ -106,7 +106,7 @@ class Live:
         packet = frame.made.get("packet")
         if packet is None:
             packet = frame.made["packet"] = packet_of(frame.name, frame.json())
-        queue.put_nowait(packet)
+        self.server.pass_on(client.eio_sid, packet)
 
     async def room(self, client: _Client) -> None:
         """Wait until a client has taken most of what is there."""
