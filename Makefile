@@ -5,7 +5,7 @@ ROUNDS ?= 1000
 TIMEOUT := $(shell command -v timeout 2>/dev/null)
 WITHIN = $(if $(TIMEOUT),$(TIMEOUT) $(1),)
 
-.PHONY: help test test-full check accept bench fuzz crash clean ready
+.PHONY: help test test-full check accept bench fuzz crash disconnects clean ready
 
 help:
 	@echo 'make test       lint, types and tests (at most 10 minutes)'
@@ -15,6 +15,7 @@ help:
 	@echo 'make bench      the figures of the README, ours beside those of the peers'
 	@echo 'make fuzz       random input for every fuzz target, SECONDS=600 each'
 	@echo 'make crash      a writing server killed ROUNDS=1000 times; nothing acknowledged may be lost'
+	@echo 'make disconnects  connections lost ROUNDS=1000 times at random; every event once at every client'
 	@echo 'make clean      remove everything that was made here'
 
 ready:
@@ -46,6 +47,9 @@ fuzz:
 crash: ready
 	PYTHONPATH=src:tests $(PYTHON) tests/crash_store.py $(ROUNDS) $(SEED)
 
+disconnects: ready
+	PYTHONPATH=src:tests $(PYTHON) tests/disconnects.py $(ROUNDS) $(SEED)
+
 clean:
-	rm -rf .venv .venv.full .venv.schemathesis .venv.lock .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf .venv .venv.full .venv.schemathesis .node.full .venv.lock .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

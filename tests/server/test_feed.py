@@ -1,6 +1,7 @@
 """Who watches a session is told everything once and in order: live, late, with gaps, in both dialects."""
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from open_token.server import sse
 from open_token.server.bus.interface import Grown
-from open_token.server.frames import BATCH
+from open_token.server.frames import BATCH, Frame
 from open_token.server.refusals import Refused
 from open_token.server.services import Services
 from session_logs import Talk, talks
@@ -222,12 +224,25 @@ def test_a_deleted_session_and_a_stopping_server_say_so(tmp_path: Path) -> None:
     run(test())
 
 
+class EventSource(Ears):
+    """A sink that reads what is sent as an event stream."""
+
+    def take(self, frame: Frame) -> None:
+        stream = sse._Stream(1 << 30)
+        stream.take(frame)
+        for event in b"".join(stream._parts).split(b"\n\n")[:-1]:
+            number, data = event.split(b"\n")
+            item = json.loads(data.removeprefix(b"data: "))
+            assert number == b"id: %d" % item["stream_sequence"]
+            super().take(Frame(BATCH, {"events": [item]}, [item]))
+
+
 @settings(max_examples=15)
 @given(talks(), st.data())
 def test_what_a_client_has_is_the_fold_is_what_is_stored(
     tmp_path_factory: pytest.TempPathFactory, talk: Talk, data: st.DataObject
 ) -> None:
-    """Clients of both dialects that come and go at random places and resume have the turns of the log."""
+    """Clients of both dialects and event streams that come and go at random and resume have the turns of the log."""
     cuts = sorted(data.draw(st.lists(st.integers(1, 60), max_size=6)))
     size = data.draw(st.integers(1, 9))
 
@@ -236,21 +251,21 @@ def test_what_a_client_has_is_the_fold_is_what_is_stored(
             writing = asyncio.create_task(copy(services, talk.entries, size=size))
             while await services.store.session(ANNA, "sess_1") is None:
                 await asyncio.sleep(0)
-            both = {"raw": Ears(), "legacy": Ears()}
+            everybody: list[tuple[Any, Ears]] = [("raw", Ears()), ("legacy", Ears()), ("raw", EventSource())]
             for cut in cuts:
-                for dialect, ears in both.items():
+                for dialect, ears in everybody:
                     there = await services.feed.subscribe(ANNA, "sess_1", dialect, ears.mirror.seen, ears)
                     for _ in range(cut):
                         await asyncio.sleep(0)
                     there.close()
             await writing
-            for dialect, ears in both.items():
+            for dialect, ears in everybody:
                 await services.feed.subscribe(ANNA, "sess_1", dialect, ears.mirror.seen, ears)
             await write(services, ("notice.given", {"message": "the end"}))
             final = await last(services)
             expected = await folded(services)
             assert expected == await stored(services)
-            for ears in both.values():
+            for _, ears in everybody:
                 await ears.until(lambda ears=ears: ears.mirror.seen >= final)
                 assert ears.numbers == sorted(set(ears.numbers))
                 assert seen(ears.mirror.branch()) == expected

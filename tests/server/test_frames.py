@@ -1,5 +1,6 @@
 """What is sent of some entries: batches for newer clients, single events with words put together for older ones."""
 
+import json
 from typing import Any
 
 from open_token.entries import Entry, Step
@@ -45,6 +46,14 @@ def test_a_batch_closes_before_what_is_an_event_of_its_own() -> None:
 def test_a_batch_has_an_end() -> None:
     state, entries = log_of(OPENED, *[word("w") for _ in range(250)])
     assert [len(frame.items) for frame in raw_frames(entries, state)] == [100, 100, 51]
+    state, entries = log_of(OPENED, *[word("w" * 100_000) for _ in range(5)])
+    assert [len(frame.items) for frame in raw_frames(entries, state)] == [3, 2, 1]
+
+
+def test_a_frame_and_its_json_say_the_same() -> None:
+    state, entries = log_of(OPENED, word('"三"\u2028'), ("run.ended", {"run_id": "r"}))
+    for frame in (*raw_frames(entries, state), *legacy_frames(entries, state)):
+        assert json.loads(frame.json()) == frame.payload
 
 
 def test_only_pieces_of_one_block_are_put_together() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import httpx2
 import pytest
+import socketio
 
 from open_token.server.sockets import Json, Measured, Sockets, packet_of
 from sockets import Sleeper, listening
@@ -25,21 +26,44 @@ def test_json_there_and_back() -> None:
 
 
 def test_an_event_is_encoded_as_the_protocol_says() -> None:
-    assert packet_of("turn:end", {"a": 1}).encode() == '42["turn:end",{"a":1}]'
-    assert json.loads(packet_of("x", {"text": "三\u2028"}).encode()[2:]) == ["x", {"text": "三\u2028"}]
+    assert packet_of("turn:end", b'{"a":1}').encode() == '42["turn:end",{"a":1}]'
+    assert json.loads(packet_of("x", json.dumps({"text": "三\u2028"}).encode()).encode()[2:]) == [
+        "x",
+        {"text": "三\u2028"},
+    ]
 
 
 def test_a_queue_knows_how_much_it_holds() -> None:
     async def test() -> None:
         queue = Measured()
-        packet = packet_of("a", {})
+        packet = packet_of("a", b"{}")
         queue.put_nowait(packet)
         await queue.put(packet)
         queue.put_nowait(None)
-        assert queue.size == 2 * len(packet.data)
+        assert queue.size == 2 * len(packet.encode())
         assert queue.get_nowait() is packet
         assert await queue.get() is packet
         assert queue.size == 0
+
+    run(test())
+
+
+def test_a_queue_is_emptied_a_little_at_a_time() -> None:
+    async def test() -> None:
+        queue = Measured()
+        packet = packet_of("a", b'"' + b"x" * 40_000 + b'"')
+        for _ in range(5):
+            queue.put_nowait(packet)
+        for count in (2, 2, 1):
+            await queue.get()
+            for _ in range(count - 1):
+                queue.get_nowait()
+            with pytest.raises(asyncio.QueueEmpty):
+                queue.get_nowait()
+        for _ in range(5):
+            queue.put_nowait(packet)
+        queue.clear()
+        assert (queue.size, queue.qsize()) == (0, 0)
 
     run(test())
 
@@ -80,5 +104,31 @@ def test_bodies_that_are_none_are_no_failure_of_the_server(tmp_path: Path, body:
             assert answer.status_code < 500
             for query in ("", "?EIO=3", "?EIO=4", "?EIO=4&transport=x", "?EIO=4&transport=polling&sid=x", "?EIO=4&j=x"):
                 assert (await client.get(f"{server.address}/socket.io/{query}")).status_code < 500
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    ("cors", "origin", "status"),
+    [
+        ((), None, 200),
+        ((), "http://own.example", 200),
+        ((), "http://other.example", 400),
+        (("http://other.example",), "http://other.example", 200),
+        (("http://other.example",), "http://own.example", 200),
+        (("http://other.example",), "http://third.example", 400),
+        (("*",), "http://third.example", 200),
+    ],
+)
+def test_pages_of_other_origins(cors: tuple[str, ...], origin: str | None, status: int) -> None:
+    async def test() -> None:
+        server = Sockets(event_bytes=1000, cors=cors)
+        transport = httpx2.ASGITransport(app=socketio.ASGIApp(server))
+        async with httpx2.AsyncClient(transport=transport, base_url="http://own.example") as client:
+            headers = {"Origin": origin} if origin else {}
+            answer = await client.get("/socket.io/?EIO=4&transport=polling", headers=headers)
+        assert answer.status_code == status
+        assert answer.headers.get("access-control-allow-origin") == (origin if status == 200 else None)
+        await server.shutdown()
 
     run(test())

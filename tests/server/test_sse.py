@@ -192,7 +192,7 @@ def test_a_reader_that_does_not_read_holds_no_more_than_its_share() -> None:
 
         def batch(number: int) -> Frame:
             item = {"type": "t", "payload": {"text": "x" * 300}, "stream_sequence": number}
-            return Frame("turn:events", {}, [item])
+            return Frame("turn:events", {}, [item], [json.dumps(item).encode()])
 
         parts = aiter(stream)
         assert await anext(parts) == b": open\n\n"

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from open_token.entries import Entry, Json, LogFault
 from open_token.reducer import View, legacy, raw
 from open_token.server.journal import STREAMED
+from open_token.turns import encode
 
 Dialect = Literal["raw", "legacy"]
 Render = Callable[[Sequence[Entry], View | None], "list[Frame]"]
@@ -14,7 +15,7 @@ Render = Callable[[Sequence[Entry], View | None], "list[Frame]"]
 BATCH = "turn:events"
 APART = frozenset({"chat:end", "system:error"})
 """Clients of the raw dialect listen to these as events of their own, too."""
-_MOST_ITEMS = 100
+_MOST_ITEMS, _MOST_BYTES = 100, 256 << 10
 _LOOKED_UP = frozenset(
     {"turn.ended", "session.created", "session.changed", "branch.moved", "replay.changed", "mode.changed"}
 )
@@ -30,8 +31,40 @@ class Frame:
     payload: Json
     items: Sequence[Json] = ()
     """The items of a batch."""
+    parts: Sequence[bytes] = ()
+    """The same as JSON."""
     made: dict[str, Any] = field(default_factory=dict)
     """The frame as each way of travelling wants it, so that it is made once."""
+
+    def json(self) -> bytes:
+        """The payload as JSON."""
+        if not self.parts:
+            return encode(self.payload)
+        return b'{"session_id":%s,"events":[%s]}' % (encode(self.payload["session_id"]), b",".join(self.parts))
+
+
+class _Batch:
+    """Items on their way into frames that are not too long."""
+
+    def __init__(self) -> None:
+        self.frames: list[Frame] = []
+        self._items: list[Json] = []
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def add(self, item: Json) -> None:
+        part = encode(item)
+        if len(self._items) == _MOST_ITEMS or self._size + len(part) > _MOST_BYTES:
+            self.close()
+        self._items.append(item)
+        self._parts.append(part)
+        self._size += len(part)
+
+    def close(self) -> None:
+        if items := self._items:
+            payload = {"session_id": items[0]["payload"]["session_id"], "events": items}
+            self.frames.append(Frame(BATCH, payload, items, self._parts))
+            self._items, self._parts, self._size = [], [], 0
 
 
 def needs_state(dialect: Dialect, entries: Iterable[Entry]) -> bool:
@@ -41,20 +74,17 @@ def needs_state(dialect: Dialect, entries: Iterable[Entry]) -> bool:
 
 def raw_frames(entries: Sequence[Entry], view: View | None) -> list[Frame]:
     """Batches of items; what clients also hear as an event of its own closes a batch and follows it."""
-    frames: list[Frame] = []
-    items: list[Json] = []
+    batch = _Batch()
     for entry in entries:
         item = _told(raw, entry, view)
         if item is None:
             continue
-        items.append(item)
+        batch.add(item)
         if item["type"] in APART:
-            frames += [_batch(items), Frame(item["type"], {**item["payload"], "stream_sequence": entry.seq})]
-            items = []
-        elif len(items) == _MOST_ITEMS:
-            frames.append(_batch(items))
-            items = []
-    return [*frames, _batch(items)] if items else frames
+            batch.close()
+            batch.frames.append(Frame(item["type"], {**item["payload"], "stream_sequence": entry.seq}))
+    batch.close()
+    return batch.frames
 
 
 def legacy_frames(entries: Sequence[Entry], view: View | None) -> list[Frame]:
@@ -68,10 +98,6 @@ def legacy_frames(entries: Sequence[Entry], view: View | None) -> list[Frame]:
 
 
 RENDERS: dict[Dialect, Render] = {"raw": raw_frames, "legacy": legacy_frames}
-
-
-def _batch(items: list[Json]) -> Frame:
-    return Frame(BATCH, {"session_id": items[0]["payload"]["session_id"], "events": items}, items)
 
 
 def _told(tell: Callable[[Entry, Any], Any], entry: Entry, view: View | None) -> Any:

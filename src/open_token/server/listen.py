@@ -41,6 +41,7 @@ class Listening:
     first_key: str | None
     """On the very first start: the key of the owner, told here and never again."""
     services: Services
+    live: Live
 
 
 def serve(config: ServerConfig, env: Mapping[str, str], told: Callable[[str, str | None], None]) -> None:
@@ -70,7 +71,7 @@ async def listening(
             task = asyncio.create_task(server.serve(sockets=[door]))
             try:
                 await server.ready(task)
-                yield Listening(_address(door), key, services)
+                yield Listening(_address(door), key, services, live)
             finally:
                 server.stop_accepting()
                 await live.close()

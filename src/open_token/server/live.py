@@ -61,8 +61,7 @@ class Live:
         self._services = services
         self._chat = cast(Talks, services.chat)
         config = services.config
-        origins = ["*"] if "*" in config.cors else list(config.cors) or None
-        self.server = Sockets(event_bytes=config.limits.event_bytes, cors=origins)
+        self.server = Sockets(event_bytes=config.limits.event_bytes, cors=config.cors)
         self.server.complain = self._complain
         self._clients: dict[str, _Client] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -106,8 +105,8 @@ class Live:
             return
         packet = frame.made.get("packet")
         if packet is None:
-            packet = frame.made["packet"] = packet_of(frame.name, frame.payload)
-        queue.put_nowait(packet)
+            packet = frame.made["packet"] = packet_of(frame.name, frame.json())
+        self.server.pass_on(client.eio_sid, packet)
 
     async def room(self, client: _Client) -> None:
         """Wait until a client has taken most of what is there."""

@@ -4,6 +4,7 @@ Everything that depends on the inside of python-socketio and python-engineio sta
 """
 
 import asyncio
+import functools
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +20,11 @@ MESSAGE = engineio.packet.MESSAGE
 _PACKETS = tuple("123456")
 _NUMBER_OF_EVENT = "2"
 _BINARY = ("5", "6")
+_HELPING = 64 << 10
 _log = logging.getLogger(__name__)
+# The libraries log what clients send, and every mistake of theirs; ours are logged here.
+_quiet = logging.getLogger(f"{__name__}.wire")
+_quiet.setLevel(logging.CRITICAL)
 
 
 class Json:
@@ -42,15 +47,54 @@ class Json:
             raise ValueError("this is not JSON") from None
 
 
-def packet_of(name: str, payload: Any) -> Any:
-    """An event, encoded once for whoever gets it."""
-    return engineio.packet.Packet(MESSAGE, f"{_NUMBER_OF_EVENT}{Json.dumps([name, payload])}")
+def packet_of(name: str, payload: bytes) -> Any:
+    """An event with its JSON, made once for whoever gets it."""
+    packet = engineio.packet.Packet(MESSAGE)
+    packet.encode_cache = f"{MESSAGE}{_NUMBER_OF_EVENT}[{Json.dumps(name)},{payload.decode()}]"  # held once, not twice
+    return packet
+
+
+def _may_call(others: tuple[str, ...], origin: str | None, environ: dict[str, Any]) -> bool:
+    """Whether a page may connect: one of this server's own, or of an origin that was named."""
+    host = environ.get("HTTP_HOST")
+    return origin in others or (host is not None and origin in (f"http://{host}", f"https://{host}"))
 
 
 class Measured(asyncio.Queue[Any]):
-    """What a socket has not taken yet, and how much that is."""
+    """What a socket has not taken yet, and how much that is.
+
+    Whoever sends takes out all there is before sending the first of it; here they get a little at a time, so that what
+    a slow socket has not taken stays where it is counted.
+    """
 
     size = 0
+    _taken = 0
+    _is_waited_for = False
+
+    async def get(self) -> Any:
+        """The next packet; with it a new helping begins."""
+        self._taken = 0
+        self._is_waited_for = True
+        try:
+            return await super().get()
+        finally:
+            self._is_waited_for = False
+
+    def is_idle(self) -> bool:
+        """Whether everything that was in here has left, and whoever sends waits for more."""
+        return self._is_waited_for and self.empty()
+
+    def get_nowait(self) -> Any:
+        """The next packet of this helping."""
+        if self._taken > _HELPING:
+            raise asyncio.QueueEmpty
+        return super().get_nowait()
+
+    def clear(self) -> None:
+        """Let go of everything."""
+        self._taken = 0
+        while not self.empty():
+            super().get_nowait()
 
     def _put(self, item: Any) -> None:
         self.size += _weight(item)
@@ -58,13 +102,15 @@ class Measured(asyncio.Queue[Any]):
 
     def _get(self) -> Any:
         item = super()._get()
-        self.size -= _weight(item)
+        weight = _weight(item)
+        self.size -= weight
+        self._taken += weight
         return item
 
 
 def _weight(packet: Any) -> int:
-    data = getattr(packet, "data", None)
-    return len(data) if isinstance(data, str | bytes) else 0
+    text = getattr(packet, "encode_cache", None) or getattr(packet, "data", None)
+    return len(text) if isinstance(text, str | bytes) else 0
 
 
 class _Wire(asgi.WebSocket):  # type: ignore[misc]
@@ -81,9 +127,26 @@ class _Wire(asgi.WebSocket):  # type: ignore[misc]
             if isinstance(data, bytes) or data[:1] in _PACKETS:
                 return data
 
+    def write(self, text: str) -> bool:
+        """Send at once, without a task; False, and nothing sent, when the other side has not taken what was sent."""
+        writable = getattr(self._protocol(), "writable", None)
+        if not isinstance(writable, asyncio.Event) or not writable.is_set():
+            return False
+        sending = self.asgi_send({"type": "websocket.send", "text": text})
+        try:
+            sending.send(None)
+        except StopIteration:
+            return True
+        except Exception:
+            return False  # the connection is lost; whoever waits for packets will see it
+        sending.close()
+        return False
+
+    def _protocol(self) -> Any:
+        return getattr(self.asgi_send, "__self__", None)
+
     def cut(self) -> None:
-        protocol = getattr(self.asgi_send, "__self__", None)
-        transport = getattr(protocol, "transport", None)
+        transport = getattr(self._protocol(), "transport", None)
         if transport is not None:
             transport.abort()
         else:
@@ -104,7 +167,7 @@ class _Engine(engineio.AsyncServer):  # type: ignore[misc]
 class Sockets(socketio.AsyncServer):  # type: ignore[misc]
     """A Socket.IO server that no packet breaks."""
 
-    def __init__(self, *, event_bytes: int, cors: list[str] | None, patience: float = 10.0) -> None:
+    def __init__(self, *, event_bytes: int, cors: tuple[str, ...] = (), patience: float = 10.0) -> None:
         self._event_bytes = event_bytes
         self._patience = patience
         self.complain: Callable[[str, Refused], None] = lambda sid, problem: None
@@ -112,11 +175,12 @@ class Sockets(socketio.AsyncServer):  # type: ignore[misc]
         super().__init__(
             async_mode="asgi",
             json=Json,
-            cors_allowed_origins=cors,
+            cors_allowed_origins="*" if "*" in cors else functools.partial(_may_call, cors),
+            cors_credentials=False,
             # Beyond this the connection is lost; below it the client is told that its event is too long.
             max_http_buffer_size=event_bytes * 4,
-            logger=_log,
-            engineio_logger=_log,
+            logger=_quiet,
+            engineio_logger=_quiet,
         )
 
     def _engineio_server_class(self) -> type[_Engine]:
@@ -135,13 +199,19 @@ class Sockets(socketio.AsyncServer):  # type: ignore[misc]
         queue: Measured = socket.queue
         return queue
 
+    def pass_on(self, eio_sid: str, packet: Any) -> None:
+        """Send a packet; it goes straight out when nothing is on the way, which is most of what sending costs."""
+        socket = self.eio.sockets[eio_sid]
+        wire: _Wire | None = getattr(socket, "wire", None)
+        if wire is None or not socket.upgraded or not socket.queue.is_idle() or not wire.write(packet.encode()):
+            socket.queue.put_nowait(packet)
+
     def cut(self, eio_sid: str) -> None:
         """End a connection at once, and let go of what it has not taken."""
         socket = self.eio.sockets.get(eio_sid)
         if socket is None:
             return
-        while not socket.queue.empty():
-            socket.queue.get_nowait()
+        socket.queue.clear()
         wire = getattr(socket, "wire", None)
         if wire is not None:
             wire.cut()
@@ -159,6 +229,10 @@ class Sockets(socketio.AsyncServer):  # type: ignore[misc]
         await super()._handle_eio_connect(eio_sid, environ)
         asyncio.get_running_loop().call_later(self._patience, self._end_stranger, eio_sid)
 
+    async def _handle_disconnect(self, eio_sid: str, namespace: str | None, reason: Any = None) -> None:
+        await super()._handle_disconnect(eio_sid, namespace, reason)
+        asyncio.get_running_loop().call_later(self._patience, self._end_stranger, eio_sid)
+
     def _end_stranger(self, eio_sid: str) -> None:
         """Who has not said who they are by now is cut off."""
         if self.manager.sid_from_eio_sid(eio_sid, "/") is None:
@@ -166,7 +240,8 @@ class Sockets(socketio.AsyncServer):  # type: ignore[misc]
 
     async def _handle_eio_disconnect(self, eio_sid: str, reason: Any) -> None:
         await super()._handle_eio_disconnect(eio_sid, reason)
-        if socket := self.eio.sockets.get(eio_sid):
+        # Engine.IO would answer a late request of this client with an error of the server's own.
+        if socket := self.eio.sockets.pop(eio_sid, None):
             socket.queue.put_nowait(None)  # a request that polls would wait on, though nothing comes
 
     async def _handle_eio_message(self, eio_sid: str, data: Any) -> None:
@@ -177,6 +252,9 @@ class Sockets(socketio.AsyncServer):  # type: ignore[misc]
             self._complain(eio_sid, problem)
         except (ValueError, TypeError, KeyError, IndexError, AttributeError):
             self._complain(eio_sid, bad("this is no packet of Socket.IO", "bad_packet"))
+        except Exception:
+            _log.exception("a packet could not be taken")
+            self._complain(eio_sid, Refused(500, "the server could not do this", "internal"))
 
     def _inspect(self, data: Any) -> None:
         if len(data) > self._event_bytes:

@@ -12,7 +12,6 @@ from open_token.server.feed import Subscription
 from open_token.server.frames import Frame
 from open_token.server.http.auth import Reader, Serving
 from open_token.server.refusals import Refused, bad
-from open_token.turns import encode
 
 router = APIRouter(tags=["live"])
 _KEEP_ALIVE = 15.0
@@ -48,8 +47,9 @@ class _Stream:
             return
         data = frame.made.get("sse")
         if data is None:
-            parts = (b"id: %d\ndata: %s\n\n" % (item["stream_sequence"], encode(item)) for item in frame.items)
-            data = frame.made["sse"] = b"".join(parts)
+            both = zip(frame.items, frame.parts, strict=True)
+            data = b"".join(b"id: %d\ndata: %s\n\n" % (item["stream_sequence"], part) for item, part in both)
+            frame.made["sse"] = data
         if self._size > self._most:
             self._is_over = True
         else:
