@@ -23,9 +23,10 @@ from whole_servers import TALK, Asking, asking, served
 ROOT = Path(__file__).resolve().parent.parent.parent
 EXAMPLES = [path for path in sorted((ROOT / "examples").iterdir()) if path.is_file()]
 
+# As chat:send writes it: the run first, then the message. TALK has it the other way round; both are played.
 MORE: list[Step] = [
-    *steps.user_message("turn_4", steps.blocks_of("Read  it,\nplease."), checkpoint_id="cp_2"),
     ("run.started", {"run_id": "run_2"}),
+    *steps.user_message("turn_4", steps.blocks_of("Read  it,\nplease."), checkpoint_id="cp_2"),
     ("turn.opened", {"turn": {"turn_id": "turn_5"}}),
     ("text.delta", {"turn_id": "turn_5", "text": "It says alpha."}),
     ("turn.ended", {"turn_id": "turn_5"}),

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response, StreamingResponse
 from starlette.datastructures import FormData, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
+from starlette.requests import ClientDisconnect
 
 from open_token.options import TABLE
 from open_token.server import transfer
@@ -126,6 +127,8 @@ async def _upload(request: Request, services: Services) -> AsyncIterator[transfe
         form = await parser.parse()
     except MultiPartException as problem:
         raise bad(f"the form cannot be read: {problem.message}", "multipart") from None
+    except ClientDisconnect:
+        raise Refused(400, "the upload broke off", "multipart") from None
     try:
         file = form.get("file")
         if not isinstance(file, UploadFile):
