@@ -160,8 +160,7 @@ async def bring_in(services: Services, owner: str, upload: Upload) -> Session:
         marks = Marks(services.store, MARKS)
         await marks.add(session_id, owner)
         try:
-            title = (upload.name or found.title or "Imported session")[:_LONGEST_TITLE]
-            await Bringing(services, owner, session_id, found).write(title)
+            await Bringing(services, owner, session_id, found).write(_title(upload.name, found.title))
             await _restore_files(services, session_id, path, found)
             session = (await services.journal.state(owner, session_id)).session
         except LogFault:
@@ -198,6 +197,13 @@ async def _opened(services: Services, upload: Upload) -> AsyncIterator[tuple[Pat
 def _copy(stream: BinaryIO, path: Path) -> None:
     with path.open("wb") as out:
         shutil.copyfileobj(stream, out, _PIECE)
+
+
+def _title(*wishes: str | None) -> str:
+    """The first of some titles that has anything to read in it, on one line."""
+    lines = (" ".join(wish.split()) for wish in wishes if isinstance(wish, str))
+    shown = ("".join(letter for letter in line if letter.isprintable()) for line in lines)
+    return next(filter(None, shown), "Imported session")[:_LONGEST_TITLE]
 
 
 def _count_turns(found: Incoming) -> int:
