@@ -3,6 +3,7 @@
 import gzip
 import shutil
 import tempfile
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,8 +16,9 @@ from open_token.canonical import events_hash
 from open_token.errors import OpenTokenError, StoreError
 from open_token.reducer import State
 from open_token.reducer.steps import blocks_of, user_message
+from open_token.server.clock import Clock
 from open_token.server.config import Limits
-from open_token.server.transfer import MARKS
+from open_token.server.transfer import MARKS, sweep
 from open_token.server.workspace import Workspace
 from whole_servers import TALK, Asking, served
 
@@ -226,6 +228,21 @@ def test_a_crash_in_the_middle_is_swept_up(tmp_path: Path) -> None:
 
     served(tmp_path, crash)
     assert served(tmp_path, after) == (["sess_whole"], None)
+
+
+def test_the_import_of_another_node_is_left_alone(tmp_path: Path) -> None:
+    async def test(ask: Asking) -> Any:
+        services = ask.services
+        for name in ("sess_new", "sess_old"):
+            await ask.talk(session_id=name)
+        old = Clock(moment=lambda: datetime.now(UTC) + timedelta(hours=1))
+        await services.store.set_setting(MARKS, f'{{"sess_new": "{ask.owner}", "sess_gone": "{ask.owner}"}}')
+        services.config = msgspec.structs.replace(services.config, database="postgresql://shared")
+        swept = await sweep(services), (await services.store.sessions(ask.owner)).total
+        services.clock = old
+        return swept, await sweep(services), (await services.store.sessions(ask.owner)).total
+
+    assert served(tmp_path, test) == ((1, 2), 1, 1)
 
 
 def test_several_conversations(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from open_token.reducer.documents import import_document
 from open_token.server._incoming import Incoming
 from open_token.server.services import Services
 
-_ENTRIES = 256
+_ENTRIES = 512
 _BYTES = 1 << 20
 _LETTERS = 2000
 _encode = msgspec.json.Encoder().encode

@@ -35,6 +35,8 @@ FORMS = {"zip": "application/zip", "json": "application/json", "ndjson": "applic
 MARKS = "imports"
 _PIECE = 1 << 18
 _LONGEST_TITLE = 200
+_ABANDONED = 600
+"""Seconds without a write after which an import of another node is taken for dead."""
 
 
 class Parcel(Struct, frozen=True):
@@ -177,11 +179,20 @@ async def bring_in(services: Services, owner: str, upload: Upload) -> Session:
 async def sweep(services: Services) -> int:
     """At a start: take away the sessions whose import a crash interrupted; tells how many there were."""
     marks = Marks(services.store, MARKS)
-    left = await marks.left()
-    for session_id, owner in left.items():
+    count = 0
+    for session_id, owner in (await marks.left()).items():
+        if services.config.database is not None and await _is_fresh(services, owner, session_id):
+            continue
         await _undo(services, owner, session_id)
         await marks.remove(session_id)
-    return len(left)
+        count += 1
+    return count
+
+
+async def _is_fresh(services: Services, owner: str, session_id: str) -> bool:
+    """Whether somebody wrote to a session just now: in a store that nodes share, another one may be importing it."""
+    stored = await services.store.session(owner, session_id)
+    return stored is not None and stored.updated_at > services.clock.now(plus=-_ABANDONED)
 
 
 @contextlib.asynccontextmanager
