@@ -1,6 +1,6 @@
 """What a replay plays: the current branch of a recorded log as steps, each with the pause before it."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -82,7 +82,7 @@ class Script:
             self._outline = found
         return self._outline
 
-    async def items(self, position: int) -> AsyncIterator[Item]:
+    async def items(self, position: int) -> AsyncGenerator[Item, None]:
         """What happens from a position on."""
         async for place, _, items in self._played(await self.outline()):
             for item in items[max(0, position - place) :]:

@@ -133,6 +133,8 @@ class Upload(Struct, frozen=True):
     """What the session is to be called."""
     conversation: str | None = None
     """Which of several conversations in the file is meant."""
+    reader: str | None = None
+    """The format, where the content does not tell."""
 
 
 async def preview(services: Services, upload: Upload) -> ImportPreview:
@@ -202,7 +204,7 @@ async def _opened(services: Services, upload: Upload) -> AsyncIterator[tuple[Pat
         path = Path(held) / plain_name(upload.filename)
         await asyncio.to_thread(_copy, upload.stream, path)
         limits, now = services.config.limits, services.clock.now()
-        yield path, await asyncio.to_thread(understood, path, limits, now, upload.conversation)
+        yield path, await asyncio.to_thread(understood, path, limits, now, upload.conversation, upload.reader)
 
 
 def _copy(stream: BinaryIO, path: Path) -> None:

@@ -61,6 +61,7 @@ _FORM: dict[str, Any] = {
                             "type": "string",
                             "description": "which of several conversations: id or number",
                         },
+                        "reader": {"type": "string", "description": "the format, where the content does not tell"},
                     },
                 }
             }
@@ -133,7 +134,8 @@ async def _upload(request: Request, services: Services) -> AsyncIterator[transfe
         file = form.get("file")
         if not isinstance(file, UploadFile):
             raise bad("the form has no file in a part `file`", "multipart")
-        yield transfer.Upload(file.file, file.filename, _text(form, "name"), _text(form, "conversation"))
+        said = {name: _text(form, name) for name in ("name", "conversation", "reader")}
+        yield transfer.Upload(file.file, file.filename, **said)
     finally:
         await form.close()
         for spooled in parser._files_to_close_on_error:  # the part of a form that was cut off is in no form
