@@ -14,7 +14,7 @@ import pytest
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "tutorial" / "chat-client.md"
 SCRIPT = re.compile(r"^```py\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-NEEDED = ("open_token.cli.serve", "open_token.server.listen", "open_token.server.agent.models.demo")
+NEEDED = ("aiohttp", "open_token.cli.serve", "open_token.server.listen", "open_token.server.agent.models.demo")
 
 
 def is_there(name: str) -> bool:

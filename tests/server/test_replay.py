@@ -15,6 +15,7 @@ from open_token.reducer import State, steps
 from open_token.server import replay
 from open_token.server._script import LONGEST, Item, Script
 from open_token.server.clock import Clock
+from open_token.server.config import Limits
 from open_token.server.refusals import Refused
 from open_token.turns import plain
 from session_logs import Talk, talks
@@ -23,9 +24,10 @@ from whole_servers import TALK, Asking, asking, served
 ROOT = Path(__file__).resolve().parent.parent.parent
 EXAMPLES = [path for path in sorted((ROOT / "examples").iterdir()) if path.is_file()]
 
+# As chat:send writes it: the run first, then the message. TALK has it the other way round; both are played.
 MORE: list[Step] = [
-    *steps.user_message("turn_4", steps.blocks_of("Read  it,\nplease."), checkpoint_id="cp_2"),
     ("run.started", {"run_id": "run_2"}),
+    *steps.user_message("turn_4", steps.blocks_of("Read  it,\nplease."), checkpoint_id="cp_2"),
     ("turn.opened", {"turn": {"turn_id": "turn_5"}}),
     ("text.delta", {"turn_id": "turn_5", "text": "It says alpha."}),
     ("turn.ended", {"turn_id": "turn_5"}),
@@ -387,6 +389,15 @@ def test_what_cannot_be_played(tmp_path: Path) -> None:
         "supported": False,
         "reason": "nothing was said in this session",
     }
+
+
+def test_not_too_many_at_once(tmp_path: Path) -> None:
+    async def test(ask: Asking) -> Any:
+        services = ask.services
+        services.config = msgspec.structs.replace(services.config, limits=Limits(runs=2))
+        return [(await ask("POST", "/api/sessions/sess_1/replay")).status_code for _ in range(3)]
+
+    assert with_pause(tmp_path, test) == [200, 200, 429]
 
 
 class OnlyLog:

@@ -1,8 +1,11 @@
 """What leaves and what comes in: blobs in full, documents unchanged, nothing half written."""
 
+import gzip
 import shutil
 import tempfile
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import msgspec
@@ -13,8 +16,9 @@ from open_token.canonical import events_hash
 from open_token.errors import OpenTokenError, StoreError
 from open_token.reducer import State
 from open_token.reducer.steps import blocks_of, user_message
+from open_token.server.clock import Clock
 from open_token.server.config import Limits
-from open_token.server.transfer import MARKS
+from open_token.server.transfer import MARKS, sweep
 from open_token.server.workspace import Workspace
 from whole_servers import TALK, Asking, served
 
@@ -226,6 +230,21 @@ def test_a_crash_in_the_middle_is_swept_up(tmp_path: Path) -> None:
     assert served(tmp_path, after) == (["sess_whole"], None)
 
 
+def test_the_import_of_another_node_is_left_alone(tmp_path: Path) -> None:
+    async def test(ask: Asking) -> Any:
+        services = ask.services
+        for name in ("sess_new", "sess_old"):
+            await ask.talk(session_id=name)
+        old = Clock(moment=lambda: datetime.now(UTC) + timedelta(hours=1))
+        await services.store.set_setting(MARKS, f'{{"sess_new": "{ask.owner}", "sess_gone": "{ask.owner}"}}')
+        services.config = msgspec.structs.replace(services.config, database="postgresql://shared")
+        swept = await sweep(services), (await services.store.sessions(ask.owner)).total
+        services.clock = old
+        return swept, await sweep(services), (await services.store.sessions(ask.owner)).total
+
+    assert served(tmp_path, test) == ((1, 2), 1, 1)
+
+
 def test_several_conversations(tmp_path: Path) -> None:
     path = tmp_path / "several.ndjson"
     lines = []
@@ -270,3 +289,64 @@ def test_an_imported_session_can_go_on(tmp_path: Path) -> None:
 
     before = [{**event, "seq": 0} for event in document["events"]]
     assert [{**event, "seq": 0} for event in served(tmp_path / "data", test)][: len(before)] == before
+
+
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [("My talk", "My talk"), (" \n ", "First"), ("", "First"), ("a\x00b\nc\x1b", "ab c"), ("x" * 500, "x" * 200)],
+)
+def test_what_a_session_is_called(tmp_path: Path, name: str, title: str) -> None:
+    path = tmp_path / "a.json"
+    document: Any = library.export(EXAMPLES[0])
+    document["conversation"]["title"] = "First"
+    path.write_bytes(msgspec.json.encode(document))
+    assert served(tmp_path / "data", lambda ask: sent(ask, path, name=name)).json()["intent"] == title
+
+
+def test_the_policy_of_this_machine_wins(tmp_path: Path) -> None:
+    settings = tmp_path / "home" / "settings"
+    settings.mkdir(parents=True)
+    (settings / "config.toml").write_text('[policy]\nmin_redact = "pii"\nforbid_internal_full = true\n')
+
+    async def test(ask: Asking) -> Any:
+        extra = user_message("turn_9", blocks_of("Write to anna.schmidt@mail-of-anna.de please."))
+        await ask.talk(*extra)
+        return await ask(
+            "GET", "/api/sessions/sess_1/export?format=json&redact=none&include=include-internal&internal=full"
+        )
+
+    told = served(tmp_path, test).text
+    assert "mail-of-anna" not in told
+    assert '"summary": "extract"' in told
+
+
+def test_broken_files_are_refused_and_leave_nothing(tmp_path: Path) -> None:
+    """Real files with some bytes changed, cut or doubled: read or refused, never half."""
+    rolls = Random(7)
+    whole = [path.read_bytes() for path in EXAMPLES]
+
+    def broken(data: bytes) -> bytes:
+        made = bytearray(data)
+        for _ in range(rolls.choice((1, 3, 30))):
+            place = rolls.randrange(len(made))
+            made[place : place + rolls.choice((0, 1, 1, 40))] = rolls.choice(
+                (b"", b"\x00", b"\xff", b'"', b"}", b"[" * 2000)
+            )
+        return bytes(made[: rolls.choice((len(made), rolls.randrange(1, len(made))))])
+
+    async def test(ask: Asking) -> Any:
+        await ask.talk()
+        packed = (await ask("GET", "/api/sessions/sess_1/export")).content
+        found = []
+        for _ in range(150):
+            data = broken(rolls.choice([*whole, packed, packed, gzip.compress(whole[0])]))
+            answer = await ask("POST", "/api/sessions/import", files={"file": ("x", data)})
+            found.append(answer.status_code)
+            if answer.status_code == 200:
+                again = await ask("GET", f"/api/sessions/{answer.json()['session_id']}/export?format=ndjson")
+                assert again.status_code == 200, again.text
+        return found, (await ask.services.store.sessions(ask.owner)).total
+
+    found, total = served(tmp_path, test)
+    assert set(found) <= {200, 413, 422}
+    assert total == 1 + found.count(200)

@@ -15,7 +15,7 @@ from open_token.reducer.documents import import_document
 from open_token.server._incoming import Incoming
 from open_token.server.services import Services
 
-_ENTRIES = 256
+_ENTRIES = 512
 _BYTES = 1 << 20
 _LETTERS = 2000
 _encode = msgspec.json.Encoder().encode
@@ -41,6 +41,10 @@ class Batch:
     def is_full(self) -> bool:
         return len(self.steps) >= _ENTRIES or self.weight >= _BYTES
 
+    def said(self, _: State) -> list[Step]:
+        """What it says, whatever the state: nobody else writes to a session that comes in."""
+        return self.steps
+
 
 class Bringing:
     """One import under way: the document is told to a state of its own, and what that says is written."""
@@ -63,11 +67,10 @@ class Bringing:
             for big in batch.bigs:
                 await self._services.store.put_blob(big.data, big.media_type)
             blobs = [big.sha256 for big in batch.bigs]
-            steps = batch.steps
             if is_new:
-                await journal.create(self._owner, session, lambda _, steps=steps: steps, blobs=blobs)
+                await journal.create(self._owner, session, batch.said, blobs=blobs)
             else:
-                await journal.write(self._owner, self._session_id, lambda _, steps=steps: steps, blobs=blobs)
+                await journal.write(self._owner, self._session_id, batch.said, blobs=blobs)
             is_new = False
         done: Step = ("session.changed", {"changes": {"status": "completed"}})
         await journal.write(self._owner, self._session_id, lambda _: [done])

@@ -10,11 +10,11 @@ from typing import Any, TypeVar, cast
 from open_token.canonical import CanonicalError, EventsHash, event_bytes
 from open_token.context import Context
 from open_token.entries import Json
-from open_token.errors import OpenTokenError, SeveralError
+from open_token.errors import OpenTokenError, SeveralError, UsageError
 from open_token.model import Event, Record
 from open_token.options import ExportOptions
 from open_token.pipeline import read
-from open_token.readers import be_one, choose, pick
+from open_token.readers import be_one, choose, load, pick
 from open_token.server import _bundle
 from open_token.server.config import Limits
 from open_token.server.refusals import Refused, bad
@@ -74,15 +74,15 @@ def plain_name(name: str | None) -> str:
     return re.sub(r"[^\w.-]+", "-", last, flags=re.ASCII)[-100:].lstrip(".-") or "upload"
 
 
-def understood(path: Path, limits: Limits, now: str, conversation: str | None) -> Incoming:
-    """What a file holds, read by whichever reader knows it."""
-    return _told(lambda: _understood(path, limits, now, conversation))
+def understood(path: Path, limits: Limits, now: str, conversation: str | None, reader: str | None = None) -> Incoming:
+    """What a file holds, read by whichever reader knows it, or by the one that is named."""
+    return _told(lambda: _understood(path, limits, now, conversation, reader))
 
 
-def _understood(path: Path, limits: Limits, now: str, conversation: str | None) -> Incoming:
+def _understood(path: Path, limits: Limits, now: str, conversation: str | None, wanted: str | None) -> Incoming:
     bundle = _bundle.opened(path, limits)
     source = Source(path.name, path=bundle.document if bundle else path)
-    reader = choose(source)
+    reader = load(wanted).__name__.rpartition(".")[2] if wanted else choose(source)
     if conversation:
         pick(source, reader, conversation)
     be_one(source, reader)
@@ -125,6 +125,8 @@ def _told(work: Callable[[], T]) -> T:
         ids = ", ".join(str(item.id)[:100] for item in problem.found[:_NAMED])
         rest = f" and {len(problem.found) - _NAMED:,} more" if len(problem.found) > _NAMED else ""
         raise bad(f"{problem.what}; choose one with the field `conversation`: {ids}{rest}", problem.code) from None
+    except UsageError as problem:
+        raise bad(f"{problem.what}; {problem.help}", problem.code) from None
     except OpenTokenError as problem:
         where = f" ({problem.where})" if problem.where and "/" not in problem.where else ""
         raise bad(f"{problem.what}{where}", problem.code) from None

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeGuard
 
 import msgspec
 
@@ -49,7 +49,7 @@ async def _whole(services: Services, owner: str, entry: Entry) -> Entry:
     return entry
 
 
-def is_reference(value: Any) -> bool:
+def is_reference(value: Any) -> TypeGuard[Json]:
     """Whether a value says that the real one lies in a blob."""
     return isinstance(value, dict) and value.keys() == _KEYS and isinstance(value["blob"], str)
 

@@ -1,6 +1,6 @@
 """What a replay plays: the current branch of a recorded log as steps, each with the pause before it."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -47,6 +47,8 @@ class Outline:
     imported: set[str] = field(default_factory=set)
     marked: set[str] = field(default_factory=set)
     """The turns that have a checkpoint."""
+    openings: dict[str, str] = field(default_factory=dict)
+    """By run: the turn of the person's with which it begins."""
     total: int = 0
     inputs: dict[str, list[str]] = field(default_factory=dict)
     """What the person said, by turn, in order."""
@@ -80,7 +82,7 @@ class Script:
             self._outline = found
         return self._outline
 
-    async def items(self, position: int) -> AsyncIterator[Item]:
+    async def items(self, position: int) -> AsyncGenerator[Item, None]:
         """What happens from a position on."""
         async for place, _, items in self._played(await self.outline()):
             for item in items[max(0, position - place) :]:
@@ -105,6 +107,7 @@ class Script:
         parents: dict[str, tuple[str | None, str, str | None]] = {}
         head: str | None = None
         run: str | None = None
+        is_fresh = False
         async for entry in self._entries():
             data = entry.data
             if entry.kind == "turn.opened":
@@ -113,12 +116,16 @@ class Script:
                 head = turn["id"]
                 if data.get("imported"):
                     found.imported.add(turn["turn_id"])
+                elif run is not None and is_fresh and _is_persons(turn):
+                    found.openings[run] = turn["turn_id"]
+                is_fresh = False
             elif entry.kind == "branch.moved":
                 head = data.get("head")
             elif entry.kind == "checkpoint.made" and data.get("turn_id"):
                 found.marked.add(data["turn_id"])
             elif entry.kind in ("run.started", "run.ended"):
-                run = data["run_id"] if entry.kind == "run.started" else None
+                is_fresh = entry.kind == "run.started"
+                run = data["run_id"] if is_fresh else None
         way: list[tuple[str, str | None]] = []
         while head is not None:
             head, name, within = parents[head]
@@ -131,7 +138,7 @@ class Script:
 
 def _note_input(outline: Outline, entry: Entry, items: list[Item]) -> None:
     """Remember what the person says."""
-    name = str(_turn_of(entry))
+    name = outline.openings[entry.data["run_id"]] if _opens(outline, entry) else str(_turn_of(entry))
     if any(item.is_input for item in items):
         outline.inputs[name] = []
         outline.places[name] = outline.total
@@ -143,6 +150,15 @@ def _note_input(outline: Outline, entry: Entry, items: list[Item]) -> None:
         blocks = [step["block"] for _, step in (item.step for item in items) if "block" in step]
     for block in blocks:
         said.extend(_words(block.get("content")))
+
+
+def _opens(outline: Outline, entry: Entry) -> bool:
+    """Whether the person's next message begins with a run, which is told before the message itself."""
+    return entry.kind == "run.started" and entry.data["run_id"] in outline.openings
+
+
+def _is_persons(turn: Json) -> bool:
+    return turn.get("role") == "user" and turn.get("loop_id", ROOT) == ROOT
 
 
 def _words(content: Any) -> Iterator[str]:
@@ -168,6 +184,7 @@ class _Score:
         self._last: float | None = None
         self._roles: dict[str, str] = {}
         self._run: str | None = None
+        self._begun = set(outline.openings.values())
 
     def items(self, entry: Entry) -> Iterator[Item]:
         """What an entry is in the script; nothing when it belongs to another branch or to the bookkeeping."""
@@ -180,7 +197,8 @@ class _Score:
         elif turn not in self._outline.turns:
             return
         elif kind == "checkpoint.made":
-            yield Item((kind, self._checkpoint(data)), self._pause(self._time(entry)), is_input=True)
+            is_input = turn not in self._begun
+            yield Item((kind, self._checkpoint(data)), self._pause(self._time(entry)), is_input=is_input)
         elif kind == "turn.opened":
             yield self._opened(entry)
         elif kind == "event.kept":
@@ -195,7 +213,7 @@ class _Score:
         self._run = name if entry.kind == "run.started" else None
         if name in self._outline.runs:
             data = {**entry.data, "run_id": f"run_{self._target}_{self._outline.runs[name]}"}
-            yield Item((entry.kind, data), self._pause(entry.at))
+            yield Item((entry.kind, data), self._pause(entry.at), is_input=_opens(self._outline, entry))
 
     def _name(self, turn: Any, kind: str = "turn") -> str:
         return f"{kind}_{self._target}_{self._outline.turns[turn]}"
@@ -209,10 +227,9 @@ class _Score:
         turn = given["turn_id"]
         self._roles[turn] = given.get("role", "assistant")
         held = {name: value for name, value in given.items() if name not in ("id", "sequence", "started_at")}
-        says = self._roles[turn] == "user" and given.get("loop_id", ROOT) == ROOT
-        is_first = turn not in self._outline.marked and turn not in self._outline.imported
+        is_first = turn not in self._outline.marked and turn not in self._outline.imported and turn not in self._begun
         step: Step = ("turn.opened", {"turn": held | {"turn_id": self._name(turn)}})
-        return Item(step, self._pause(self._time(entry)), is_input=says and is_first)
+        return Item(step, self._pause(self._time(entry)), is_input=_is_persons(given) and is_first)
 
     def _kept(self, entry: Entry) -> Iterator[Item]:
         """An event of a document: its words come in pieces, as if they were said now."""

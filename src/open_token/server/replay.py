@@ -67,6 +67,8 @@ class Replays:
     async def begin(self, owner: str, source: str, speed: int = 1) -> str:
         """A new session that plays a recorded one as it is now."""
         _speed(speed)
+        if len(self._players) >= self._services.config.limits.runs:
+            raise Refused(429, "too many replays play at once; wait until one is over", "too_many_replays")
         state = await self._services.journal.state(owner, source)
         if (reason := _hindrance(state)) is not None:
             raise busy(reason, "not_replayable")

@@ -35,6 +35,8 @@ FORMS = {"zip": "application/zip", "json": "application/json", "ndjson": "applic
 MARKS = "imports"
 _PIECE = 1 << 18
 _LONGEST_TITLE = 200
+_ABANDONED = 600
+"""Seconds without a write after which an import of another node is taken for dead."""
 
 
 class Parcel(Struct, frozen=True):
@@ -131,6 +133,8 @@ class Upload(Struct, frozen=True):
     """What the session is to be called."""
     conversation: str | None = None
     """Which of several conversations in the file is meant."""
+    reader: str | None = None
+    """The format, where the content does not tell."""
 
 
 async def preview(services: Services, upload: Upload) -> ImportPreview:
@@ -160,8 +164,7 @@ async def bring_in(services: Services, owner: str, upload: Upload) -> Session:
         marks = Marks(services.store, MARKS)
         await marks.add(session_id, owner)
         try:
-            title = (upload.name or found.title or "Imported session")[:_LONGEST_TITLE]
-            await Bringing(services, owner, session_id, found).write(title)
+            await Bringing(services, owner, session_id, found).write(_title(upload.name, found.title))
             await _restore_files(services, session_id, path, found)
             session = (await services.journal.state(owner, session_id)).session
         except LogFault:
@@ -178,11 +181,20 @@ async def bring_in(services: Services, owner: str, upload: Upload) -> Session:
 async def sweep(services: Services) -> int:
     """At a start: take away the sessions whose import a crash interrupted; tells how many there were."""
     marks = Marks(services.store, MARKS)
-    left = await marks.left()
-    for session_id, owner in left.items():
+    count = 0
+    for session_id, owner in (await marks.left()).items():
+        if services.config.database is not None and await _is_fresh(services, owner, session_id):
+            continue
         await _undo(services, owner, session_id)
         await marks.remove(session_id)
-    return len(left)
+        count += 1
+    return count
+
+
+async def _is_fresh(services: Services, owner: str, session_id: str) -> bool:
+    """Whether somebody wrote to a session just now: in a store that nodes share, another one may be importing it."""
+    stored = await services.store.session(owner, session_id)
+    return stored is not None and stored.updated_at > services.clock.now(plus=-_ABANDONED)
 
 
 @contextlib.asynccontextmanager
@@ -192,12 +204,19 @@ async def _opened(services: Services, upload: Upload) -> AsyncIterator[tuple[Pat
         path = Path(held) / plain_name(upload.filename)
         await asyncio.to_thread(_copy, upload.stream, path)
         limits, now = services.config.limits, services.clock.now()
-        yield path, await asyncio.to_thread(understood, path, limits, now, upload.conversation)
+        yield path, await asyncio.to_thread(understood, path, limits, now, upload.conversation, upload.reader)
 
 
 def _copy(stream: BinaryIO, path: Path) -> None:
     with path.open("wb") as out:
         shutil.copyfileobj(stream, out, _PIECE)
+
+
+def _title(*wishes: str | None) -> str:
+    """The first of some titles that has anything to read in it, on one line."""
+    lines = (" ".join(wish.split()) for wish in wishes if isinstance(wish, str))
+    shown = ("".join(letter for letter in line if letter.isprintable()) for line in lines)
+    return next(filter(None, shown), "Imported session")[:_LONGEST_TITLE]
 
 
 def _count_turns(found: Incoming) -> int:

@@ -328,3 +328,19 @@ def test_what_a_file_would_become(tmp_path: Path) -> None:
     assert set(told) == {
         "reader", "title", "events", "turns", "participants", "models", "started_at", "warnings", "loss"
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("reader", "status", "told"),
+    [
+        ("open-token", 200, ""),
+        ("open_token", 200, ""),
+        ("codex", 422, ""),
+        ("none such", 422, "claude_code, cline, codex"),
+    ],
+)
+def test_a_reader_that_is_named(tmp_path: Path, reader: str, status: int, told: str) -> None:
+    form = {"files": {"file": ("a", DOCUMENT)}, "data": {"reader": reader}}
+    answer = served(tmp_path, lambda ask: ask("POST", "/api/sessions/preview-import", **form))
+    assert answer.status_code == status, answer.text
+    assert told in answer.text

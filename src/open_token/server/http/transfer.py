@@ -8,6 +8,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response, StreamingResponse
 from starlette.datastructures import FormData, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
+from starlette.requests import ClientDisconnect
 
 from open_token.options import TABLE
 from open_token.server import transfer
@@ -60,6 +61,7 @@ _FORM: dict[str, Any] = {
                             "type": "string",
                             "description": "which of several conversations: id or number",
                         },
+                        "reader": {"type": "string", "description": "the format, where the content does not tell"},
                     },
                 }
             }
@@ -126,11 +128,14 @@ async def _upload(request: Request, services: Services) -> AsyncIterator[transfe
         form = await parser.parse()
     except MultiPartException as problem:
         raise bad(f"the form cannot be read: {problem.message}", "multipart") from None
+    except ClientDisconnect:
+        raise Refused(400, "the upload broke off", "multipart") from None
     try:
         file = form.get("file")
         if not isinstance(file, UploadFile):
             raise bad("the form has no file in a part `file`", "multipart")
-        yield transfer.Upload(file.file, file.filename, _text(form, "name"), _text(form, "conversation"))
+        said = {name: _text(form, name) for name in ("name", "conversation", "reader")}
+        yield transfer.Upload(file.file, file.filename, **said)
     finally:
         await form.close()
         for spooled in parser._files_to_close_on_error:  # the part of a form that was cut off is in no form
