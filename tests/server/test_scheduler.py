@@ -56,9 +56,9 @@ def test_a_slot_becomes_a_session_with_the_words_and_a_run(tmp_path: Path) -> No
         assert (state.session.intent, state.session.status, state.session.model) == ("Report", "running", "demo")
         assert [turn.whole().blocks[0].content for turn in state.turns.values()] == ["Write it"]
         kinds = [entry.kind for entry in await services.store.read_log(ANNA, run.session_id)]
-        assert kinds == ["session.created", "checkpoint.made", "turn.opened", "turn.ended", "run.started"]
+        assert kinds == ["session.created", "run.started", "checkpoint.made", "turn.opened", "turn.ended"]
         (work,) = await services.store.runs(ANNA, run.session_id)
-        body = {"headless": True, "model": "demo", "scheduled_task_id": task["id"]}
+        body = {"headless": True, "model": "demo", "mode": "executing"}
         assert (work.status, msgspec.json.decode(work.body)) == ("queued", body)
         assert services.runner.woken == 1  # type: ignore[attr-defined]
         assert await scheduler.tick() == []

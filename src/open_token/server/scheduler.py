@@ -127,14 +127,14 @@ class Scheduler:
         services = self._services
         clock, chat_run = services.clock, services.clock.name("run")
         turn, point = clock.name("turn"), clock.name("cp")
-        asked = {"headless": task.skip_confirmations, "model": task.model, "scheduled_task_id": task.id}
+        order = {"model": task.model or "", "mode": "executing", "headless": task.skip_confirmations}
 
         def make(state: State) -> list[Said]:
-            said = user_message(turn, blocks_of(task.prompt), checkpoint_id=point)
-            return [*said, ("run.started", {"run_id": chat_run, "info": asked})]
+            begun = {"run_id": chat_run, "info": {**order, "scheduled_task_id": task.id}}
+            return [("run.started", begun), *user_message(turn, blocks_of(task.prompt), checkpoint_id=point)]
 
         session = {"intent": task.title, "model": task.model, "scheduled_task_id": task.id}
-        run = NewRun(id=chat_run, body=msgspec.json.encode(asked), at=clock.now())
+        run = NewRun(id=chat_run, body=msgspec.json.encode(order), at=clock.now())
         step, grown = services.journal.draft(task.owner, session, make, run=run)
         try:
             taken = await self._store.fire_task(msgspec.structs.replace(firing, step=step))
