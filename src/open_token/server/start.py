@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import AsyncIterator, Mapping
 
-from open_token.server.bus.local import LocalBus
+from open_token.server.bus.choosing import bus_for
 from open_token.server.chat import Chat
 from open_token.server.clock import Clock
 from open_token.server.config import ServerConfig
@@ -26,7 +26,7 @@ async def running(config: ServerConfig, env: Mapping[str, str], clock: Clock | N
     async with contextlib.AsyncExitStack() as stack:
         store = await open_store(config.data, config.database)
         stack.push_async_callback(store.close)
-        bus = LocalBus()
+        bus = bus_for(store.heads, config.database, config.redis)
         await bus.start()
         stack.push_async_callback(bus.close)
         services = Services(config, store, bus, clock, Journal(store, bus, clock), env)

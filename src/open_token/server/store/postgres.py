@@ -77,6 +77,7 @@ class PostgresStore:
     append = _writing(_pg_log.append)
     read_log = _reading(_pg_log.read_log)
     session = _reading(_pg_sessions.session)
+    heads = _reading(_pg_sessions.heads)
     sessions = _viewing(_pg_sessions.sessions)
     delete_session = _writing(_pg_sessions.delete_session)
     turns = _viewing(_pg_sessions.turns)
