@@ -14,7 +14,7 @@ help:
 	@echo 'make accept     rewrite golden files and console blocks; read the change before you commit it'
 	@echo 'make bench      the figures of the README, ours beside those of the peers'
 	@echo 'make fuzz       random input for every fuzz target, SECONDS=600 each'
-	@echo 'make crash      a writing server killed ROUNDS=1000 times; nothing acknowledged may be lost'
+	@echo 'make crash      a writing server killed ROUNDS=1000 times; nothing acknowledged may be lost; STORE=postgres for that one'
 	@echo 'make clean      remove everything that was made here'
 
 ready:
@@ -44,7 +44,7 @@ fuzz:
 	@for file in $(wildcard tests/fuzz_*.py); do echo "== $$file"; $(PYTHON) "$$file" $(SECONDS) || exit 1; done
 
 crash: ready
-	PYTHONPATH=src:tests $(PYTHON) tests/crash_store.py $(ROUNDS) $(SEED)
+	PYTHONPATH=src:tests $(PYTHON) tests/crash_store.py $(ROUNDS) $(or $(SEED),-) $(STORE)
 
 clean:
 	rm -rf .venv .venv.full .venv.lock .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
