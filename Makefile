@@ -14,7 +14,7 @@ help:
 	@echo 'make accept     rewrite golden files and console blocks; read the change before you commit it'
 	@echo 'make bench      the figures of the README, ours beside those of the peers'
 	@echo 'make fuzz       random input for every fuzz target, SECONDS=600 each'
-	@echo 'make crash      a writing server killed ROUNDS=1000 times; nothing acknowledged may be lost'
+	@echo 'make crash      a writing server killed ROUNDS=1000 times; nothing acknowledged may be lost; STORE=postgres for that one'
 	@echo 'make disconnects  connections lost ROUNDS=1000 times at random; every event once at every client'
 	@echo 'make clean      remove everything that was made here'
 
@@ -45,7 +45,7 @@ fuzz:
 	@for file in $(wildcard tests/fuzz_*.py); do echo "== $$file"; $(PYTHON) "$$file" $(SECONDS) || exit 1; done
 
 crash: ready
-	PYTHONPATH=src:tests $(PYTHON) tests/crash_store.py $(ROUNDS) $(SEED)
+	PYTHONPATH=src:tests $(PYTHON) tests/crash_store.py $(ROUNDS) $(or $(SEED),-) $(STORE)
 
 disconnects: ready
 	PYTHONPATH=src:tests $(PYTHON) tests/disconnects.py $(ROUNDS) $(SEED)

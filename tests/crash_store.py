@@ -1,8 +1,10 @@
 """Kills a process that writes to a store, again and again, and looks at what it left behind.
 
-    python tests/crash_store.py [ROUNDS] [SEED]
+    python tests/crash_store.py [ROUNDS] [SEED] [KIND]
 
-Lost is an entry that was acknowledged and is not there; what was on its way may be there or not, but whole.
+Lost is an entry that was acknowledged and is not there; what was on its way may be there or not, but whole. On
+PostgreSQL two processes write the same messages at once, as a client does that sends again over another node, and every
+third kill is one of the database itself.
 """
 
 import asyncio
@@ -17,10 +19,11 @@ from typing import Any
 
 import msgspec
 
+from history import History
 from open_token.server.store.interface import Store
 from open_token.server.store.rows import NewEntry, Step
-from open_token.server.store.sqlite import open_sqlite
-from stores import ANNA, Blocking, at, new_session, opened, session_row, turn_row
+from services import postgres
+from stores import ANNA, STORES, Blocking, at, new_session, opened, session_row, turn_row
 
 Said = tuple[str, int, int, int, int]
 """A session, a lane, the number of a step, and where its entries stand."""
@@ -64,17 +67,29 @@ async def _step(store: Store, session_id: str, lane: int, number: int) -> Step:
     )
 
 
-def one_round(folder: Path, wait: float) -> list[Said]:
-    """Let a process write for a while, kill it; gives what it said was done."""
-    command = [sys.executable, __file__, "write", str(folder)]
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, env={"PYTHONPATH": ":".join(sys.path)})
-    assert child.stdout
-    first = child.stdout.readline()
+def one_round(folder: Path, wait: float, kind: str = "sqlite", *, kills_database: bool = False) -> list[Said]:
+    """Let processes write for a while, kill them or their database; gives what they said was done."""
+    command = [sys.executable, __file__, "write", str(folder), kind]
+    count = 1 if kind == "sqlite" else 2
+    env = {"PYTHONPATH": ":".join(sys.path)}
+    children = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env) for _ in range(count)
+    ]
+    firsts = [child.stdout.readline() for child in children if child.stdout]
     time.sleep(wait)
-    child.send_signal(signal.SIGKILL)
-    lines = [first, *child.stdout.read().splitlines(keepends=True)]
-    child.wait()
-    child.stdout.close()
+    if kills_database:
+        postgres().end(signal.SIGKILL)
+        (postgres().folder / "data" / "postmaster.pid").unlink(missing_ok=True)
+    for child in children:
+        child.send_signal(signal.SIGKILL)
+    lines = firsts
+    for child in children:
+        out, problems = child.communicate()
+        lines += out.splitlines(keepends=True)
+        if not kills_database and problems:
+            raise RuntimeError(problems.decode(errors="replace")[-2000:])
+    if kills_database:
+        postgres().start()
     whole = [line.decode().split() for line in lines if line.endswith(b"\n")]
     return [(name, int(lane), int(number), int(start), int(end)) for name, lane, number, start, end in whole]
 
@@ -82,15 +97,20 @@ def one_round(folder: Path, wait: float) -> list[Said]:
 def faults(store: Blocking, said: list[Said]) -> list[str]:
     """What is wrong after a kill: entries lost, doubled or out of order, rows that say something else than the log."""
     found = [f"check: {problem}" for problem in store.check(is_deep=True)]
+    history = History()
+    for session_id, lane, number, first, last in said:
+        history.acknowledged(session_id, [(lane, number, part) for part in range(1 + last - first)], first)
+    logs = {}
     for number in range(SESSIONS):
         session_id = f"sess_{number}"
         log = store.read_log(ANNA, session_id, 0, 10**9)
-        if [entry.seq for entry in log] != list(range(1, len(log) + 1)):
-            found.append(f"{session_id}: the sequences have gaps")
+        logs[session_id] = [
+            (entry.seq, (entry.data["lane"], entry.data["number"], entry.data.get("part"))) for entry in log
+        ]
         if store.session(ANNA, session_id).stream_sequence != len(log):
             found.append(f"{session_id}: the session counts otherwise than the log")
         found += _against_log(store, session_id, log, [line for line in said if line[0] == session_id])
-    return found
+    return [*found, *(f"history: {fault}" for fault in history.faults(logs))]
 
 
 def _against_log(store: Blocking, session_id: str, log: list[Any], said: list[Said]) -> list[str]:
@@ -120,17 +140,18 @@ def _against_log(store: Blocking, session_id: str, log: list[Any], said: list[Sa
     return found
 
 
-def campaign(folder: Path, rounds: int, seed: int) -> tuple[int, list[str]]:
+def campaign(folder: Path, rounds: int, seed: int, kind: str = "sqlite") -> tuple[int, list[str]]:
     """Kill at random moments; gives how many steps were acknowledged, and what was wrong."""
     rng = random.Random(seed)
-    store = opened(folder)
+    store = opened(folder, kind)
     for number in range(SESSIONS):
         new_session(store, f"sess_{number}")
     store.close()
     said: list[Said] = []
     for played in range(rounds):
-        said += one_round(folder, rng.uniform(0, 0.25))
-        store = opened(folder)
+        kills_database = kind == "postgres" and played % 3 == 2
+        said += one_round(folder, rng.uniform(0, 0.25), kind, kills_database=kills_database)
+        store = opened(folder, kind)
         found = faults(store, said)
         store.close()
         if found:
@@ -140,14 +161,15 @@ def campaign(folder: Path, rounds: int, seed: int) -> tuple[int, list[str]]:
 
 def main(words: list[str]) -> None:
     if words[:1] == ["write"]:
-        asyncio.run(write_for_ever(open_sqlite(Path(words[1]))))
+        asyncio.run(write_for_ever(STORES[words[2]](Path(words[1]))))
     rounds = int(words[0]) if words else 1000
-    seed = int(words[1]) if words[1:] else random.SystemRandom().randrange(10**6)
-    print(f"{rounds} kills, seed {seed}", flush=True)
+    seed = int(words[1]) if words[1:] and words[1] != "-" else random.SystemRandom().randrange(10**6)
+    kind = words[2] if words[2:] else "sqlite"
+    print(f"{rounds} kills on {kind}, seed {seed}", flush=True)
     count, found = 0, list[str]()
     for start in range(0, rounds, ROUNDS_EACH):
         with tempfile.TemporaryDirectory() as folder:
-            said, found = campaign(Path(folder) / "data", min(ROUNDS_EACH, rounds - start), seed + start)
+            said, found = campaign(Path(folder) / "data", min(ROUNDS_EACH, rounds - start), seed + start, kind)
         count += said
         if found:
             break

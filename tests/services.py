@@ -49,15 +49,20 @@ class Instance:
         self.start()
 
     def start(self) -> None:
-        """Start it, and wait until it answers."""
-        log = (self.folder / "log").open("ab")
-        self.process = subprocess.Popen(self._command, stdout=log, stderr=log, **_as_other_user())  # type: ignore[call-overload]
-        log.close()
+        """Start it, and wait until it answers; what a killed one left behind may take a while to end."""
         deadline = time.monotonic() + _SECONDS
+        self._launch()
         while not self._is_up():
-            if self.process.poll() is not None or time.monotonic() > deadline:
+            if time.monotonic() > deadline:
                 raise RuntimeError((self.folder / "log").read_text(errors="replace")[-2000:])
             time.sleep(0.02)
+            if self.process.poll() is not None:
+                time.sleep(0.1)
+                self._launch()
+
+    def _launch(self) -> None:
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(self._command, stdout=log, stderr=log, **_as_other_user())  # type: ignore[call-overload]
 
     def end(self, how: int = signal.SIGTERM) -> None:
         """End it, gently or not."""

@@ -15,8 +15,11 @@ from open_token.errors import StoreError
 from open_token.server.clock import moment_of
 from open_token.server.scheduler import Scheduler, spoken
 from open_token.server.services import Services
-from open_token.server.store.rows import Fence, Firing, NewTask, RunEnd, Step
+from open_token.server.store.interface import Store
+from open_token.server.store.postgres import PostgresStore
+from open_token.server.store.rows import Fence, Firing, NewTask, RunEnd, Step, User
 from scheduling import ANNA, BEN, Hand, node, scheduling
+from stores import new_postgres
 
 TASK = {"title": "Report", "prompt": "Write it", "cron": "0 9 * * *", "timezone": "UTC"}
 Play = Callable[[Services, Scheduler, Hand], Coroutine[Any, Any, None]]
@@ -56,9 +59,9 @@ def test_a_slot_becomes_a_session_with_the_words_and_a_run(tmp_path: Path) -> No
         assert (state.session.intent, state.session.status, state.session.model) == ("Report", "running", "demo")
         assert [turn.whole().blocks[0].content for turn in state.turns.values()] == ["Write it"]
         kinds = [entry.kind for entry in await services.store.read_log(ANNA, run.session_id)]
-        assert kinds == ["session.created", "checkpoint.made", "turn.opened", "turn.ended", "run.started"]
+        assert kinds == ["session.created", "run.started", "checkpoint.made", "turn.opened", "turn.ended"]
         (work,) = await services.store.runs(ANNA, run.session_id)
-        body = {"headless": True, "model": "demo", "scheduled_task_id": task["id"]}
+        body = {"headless": True, "model": "demo", "mode": "executing"}
         assert (work.status, msgspec.json.decode(work.body)) == ("queued", body)
         assert services.runner.woken == 1  # type: ignore[attr-defined]
         assert await scheduler.tick() == []
@@ -199,28 +202,50 @@ def test_a_zone_that_is_gone_is_the_error_of_the_run(tmp_path: Path) -> None:
     played(tmp_path, play)
 
 
+async def eight_nodes(tmp_path: Path, stores: list[Store], hand: Hand) -> None:
+    """Eight schedulers and a thousand tasks that are due at the same moment."""
+    for number in range(1000):
+        task = NewTask(
+            id=f"task_{number}",
+            title="Report",
+            prompt="Write it",
+            cron="0 9 * * *",
+            timezone="UTC",
+            next_fire="2026-01-31T09:00:00.000Z",
+            created_at="2026-01-31T08:00:00.000Z",
+        )
+        await stores[0].add_task(ANNA if number % 2 else BEN, task)
+    hand.turn(hours=1)
+    nodes = [node(stores[number % len(stores)], tmp_path, hand)[1] for number in range(8)]
+    taken = [run for runs in await asyncio.gather(*(each.tick() for each in nodes)) for run in runs]
+    assert len(taken) == len({run.task_id for run in taken}) == 1000
+    for owner in (ANNA, BEN):
+        assert (await stores[0].sessions(owner)).total == 500
+        assert (await stores[0].task_runs(owner)).total == 500
+    assert await stores[0].check() == []
+
+
 def test_eight_schedulers_take_a_thousand_slots_once(tmp_path: Path) -> None:
     async def play(services: Services, scheduler: Scheduler, hand: Hand) -> None:
-        for number in range(1000):
-            task = NewTask(
-                id=f"task_{number}",
-                title="Report",
-                prompt="Write it",
-                cron="0 9 * * *",
-                timezone="UTC",
-                next_fire="2026-01-31T09:00:00.000Z",
-                created_at=services.clock.now(),
-            )
-            await services.store.add_task(ANNA if number % 2 else BEN, task)
-        hand.turn(hours=1)
-        nodes = [node(services.store, tmp_path, hand)[1] for _ in range(8)]
-        taken = [run for runs in await asyncio.gather(*(each.tick() for each in nodes)) for run in runs]
-        assert len(taken) == len({run.task_id for run in taken}) == 1000
-        for owner in (ANNA, BEN):
-            assert (await services.store.sessions(owner)).total == 500
-            assert (await services.store.task_runs(owner)).total == 500
+        await eight_nodes(tmp_path, [services.store], hand)
 
     played(tmp_path, play)
+
+
+@pytest.mark.full
+def test_eight_schedulers_on_eight_nodes_take_a_thousand_slots_once(tmp_path: Path) -> None:
+    url = new_postgres()
+
+    async def whole() -> None:
+        stores = [PostgresStore(url, tmp_path / "data", 2) for _ in range(8)]
+        for name, role in ((ANNA, "owner"), (BEN, "user")):
+            user = User(id=name, name=name, role=role, created_at="2026-01-01T00:00:00.000Z")  # type: ignore[arg-type]
+            await stores[0].add_user(user)
+        await eight_nodes(tmp_path, list[Store](stores), Hand())
+        for store in stores:
+            await store.close()
+
+    asyncio.run(whole())
 
 
 DAYS = [  # a day on which clocks go forward, one on which they go back; on Lord Howe Island by half an hour

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import random
 from datetime import timedelta
 
 import msgspec
@@ -20,7 +21,9 @@ GRACE = 3600.0
 """A slot that is late by more seconds is not made up for."""
 LONGEST_SLEEP = 15.0
 AFTER_FAULT = 1.0
-_TOGETHER = 100
+_LOOKED_AT, _TOGETHER = 100, 20
+"""Of so many that are due some are tried, by chance: so nodes get little into each other's way."""
+SHORTEST_SLEEP = 0.05
 _TRIES = 5
 BUSY = "skipped: the run before goes on"
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
@@ -55,12 +58,13 @@ class Scheduler:
     async def tick(self) -> list[TaskRun]:
         """Take every slot that is due; gives those that this node took."""
         taken: list[TaskRun] = []
-        while due := await self._store.due_tasks(self._services.clock.now(), _TOGETHER):
-            faults = await self._take_all(due, taken)
+        while due := await self._store.due_tasks(self._services.clock.now(), _LOOKED_AT):
+            before = len(taken)
+            faults = await self._take_all(random.sample(due, min(len(due), _TOGETHER)), taken)
             if faults:
                 raise faults[0]
-            if len(due) < _TOGETHER:
-                break
+            if len(taken) == before:
+                break  # other nodes are at it
         return taken
 
     async def _take_all(self, due: list[TaskRow], taken: list[TaskRun]) -> list[StoreError]:
@@ -99,7 +103,7 @@ class Scheduler:
         if nearest is None:
             return LONGEST_SLEEP
         seconds = (moment_of(nearest) - self._services.clock.moment()).total_seconds()
-        return min(max(seconds, 0.0), LONGEST_SLEEP)
+        return min(max(seconds, SHORTEST_SLEEP), LONGEST_SLEEP)
 
     async def _take(self, task: TaskRow) -> TaskRun | None:
         """Take a slot, or write down why it is skipped; of slots that were missed only the newest counts."""
@@ -127,14 +131,14 @@ class Scheduler:
         services = self._services
         clock, chat_run = services.clock, services.clock.name("run")
         turn, point = clock.name("turn"), clock.name("cp")
-        asked = {"headless": task.skip_confirmations, "model": task.model, "scheduled_task_id": task.id}
+        order = {"model": task.model or "", "mode": "executing", "headless": task.skip_confirmations}
 
         def make(state: State) -> list[Said]:
-            said = user_message(turn, blocks_of(task.prompt), checkpoint_id=point)
-            return [*said, ("run.started", {"run_id": chat_run, "info": asked})]
+            begun = {"run_id": chat_run, "info": {**order, "scheduled_task_id": task.id}}
+            return [("run.started", begun), *user_message(turn, blocks_of(task.prompt), checkpoint_id=point)]
 
         session = {"intent": task.title, "model": task.model, "scheduled_task_id": task.id}
-        run = NewRun(id=chat_run, body=msgspec.json.encode(asked), at=clock.now())
+        run = NewRun(id=chat_run, body=msgspec.json.encode(order), at=clock.now())
         step, grown = services.journal.draft(task.owner, session, make, run=run)
         try:
             taken = await self._store.fire_task(msgspec.structs.replace(firing, step=step))

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from open_token.server import transfer
 from open_token.server.agent.tools.toolbox import Toolbox
 from open_token.server.background import Tasks
-from open_token.server.bus.local import LocalBus
+from open_token.server.bus.choosing import bus_for
 from open_token.server.chat import Chat
 from open_token.server.clock import Clock
 from open_token.server.config import ServerConfig
@@ -34,7 +34,7 @@ async def running(config: ServerConfig, env: Mapping[str, str], clock: Clock | N
         store = await open_store(config.data, config.database)
         stack.push_async_callback(store.close)
         metrics = Metrics()
-        bus = CountingBus(LocalBus(), metrics)
+        bus = CountingBus(bus_for(store.heads, config.database, config.redis), metrics)
         await bus.start()
         stack.push_async_callback(bus.close)
         services = Services(

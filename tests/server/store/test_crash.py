@@ -3,9 +3,11 @@
 import random
 from pathlib import Path
 
+import pytest
+
 import crash_store
-from open_token.server.store.rows import Step
-from stores import ANNA, Blocking, entries, new_session, session_row, turn_row
+from open_token.server.store.rows import NewEntry, Step
+from stores import ANNA, Blocking, at, entries, new_session, session_row, turn_row
 
 
 def test_twenty_kills_lose_nothing(tmp_path: Path) -> None:
@@ -16,12 +18,24 @@ def test_twenty_kills_lose_nothing(tmp_path: Path) -> None:
     assert count > 20
 
 
+@pytest.mark.full
+def test_twenty_kills_of_nodes_and_database_lose_nothing(tmp_path: Path) -> None:
+    seed = random.SystemRandom().randrange(10**6)
+    print(f"seed {seed}")
+    count, found = crash_store.campaign(tmp_path / "data", 20, seed, "postgres")
+    assert found == []
+    assert count > 20
+
+
 def test_the_checker_sees_what_is_planted(store: Blocking) -> None:
     for number in range(crash_store.SESSIONS):
         new_session(store, f"sess_{number}")
     assert crash_store.faults(store, []) == []
     lost = crash_store.faults(store, [("sess_0", 0, 1, 1, 2)])
-    assert lost == ["sess_0: step (0, 1) was acknowledged at 1-2 and is at []"]
+    assert lost == [
+        "sess_0: step (0, 1) was acknowledged at 1-2 and is at []",
+        "history: sess_0: what was acknowledged at 1 is not there",
+    ]
     noted = entries(2, lane=0)
     step = Step(owner=ANNA, session_id="sess_1", entries=[noted[1]])
     store.append(step)
@@ -34,5 +48,6 @@ def test_the_checker_sees_what_is_planted(store: Blocking) -> None:
     assert "sess_1: step (0, 1) is doubled or not whole" in crash_store.faults(store, [])
     row = session_row("lane0 number1")
     turn = turn_row(0, body=b'{"done":1}')
-    store.append(Step(owner=ANNA, session_id="sess_2", entries=[noted[1], noted[1]], turns=[turn], session=row))
+    parts = [NewEntry(kind="noted", at=at(1), data={"lane": 0, "number": 1, "part": part}) for part in (0, 1)]
+    store.append(Step(owner=ANNA, session_id="sess_2", entries=parts, turns=[turn], session=row))
     assert [problem for problem in crash_store.faults(store, []) if "sess_2" in problem] == []

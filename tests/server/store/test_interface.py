@@ -118,6 +118,13 @@ class TestSessions:
         assert (session.head, session.body, session.owner) == ("entry_1", b'{"env":{}}', ANNA)
         assert (session.stream_sequence, session.next_entry, session.projected_sequence) == (6, 2, 4)
 
+    def test_how_far_sessions_are_is_told_of_everybody_s(self, store: Blocking) -> None:
+        new_session(store, "sess_1")
+        new_session(store, "sess_2", BEN)
+        store.append(step(entries=entries(3)))
+        assert store.heads(["sess_1", "sess_2", "sess_3"]) == {"sess_1": (ANNA, 3), "sess_2": (BEN, 0)}
+        assert store.heads([]) == {}
+
     def test_pinned_ones_come_first_then_the_newest(self, store: Blocking) -> None:
         for number, is_pinned in enumerate([False, True, False, True]):
             new_session(store, f"sess_{number}", second=number, is_pinned=is_pinned)

@@ -47,6 +47,46 @@ _TURNS = """
 """
 
 
+# A step that is only entries, as words that stream: one statement, one way to the database and back.
+_PLAIN = """
+    WITH run AS (
+        SELECT session FROM runs WHERE id = $8 AND status = 'running' AND fencing_token = $9 FOR NO KEY UPDATE
+    ), grown AS (
+        UPDATE sessions SET stream_sequence = stream_sequence + $3,
+            projected_sequence = CASE WHEN $4 THEN stream_sequence + $3 ELSE projected_sequence END
+        WHERE id = $1 AND owner = $2 AND stream_sequence = coalesce($10, stream_sequence)
+            AND ($8::text IS NULL OR number IN (SELECT session FROM run))
+        RETURNING number, stream_sequence - $3 AS before
+    )
+    INSERT INTO log (session, seq, at, kind, data)
+    SELECT number, before + place, at, kind, data
+    FROM grown, unnest($5::text[], $6::text[], $7::text[]) WITH ORDINALITY AS entry (at, kind, data, place)
+    RETURNING seq
+"""
+
+
+def is_plain(step: Step) -> bool:
+    """Is it entries and nothing else but a fence?"""
+    more = (step.session, step.client_message_id, step.run, step.run_end)
+    lists = (step.turns, step.checkpoints, step.blobs)
+    return bool(step.entries) and not any(lists) and all(item is None for item in more)
+
+
+async def append_plain(db: asyncpg.Connection, step: Step) -> Appended | None:
+    """Write a plain step; None when something is in its way, which `append` then finds out."""
+    rows, fence = _encoded(step), step.fence
+    written = await db.fetch(
+        _PLAIN,
+        *(step.session_id, step.owner, len(rows[0]), step.is_projected, *rows),
+        *((fence.run_id, fence.token) if fence else (None, None)),
+        step.expected,
+    )
+    if not written:
+        return None
+    last = max(seq for (seq,) in written)
+    return Appended(first=last - len(written) + 1, last=last)
+
+
 async def append(db: asyncpg.Connection, step: Step) -> Appended:
     """Write a step; what may refuse it is asked before anything is written."""
     rows = _encoded(step)

@@ -15,8 +15,12 @@ _NEW = NewTask.__struct_fields__
 _COLUMNS = ", ".join(TaskRow.__struct_fields__)
 _RUN_FIELDS = TaskRun.__struct_fields__
 _RUN = ", ".join(f"scheduled_runs.{name}" for name in _RUN_FIELDS)
+# What another node is just taking is passed over, not waited for.
 _TAKE = """
-    UPDATE scheduled_tasks SET next_fire = $1 WHERE id = $2 AND owner = $3 AND enabled AND next_fire = $4 RETURNING 1
+    UPDATE scheduled_tasks SET next_fire = $1 WHERE id = (
+        SELECT id FROM scheduled_tasks WHERE id = $2 AND owner = $3 AND enabled AND next_fire = $4
+        FOR UPDATE SKIP LOCKED
+    ) RETURNING 1
 """
 
 

@@ -1,5 +1,7 @@
 """Sessions in PostgreSQL, in lists and alone, their turns and checkpoints; every question names the owner."""
 
+from collections.abc import Collection
+
 import asyncpg
 
 from open_token.server.store._pg_schema import TERMS
@@ -28,6 +30,14 @@ async def session(db: asyncpg.Connection, owner: str, session_id: str) -> Stored
     """One session, if it is this owner's."""
     row = await db.fetchrow(f"{_SESSION} WHERE id = $1 AND owner = $2", session_id, owner)
     return row and StoredSession(**dict(row))
+
+
+async def heads(db: asyncpg.Connection, session_ids: Collection[str]) -> dict[str, tuple[str, int]]:
+    """The owner and the last sequence of sessions of anybody's, for who tells those who watch; not of those gone."""
+    rows = await db.fetch(
+        "SELECT id, owner, stream_sequence FROM sessions WHERE id = ANY ($1::text[])", list(session_ids)
+    )
+    return {name: (owner, last) for name, owner, last in rows}
 
 
 async def sessions(

@@ -35,6 +35,15 @@ def session(db: sqlite3.Connection, owner: str, session_id: str) -> StoredSessio
     return row and _session(row)
 
 
+def heads(db: sqlite3.Connection, session_ids: Collection[str]) -> dict[str, tuple[str, int]]:
+    """The owner and the last sequence of sessions of anybody's, for who tells those who watch; not of those gone."""
+    rows = db.execute(
+        "SELECT id, owner, stream_sequence FROM sessions WHERE id IN (SELECT value FROM json_each(?))",
+        (msgspec.json.encode(list(session_ids)).decode(),),
+    )
+    return {name: (owner, last) for name, owner, last in rows}
+
+
 def sessions(db: sqlite3.Connection, owner: str, q: str | None = None, limit: int = 20, offset: int = 0) -> SessionPage:
     """A part of an owner's list, pinned ones first and then the newest; `q` looks in intents and in turns."""
     if q is None or not q.strip():

@@ -3,12 +3,15 @@
 import importlib
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 from open_token.errors import StoreError
 from open_token.server.store.interface import Store
 from open_token.server.store.sqlite import open_sqlite
 
 DRIVERS = {"postgresql": "open_token.server.store.postgres", "postgres": "open_token.server.store.postgres"}
+
+MOVER = "open_token.server.store.moving"
 
 
 async def open_store(folder: Path, database: str | None = None) -> Store:
@@ -31,11 +34,20 @@ async def open_store(folder: Path, database: str | None = None) -> Store:
     return store
 
 
+def mover() -> ModuleType:
+    """What moves data from one store to the other, loaded when it is needed."""
+    return _loaded(MOVER)
+
+
 def _opener(module: str) -> Callable[[str, Path], Store]:
+    opener: Callable[[str, Path], Store] = _loaded(module).open_postgres
+    return opener
+
+
+def _loaded(module: str) -> ModuleType:
     try:
-        opener: Callable[[str, Path], Store] = importlib.import_module(module).open_postgres
+        return importlib.import_module(module)
     except ModuleNotFoundError as problem:
         raise StoreError(
             f"the package {problem.name} is not installed", help="install open-token[postgres]", code="store.driver"
         ) from None
-    return opener

@@ -51,6 +51,9 @@ class SessionStore(Protocol):
     async def session(self, owner: str, session_id: str) -> StoredSession | None:
         """One session."""
 
+    async def heads(self, session_ids: Collection[str]) -> dict[str, tuple[str, int]]:
+        """The owner and the last sequence of anybody's sessions, for who tells those who watch; none of those gone."""
+
     async def sessions(self, owner: str, q: str | None = None, limit: int = 20, offset: int = 0) -> SessionPage:
         """A part of the list, pinned ones first and then the newest; `q` looks in intents and in turns."""
 

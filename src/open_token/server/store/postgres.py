@@ -26,7 +26,7 @@ from open_token.server.store import (
 from open_token.server.store._database import PEPPER
 from open_token.server.store._pg_faults import AGAIN, away, explained
 from open_token.server.store.interface import Store
-from open_token.server.store.rows import Caller, KeyRow, Scope, Share
+from open_token.server.store.rows import Appended, Caller, KeyRow, Scope, Share, Step
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -64,6 +64,14 @@ def _viewing(function: Callable[Concatenate[asyncpg.Connection, P], Awaitable[T]
     return method
 
 
+class _Connection(asyncpg.Connection):  # type: ignore[misc]
+    """A connection on which nothing is left behind that must be reset: that saves a way to the database and back."""
+
+    def get_reset_query(self) -> str:
+        """What is run when it goes back to the pool."""
+        return ""
+
+
 class PostgresStore:
     """The interface over a database; it connects when it is first asked."""
 
@@ -74,9 +82,9 @@ class PostgresStore:
         self._pepper = b""
         self._is_closed = False
 
-    append = _writing(_pg_log.append)
     read_log = _reading(_pg_log.read_log)
     session = _reading(_pg_sessions.session)
+    heads = _reading(_pg_sessions.heads)
     sessions = _viewing(_pg_sessions.sessions)
     delete_session = _writing(_pg_sessions.delete_session)
     turns = _viewing(_pg_sessions.turns)
@@ -122,12 +130,23 @@ class PostgresStore:
     set_setting = _writing(_pg_people.set_setting)
     check = _viewing(_pg_blobs.check)
 
-    async def write(self, work: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
-        """Do something in a transaction; once more when others were in its way."""
+    async def append(self, step: Step) -> Appended:
+        """Write a step; raises Conflict, Missing or Fenced, and then nothing is written."""
+        if _pg_log.is_plain(step):
+            appended = await self.write(lambda db: _pg_log.append_plain(db, step), is_one=True)
+            if appended is not None:
+                return appended
+        return await self.write(lambda db: _pg_log.append(db, step))
+
+    async def write(self, work: Callable[[asyncpg.Connection], Awaitable[T]], *, is_one: bool = False) -> T:
+        """Do something in a transaction; once more when others were in its way. One statement is one by itself."""
         for left in reversed(range(_TRIES)):
             try:
-                async with self._connection() as db, db.transaction():
-                    return await work(db)
+                async with self._connection() as db:
+                    if is_one:
+                        return await work(db)
+                    async with db.transaction():
+                        return await work(db)
             except AGAIN as problem:
                 if not left:
                     raise explained(problem) from None
@@ -206,7 +225,12 @@ class PostgresStore:
                 return
             try:
                 pool = await asyncpg.create_pool(
-                    self._url, min_size=1, max_size=self._connections, command_timeout=_SECONDS, timeout=10.0
+                    self._url,
+                    min_size=1,
+                    max_size=self._connections,
+                    command_timeout=_SECONDS,
+                    timeout=10.0,
+                    connection_class=_Connection,
                 )
             except Exception as problem:
                 raise _not_opened(problem) from None

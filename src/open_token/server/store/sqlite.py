@@ -49,6 +49,7 @@ class SqliteStore:
 
     read_log = _reading(_log.read_log)
     session = _reading(_sessions.session)
+    heads = _reading(_sessions.heads)
     sessions = _reading(_sessions.sessions)
     delete_session = _writing(_sessions.delete_session)
     turns = _reading(_sessions.turns)

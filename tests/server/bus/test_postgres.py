@@ -1,0 +1,51 @@
+"""The bus over PostgreSQL: a connection that breaks is opened again."""
+
+import asyncio
+
+import asyncpg
+import pytest
+
+from buses import Heads, Heard, followed, grown, linked, nodes
+from open_token.server.bus.postgres import channel, open_bus
+from services import free_port, postgres
+
+
+@pytest.mark.full
+def test_a_connection_that_is_cut_loses_nothing() -> None:
+    async def whole() -> None:
+        heads = Heads()
+        async with nodes("postgres", heads) as (one, other):
+            far = Heard()
+            other.listen("sess_1", far)
+            await followed(other, "sess_1")
+            db = await asyncpg.connect(f"postgresql://test@127.0.0.1:{postgres().port}/postgres")
+            await db.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+            await db.close()
+            heads["sess_1"] = ("user_anna", 3)
+            one.publish(grown(3))
+            await far.until(3)
+            await linked(one, other)
+            await followed(other, "sess_1")
+            one.publish(grown(4))
+            await far.until(4)
+
+    asyncio.run(whole())
+
+
+def test_a_database_that_is_not_there_keeps_nobody_from_starting() -> None:
+    async def whole() -> None:
+        bus = open_bus(f"postgresql://u@127.0.0.1:{free_port()}/x", Heads({"sess_1": ("user_anna", 2)}))
+        await bus.start()
+        far = Heard()
+        bus.listen("sess_1", far)
+        await far.until(2)
+        await bus.close()
+
+    asyncio.run(whole())
+
+
+def test_every_session_has_a_channel_that_the_database_takes() -> None:
+    names = ["sess_1", "x" * 1000, "größer", '"; DROP', "\ud800"]
+    channels = [channel(name) for name in names]
+    assert len(set(channels)) == len(names)
+    assert all(name.isascii() and len(name) <= 63 for name in channels)

@@ -1,0 +1,268 @@
+"""What every bus must do, and what those between nodes do when messages are lost and links break."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Collection
+
+import pytest
+
+from buses import KINDS, REMOTE, Heads, Heard, followed, grown, linked, played
+from open_token.errors import StoreError
+from open_token.server.bus.interface import Bus, Grown
+from open_token.server.bus.remote import RemoteBus
+
+
+@pytest.mark.parametrize("kind", KINDS)
+class TestEveryBus:
+    def test_who_listens_hears_of_that_session(self, kind: str) -> None:
+        async def play(one: Bus, other: Bus, heads: Heads) -> None:
+            near, far, stranger = Heard(), Heard(), Heard()
+            one.listen("sess_1", near)
+            other.listen("sess_1", far)
+            other.listen("sess_2", stranger)
+            await followed(other, "sess_2")
+            one.publish(grown(3, first=1))
+            assert near.told == [grown(3, first=1)]
+            await far.until(3)
+            assert (far.told[-1].session_id, far.told[-1].owner) == ("sess_1", "user_anna")
+            assert stranger.told == []
+
+        played(kind, play)
+
+    def test_all_is_heard_in_order(self, kind: str) -> None:
+        async def play(one: Bus, other: Bus, heads: Heads) -> None:
+            far = Heard()
+            other.listen("sess_1", far)
+            await followed(other, "sess_1")
+            for last in range(1, 301):
+                one.publish(grown(last))
+                if last % 50 == 0:
+                    await far.until(last)
+            lasts = [told.last for told in far.told]
+            assert lasts == sorted(set(lasts))
+            firsts = [told.first for told in far.told]
+            assert firsts == [1, *(last + 1 for last in lasts[:-1])]
+
+        played(kind, play)
+
+    def test_who_stopped_hears_nothing(self, kind: str) -> None:
+        async def play(one: Bus, other: Bus, heads: Heads) -> None:
+            gone, stays = Heard(), Heard()
+            stop = other.listen("sess_1", gone)
+            other.listen("sess_1", stays)
+            await followed(other, "sess_1")
+            stop()
+            stop()
+            one.publish(grown(1))
+            await stays.until(1)
+            assert gone.told == []
+
+        played(kind, play)
+
+    def test_to_publish_never_fails(self, kind: str) -> None:
+        async def play(one: Bus, other: Bus, heads: Heads) -> None:
+            await one.close()
+            one.publish(grown(1))
+
+        played(kind, play)
+
+
+@pytest.mark.parametrize("kind", REMOTE)
+class TestBetweenNodes:
+    def test_only_pointers_travel(self, kind: str) -> None:
+        async def play(one: Bus, other: Bus, heads: Heads) -> None:
+            far = Heard()
+            other.listen("sess_1", far)
+            await followed(other, "sess_1")
+            one.publish(grown(1))
+            await far.until(1)
+            assert [told.entries for told in far.told] == [()]
+
+        played(kind, play)
+
+    def test_a_message_that_is_lost_is_found_in_the_store(self, kind: str) -> None:
+        async def play(one: Bus, other: Bus, heads: Heads) -> None:
+            far = Heard()
+            other.listen("sess_1", far)
+            await followed(other, "sess_1")
+            one.publish(grown(2, first=1))
+            await far.until(2)
+            heads["sess_1"] = ("user_anna", 7)
+            await far.until(7)
+            assert (far.told[-1].first, far.told[-1].last) == (3, 7)
+
+        played(kind, play, poll=0.05)
+
+    def test_what_was_written_before_the_channel_is_followed_is_told(self, kind: str) -> None:
+        async def play(one: Bus, other: Bus, heads: Heads) -> None:
+            heads["sess_1"] = ("user_anna", 5)
+            far = Heard()
+            other.listen("sess_1", far)
+            await far.until(5)
+
+        played(kind, play)
+
+    def test_many_sessions_each_have_their_channel(self, kind: str) -> None:
+        async def play(one: Bus, other: Bus, heads: Heads) -> None:
+            names = [f"sess_{number} größer '{number}\" 数据" for number in range(60)]
+            heard = {name: Heard() for name in names}
+            stops = [other.listen(name, heard[name]) for name in names]
+            await followed(other, names[-1])
+            for name in names:
+                one.publish(grown(4, name))
+            await asyncio.gather(*(each.until(4) for each in heard.values()))
+            assert all({told.session_id for told in heard[name].told} == {name} for name in names)
+            for stop in stops:
+                stop()
+            assert other._listening == {}  # type: ignore[attr-defined]
+
+        played(kind, play)
+
+
+class FakeLink:
+    """A link that a test breaks, loses messages of, and makes speak nonsense."""
+
+    def __init__(self, hub: "list[FakeLink]") -> None:
+        self.hub, self.hear = hub, None
+        self.lost = asyncio.Event()
+        self.is_away = self.is_deaf = False
+        self.followed: set[str] = set()
+        self.opened = 0
+
+    async def open(self, hear: Callable[[bytes | str], None]) -> None:
+        if self.is_away:
+            raise ConnectionRefusedError
+        self.hear, self.opened = hear, self.opened + 1
+        self.followed = set()
+        self.hub.append(self)
+
+    async def close(self) -> None:
+        with contextlib.suppress(ValueError):
+            self.hub.remove(self)
+
+    async def send(self, messages: Collection[tuple[str, bytes]]) -> None:
+        if self.is_away:
+            raise BrokenPipeError
+        for link in self.hub:
+            for name, message in messages:
+                if name in link.followed and not link.is_deaf:
+                    assert link.hear
+                    link.hear(message)
+
+    async def follow(self, sessions: Collection[str], dropped: Collection[str]) -> None:
+        if self.is_away:
+            raise BrokenPipeError
+        self.followed = (self.followed | set(sessions)) - set(dropped)
+
+    def cut(self) -> None:
+        self.is_away = True
+        self.lost.set()
+
+
+def with_fakes(play: Callable[..., object], poll: float = 30.0) -> None:
+    async def whole() -> None:
+        hub: list[FakeLink] = []
+        heads, links = Heads(), [FakeLink(hub) for _ in range(2)]
+        buses = [RemoteBus(link, heads, poll, 0.01) for link in links]
+        for bus in buses:
+            await bus.start()
+        await linked(*buses)
+        try:
+            await play(buses, links, heads)  # type: ignore[misc]
+        finally:
+            for bus in buses:
+                await bus.close()
+
+    asyncio.run(whole())
+
+
+class TestFaults:
+    def test_without_the_link_the_store_is_looked_into(self) -> None:
+        async def play(buses: list[RemoteBus], links: list[FakeLink], heads: Heads) -> None:
+            near, far = Heard(), Heard()
+            buses[0].listen("sess_1", near)
+            buses[1].listen("sess_1", far)
+            await followed(buses[1], "sess_1")
+            for link in links:
+                link.cut()
+            heads["sess_1"] = ("user_anna", 3)
+            buses[0].publish(grown(3, first=1))
+            assert near.last == 3
+            await far.until(3)
+            for link in links:
+                link.is_away = False
+            await linked(*buses)
+            await followed(buses[1], "sess_1")
+            buses[0].publish(grown(4))
+            await far.until(4)
+            assert links[1].opened == 2
+            lasts = [told.last for told in far.told]
+            assert lasts == sorted(set(lasts))
+
+        with_fakes(play)
+
+    def test_what_waits_is_bounded_and_sent_when_the_link_is_back(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("open_token.server.bus.remote._MOST_WAITING", 10)
+
+        async def play(buses: list[RemoteBus], links: list[FakeLink], heads: Heads) -> None:
+            links[0].cut()
+            far = Heard()
+            buses[1].listen("sess_99", far)
+            for number in range(100):
+                for last in (1, 2):
+                    buses[0].publish(grown(last, f"sess_{number}"))
+            assert len(buses[0]._waiting) == 10
+            links[0].is_away = False
+            await far.until(2)
+            assert (far.told[-1].first, far.told[-1].last) == (1, 2)
+
+        with_fakes(play)
+
+    def test_a_store_that_is_away_too_is_waited_for(self) -> None:
+        async def play(buses: list[RemoteBus], links: list[FakeLink], heads: Heads) -> None:
+            asked: list[int] = []
+            answer = buses[1]._heads
+
+            async def failing(names: Collection[str]) -> object:
+                asked.append(1)
+                if len(asked) < 3:
+                    raise StoreError("away", code="store.away")
+                return await answer(names)
+
+            buses[1]._heads = failing  # type: ignore[assignment]
+            heads["sess_1"] = ("user_anna", 9)
+            links[1].cut()
+            far = Heard()
+            buses[1].listen("sess_1", far)
+            await far.until(9)
+
+        with_fakes(play)
+
+    @pytest.mark.parametrize("nonsense", [b"", b"{", b"\xff", "[]", b'{"node":1}', b'{"node":"x"}'])
+    def test_nonsense_on_the_channel_is_let_be(self, nonsense: bytes | str) -> None:
+        async def play(buses: list[RemoteBus], links: list[FakeLink], heads: Heads) -> None:
+            far = Heard()
+            buses[1].listen("sess_1", far)
+            await followed(buses[1], "sess_1")
+            assert links[1].hear
+            links[1].hear(nonsense)
+            assert far.told == []
+            buses[0].publish(grown(1))
+            await far.until(1)
+
+        with_fakes(play)
+
+    def test_an_old_message_is_not_told_again(self) -> None:
+        async def play(buses: list[RemoteBus], links: list[FakeLink], heads: Heads) -> None:
+            far = Heard()
+            buses[1].listen("sess_1", far)
+            await followed(buses[1], "sess_1")
+            buses[0].publish(grown(5))
+            await far.until(5)
+            buses[0].publish(grown(4))
+            buses[0].publish(Grown("sess_1", "user_anna", 6, 6))
+            await far.until(6)
+            lasts = [told.last for told in far.told]
+            assert lasts == sorted(set(lasts))
+
+        with_fakes(play)
