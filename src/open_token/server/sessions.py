@@ -114,6 +114,7 @@ async def delete(services: Services, caller: Caller, session_id: str, delete_wor
         raise missing()
     services.journal.forget(session_id)
     services.recent.forget(session_id)
+    await services.tasks.forget(session_id)
     await services.store.set_setting(_env_key(session_id), None)
     if delete_workspace:
         await asyncio.to_thread(services.workspaces.of(session_id).remove_all)
