@@ -1,5 +1,7 @@
 """Who is asking: keys that are good, wrong, ended, or may only read."""
 
+from collections.abc import AsyncIterator
+
 import pytest
 
 from rest import Rest
@@ -20,6 +22,26 @@ def test_a_key_with_a_letter_changed_opens_nothing(rest: Rest) -> None:
         other = "x" if rest.key[place] != "x" else "y"
         changed = rest.key[:place] + other + (rest.key[place + 1 :] if place != -1 else "")
         assert rest.refused("GET", "/api/sessions", key=changed) == 401
+
+
+def test_a_long_body_without_a_key_is_not_read(rest: Rest) -> None:
+    read = []
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for _ in range(100):
+            read.append(1)
+            yield b"x" * 10_000
+
+    def sent(key: str | None, **headers: str) -> int:
+        read.clear()
+        return rest.call("POST", "/api/sessions", key=key, content=pieces(), headers=headers).status_code
+
+    chunked = {"Transfer-Encoding": "chunked", "Content-Type": "multipart/form-data; boundary=x"}
+    assert (sent(None, **chunked), len(read)) == (401, 0)
+    assert (sent("wrong", **chunked), len(read)) == (401, 0)
+    assert (sent(None, **{"Content-Length": "1000000"}), len(read)) == (401, 0)
+    assert sent("", **chunked) == 422
+    assert len(read) == 100
 
 
 def test_whoever_is_locked_out_has_no_keys(rest: Rest) -> None:

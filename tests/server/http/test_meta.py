@@ -6,7 +6,7 @@ from rest import Rest
 
 
 def test_health_is_open_and_says_what_it_tried(rest: Rest) -> None:
-    for path in ("/api/health", "/healthz"):
+    for path in ("/api/health", "/api/health/runtime", "/healthz"):
         assert rest.get(path, key=None) == {"status": "ok", "checks": {"store": "ok", "disk": "ok"}}
 
 

@@ -22,7 +22,7 @@ def answer(value: Any, status: int = 200, headers: dict[str, str] | None = None)
 async def refused(_: Request, problem: Exception) -> Response:
     """A refusal of ours."""
     assert isinstance(problem, Refused)
-    headers = {"WWW-Authenticate": "Bearer"} if problem.status == 401 else None
+    headers = {401: {"WWW-Authenticate": "Bearer"}, 429: {"Retry-After": "5"}}.get(problem.status)
     return answer({"detail": problem.detail, "code": problem.code}, problem.status, headers)
 
 

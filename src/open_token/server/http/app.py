@@ -24,6 +24,7 @@ from open_token.server.http import (
     tokens,
     transfer,
 )
+from open_token.server.http.auth import KeyFirst
 from open_token.server.http.bodies import StrictJson
 from open_token.server.http.openapi import document
 from open_token.server.http.watching import Watched
@@ -77,6 +78,7 @@ def make_app(services: Services) -> FastAPI:
 def _surround(app: FastAPI, services: Services) -> None:
     """The last one is the outermost."""
     app.add_middleware(StrictJson)
+    app.add_middleware(KeyFirst, services=services)
     app.add_middleware(Limited, limits=services.config.limits)
     if services.config.cors:
         app.add_middleware(

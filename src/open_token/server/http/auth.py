@@ -1,14 +1,16 @@
 """Who is asking: the key in the Authorization header, and what it may do."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
+from open_token.server.http.answers import refused
 from open_token.server.refusals import Refused
 from open_token.server.services import Services
 from open_token.server.store.rows import Caller
 
+_SHORT = 64 << 10
 _bearer = HTTPBearer(auto_error=False, description="An API key: `sk-ot-v1-...`")
 
 
@@ -41,6 +43,38 @@ async def may_write(caller: Annotated[Caller, Depends(may_read)]) -> Caller:
     if caller.key.scope != "full":
         raise Refused(403, "this key may only read", "read_only")
     return caller
+
+
+class KeyFirst:
+    """Before a long body is read: is there a key at all? The framework reads bodies before it asks who sends them."""
+
+    def __init__(self, app: Any, services: Services) -> None:
+        self._app = app
+        self._services = services
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        """Let a request through, or refuse it unread."""
+        if scope["type"] == "http" and _is_long(scope):
+            request = Request(scope)
+            try:
+                await caller_of(request, self._services, key_of(request))
+            except Refused as problem:
+                await (await refused(request, problem))(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+def key_of(request: Request) -> str | None:
+    """The key that a request brings."""
+    kind, _, key = request.headers.get("Authorization", "").partition(" ")
+    return key.strip() if kind.lower() == "bearer" else None
+
+
+def _is_long(scope: dict[str, Any]) -> bool:
+    headers = dict(scope["headers"])
+    told = headers.get(b"content-length", b"")
+    is_told = told.isdigit() and len(told) < 20
+    return int(told) > _SHORT if is_told else b"transfer-encoding" in headers or bool(told)
 
 
 Serving = Annotated[Services, Depends(services_of)]

@@ -69,6 +69,7 @@ _WELL = {"status": "ok", "checks": {"store": "ok", "disk": "ok"}}
 
 
 @router.get("/api/health", responses=gives(Health, _WELL))
+@router.get("/api/health/runtime", responses=gives(Health, _WELL))
 @router.get("/healthz", responses=gives(Health, _WELL))
 async def health(request: Request, services: Serving) -> Response:
     """Whether the store can be read and the disk written, tried just now; 503 when not."""

@@ -131,7 +131,7 @@ def _flat(routes: Any) -> Iterator[Any]:
 def _say_again(operation: Json, route: APIRoute) -> None:
     """FastAPI leaves out whatever is null, also where an example shows that it may be."""
     for status, said in route.responses.items():
-        operation["responses"][str(status)].update(said)
+        operation["responses"].setdefault(str(status), {}).update(said)
     if route.openapi_extra and "requestBody" in route.openapi_extra:
         operation["requestBody"] = route.openapi_extra["requestBody"]
 

@@ -10,7 +10,7 @@ from starlette.routing import Route
 
 from open_token.server import sessions, shares
 from open_token.server.http.answers import answer
-from open_token.server.http.auth import Reader, Serving, Writer, caller_of
+from open_token.server.http.auth import Reader, Serving, Writer, caller_of, key_of
 from open_token.server.http.openapi import gives, sends, sent, takes
 from open_token.server.refusals import missing
 from open_token.server.services import Services
@@ -232,8 +232,7 @@ async def messages_at_once(request: Request) -> Response:
     """The same without the framework's way of asking for parameters, which takes as long as all the rest."""
     request.scope["route"] = QUICK[0]
     services: Services = request.app.state.services
-    kind, _, key = request.headers.get("Authorization", "").partition(" ")
-    caller = await caller_of(request, services, key.strip() if kind.lower() == "bearer" else None)
+    caller = await caller_of(request, services, key_of(request))
     return answer(await sessions.messages(services, caller.user.id, request.path_params["session_id"]))
 
 
