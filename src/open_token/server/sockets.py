@@ -14,6 +14,7 @@ import msgspec
 import socketio
 from engineio.async_drivers import asgi
 
+from open_token.server.faults import log_fault
 from open_token.server.refusals import Refused, bad
 
 MESSAGE = engineio.packet.MESSAGE
@@ -252,8 +253,8 @@ class Sockets(socketio.AsyncServer):  # type: ignore[misc]
             self._complain(eio_sid, problem)
         except (ValueError, TypeError, KeyError, IndexError, AttributeError):
             self._complain(eio_sid, bad("this is no packet of Socket.IO", "bad_packet"))
-        except Exception:
-            _log.exception("a packet could not be taken")
+        except Exception as problem:
+            log_fault(_log, "a packet could not be taken", problem)
             self._complain(eio_sid, Refused(500, "the server could not do this", "internal"))
 
     def _inspect(self, data: Any) -> None:
