@@ -216,9 +216,8 @@ class Sockets(socketio.AsyncServer):  # type: ignore[misc]
         wire = getattr(socket, "wire", None)
         if wire is not None:
             wire.cut()
-        else:
-            socket.queue.put_nowait(None)
-            self.start_background_task(socket.close, False, True)
+        # The wire may be one that it was only about to change to: the connection must not live on without its packets.
+        self.start_background_task(socket.close, False, True)
 
     async def dismiss(self, sid: str) -> None:
         """Tell a client that it is not wanted any more, and end its connection."""
