@@ -5,6 +5,7 @@ import contextlib
 import json
 from pathlib import Path
 
+import aiohttp
 import httpx2
 import pytest
 import socketio
@@ -90,6 +91,25 @@ def test_who_does_not_say_who_they_are_is_cut_off(tmp_path: Path, monkeypatch: p
             assert server.services.connections.count() == 1
             await known.close()
             await stranger.close()
+
+    run(test())
+
+
+def test_a_connection_that_is_cut_on_its_way_to_a_websocket_is_over(tmp_path: Path) -> None:
+    """It must not go on by polling, for what waited for it is gone."""
+
+    async def test() -> None:
+        async with listening(tmp_path) as server, aiohttp.ClientSession() as client:
+            place = f"{server.address}/socket.io/?EIO=4&transport="
+            async with client.get(f"{place}polling") as answer:
+                sid = json.loads((await answer.text())[1:])["sid"]
+            async with client.ws_connect(f"{place}websocket&sid={sid}") as wire:
+                await wire.send_str("2probe")
+                assert await wire.receive_str() == "3probe"
+                server.live.server.cut(sid)
+                await wire.receive()
+            async with client.get(f"{place}polling&sid={sid}") as answer:
+                assert answer.status == 400
 
     run(test())
 

@@ -13,6 +13,7 @@ from typing import Protocol
 from open_token.entries import Entry
 from open_token.errors import StoreError
 from open_token.server.bus.interface import Grown
+from open_token.server.faults import log_fault
 from open_token.server.frames import RENDERS, Dialect, Frame, needs_state
 from open_token.server.journal import STREAMED
 from open_token.server.refusals import Refused, missing, refusal_of
@@ -224,8 +225,8 @@ class _Lane:
             except StoreError:
                 _log.warning("the log of a session that is watched cannot be read; trying again")
                 self._wake_at(self._flushed + _AGAIN)
-            except Exception:
-                _log.exception("a session that is watched cannot be told of")
+            except Exception as problem:
+                log_fault(_log, "a session that is watched cannot be told of", problem)
                 self.end(Refused(500, "the server cannot tell of this session", "internal"))
 
     async def _flush(self) -> None:
@@ -281,8 +282,8 @@ class _Lane:
                     await self._tell_past(subscription)
         except StoreError as problem:
             subscription.end(missing() if isinstance(problem, Missing) else refusal_of(problem))
-        except Exception:
-            _log.exception("the past of a session that is watched cannot be told")
+        except Exception as problem:
+            log_fault(_log, "the past of a session that is watched cannot be told", problem)
             subscription.end(Refused(500, "the server cannot tell of this session", "internal"))
         else:
             self._past.discard(subscription)

@@ -12,6 +12,7 @@ from socketio.exceptions import ConnectionRefusedError as Unwanted
 from open_token.entries import Json, LogFault
 from open_token.errors import StoreError
 from open_token.server.connections import Guest
+from open_token.server.faults import log_fault
 from open_token.server.feed import Subscription
 from open_token.server.frames import Dialect, Frame
 from open_token.server.refusals import Refused, bad, busy, missing, refusal_of
@@ -271,5 +272,5 @@ def _refusal(problem: Exception) -> Refused:
     if isinstance(problem, StoreError):
         refused = refusal_of(problem)
         return missing() if refused.status == 404 else refused
-    _log.exception("an event could not be carried out", exc_info=problem)
+    log_fault(_log, "an event could not be carried out", problem)
     return Refused(500, "the server could not do this", "internal")

@@ -14,6 +14,7 @@ import msgspec
 import socketio
 from engineio.async_drivers import asgi
 
+from open_token.server.faults import log_fault
 from open_token.server.refusals import Refused, bad
 
 MESSAGE = engineio.packet.MESSAGE
@@ -215,9 +216,8 @@ class Sockets(socketio.AsyncServer):  # type: ignore[misc]
         wire = getattr(socket, "wire", None)
         if wire is not None:
             wire.cut()
-        else:
-            socket.queue.put_nowait(None)
-            self.start_background_task(socket.close, False, True)
+        # The wire may be one that it was only about to change to: the connection must not live on without its packets.
+        self.start_background_task(socket.close, False, True)
 
     async def dismiss(self, sid: str) -> None:
         """Tell a client that it is not wanted any more, and end its connection."""
@@ -252,8 +252,8 @@ class Sockets(socketio.AsyncServer):  # type: ignore[misc]
             self._complain(eio_sid, problem)
         except (ValueError, TypeError, KeyError, IndexError, AttributeError):
             self._complain(eio_sid, bad("this is no packet of Socket.IO", "bad_packet"))
-        except Exception:
-            _log.exception("a packet could not be taken")
+        except Exception as problem:
+            log_fault(_log, "a packet could not be taken", problem)
             self._complain(eio_sid, Refused(500, "the server could not do this", "internal"))
 
     def _inspect(self, data: Any) -> None:
