@@ -58,7 +58,7 @@ class Chat:
         if state.run is None:
             return {"status": "ok", "stopped": False}
         run_id = state.run.run_id
-        stopped = await self._services.runner.stop(name) or await self._stop_elsewhere(owner, name, run_id)
+        stopped = await self._services.runner.stop(name, run_id) or await self._stop_elsewhere(owner, name, run_id)
         return {"status": "ok", "stopped": stopped}
 
     async def compact(self, caller: Caller, session_id: Any) -> Json:

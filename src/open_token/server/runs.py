@@ -33,8 +33,12 @@ class Runner:
         self._woken = asyncio.Event()
         self._working: dict[str, asyncio.Task[None]] = {}
         """The tasks by session: one run of a session at a time."""
+        self._runs: dict[str, str] = {}
+        """The run that each of them works on."""
+        self._begun: set[str] = set()
+        """The runs whose task has had its first step: one that had none would not hear that it is cancelled."""
         self._stopped: set[str] = set()
-        """Sessions whose run is broken off because the person said so."""
+        """The runs that are broken off because the person said so."""
         self._claiming: asyncio.Task[None] | None = None
         self._is_closing = False
 
@@ -48,13 +52,14 @@ class Runner:
         """There may be something to do."""
         self._woken.set()
 
-    async def stop(self, session_id: str) -> bool:
-        """Break off the run of a session and wait until that is written; False when nobody here works on one."""
-        task = self._working.get(session_id)
-        if task is None or task.done():
+    async def stop(self, session_id: str, run_id: str | None = None) -> bool:
+        """Break off the run of a session and wait until that is written; False when nobody here works on it."""
+        task, own = self._working.get(session_id), self._runs.get(session_id)
+        if task is None or own is None or task.done() or run_id not in (None, own):
             return False
-        self._stopped.add(session_id)
-        task.cancel()
+        self._stopped.add(own)
+        if own in self._begun:
+            task.cancel()
         await asyncio.wait([task])
         return True
 
@@ -93,13 +98,15 @@ class Runner:
         if before is not None:  # its last step is written, and it is about to leave
             await asyncio.wait([before])
         task = self._working[run.session_id] = asyncio.ensure_future(self._work(run))
-        task.add_done_callback(lambda done: self._over(run.session_id, done))
+        self._runs[run.session_id] = run.id
+        task.add_done_callback(lambda done: self._over(run, done))
         return True
 
-    def _over(self, session_id: str, task: asyncio.Task[None]) -> None:
-        if self._working.get(session_id) is task:
-            del self._working[session_id]
-        self._stopped.discard(session_id)
+    def _over(self, run: Run, task: asyncio.Task[None]) -> None:
+        if self._working.get(run.session_id) is task:
+            del self._working[run.session_id], self._runs[run.session_id]
+        self._stopped.discard(run.id)
+        self._begun.discard(run.id)
         if not task.cancelled() and (problem := task.exception()) is not None:
             _log.error("a run ended in %s", type(problem).__name__)
         self.wake()
@@ -109,11 +116,14 @@ class Runner:
         own = asyncio.current_task()
         assert own is not None
         beating = asyncio.ensure_future(self._keep(run, own))
+        self._begun.add(run.id)
         try:
+            if run.id in self._stopped:
+                raise asyncio.CancelledError
             await job.carry_out()
         except asyncio.CancelledError:
             own.uncancel()
-            if run.session_id in self._stopped:
+            if run.id in self._stopped:
                 await job.interrupt()
             else:
                 await job.put_down()

@@ -250,3 +250,24 @@ def test_a_node_that_is_no_worker_leaves_runs_alone(tmp_path: Path) -> None:
             assert [row.status for row in runs] == ["interrupted", "completed"]
 
     run(talk())
+
+
+def test_stop_at_the_very_moment_of_the_claim(tmp_path: Path, fakes: Fakes) -> None:
+    """A task that is cancelled before its first step hears nothing of it; the run is stopped all the same."""
+
+    async def talk() -> None:
+        fakes(Scripted("one", "two"))
+        async with rooms(tmp_path) as opened:
+            room = await opened()
+            runner = room.services.runner
+            await runner.close()
+            ack = await room.send("go", wait=False)
+            assert await runner._claim()
+            assert not await runner.stop(room.id, "another")
+            assert await runner.stop(room.id, ack["chat_run_id"])
+            assert room.mirror.session["status"] == "interrupted"
+            runs = await room.services.store.runs(room.caller.user.id, room.id)
+            assert [row.status for row in runs] == ["interrupted"]
+            await room.check()
+
+    run(talk())

@@ -26,10 +26,11 @@ from open_token.server.agent.interface import (
     ThinkingPiece,
     ToolSpec,
 )
-from open_token.server.agent.models import catalogue
+from open_token.server.agent.models import catalogue, providers
 from open_token.server.config import ServerConfig
 from provider_streams import Provider, events, provider
 
+assert providers.open_model  # loaded here, where no clock runs: on a busy machine that takes its time
 TOOL = ToolSpec(name="get_capital", description="d", parameters={"type": "object", "properties": {"country": {}}})
 HI = [Message("system", [Text("Be short.")]), Message("user", [Text("hi")])]
 
