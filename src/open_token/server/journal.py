@@ -1,6 +1,7 @@
 """The one way into a session's log: made against the state, written in one transaction, told after the commit."""
 
 import asyncio
+import random
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +20,8 @@ from open_token.turns import ContentBlock, TurnProjection, encode
 STREAMED = frozenset({"text.delta", "thinking.delta", "tool.arguments"})
 """Of these the stored rows follow later: a long answer is not written anew with every word."""
 _PAGE = 1000
-_TRIES = 5
+_TRIES = 20
+_PAUSE = 0.002
 _MOST_HELD = 200
 
 
@@ -106,12 +108,12 @@ class Journal:
 
         async def alone() -> Written:
             async with self._alone(session_id):
-                for _ in range(_TRIES):
+                for tried in range(1, _TRIES + 1):
                     held = await self._caught_up(owner, session_id)
                     try:
                         return await self._write(owner, held, make, expected=held.state.seq, **more)
-                    except Conflict:
-                        continue
+                    except Conflict:  # of another node; by chance one of both comes first next time
+                        await asyncio.sleep(random.uniform(0, _PAUSE * tried))
                 raise Conflict("others write to this session all the time")
 
         return await _whatever_happens(alone())

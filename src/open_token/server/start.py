@@ -13,6 +13,7 @@ from open_token.server.scheduler import Scheduler
 from open_token.server.schedules import Schedules
 from open_token.server.services import Services
 from open_token.server.store.choosing import open_store
+from open_token.server.store.interface import Conflict
 from open_token.server.store.rows import User
 from open_token.server.workspace import Workspaces
 
@@ -33,10 +34,11 @@ async def running(config: ServerConfig, env: Mapping[str, str], clock: Clock | N
         services.workspaces = Workspaces(config.data / "workspaces")
         services.chat = Chat(services)
         services.runner = Runner(services)
-        await services.runner.start()
-        stack.push_async_callback(services.runner.close)
         scheduler = Scheduler(services, config.schedule_grace)
         services.schedules = Schedules(services, scheduler)
+        if config.role in ("all", "worker"):
+            await services.runner.start()
+            stack.push_async_callback(services.runner.close)
         if config.role in ("all", "scheduler"):
             await scheduler.start()
             stack.push_async_callback(scheduler.close)
@@ -48,8 +50,10 @@ async def first_key(services: Services) -> str | None:
     if await services.store.users():
         return None
     now = services.clock.now()
-    owner = await services.store.add_user(
-        User(id=services.clock.name("user"), name=OWNER, role="owner", created_at=now)
-    )
+    owner = User(id=services.clock.name("user"), name=OWNER, role="owner", created_at=now)
+    try:
+        await services.store.add_user(owner)
+    except Conflict:
+        return None  # another node was first
     _, plaintext = await services.store.add_key(owner.id, "first key", "full", now)
     return plaintext
