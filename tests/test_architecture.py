@@ -64,8 +64,8 @@ WORLD = {
 HEAVY = {"hyperscan", "re2", "phonenumbers", "stdnum", "jsonschema", "msgspec", "orjson", "platformdirs", "argparse"}
 DISTRIBUTIONS = {"google-re2": "re2", "python-stdnum": "stdnum"}
 SERVER_ONLY = {
-    "asyncpg", "cronsim", "engineio", "fastapi", "httpx2", "mcp", "pydantic", "pydantic_ai", "redis", "socketio", "starlette",
-    "uvicorn", "uvloop",
+    "asyncpg", "cronsim", "engineio", "fastapi", "httpx2", "mcp", "pydantic", "pydantic_ai", "redis", "socketio",
+    "starlette", "uvicorn", "uvloop",
 }  # fmt: skip
 """What the extras of the server bring; nothing else may need them."""
 

@@ -34,8 +34,10 @@ def played(tmp_path: Path, play: Play, hand: Hand | None = None) -> None:
 
 
 async def end_run(services: Services, session_id: str, status: str = "completed", error: str | None = None) -> None:
-    run = await services.store.claim_run("w", services.clock.now(), services.clock.now(plus=30))
-    assert run is not None
+    run = None
+    while run is None or run.session_id != session_id:  # those of other sessions may come first
+        run = await services.store.claim_run("w", services.clock.now(), services.clock.now(plus=30))
+        assert run is not None
     fence = Fence(run_id=run.id, token=run.fencing_token)
     end = RunEnd(status=status, at=services.clock.now(), error=error)  # type: ignore[arg-type]
     await services.store.append(Step(owner=ANNA, session_id=session_id, fence=fence, run_end=end))

@@ -1,6 +1,7 @@
 """The one way into a session's log: made against the state, written in one transaction, told after the commit."""
 
 import asyncio
+import random
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ STREAMED = frozenset({"text.delta", "thinking.delta", "tool.arguments"})
 """Of these the stored rows follow later: a long answer is not written anew with every word."""
 _PAGE = 1000
 _TRIES = 100
+_PAUSE = 0.002
 _MOST_HELD = 200
 
 
@@ -111,13 +113,13 @@ class Journal:
 
         async def alone() -> Written:
             async with self._alone(session_id):
-                for count in range(_TRIES):
+                for tried in range(_TRIES):
                     # A state that is behind the log is refused by the store, and then it is read anew.
-                    held = await self._caught_up(owner, session_id, trusts=count == 0)
+                    held = await self._caught_up(owner, session_id, trusts=tried == 0)
                     try:
                         return await self._write(owner, held, make, expected=held.state.seq, **more)
-                    except Conflict:
-                        continue
+                    except Conflict:  # of another node; by chance one of both comes first next time
+                        await asyncio.sleep(random.uniform(0, _PAUSE * min(tried, 10)))
                 raise Conflict("others write to this session all the time")
 
         return await _whatever_happens(alone())

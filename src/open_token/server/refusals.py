@@ -35,4 +35,5 @@ def refusal_of(problem: StoreError) -> Refused:
         return Refused(404, problem.what, "not_found")
     if isinstance(problem, Conflict | Fenced):
         return Refused(409, problem.what, problem.code)
-    return Refused(503, problem.what, problem.code)
+    status = 422 if problem.code in ("store.value", "store.json") else 503
+    return Refused(status, problem.what, problem.code)

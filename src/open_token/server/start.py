@@ -20,6 +20,7 @@ from open_token.server.scheduler import Scheduler
 from open_token.server.schedules import Schedules
 from open_token.server.services import Services
 from open_token.server.store.choosing import open_store
+from open_token.server.store.interface import Conflict
 from open_token.server.store.rows import User
 from open_token.server.workspace import Workspaces
 
@@ -52,13 +53,14 @@ async def running(config: ServerConfig, env: Mapping[str, str], clock: Clock | N
         await transfer.sweep(services)
         services.chat = Chat(services)
         services.runner = Runner(services)
-        await services.runner.start()
-        stack.push_async_callback(services.runner.close)
         services.replays = Replays(services)
         await services.replays.start()
         stack.push_async_callback(services.replays.close)
         scheduler = Scheduler(services, config.schedule_grace)
         services.schedules = Schedules(services, scheduler)
+        if config.role in ("all", "worker"):
+            await services.runner.start()
+            stack.push_async_callback(services.runner.close)
         if config.role in ("all", "scheduler"):
             await scheduler.start()
             stack.push_async_callback(scheduler.close)
@@ -70,8 +72,10 @@ async def first_key(services: Services) -> str | None:
     if await services.store.users():
         return None
     now = services.clock.now()
-    owner = await services.store.add_user(
-        User(id=services.clock.name("user"), name=OWNER, role="owner", created_at=now)
-    )
+    owner = User(id=services.clock.name("user"), name=OWNER, role="owner", created_at=now)
+    try:
+        await services.store.add_user(owner)
+    except Conflict:
+        return None  # another node was first
     _, plaintext = await services.store.add_key(owner.id, "first key", "full", now)
     return plaintext

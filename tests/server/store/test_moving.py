@@ -102,6 +102,21 @@ def test_numbers_go_on_after_a_move(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
+def test_a_title_with_a_zero_character_keeps_nothing_from_moving(tmp_path: Path) -> None:
+    store = opened(tmp_path / "data")
+    new_session(store, "sess_0", intent="a\0b")
+    store.close()
+    url = new_postgres()
+    assert asyncio.run(moving.to_postgres(tmp_path / "data", url)).rows["sessions"] == 1
+    (tmp_path / "data" / "url").write_text(url)
+    store = opened(tmp_path / "data", "postgres")
+    assert store.session(ANNA, "sess_0").intent == "a\ufffdb"
+    new_session(store, "sess_1", intent="c\0d")
+    assert store.session(ANNA, "sess_1").intent == "c\ufffdd"
+    store.close()
+
+
+@pytest.mark.full
 def test_a_database_that_is_in_use_is_left_alone(tmp_path: Path) -> None:
     filled(tmp_path / "data")
     url = new_postgres()

@@ -116,6 +116,24 @@ class TestNodes:
 
 @pytest.mark.full
 class TestFaults:
+    def test_a_node_that_stops_in_the_middle_of_a_step_holds_nothing_for_ever(self, tmp_path: Path) -> None:
+        async def play(store: PostgresStore) -> None:
+            assert await store.read(lambda db: db.fetchval("SHOW idle_in_transaction_session_timeout")) == "10s"
+
+            async def stops(db: asyncpg.Connection) -> None:
+                await db.execute("SET LOCAL idle_in_transaction_session_timeout = '50ms'")
+                await db.execute("SELECT 1 FROM sessions WHERE id = 'sess_1' FOR UPDATE")
+                await asyncio.sleep(0.5)
+                await db.execute("SELECT 1")
+
+            answers = await asyncio.gather(
+                store.write(stops), store.append(step(entries=entries(1))), return_exceptions=True
+            )
+            assert isinstance(answers[0], StoreError)
+            assert answers[1].last == 1  # type: ignore[union-attr]
+
+        on_nodes(tmp_path, play, 1)
+
     def test_a_closed_store_says_so(self, tmp_path: Path) -> None:
         async def play(store: PostgresStore) -> None:
             await store.close()

@@ -210,8 +210,9 @@ async def _write_session(db: asyncpg.Connection, found: Found, step: Step, last:
     if row is None:
         await db.execute(_COUNT, found.number, last, next_entry, projected)
         return
-    words = stored(row.intent) if row.intent != found.intent else None
-    shown = (row.intent, row.status, row.created_at, row.updated_at, row.is_pinned, row.head, row.body)
+    intent = row.intent.replace("\0", "\ufffd")  # PostgreSQL has no text with it; the body has
+    words = stored(intent) if intent != found.intent else None
+    shown = (intent, row.status, row.created_at, row.updated_at, row.is_pinned, row.head, row.body)
     await db.execute(_UPDATE, found.number, last, next_entry, projected, *shown, words)
 
 

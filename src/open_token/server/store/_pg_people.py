@@ -14,6 +14,7 @@ _KEY = "api_keys.id, user_id, api_keys.name, scope, last4 AS masked, api_keys.cr
 
 async def add_user(db: asyncpg.Connection, user: User) -> User:
     """Enter a user; there is one owner, and no name twice."""
+    await db.execute("LOCK TABLE users IN SHARE ROW EXCLUSIVE MODE")  # of two nodes that look, one looks later
     if user.role == "owner" and await db.fetchval("SELECT 1 FROM users WHERE role = 'owner'"):
         raise Conflict("the server has its owner already")
     if await db.fetchval("SELECT 1 FROM users WHERE id = $1 OR name = $2", user.id, user.name):

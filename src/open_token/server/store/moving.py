@@ -32,7 +32,7 @@ class Moved(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Digest:
-    """The hash of a table: of its rows in the order of their keys, and of each log by itself."""
+    """The hash of a table: of its rows in the order of their keys, so that of the logs covers each of them whole."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -62,7 +62,7 @@ async def to_postgres(folder: Path, url: str) -> Moved:
             before, counts = {}, {}
             for name, table in TABLES.items():
                 digest = Digest()
-                for rows in _sqlite_rows(source, table):
+                for rows in map(_without_zeros, _sqlite_rows(source, table)):
                     digest.add(rows)
                     await _insert(db, table, source, rows)
                 before[name], counts[name] = digest.hex(), digest.count
@@ -145,6 +145,11 @@ async def _insert(db: asyncpg.Connection, table: Table, source: Database, rows: 
         place = columns.index("superseded_by")
         rows = [(*row[:place], None, *row[place + 1 :]) for row in rows]
     await db.copy_records_to_table(table.name, records=rows, columns=columns)
+
+
+def _without_zeros(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """PostgreSQL has no text with a zero character: a title with one gets a sign for it; logs have it as an escape."""
+    return [tuple(value.replace("\0", "\ufffd") if isinstance(value, str) else value for value in row) for row in rows]
 
 
 def _words_of(source: Database, table: Table, rows: list[tuple[Any, ...]]) -> list[str | None]:

@@ -35,6 +35,8 @@ Method = Callable[Concatenate["PostgresStore", P], Coroutine[Any, Any, T]]
 CONNECTIONS = 8
 _TRIES = 5
 _SECONDS = 60.0
+# A node that is paused or cut off in the middle of a step must not hold its session and run for ever.
+_SETTINGS = {"application_name": "open-token", "idle_in_transaction_session_timeout": "10s"}
 
 
 def _writing(function: Callable[Concatenate[asyncpg.Connection, P], Awaitable[T]]) -> Method[P, T]:
@@ -231,6 +233,7 @@ class PostgresStore:
                     command_timeout=_SECONDS,
                     timeout=10.0,
                     connection_class=_Connection,
+                    server_settings=_SETTINGS,
                 )
             except Exception as problem:
                 raise _not_opened(problem) from None

@@ -1,0 +1,66 @@
+"""Whole servers that share a database: any node serves any session, and each hears what the others write."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from buses import Heard, followed, linked
+from open_token.reducer.steps import user_message
+from open_token.server.config import ServerConfig
+from open_token.server.start import first_key, running
+from open_token.turns import ContentBlock
+from services import redis_url
+from stores import new_postgres
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("has_redis", [False, True])
+def test_two_nodes_write_and_hear_of_one_session(tmp_path: Path, has_redis: bool) -> None:
+    config = ServerConfig(data=tmp_path / "data", database=new_postgres(), redis=redis_url() if has_redis else None)
+
+    async def whole() -> None:
+        async with running(config, {}) as one, running(config, {}) as other:
+            keys = await asyncio.gather(first_key(one), first_key(other))
+            (key,) = [key for key in keys if key is not None]
+            caller = await other.store.check_key(key, other.clock.now())
+            assert caller is not None
+            owner = caller.user.id
+            await linked(one.bus, other.bus)
+            await one.journal.create(owner, {"id": "sess_1", "intent": "Shared"})
+            heard = Heard()
+            other.bus.listen("sess_1", heard)
+            await followed(other.bus, "sess_1")
+            for number in range(10):
+                node = (one, other)[number % 2]
+                said = user_message(f"turn_{number}", [ContentBlock(type="text", content=f"words {number}")])
+                written = await node.journal.write(owner, "sess_1", lambda _, said=said: said)
+                await heard.until(written.last)
+            states = [await node.journal.state(owner, "sess_1") for node in (one, other)]
+            assert [list(state.turns) for state in states] == [[f"turn_{number}" for number in range(10)]] * 2
+            assert (await one.store.sessions(owner, "words 7")).total == 1
+
+    asyncio.run(whole())
+
+
+@pytest.mark.full
+def test_both_nodes_writing_at_once_lose_nothing(tmp_path: Path) -> None:
+    config = ServerConfig(data=tmp_path / "data", database=new_postgres())
+
+    async def whole() -> None:
+        async with running(config, {}) as one, running(config, {}) as other:
+            await first_key(one)
+            owner = (await one.store.users())[0].id
+            await one.journal.create(owner, {"id": "sess_1"})
+
+            async def say(number: int) -> None:
+                said = user_message(f"turn_{number}", [ContentBlock(type="text", content="x")])
+                await (one, other)[number % 2].journal.write(owner, "sess_1", lambda _: said)
+
+            await asyncio.gather(*(say(number) for number in range(20)))
+            log = await one.store.read_log(owner, "sess_1", 0, 1000)
+            assert [entry.seq for entry in log] == list(range(1, len(log) + 1))
+            state = await other.journal.state(owner, "sess_1")
+            assert set(state.turns) == {f"turn_{number}" for number in range(20)}
+
+    asyncio.run(whole())
