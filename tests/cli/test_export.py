@@ -473,12 +473,13 @@ class TestBadInput:
         assert shell.names() == (["talk"] if code else ["out.json", "talk"])
 
     def test_a_file_that_two_readers_claim(self, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-        shell.write("talk.json", json.dumps(EXPORT).encode())
+        shell.write("talk.json", b'[{"role": "user", "content": "hello"}]')
+        fake_talk.install(monkeypatch, beside=("openai_chat",))
         monkeypatch.setattr(fake_talk, "sniff", lambda source: True)
         assert shell.run("talk.json", "-o", "out.json") == 3
-        self.check(shell.err, ("fake_talk and open_token both claim", "--from fake_talk or --from open_token"))
+        self.check(shell.err, ("fake_talk and openai_chat both claim", "--from fake_talk or --from openai_chat"))
         assert shell.names() == ["talk.json"]
-        assert shell.run("talk.json", "-o", "out.json", "--from", "open_token") == 0
+        assert shell.run("talk.json", "-o", "out.json", "--from", "openai_chat") == 0
 
     def test_a_half_written_last_line_is_left_out(self, shell: Shell) -> None:
         assert shell.run(shell.talk("hello", tail=f'{{"say": "{MARKER}'.encode())) == 0
