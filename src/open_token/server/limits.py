@@ -60,7 +60,7 @@ class Limited:
         name = key if key in self._known else _address(scope)
         if seconds := self._buckets.wait(name):
             await _refuse(send, 429, "too many requests; wait a little", "rate_limited", retry_after=seconds)
-        elif self._at_once[name] >= self._limits.connections_per_user:
+        elif not _lasts(scope) and self._at_once[name] >= self._limits.connections_per_user:
             await _refuse(send, 429, "too many requests at once", "too_many_connections", retry_after=1)
         elif _length(headers) > (most := self._most(headers)):
             await _refuse(send, 413, f"the body is longer than {most} bytes", "too_long")
@@ -73,11 +73,12 @@ class Limited:
 
     async def _counted(self, scope: Scope, receive: Receive, send: Send, name: str, key: str, most: int) -> None:
         body = _Body(receive, send, most)
-        self._at_once[name] += 1
+        weight = 0 if _lasts(scope) else 1
+        self._at_once[name] += weight
         try:
             await self._app(scope, body.receive, body.send)
         finally:
-            self._at_once[name] -= 1
+            self._at_once[name] -= weight
             if not self._at_once[name]:
                 del self._at_once[name]
         if key:
@@ -120,6 +121,11 @@ class _Body:
         elif not self._is_over or self.status != 413:
             self.status = message.get("status", self.status)
             await self._send(message)
+
+
+def _lasts(scope: Scope) -> bool:
+    """Event streams stay open for hours; they are counted with the other connections of their user."""
+    return bool(scope["path"].endswith("/events"))
 
 
 def _digest(authorization: bytes | None) -> str:
