@@ -125,7 +125,7 @@ class _Body:
 
 def _lasts(scope: Scope) -> bool:
     """Event streams stay open for hours; they are counted with the other connections of their user."""
-    return bool(scope["path"].endswith("/events"))
+    return bool(scope.get("path", "").endswith("/events"))
 
 
 def _digest(authorization: bytes | None) -> str:
