@@ -1,10 +1,11 @@
 # Every target works on a clean clone: it makes .venv first, by the same script as the launcher.
 PYTHON := .venv/bin/python
 SECONDS ?= 600
+ROUNDS ?= 1000
 TIMEOUT := $(shell command -v timeout 2>/dev/null)
 WITHIN = $(if $(TIMEOUT),$(TIMEOUT) $(1),)
 
-.PHONY: help test test-full check accept bench fuzz clean ready
+.PHONY: help test test-full check accept bench fuzz crash clean ready
 
 help:
 	@echo 'make test       lint, types and tests (at most 10 minutes)'
@@ -13,6 +14,7 @@ help:
 	@echo 'make accept     rewrite golden files and console blocks; read the change before you commit it'
 	@echo 'make bench      the figures of the README, ours beside those of the peers'
 	@echo 'make fuzz       random input for every fuzz target, SECONDS=600 each'
+	@echo 'make crash      a writing server killed ROUNDS=1000 times; nothing acknowledged may be lost'
 	@echo 'make clean      remove everything that was made here'
 
 ready:
@@ -40,6 +42,9 @@ bench: ready
 fuzz:
 	@scripts/setup dev fuzz
 	@for file in $(wildcard tests/fuzz_*.py); do echo "== $$file"; $(PYTHON) "$$file" $(SECONDS) || exit 1; done
+
+crash: ready
+	PYTHONPATH=src:tests $(PYTHON) tests/crash_store.py $(ROUNDS) $(SEED)
 
 clean:
 	rm -rf .venv .venv.full .venv.lock .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

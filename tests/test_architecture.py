@@ -27,7 +27,7 @@ VAGUE = {"utils", "util", "helpers", "helper", "common", "base", "manager", "han
 # Which rooms may do what the others may not.
 PRINTING = {"cli"}
 STANDARD_INPUT = {"cli", "origin"}
-ON_DISK = {"origin", "containers", "files", "skills"}
+ON_DISK = {"origin", "containers", "files", "skills", "server/store"}
 LOOKS_ABOUT = ON_DISK | {"discover"}
 AT_THE_EDGE = {"cli", "library", "server"}
 RANDOM = {"files", "server"}
@@ -157,7 +157,8 @@ def catches_all(handler: ast.ExceptHandler) -> bool:
 
 
 def effects(path: Path, tree: ast.Module) -> Iterator[str]:
-    room = place(path)[0]
+    here = place(path)
+    names = {here[0], "/".join(here[:2])}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             rooms = PRINTING if ast.unparse(node.func) == "print" else disk_rooms(node)
@@ -167,7 +168,7 @@ def effects(path: Path, tree: ast.Module) -> Iterator[str]:
             rooms = WORLD.get(what)
         else:
             continue
-        if rooms is not None and room not in rooms:
+        if rooms is not None and not names & rooms:
             yield f"{what} at line {node.lineno}: only {', '.join(sorted(rooms))} may do that"
 
 

@@ -99,3 +99,23 @@ def test_a_call_without_a_result_is_closed_at_the_end(tmp_path: Path) -> None:
     lines = followed(path, "claude_code")
     assert [line.get("event_type") for line in lines] == [None, "annotation", "tool_use", "tool_result", None]
     assert lines[3]["links"] == lines[2]["links"]
+
+
+def test_a_call_on_a_branch_that_was_left_has_a_result_too(tmp_path: Path) -> None:
+    path = tmp_path / "run.traj"
+    attempt = {"history": [{"role": "assistant", "action": "a"}]}
+    path.write_text(
+        json.dumps({"attempts": [attempt], "trajectory": [{"action": "b", "observation": "", "thought": "c"}]})
+    )
+    lines = followed(path, "swe_agent")
+    raw = "".join(json.dumps(line) + "\n" for line in lines).encode()
+    assert [item.id for item in validate_bytes(raw) if item.severity == "error"] == []
+
+
+def test_a_session_with_files_beside_it(tmp_path: Path) -> None:
+    path = tmp_path / "0198" / "chat_history.jsonl"
+    path.parent.mkdir()
+    (path.parent / "summary.json").write_text('{"title": "x"}')
+    path.write_text('{"type":"user","content":[{"type":"text","text":"hello"}],"prompt_index":0}\n')
+    lines = followed(path, "grok_cli")
+    assert [content.get("text") for _, _, content in said(lines)][:1] == ["hello"]

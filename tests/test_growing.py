@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from open_token.checking.validate import validate_bytes
 from open_token.context import Context
 from open_token.errors import InputError
 from open_token.growing import Growing, written_in
@@ -111,14 +112,16 @@ def test_a_beginning_of_something_else_is_an_error() -> None:
     assert caught.value.code == "follow.append"
 
 
-def test_what_changed_is_told_at_the_end() -> None:
+def test_what_the_header_says_is_not_taken_back() -> None:
     out = io.BytesIO()
     growing = grow(out)
-    growing.renew([event(1, "half")], record())
-    growing.renew([event(1, "half and whole"), event(2, "two")], record())
-    growing.take_late([], Record({"id": "talk"}, PEOPLE, (), next_event_number=3))
-    growing.close(record())
-    told = lines(out)
-    assert [line.get("id") for line in told[1:-1]] == ["evt_000001", "evt_000002", "evt_000003"]
-    assert told[3]["content"]["data"]["content"]["text"] == "half and whole"
-    assert told[3]["links"] == {"parent_id": "evt_000001"}
+    growing.take([event(1, "one")], lambda: record(provider="openai", title="First"))
+    growing.close(record(title="Late"))
+    *_, footer = lines(out)
+    assert footer["conversation"] | {"redaction": 0} == {
+        "id": "talk",
+        "provider": "openai",
+        "title": "Late",
+        "redaction": 0,
+    }
+    assert [item for item in validate_bytes(out.getvalue()) if item.severity == "error"] == []

@@ -218,8 +218,7 @@ def test_extras_are_kept_by_a_later_renewal(ready: Checkout) -> None:
 
 
 def test_later_use_costs_little(ready: Checkout) -> None:
-    """A few milliseconds. The bound is far from that, because other work runs beside the tests, and as far from an
-    installation, which takes seconds; bench/startup.py has the figure."""
+    """A few milliseconds; the bound is wide because other work runs beside the tests."""
 
     def fastest(program: Path) -> float:
         times = []
@@ -229,7 +228,7 @@ def test_later_use_costs_little(ready: Checkout) -> None:
             times.append(time.perf_counter() - start)
         return min(times)
 
-    assert fastest(ready.launcher) - fastest(ready.venv / "bin" / "open-token") < 0.5
+    assert fastest(ready.launcher) - fastest(ready.venv / "bin" / "open-token") < 0.025
 
 
 def test_a_failed_first_use_leaves_nothing(fresh: Checkout) -> None:

@@ -118,3 +118,12 @@ def test_one_in_which_nothing_was_said_is_only_in_the_index(path: Path, tmp_path
     index = json.loads((tmp_path / "out" / "index.json").read_text())
     assert index["conversations"][0] == {"number": 1, "id": "empty", "events": 0}
     assert len(exports_in(tmp_path / "out")) == 3
+
+
+def test_one_in_which_nothing_was_said_keeps_its_part_of_the_source(path: Path, tmp_path: Path) -> None:
+    talks = [{"talk": "empty", "says": []}, *TALKS]
+    path.write_text(json.dumps(talks))
+    words = {"redact": "none", "include": "include-internal", "internal": "full", "native": "full"}
+    export_each(Source.of(path), "many_talks", tmp_path / "out", surroundings(words))
+    restore_files(tmp_path / "out", tmp_path / "back")
+    assert json.loads((tmp_path / "back" / "talks.json").read_text()) == talks

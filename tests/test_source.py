@@ -332,3 +332,25 @@ def test_progress_of_packed_input_is_measured_against_its_size() -> None:
     list(source.records())
     assert told
     assert told[-1] <= source.size
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"n":1}\n{"n":2}\n\n{"n":3}',
+        b'\xef\xbb\xbf{"n":1}\n{"n":2}\n',
+        b'[{"n":1},{"n":2}]',
+        b'{\n"n":1}\n{\n"n":2}\n',
+    ],
+    ids=["lines", "byte order mark", "list", "glued"],
+)
+@pytest.mark.parametrize("packed", [False, True])
+def test_one_record_by_its_number(data: bytes, packed: bool) -> None:
+    source = Source("x", data=gzip.compress(data) if packed else data)
+    assert [source.record_at(number) for number, _ in source.records()] == [record for _, record in source.records()]
+
+
+def test_one_record_that_is_mended() -> None:
+    source = Source("x", data=b'{"n":1}\n{"n":"\\ud800"}\n')
+    assert source.record_at(2) == {"n": "\ufffd"}
+    assert list(source.repaired) == [2]

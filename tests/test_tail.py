@@ -75,3 +75,14 @@ def test_a_replaced_file_goes_on(tmp_path: Path) -> None:
         path.write_bytes(line(4))
 
     assert numbers(path, rotate, gone, back, lambda: None) == [1, 2, 3, 4]
+
+
+def test_what_lies_beside_it_is_read_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "talk.jsonl"
+    path.write_bytes(line(1))
+    (tmp_path / "beside.json").write_bytes(b'{"title": "x"}')
+    tail = Tail(path, "talk", lambda: False, lambda: None)
+    beside = tail.neighbour("beside.json")
+    assert beside is not None
+    assert beside.document == {"title": "x"}
+    assert [other.name for other in tail.neighbours("*.json")] == [str(tmp_path / "beside.json")]

@@ -8,8 +8,9 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+from open_token.model import Found
 from open_token.source import Source
-from open_token.units import parts
+from open_token.units import NOBODY, owned, parts
 
 
 def told(source: Source, split: str | None = None) -> list[Any]:
@@ -92,3 +93,29 @@ def test_all_that_was_read_is_told_and_nothing_else(tmp_path: Path) -> None:
         if "child" in other.name:
             list(other.records())
     assert [file for file, _, _ in told(source)] == ["", "sub/child.jsonl"]
+
+
+class Shelves:
+    """A reader of lines, each of which names the conversation it belongs to."""
+
+    @staticmethod
+    def conversations(source: Source) -> list[Found]:
+        return [Found("a"), Found("b")]
+
+    @staticmethod
+    def belongs(source: Source, at: str, value: Any) -> str | None:
+        name: str | None = value["of"]
+        return name
+
+
+def test_every_unit_is_somebodys_but_what_no_export_may_keep() -> None:
+    data = [{"of": name} for name in ("a", "b", None, "unknown", NOBODY)]
+    source = Source("x", data=b"".join(json.dumps(item).encode() + b"\n" for item in data))
+
+    def kept(name: str | None) -> list[Any]:
+        source.conversation = name
+        return [unit.value["of"] for _, units in owned(source, Shelves) for unit in units]
+
+    assert kept("a") == ["a", None, "unknown"]
+    assert kept("b") == ["b"]
+    assert kept(None) == ["a", "b", None, "unknown"]

@@ -57,6 +57,12 @@ class OutputError(OpenTokenError):
     code = "output"
 
 
+class StoreError(OpenTokenError):
+    """The server's data cannot be read or written."""
+
+    code = "store"
+
+
 class DoesNotFit(OpenTokenError):
     """The export cannot be made as small as asked."""
 

@@ -11,7 +11,7 @@ from open_token.model import Event, Note, Record
 from open_token.readers import load
 from open_token.source import Source
 from open_token.timestamps import to_utc
-from open_token.units import Part, Unit, owner, parts
+from open_token.units import Part, Unit, owned
 
 LONG = 40
 """A string of that many characters is text; shorter ones are names, ids and words of the format."""
@@ -159,14 +159,12 @@ def _fits(text: str, pieces: list[str]) -> bool:
 
 def judge(source: Source, reader: str, witness: Witness, notes: list[Note]) -> Report:
     """Walk the source on its own and look for all of it in the export."""
-    module = load(reader)
-    keep, split = owner(source, module), getattr(module, "SPLIT", None)
     report = Report(skipped=notes, usage=witness.usage, usage_events=witness.usage_events)
     fields: dict[str, Field] = {}
     judged: dict[bytes, bool] = {}
-    for part in parts(source, split):
-        for unit in part.units():
-            if keep(part, unit) and not isinstance(unit.value, bytes):
+    for part, units in owned(source, load(reader)):
+        for unit in units:
+            if not isinstance(unit.value, bytes):
                 report.records += 1
                 place = _place(part, unit)
                 report.carried += _judge_unit(unit.value, place, witness, report, fields, judged)

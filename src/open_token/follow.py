@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any, cast
 
 from open_token.context import Context
-from open_token.draft import MISSING, Draft
+from open_token.draft import Draft
 from open_token.errors import InputError
 from open_token.files import Spool
 from open_token.growing import Growing
 from open_token.model import Conversation, Event, Record, Usage
 from open_token.pipeline import read
 from open_token.readers import load
+from open_token.renewing import Renewal
 from open_token.source import Source
 from open_token.tail import Tail
 
@@ -110,26 +111,27 @@ class Follower:
 
     def _again_and_again(self, record: Record) -> Record:
         """For readers that need the whole: read it anew whenever it has changed, and tell what is new."""
+        renewal, name = Renewal(), record.conversation["id"]
+
+        def facts() -> Record:
+            known: Conversation = {**record.conversation, "id": name}
+            return replace(record, conversation=known, participants=renewal.participants)
+
         before = None
         while True:
             now = _state(self.path)
             if now != before:
                 try:
                     record = read(self._source(), self._context(), self.reader)
-                    self.growing.renew([event for event in record.events if not _is_missing(event)], record)
+                    self.growing.take(renewal.take(record), facts)
                     before = now
                 except InputError as problem:
                     if problem.code not in _NOT_YET:
                         raise
             if not self.idle():
                 break
-        final = [event for event in record.events if _is_missing(event)]
-        self.growing.take_late(final, record)
-        return record
-
-
-def _is_missing(event: Event) -> bool:
-    return event["type"] == "tool_result" and event["content"].get("data") == MISSING
+        self.growing.take(renewal.take(record, is_end=True), facts)
+        return facts()
 
 
 def _late(late: list[Event], usage: dict[str, Usage], dropped: list[range], draft: Draft) -> list[Event]:

@@ -3,13 +3,13 @@
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 import orjson
 
 from open_token.context import Context
 from open_token.errors import InputError
-from open_token.model import Event, Integrity, Record
+from open_token.model import Conversation, Event, Integrity, Participant, Record
 from open_token.passes import Seal, select
 from open_token.passes.live import LiveRedaction
 from open_token.writers.ndjson import Ndjson
@@ -88,8 +88,8 @@ class Growing:
         self._redaction = LiveRedaction(context)
         self._record: Record | None = None
         self._seal: Seal | None = None
-        self._told: dict[str, bytes] = {}
-        self._revised: dict[str, Event] = {}
+        self._facts: Conversation = {}
+        self._people: list[Participant] = []
         self.count = 0
         """How many events there are."""
 
@@ -108,12 +108,14 @@ class Growing:
     def _open(self, record: Record) -> None:
         self._record = self._redaction.facts(record)
         self._seal = Seal(self._record, self._context.options.integrity)
+        self._facts, self._people = {**self._record.conversation}, [*self._record.participants]
         if not self._header:
             self._out.write(self._writer.head(self._record))
         else:
             told = orjson.loads(self._header)
             self._record.exported_at = told.get("exported_at")
-            if told.get("conversation", {}).get("id") != self._record.conversation["id"]:
+            self._facts, self._people = told.get("conversation", {}), told.get("participants", [])
+            if self._facts.get("id") != self._record.conversation["id"]:
                 raise self._other()
 
     def _write(self, event: Event) -> None:
@@ -148,36 +150,6 @@ class Growing:
             code="follow.append",
         )
 
-    def renew(self, events: list[Event], record: Record) -> None:
-        """All events of a conversation that was read anew: what is new is written, what changed is kept for the end."""
-        new = []
-        for event in events:
-            digest = self._told.get(event["id"])
-            if digest is None:
-                self._told[event["id"]] = _content(event)
-                new.append(event)
-            elif digest != _content(event):
-                self._revised[event["id"]] = event
-        self.take(new, lambda: record)
-
-    def take_late(self, events: list[Event], record: Record) -> None:
-        """The end of a conversation that was read anew: results that never came, and what changed on the way."""
-        late: list[dict[str, object]] = [dict(event) for event in events]
-        for number, (name, event) in enumerate(self._revised.items(), record.next_event_number):
-            data = {"kind": "revised", "content": event["content"]}
-            late.append(
-                {
-                    "id": f"evt_{number:06d}",
-                    "seq": 0,
-                    "type": "annotation",
-                    "actor_id": event["actor_id"],
-                    "visibility": "metadata",
-                    "content": {"mime": "application/json", "data": data},
-                    "links": {"parent_id": name},
-                }
-            )
-        self.take(cast(list[Event], late), lambda: record)
-
     def close(self, record: Record) -> Integrity | None:
         """The footer, with what was met late."""
         if self._seal is None or self._record is None:
@@ -189,13 +161,12 @@ class Growing:
             self._cut(self._before[self.count - 1][0])
             self.count -= 1
         final = self._redaction.facts(record)
-        self._record.conversation, self._record.participants = final.conversation, final.participants
+        # What the header says is said: the footer can add to it and correct it, not take it back.
+        self._record.conversation = {**self._facts, **final.conversation}
+        known = self._people
+        self._record.participants = [*known, *(person for person in final.participants if person not in known)]
         self._record.coercions = record.coercions
         integrity = self._seal.integrity()
         self._out.write(self._writer.late_tail(self._record, integrity))
         self._out.flush()
         return integrity
-
-
-def _content(event: Event) -> bytes:
-    return _digest(orjson.dumps(event["content"], option=orjson.OPT_SORT_KEYS))

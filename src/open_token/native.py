@@ -1,6 +1,6 @@
 """native=full: every unit of the source beside the events, so that nothing of it is lost and it can be restored."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any
@@ -9,13 +9,11 @@ from open_token.files import Spool
 from open_token.folding import SHORTEST, Carried, fold, fold_block, liken
 from open_token.model import Event, Record
 from open_token.source import Source
-from open_token.units import Part, Unit, owner, parts
+from open_token.units import Unit, owned
 from open_token.walk import pointed, weight
 
 _IN_ONE = 256
 _BYTES_IN_ONE = 1 << 18
-
-Keep = Callable[[Part, Unit], bool]
 
 
 @dataclass(frozen=True)
@@ -32,11 +30,10 @@ class Followed:
 
 def with_native(record: Record, source: Source, module: Any, *, conceal: bool = False) -> Record:
     """The record with the source's own values behind its events; the module is that of the source's reader."""
-    reader, keep, split = module.__name__.rpartition(".")[2], owner(source, module), getattr(module, "SPLIT", None)
     actor, participants = _runtime(record)
     spool = Spool()
     number = record.next_event_number
-    for data in _annotations(record, source, reader, keep, split, conceal):
+    for data in _annotations(record, source, module, conceal):
         event: Event = {
             "id": f"evt_{number:06d}",
             "seq": 0,
@@ -59,11 +56,10 @@ def _runtime(record: Record) -> tuple[str, list[Any]]:
     return actor, [*record.participants, {"actor_id": actor, "kind": "system", "name": "runtime"}]
 
 
-def _annotations(
-    record: Record, source: Source, reader: str, keep: Keep, split: str | None, conceal: bool
-) -> Iterator[dict[str, Any]]:
+def _annotations(record: Record, source: Source, module: Any, conceal: bool) -> Iterator[dict[str, Any]]:
+    reader = module.__name__.rpartition(".")[2]
     carried = Carried(record.events)
-    for part in parts(source, split):
+    for part, told in owned(source, module):
         about: dict[str, Any] = {"kind": "native", "reader": reader}
         if part.file:
             about["file"] = part.file
@@ -71,7 +67,6 @@ def _annotations(
         if not part.file:
             facts["name"] = PurePath(source.name).name
         yield {**about, "record": 0, "value": facts}
-        told = (unit for unit in part.units() if keep(part, unit))
         if part.shape == "text":
             yield from _batches(about, _folded_blocks(told, record))
         else:

@@ -208,7 +208,11 @@ class Origin:
     def member(self, name: str) -> Self | None:
         """One file of a zip."""
         data = self._archive.bytes_of(name) if self.is_zip else None
-        return None if data is None else type(self)(f"{self.name}!{name}", data=data, parent=self)
+        return None if data is None else self._other(f"{self.name}!{name}", data=data)
+
+    def _other(self, name: str, *, path: Path | None = None, data: bytes | None = None) -> Self:
+        """One more source, opened from this one."""
+        return type(self)(name, path=path, data=data, parent=self)
 
     def neighbour(self, *parts: str) -> Self | None:
         """A file beside this one; None when there is none, it is a link that leads elsewhere, or this is no file."""
@@ -217,7 +221,7 @@ class Origin:
         folder = self.path.parent
         path = folder.joinpath(*parts)
         is_ours = path.is_file() and path.resolve().is_relative_to(folder.resolve())
-        return type(self)(str(path), path=path, parent=self) if is_ours else None
+        return self._other(str(path), path=path) if is_ours else None
 
     def neighbours(self, pattern: str) -> list[Self]:
         """The files beside this one that match, in order of name; a link that leads elsewhere is none of them."""
@@ -226,13 +230,13 @@ class Origin:
         folder = self.path.parent
         while pattern.startswith("../"):
             folder, pattern = folder / "..", pattern[3:]
-        return [type(self)(str(path), path=path, parent=self) for path in files_below(folder, pattern)]
+        return [self._other(str(path), path=path) for path in files_below(folder, pattern)]
 
     def below(self, pattern: str) -> list[Self]:
         """The files of a folder that match, in order of name."""
         if not self.is_folder or self.path is None:
             return []
-        return [type(self)(str(path), path=path, parent=self) for path in files_below(self.path, pattern)]
+        return [self._other(str(path), path=path) for path in files_below(self.path, pattern)]
 
 
 def _containers() -> Any:

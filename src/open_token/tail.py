@@ -21,6 +21,10 @@ class Tail(Source):
         """Called when a record was dealt with."""
         self._seen: Counter[bytes] = Counter()
 
+    def _other(self, name: str, *, path: Path | None = None, data: bytes | None = None) -> Any:
+        """What lies beside the file is read as it is now."""
+        return Source(name, path=path, data=data, parent=self)
+
     def _line_records(self, decode: Decode, tell: bool) -> Iterator[tuple[int, Any]]:
         if not tell:
             yield from super()._line_records(decode, tell)

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from open_token.source import Source
 
@@ -34,12 +35,12 @@ class Part:
     source: Source | None = None
 
 
-def parts(source: Source, split: str | None = None) -> Iterator[Part]:
-    """The files of a source: itself, its members, and the others that were read with it."""
+def parts(source: Source, split: str | None = None, wanted: Callable[[str], bool] | None = None) -> Iterator[Part]:
+    """The files of a source: itself, its members, and the others that were read with it, if they are wanted."""
     if source.shape == "zip":
         yield Part("", "zip", lambda: iter(()), {"members": source.members}, source)
         for name in source.members:
-            member = source.member(name)
+            member = source.member(name) if wanted is None or wanted(name) else None
             if member is not None:
                 yield _part(f"!{name}", member, None)
         return
@@ -49,7 +50,9 @@ def parts(source: Source, split: str | None = None) -> Iterator[Part]:
     for other in list(source.family):
         if other.is_read and other.path is not None and other.path not in seen:
             seen.add(other.path)
-            yield _part(_label(source, other), other, None)
+            label = _label(source, other)
+            if wanted is None or wanted(label):
+                yield _part(label, other, None)
 
 
 def _label(source: Source, other: Source) -> str:
@@ -83,11 +86,16 @@ def _part(name: str, source: Source, split: str | None) -> Part:
 
 
 def _is_text(source: Source) -> bool:
-    try:
-        source.whole.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
+    if source not in _texts:
+        try:
+            source.whole.decode("utf-8")
+            _texts[source] = True
+        except UnicodeDecodeError:
+            _texts[source] = False
+    return _texts[source]
+
+
+_texts: WeakKeyDictionary[Source, bool] = WeakKeyDictionary()
 
 
 def _records(source: Source) -> Iterator[Unit]:
@@ -146,29 +154,79 @@ NOBODY = "(nobody)"
 """What a reader says of a unit that no export may keep, such as the credentials in a runtime's database."""
 
 
-def owner(source: Source, module: Any) -> Callable[[Part, Unit], bool]:
-    """Whether a unit of the source belongs to the chosen conversation; the first one also has what is nobody's own."""
-    belongs = getattr(module, "belongs", None)
-    if belongs is None:
-        return lambda part, unit: True
-    wanted = source.conversation
-    first = module.conversations(source)[0].id if wanted is not None else None
+def owned(source: Source, module: Any) -> Iterator[tuple[Part, Iterator[Unit]]]:
+    """The files of a source, each with the units of the chosen conversation, or all that an export may keep."""
+    split = getattr(module, "SPLIT", None)
+    if not hasattr(module, "belongs"):
+        yield from ((part, part.units()) for part in parts(source, split))
+        return
+    ownership = _Ownership(source, module)
+    for part in parts(source, split, ownership.has_file):
+        yield part, ownership.units(part)
 
-    def keep(part: Part, unit: Unit) -> bool:
-        if wanted is None and part.shape != "sqlite":
-            return True
-        if part.file:
-            name = part.file.removeprefix("!")
-            whose = belongs(source, name, None)
-            if whose is None and part.shape in ("list", "lines", "glued"):
-                whose = belongs(source, f"{name}{_asked(part, unit)[0]}", unit.value)
-        elif part.shape == "document" and not unit.at:
-            whose = None
-        else:
-            whose = belongs(source, *_asked(part, unit))
-        return whose != NOBODY if wanted is None else bool((whose or first) == wanted)
 
-    return keep
+class _Ownership:
+    """Whose a unit is. The first of several conversations also has what is nobody's own."""
+
+    def __init__(self, source: Source, module: Any) -> None:
+        self._source = source
+        self._belongs = module.belongs
+        self._wanted = source.conversation
+        known = _ids(source, module) if self._wanted is not None else []
+        self._known = frozenset(known)
+        self._is_first = known[:1] == [self._wanted]
+
+    def has_file(self, name: str) -> bool:
+        """Whether there can be something of the conversation in a file."""
+        whose = self._belongs(self._source, name, None)
+        return whose is None or self._is_ours(whose)
+
+    def units(self, part: Part) -> Iterator[Unit]:
+        """The units of a file that are the conversation's; which they are is found out once for all conversations."""
+        if self._wanted is None or (part.source or self._source).size > _HELD:
+            return (unit for unit in part.units() if self._is_ours(self._whose(part, unit)))
+        index = _indexes.setdefault(self._source, {})
+        if part.file not in index:
+            sorted_out = index[part.file] = {}
+            for unit in part.units():
+                whose = self._whose(part, unit)
+                if whose != NOBODY:
+                    sorted_out.setdefault(whose if whose in self._known else None, []).append(unit)
+        found = index[part.file].get(self._wanted, [])
+        if self._is_first and None in index[part.file]:
+            found = sorted([*found, *index[part.file][None]], key=lambda unit: unit.number)
+        return iter(found)
+
+    def _whose(self, part: Part, unit: Unit) -> str | None:
+        whose: str | None
+        if not part.file:
+            is_shell = part.shape == "document" and not unit.at
+            whose = None if is_shell else self._belongs(self._source, *_asked(part, unit))
+            return whose
+        name = part.file.removeprefix("!")
+        whose = self._belongs(self._source, name, None)
+        if whose is None and part.shape in ("list", "lines", "glued"):
+            whose = self._belongs(self._source, f"{name}{_asked(part, unit)[0]}", unit.value)
+        return whose
+
+    def _is_ours(self, whose: str | None) -> bool:
+        if self._wanted is None or whose == NOBODY:
+            return whose != NOBODY
+        return whose == self._wanted or (self._is_first and whose not in self._known)
+
+
+def _ids(source: Source, module: Any) -> list[str]:
+    """The conversations of a source, listed once, however many of them are exported."""
+    listed = _listed.setdefault(source, {})
+    if module.__name__ not in listed:
+        listed[module.__name__] = [item.id for item in module.conversations(source)]
+    return listed[module.__name__]
+
+
+_listed: WeakKeyDictionary[Source, dict[str, list[str]]] = WeakKeyDictionary()
+_HELD = 1 << 26
+"""Of a larger file the units are not held in memory, but looked through for each conversation."""
+_indexes: WeakKeyDictionary[Source, dict[str, dict[str | None, list[Unit]]]] = WeakKeyDictionary()
 
 
 def _asked(part: Part, unit: Unit) -> tuple[str, Any]:

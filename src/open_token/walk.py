@@ -196,9 +196,13 @@ def named_strings(
         for key, item in value.items():
             kind = type(item)
             if keys[key] or pair:
-                _odd_strings(value, key, pair, keys, out, eager, folds)
-            elif kind is str and item[:1] not in _OPENING:
-                out.append(f"{key}\x01{item}")
+                if keys[key] != KEPT or kind is not str or " " in item:
+                    _odd_strings(value, key, pair, keys, out, eager, folds)
+            elif kind is str:
+                if item[:1] not in _OPENING:
+                    out.append(f"{key}\x01{item}")
+                elif item:
+                    named_strings(item, keys, out, key, eager, folds)
             elif kind in _SEARCHED and item:
                 named_strings(item, keys, out, key, eager, folds)
     elif kind is list:

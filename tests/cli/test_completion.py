@@ -65,6 +65,9 @@ printf '%s\\n' "${COMPREPLY[@]}"
         ("open-token validate tal", {"talk.jsonl"}),
         ("open-token completion z", {"zsh"}),
         ("open-token formats --js", {"--json"}),
+        ("open-token redact --re", {"--report", "--review"}),
+        ("open-token redact x.txt --level p", {"pii"}),
+        ("open-token rules ex", {"explain"}),
     ],
 )
 def test_what_bash_offers(script: str, line: str, offered: set[str], tmp_path: Path) -> None:

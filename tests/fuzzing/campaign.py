@@ -10,7 +10,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
@@ -21,8 +21,10 @@ from fuzzing.shrink import shrink
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 OUT = ROOT / "bench" / "out" / "fuzz"
-SLOWEST = 5.0
-"""Seconds of processor time that one input may take."""
+SLOWEST = 1.5
+"""Seconds of processor time that the smallest input may take, with all that is tried on it."""
+SLOWEST_BYTE = 80e-6
+"""Seconds more for each byte of it."""
 MOST_FINDINGS = 40
 LONGEST = 1 << 16
 
@@ -56,7 +58,7 @@ class Campaign:
 
     def __init__(self, name: str, target: Target, folder: Path | None = OUT) -> None:
         self.name = name
-        self._target = target
+        self.target = target
         self._folder = folder
         self.executions = 0
         self.findings: dict[str, bytes] = {}
@@ -64,15 +66,15 @@ class Campaign:
     def run(self, data: bytes) -> None:
         """One input."""
         self.executions += 1
-        settings = self._target.settings_for(data)
+        settings = self.target.settings_for(data)
         problem = self._problem(data, settings)
         if problem is not None and signature(problem) not in self.findings:
             self._keep(data, settings, problem)
 
     def _problem(self, data: bytes, settings: Any) -> Exception | None:
         try:
-            with within(SLOWEST):
-                self._target.check(data, settings)
+            with within(SLOWEST + SLOWEST_BYTE * len(data)):
+                self.target.check(data, settings)
         except Exception as problem:
             return problem
         return None
@@ -132,9 +134,11 @@ def within(seconds: float) -> Iterator[None]:
 
 
 def main(name: str, module: str, words: list[str]) -> int:
-    """`tests/fuzz_NAME.py SECONDS [FOLDER ...]`: folders hold more seeds. Exit 1 when something was found."""
+    """`tests/fuzz_NAME.py SECONDS [--blind] [FOLDER ...]`: folders hold more seeds. Exit 1 when something was found."""
+    is_blind = "--blind" in words
+    words = [word for word in words if word != "--blind"]
     seconds = float(words[0]) if words else 60.0
-    guided = importlib.util.find_spec("atheris") is not None
+    guided = importlib.util.find_spec("atheris") is not None and not is_blind
     with watched() if guided else contextlib.nullcontext():
         target: Any = import_module(module)
     seeds = target.seeds([Path(word) for word in words[1:]])
@@ -155,21 +159,26 @@ def watched() -> Iterator[None]:
         yield
 
 
-def inputs(seeds: list[bytes], rng: random.Random) -> Iterator[bytes]:
-    """Mutated seeds without end, and now and then a mutated one mutated again."""
+def inputs(seeds: list[bytes], rng: random.Random, kind: Callable[[bytes], str] | None = None) -> Iterator[bytes]:
+    """Mutated seeds without end, of each kind as many, and now and then a mutated one mutated again."""
     mutator = Mutator(seeds)
-    pool = list(seeds)
+    pools: dict[str, list[bytes]] = {}
+    for data in seeds:
+        pools.setdefault(kind(data) if kind else "", []).append(data)
+    sizes = {name: len(pool) for name, pool in pools.items()}
     while True:
+        name = rng.choice(list(pools))
+        pool, size = pools[name], sizes[name]
         data = mutator.change(rng.choice(pool), rng)[:LONGEST]
         yield data
         if rng.random() < 0.02:
-            pool[len(seeds) :] = [*pool[len(seeds) :], data][-200:]
+            pool[size:] = [*pool[size:], data][-2 * size :]
 
 
 def run_at_random(campaign: Campaign, seeds: list[bytes], deadline: float) -> None:
     """Without atheris: whatever comes."""
     started = time.monotonic()
-    for data in inputs(seeds, random.Random()):
+    for data in inputs(seeds, random.Random(), getattr(campaign.target, "kind", None)):
         campaign.run(data)
         if time.monotonic() > deadline:
             break

@@ -8,7 +8,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from fuzzing.folders import START, pack, unpack
+from fuzzing.folders import START, WHOLE, pack, unpack
+from fuzzing.packed import SQLITE, ZIP, change_database, change_zip
 
 CANARY = "kanárie, do not tell ✓"
 """Content that no message may repeat."""
@@ -85,6 +86,9 @@ class Mutator:
         """The input with a few changes, more often few than many."""
         if files := unpack(data):
             return self._change_folder(files, rng)
+        if data.startswith((SQLITE, ZIP)) and rng.random() < 0.95:
+            inside = change_database if data.startswith(SQLITE) else change_zip
+            return inside(data, rng, lambda part: self.change(part, rng))
         for _ in range(rng.choice((1, 1, 1, 2, 2, 3, 5, 8))):
             kind = rng.random()
             if kind < 0.72:
@@ -96,7 +100,7 @@ class Mutator:
         return data
 
     def _change_folder(self, files: dict[str, bytes], rng: random.Random) -> bytes:
-        name = rng.choice(list(files))
+        name = rng.choice([name for name in files if name != WHOLE])
         files[name] = self.change(files[name].replace(START, b""), rng)
         return pack(files)
 
@@ -201,10 +205,28 @@ def _units(data: bytes) -> Iterator[_Unit]:
     if whole.is_json:
         yield whole
         return
+    if data.startswith(b"{\n") and (several := list(_glued(data))):
+        yield from several
+        return
     for line in data.splitlines(keepends=True):
         bare = line.rstrip(b"\r\n")
         before = b"data: " if bare.startswith(b"data: ") else b""
         yield _Unit(bare[len(before) :], before, line[len(bare) :])
+
+
+def _glued(data: bytes) -> Iterator[_Unit]:
+    """Pretty-printed values one after another, as far as they parse."""
+    text, place = data.decode("utf-8", "replace"), 0
+    while place < len(text):
+        try:
+            _, end = json.JSONDecoder().raw_decode(text, place)
+        except (ValueError, RecursionError):
+            yield _Unit(text[place:].encode())
+            return
+        yield _Unit(text[place:end].encode(), after=b"\n")
+        place = end
+        while place < len(text) and text[place] in " \t\r\n":
+            place += 1
 
 
 def _places(value: Any) -> Iterator[tuple[Any, Any]]:

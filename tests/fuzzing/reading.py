@@ -19,8 +19,9 @@ import msgspec
 
 from fuzzing import seeds as known
 from fuzzing.campaign import Violated
-from fuzzing.folders import lay_out, unpack
+from fuzzing.folders import WHOLE, lay_out, unpack
 from fuzzing.mutate import CANARY, TOKEN
+from fuzzing.whole import check_follow, check_report, check_whole, chosen
 from open_token import readers
 from open_token.checking.validate import validate_bytes
 from open_token.checking.verify import VERIFIED, verify_bytes
@@ -29,12 +30,16 @@ from open_token.errors import DoesNotFit, OpenTokenError
 from open_token.options import TABLE, ExportOptions
 from open_token.passes import _detect
 from open_token.pipeline import Receipt, export
-from open_token.readers import NAMES, load
+from open_token.readers import NAMES, choose, load
 from open_token.source import Source
 
 SIZES = (1, 200, 600, 900, 1300, 2000, 3000, 5000, 9000, 20_000, 60_000)
 CHOICES = {option.name: option.values for option in TABLE if option.name not in ("mode", "max_bytes", "exported_at")}
 PEEK = 1 << 15
+EXPORTS = 5
+"""One seed in so many is an export: they have a target of their own."""
+RARELY = 8
+"""One input in so many is also restored, another one reported on, another one followed."""
 ENVELOPE = ("id", "seq", "ts", "type", "actor_id", "visibility", "role", "links", "usage")
 UNTOUCHED = re.compile("data|mime|.*[Ii][Dd]s?|.*signature|encrypted.*|base64|sha.*", re.DOTALL)
 STALE = {"OT905", "OT906", "OT907", "OT908"}
@@ -76,13 +81,13 @@ class _Ground:
 
     path: Path | None = None
 
-    def folder(self) -> Path:
+    def folder(self, name: str) -> Path:
         if self.path is None:
             shared_memory = Path("/dev/shm")
             place = str(shared_memory) if shared_memory.is_dir() else None
             self.path = Path(tempfile.mkdtemp(prefix="open-token-fuzz-", dir=place))
             atexit.register(shutil.rmtree, self.path, ignore_errors=True)
-        return self.path / "input"
+        return self.path / name
 
 
 _GROUND = _Ground()
@@ -92,8 +97,16 @@ _gate = functools.cache(_detect.KeywordGate)
 
 def seeds(more: list[Path]) -> list[bytes]:
     """Conversations of every reader, and exports of them."""
-    found = known.conversations(more)
-    return found + known.exports(found)
+    found = known.conversations(more or known.real())
+    return found + known.exports(found)[::EXPORTS]
+
+
+def kind(data: bytes) -> str:
+    """The reader that takes a seed, so that none is tried more than another."""
+    try:
+        return choose(source_of(data))
+    except OpenTokenError:
+        return ""
 
 
 def settings_for(data: bytes) -> Settings:
@@ -119,6 +132,21 @@ def check(data: bytes, settings: Settings) -> None:
             check_export(answer, data, settings)
     if "max_bytes" not in settings.words:
         check_shapes(as_json, as_ndjson)
+    check_uses(data, settings)
+
+
+def check_uses(data: bytes, settings: Settings) -> None:
+    """What takes longer is done with some inputs only, told by the input alone."""
+    lot = zlib.crc32(data, 1) % RARELY
+    words = ExportOptions.of(settings.words)
+    if lot == 0:
+        check_whole(source_of(data), settings.reader, known.KEY, _GROUND.folder("whole"))
+    elif lot == 1:
+        check_report(source_of(data), settings.reader, Context(words, key=known.KEY))
+    elif lot == 2:
+        files = unpack(data) or {"input": data}
+        if WHOLE not in files:
+            check_follow(lay_out(files, _GROUND.folder("input")), settings.reader, Context(words, key=known.KEY))
 
 
 def check_peek(data: bytes) -> None:
@@ -139,7 +167,10 @@ def exported(data: bytes, settings: Settings, mode: str) -> Answer:
     out = io.BytesIO()
     try:
         with patch.object(_detect, "KeywordGate", _gate):
-            receipt = export(source_of(data), out, Context(options, key=known.KEY), settings.reader)
+            source = source_of(data)
+            reader = settings.reader or choose(source)
+            chosen(source, reader, zlib.crc32(data, 2))
+            receipt = export(source, out, Context(options, key=known.KEY), reader)
     except OpenTokenError as problem:
         return Answer(b"", None, problem)
     return Answer(out.getvalue(), receipt, None)
@@ -148,7 +179,10 @@ def exported(data: bytes, settings: Settings, mode: str) -> Answer:
 def source_of(data: bytes) -> Source:
     """The input, on a disk only when it is a folder."""
     files = unpack(data)
-    return Source.of(lay_out(files, _GROUND.folder())) if files else Source("input", data=data)
+    if not files:
+        return Source("input", data=data)
+    path = lay_out(files, _GROUND.folder("input"))
+    return Source.of_folder(path) if WHOLE in files else Source.of(path)
 
 
 def check_words(answer: Answer) -> None:

@@ -1,17 +1,20 @@
-"""The inputs that mutation starts from: the examples, the inputs of the golden cases, and exports of both."""
+"""The inputs that mutation starts from: the examples, the golden cases, real conversations, and exports of them."""
 
 import io
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from fuzzing.folders import pack
+from fuzzing.folders import WHOLE, pack
+from fuzzing.packed import database_of, zipped
 from open_token.context import Context
 from open_token.errors import OpenTokenError
 from open_token.options import ExportOptions
 from open_token.pipeline import export
+from open_token.readers import choose
 from open_token.source import Source
 
 TESTS = Path(__file__).resolve().parent.parent
+CORPUS = TESTS.parent.parent / "shared" / "corpus"
 LARGEST = 1 << 16
 KEY = bytes(range(32))
 WAYS: tuple[dict[str, str], ...] = (
@@ -23,25 +26,55 @@ WAYS: tuple[dict[str, str], ...] = (
 
 
 def conversations(more: Iterable[Path] = ()) -> list[bytes]:
-    """One input per format and case, and the small files of the folders that are named beside."""
+    """One input per format and case, and what is small of the folders that are named beside."""
     found = [path.read_bytes() for path in sorted((TESTS.parent / "examples").glob("*")) if path.is_file()]
     for path in sorted((TESTS / "golden").glob("*/*/input*")):
-        found += _folders(path) if path.is_dir() else [path.read_bytes()]
+        found += _of_case(path)
     for folder in more:
-        found += [path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file() and _is_small(path)]
+        found += [data for path in sorted(folder.rglob("*")) if path.is_file() and (data := _told(path))]
     return [data for data in dict.fromkeys(found) if len(data) <= LARGEST]
 
 
-def _is_small(path: Path) -> bool:
-    return path.stat().st_size <= LARGEST
+def real() -> list[Path]:
+    """Where real conversations lie, when they do."""
+    return [CORPUS] if CORPUS.is_dir() else []
 
 
-def _folders(folder: Path) -> Iterator[bytes]:
-    """The folder once per conversation in it: each is opened in turn, with the others beside it."""
-    paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-    for first in paths:
-        ordered = [first, *(path for path in paths if path != first)]
-        yield pack({str(path.relative_to(folder)): path.read_bytes() for path in ordered})
+def _told(path: Path) -> bytes:
+    """What a file tells, or its beginning; nothing when no reader takes it."""
+    data = path.read_bytes()
+    if len(data) > LARGEST:
+        data = data[: data.rfind(b"\n", 0, LARGEST // 2) + 1]
+    try:
+        choose(Source("seed", data=data))
+    except OpenTokenError:
+        return b""
+    return data
+
+
+def _of_case(path: Path) -> list[bytes]:
+    """The inputs of a golden case: a database, a zip, a folder, or a file with the others beside it."""
+    if path.name == "input.sql":
+        return [database_of(path.read_text())]
+    if path.name == "input.zip":
+        return [zipped(path)]
+    if not path.is_dir():
+        return [path.read_bytes()]
+    options = path.parent / "options.txt"
+    is_whole = options.exists() and "open=." in options.read_text().split()
+    return list(_folders(path, is_whole))
+
+
+def _folders(folder: Path, is_whole: bool) -> Iterator[bytes]:
+    """The folder as it is, or once per conversation in it: each is opened in turn, with the others beside it."""
+    files = {
+        path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()
+    }
+    if is_whole:
+        yield pack({WHOLE: b"", **files})
+        return
+    for first in files:
+        yield pack({first: files[first], **files})
 
 
 def exports(sources: Iterable[bytes]) -> list[bytes]:

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from open_token.draft import Draft
+from open_token.entries import SHAPES
 from open_token.readers import session_server
 from open_token.source import Source
 from readers.framework_files import claimed, lines, notes_of, paired, stream
@@ -237,6 +239,71 @@ def test_usage_and_times() -> None:
         ("2026-01-01T00:00:00Z", None),
         ("2026-01-01T00:00:00Z", {"input_tokens": 5, "output_tokens": 1}),
     ]
+
+
+def row(seq: int, kind: str, owner: str = "s", **data: Any) -> dict[str, Any]:
+    return {"session_id": owner, "seq": seq, "at": "2026-01-01T00:00:00Z", "kind": kind, "data": data}
+
+
+def test_a_log_is_folded() -> None:
+    log = [
+        row(1, "session.created", session={"intent": "Title"}),
+        row(2, "turn.opened", turn={"turn_id": "t"}),
+        row(3, "text.delta", turn_id="t", text="a"),
+        row(4, "text.delta", turn_id="t", text="b"),
+        row(5, "text.delta", turn_id="nowhere", text="lost"),
+        row(6, "later.invention"),
+        row(7, "turn.ended", turn_id="t"),
+    ]
+    assert claimed(lines(*log)) == "session_server"
+    record, events = read(lines(*log))
+    assert brief(events) == [("assistant", "ab")]
+    assert record.conversation["title"] == "Title"
+    assert [(note.code, note.place, note.count) for note in record.notes] == [("bad-entry", "line 5", 2)]
+    _, events = read(log)
+    assert brief(events) == [("assistant", "ab")]
+
+
+def test_the_logs_of_several_sessions() -> None:
+    log = [
+        row(1, "turn.opened", name, turn={"turn_id": "t", "blocks": [{"type": "text", "content": name}]})
+        for name in "ab"
+    ]
+    source = Source("input", data=lines(*log))
+    assert [found.id for found in session_server.conversations(source)] == ["a", "b"]
+    source.conversation = "b"
+    draft = Draft()
+    session_server.read(source, draft)
+    assert brief(list(draft.finish(lambda: "").events))[0] == ("assistant", "b")
+
+
+def test_a_card_stands_behind_the_result_it_came_with() -> None:
+    card = {"type": "tool_ui", "content": {"title": "T"}, "tool_call_id": "1"}
+    _, events = read([turn("a", "assistant", "w", card, tool_calls=[call("1", result="x")])])
+    assert [event["type"] for event in events] == ["message", "tool_use", "tool_result", "annotation"]
+
+
+def test_an_answer_stands_before_the_result_that_came_of_it() -> None:
+    given = {"type": "ask_user_answer", "content": {"tool_call_id": "1", "answers": ["blue"]}}
+    _, events = read(
+        [turn("a", tool_calls=[call("1", result="blue")]), turn("b", "user", given), turn("c", "assistant", "w")]
+    )
+    assert [event.get("role") for event in events] == ["assistant", "user", "tool", "assistant"]
+
+
+@pytest.mark.parametrize("odd", [None, 5, "x", [], {}, [[]], {"type": 5}, True])
+def test_hostile_logs(odd: Any) -> None:
+    names = ("turn", "turn_id", "text", "block", "call", "tool_call_id", "event", "anchor", "head", "reason", "session")
+    rows = [
+        row(number, kind, **({"turn_id": "t", "tool_call_id": "c", "reason": "r", "to": "x", **data}))
+        for number, (kind, data) in enumerate(((kind, {name: odd}) for kind in SHAPES for name in names), 3)
+    ]
+    begin = [
+        row(1, "turn.opened", turn={"turn_id": "t"}),
+        row(2, "tool.called", turn_id="t", call={"id": "c", "tool_name": "T"}),
+    ]
+    read(lines(*begin, *rows))
+    read(lines(*rows, *begin))
 
 
 @pytest.mark.parametrize("odd", [None, 5, "x", [], {}, [[]], {"type": 5}, True])

@@ -15,6 +15,8 @@ VERBS: dict[str, str] = {
     "export": "turn a conversation into an Open-Token document",
     "sessions": "list the conversations on this machine",
     "archive": "keep every conversation of this machine exported",
+    "redact": "mask secrets in a conversation or a text, after a look",
+    "rules": "list, try and explain the rules of redaction",
     "fidelity": "tell how much of a conversation is in an export",
     "restore": "give back the source of an export",
     "validate": "check exports against the format",
@@ -31,7 +33,7 @@ HELP = """open-token: take agent conversations out, check them, hand them on.
   open-token export last -o talk.json    the newest one of this machine, to a file
   open-token sessions                    what is on this machine
 
-READ    sessions  formats                WRITE   export  restore  archive  skill
+READ    sessions  formats  rules         WRITE   export  redact  archive  restore  skill
 CHECK   validate  verify  fidelity       SETUP   schema  completion
 
 Options everywhere: --json  --quiet  --color auto|always|never  --help

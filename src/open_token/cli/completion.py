@@ -19,8 +19,11 @@ Completes verbs, options with their values, readers, files and session ids.
 Exit: 0 printed  2 usage
 """
 
+_LEVELS = ("secrets", "pii", "strict", "none")
 _FLAGS = ("--json", "--quiet", "--color", "--help")
 _EXPORT = ("-o", "--from", "--pick", "--current")
+_REDACT = ("-o", "--from", "--level", "--check", "--report", "--review", "--text")
+_RULES = ("list", "show", "test", "explain", "--level", "--type")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,6 +57,12 @@ _open_token() {{
     local ids=""
     case "$word" in ""|-*|*=*|*/*|.*) ;; *) ids="$(open-token sessions --quiet 2>/dev/null | cut -f1)" ;; esac
     COMPREPLY=($(compgen -W "{" ".join((*_words(), *_EXPORT, *_FLAGS))} last $ids" -- "$word") $(compgen -f -- "$word"))
+  elif [ "$before" = "--level" ]; then
+    COMPREPLY=($(compgen -W "{" ".join(_LEVELS)}" -- "$word"))
+  elif [ "${{COMP_WORDS[1]}}" = "redact" ]; then
+    COMPREPLY=($(compgen -W "{" ".join((*_words(), *_REDACT, *_FLAGS))} last" -- "$word") $(compgen -f -- "$word"))
+  elif [ "${{COMP_WORDS[1]}}" = "rules" ]; then
+    COMPREPLY=($(compgen -W "{" ".join((*_RULES, *_FLAGS))}" -- "$word") $(compgen -f -- "$word"))
   else
     COMPREPLY=($(compgen -W "{" ".join(_FLAGS)}" -- "$word") $(compgen -f -- "$word"))
   fi
@@ -81,6 +90,15 @@ _open_token() {{
     compadd -S '' -- {" ".join(_words())}
     compadd -- {" ".join((*_EXPORT, *_FLAGS))} last $ids
     _files
+  elif [[ ${{words[CURRENT-1]}} == --level ]]; then
+    compadd {" ".join(_LEVELS)}
+  elif [[ ${{words[2]}} == redact ]]; then
+    compadd -S '' -- {" ".join(_words())}
+    compadd -- {" ".join((*_REDACT, *_FLAGS))} last
+    _files
+  elif [[ ${{words[2]}} == rules ]]; then
+    compadd -- {" ".join((*_RULES, *_FLAGS))}
+    _files
   else
     compadd -- {" ".join(_FLAGS)}
     _files
@@ -102,4 +120,8 @@ def _fish() -> str:
     lines.append(f"complete -c open-token -n '{seen}' -l pick -d 'choose from a list'")
     lines.append(f"complete -c open-token -n '{seen}' -l current -d 'the conversation we run in'")
     lines.append("complete -c open-token -n '__fish_seen_subcommand_from completion' -f -a 'bash zsh fish'")
+    redact, rules = (f"complete -c open-token -n '__fish_seen_subcommand_from {verb}'" for verb in ("redact", "rules"))
+    lines += [f"{redact} -l {flag}" for flag in ("check", "report", "review", "text")]
+    lines += [f"{verb} -l level -x -a '{' '.join(_LEVELS)}'" for verb in (redact, rules)]
+    lines.append(f"{rules} -a 'list show test explain'")
     return "\n".join(lines)

@@ -33,22 +33,22 @@ class Batch(NamedTuple):
 
 def batches(events: Iterable[Event], keys: Mapping[str, int], *, foreign: bool) -> Iterator[Batch]:
     """All events; of foreign ones also the strings under keys that no event of ours has."""
-    batch = Batch(0, [], [], [])
+    _, taken, starts, leaves = batch = Batch(0, [], [], [])
     size = 0
     for event in events:
-        begin = len(batch.leaves)
-        batch.events.append(event)
-        batch.starts.append(begin)
-        size += (added := gather(event, keys, batch.leaves, foreign=foreign))
+        begin = len(leaves)
+        taken.append(event)
+        starts.append(begin)
+        size += (added := gather(event, keys, leaves, foreign=foreign))
         if size < BATCH:
             continue
         if added > _LARGE and begin:
             front, batch = _split(batch, begin)
             yield front
         yield batch
-        batch = Batch(batch.first + len(batch.events), [], [], [])
+        _, taken, starts, leaves = batch = Batch(batch.first + len(batch.events), [], [], [])
         size = 0
-    if batch.events:
+    if taken:
         yield batch
 
 
@@ -60,13 +60,14 @@ def gather(
     content: Any = event.get("content")
     if foreign or type(content) is not dict:
         _gather_foreign(cast(dict[str, Any], event), content, keys, leaves, eager)
-    elif "text" not in content:
+        return sum(map(len, leaves[begin:]))
+    text = content.get("text")
+    if text is None:
         named_strings(content.get("data"), keys, leaves)
+    elif len(content) == 2 and text[:1] not in _OPENING and "\x01" not in text:
+        leaves.append(text)
+        return len(text)
     else:
-        text = content["text"]
-        if len(content) == 2 and text[:1] not in _OPENING and "\x01" not in text:
-            leaves.append(text)
-            return len(text)
         named_strings(text, keys, leaves)
         named_strings(content.get("data"), keys, leaves)
     return sum(map(len, leaves[begin:]))

@@ -1,6 +1,7 @@
 """Which keys of structured data are searched, and which hold ids, signatures and bytes that must stay as they are."""
 
 import re
+from collections.abc import Callable
 
 from open_token.walk import BYTES, ID, KEPT, ODD, PLAIN
 
@@ -15,12 +16,19 @@ _LIMIT = 10_000
 
 
 class Keys(dict[str, int]):
-    """How each key is treated, worked out once."""
+    """How each key is treated, worked out once; `is_odd` names keys that look plain and are searched all the same."""
+
+    def __init__(self, is_odd: Callable[[str], bool] | None = None) -> None:
+        super().__init__()
+        self._is_odd = is_odd
 
     def __missing__(self, key: str) -> int:
         if len(self) >= _LIMIT:
             self.clear()
-        treatment = self[key] = _treatment(key)
+        treatment = _treatment(key)
+        if treatment == PLAIN and self._is_odd and self._is_odd(key):
+            treatment = ODD
+        self[key] = treatment
         return treatment
 
 

@@ -63,7 +63,7 @@ SIGNS: dict[str, tuple[bytes, ...]] = {
     "pi": (b'"session"', b'"parentId"', b'"toolResult"'),
     "pydantic_ai": (b'"part_kind"', b'"parts"'),
     "qwen_code": (b'"parts"', b'"systemPayload"'),
-    "session_server": (b'"turn_id"', b'"patch_type"', b'"turns"', b'"nodes"'),
+    "session_server": (b'"turn_id"', b'"patch_type"', b'"turns"', b'"nodes"', b'"session.created"', b'"imported"'),
     "sharegpt": (b'"from"', b'"images"', b'"videos"', b'"audios"'),
     "swe_agent": (b'"history"', b'"trajectory"', b'"trajectory_format"', b'"info"', b"history:"),
     "vercel_ui": (b'"parts"', b'"toolInvocations"', b'"experimental_attachments"'),

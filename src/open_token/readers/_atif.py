@@ -13,7 +13,7 @@ from open_token.errors import InputError
 from open_token.model import Visibility
 from open_token.readers._atif_parts import chosen
 from open_token.readers._atif_steps import Speaker, tell_step
-from open_token.readers._model_provider import provider_of
+from open_token.readers._providers import provider_of
 from open_token.readers._wire_chat import objects
 from open_token.readers._wire_responses_content import kept, name_of, word
 from open_token.readers._wire_voice import counts

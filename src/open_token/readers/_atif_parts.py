@@ -1,7 +1,7 @@
 """The trajectories of an ATIF file: one as a rule, many where a data set keeps them as lines or in a list."""
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 from open_token.errors import InputError
 from open_token.model import Found
@@ -29,15 +29,21 @@ def owner(source: Source, at: str) -> str | None:
 
 def chosen(source: Source) -> Body:
     """The trajectory that was asked for, or the first."""
-    for number, document in source.records():
-        if isinstance(document, dict) and source.conversation in (None, _names(source).get(number, ("",))[0]):
-            return document
+    places = _places(source)
+    place = next(iter(places.values()), None) if source.conversation is None else places.get(source.conversation)
+    if place is not None:
+        return cast(Body, source.record_at(place))
     raise InputError(
         "this file holds no such trajectory",
         where=source.name,
         help="choose one with --conversation ID",
         code="input.no-events",
     )
+
+
+@lru_cache(maxsize=2)
+def _places(source: Source) -> dict[str, int]:
+    return {name: place for place, (name, _, _) in _names(source).items()}
 
 
 @lru_cache(maxsize=2)

@@ -7,7 +7,7 @@ from typing import Any
 
 from open_token.draft import Draft
 from open_token.model import Event, Usage, Visibility
-from open_token.readers._model_provider import provider_of
+from open_token.readers._providers import provider_of
 from open_token.readers._wire_chat import objects
 from open_token.readers._wire_responses_content import kept, name_of, word
 from open_token.readers._wire_voice import counts

@@ -1,7 +1,6 @@
 """Lines of a Codex rollout in one form, whichever year wrote them."""
 
 from collections.abc import Iterator
-from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -35,12 +34,8 @@ class Line:
         self.number = number
         self.kind = kind
         self.payload = payload
-        self.timestamp = timestamp
+        self.ts = to_utc(timestamp)
         self.record = record
-
-    @cached_property
-    def ts(self) -> str | None:
-        return to_utc(self.timestamp)
 
     @property
     def place(self) -> str:

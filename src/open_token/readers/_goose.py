@@ -123,6 +123,8 @@ def conversations(source: Source) -> list[Found]:
     if source.shape != "sqlite":
         return []
     sessions, lineage = _opened(source)
+    if not sessions:
+        return []
     counts = dict(source.rows("SELECT session_id, count(*) FROM messages GROUP BY session_id"))
     return [_found(name, sessions[name], counts) for name in lineage.roots]
 
@@ -153,7 +155,9 @@ def _opened(source: Source) -> tuple[dict[str, Record], Lineage]:
 
 def _sessions(source: Source) -> dict[str, Record]:
     """Every session of a database, in the order in which they were made; columns came with the versions."""
-    columns = [name for name in _COLUMNS if name in source.tables["sessions"]]
+    columns = [name for name in _COLUMNS if name in source.tables.get("sessions", ())]
+    if "id" not in columns:
+        return {}
     order = "created_at, id" if "created_at" in columns else "id"
     found: dict[str, Record] = {}
     for row in source.rows(f"SELECT {', '.join(columns)} FROM sessions ORDER BY {order}"):

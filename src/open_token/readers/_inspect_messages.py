@@ -7,7 +7,7 @@ from open_token.draft import Draft
 from open_token.media import media, media_url
 from open_token.model import Event, Usage, Visibility
 from open_token.readers._inspect_pool import Told
-from open_token.readers._model_provider import provider_of
+from open_token.readers._providers import provider_of
 from open_token.readers._thoughts import apart
 from open_token.readers._wire_chat import objects
 from open_token.readers._wire_responses_content import arguments, kept, name_of, word

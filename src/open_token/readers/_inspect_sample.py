@@ -10,7 +10,7 @@ from open_token.readers._inspect_asides import ASIDES, CONSUMED, aside
 from open_token.readers._inspect_messages import Thread, tell, tell_answer, tell_result, usage_of
 from open_token.readers._inspect_pool import Pool, Told
 from open_token.readers._inspect_spans import Spans
-from open_token.readers._model_provider import provider_of
+from open_token.readers._providers import provider_of
 from open_token.readers._wire_chat import objects
 from open_token.readers._wire_responses_content import kept, name_of, word
 from open_token.source import Source

@@ -5,7 +5,7 @@ from typing import Any
 from open_token.model import Usage
 from open_token.readers import _wire_anthropic, _wire_chat
 from open_token.readers._langchain_shapes import class_of
-from open_token.readers._provider_names import provider_of
+from open_token.readers._providers import provider_of
 from open_token.readers._said import Body, Call, Part, Result, Said, Text, Thought, first, output_of, parts_of
 from open_token.readers._said_messages import calls_of
 from open_token.readers._wire_responses_content import arguments, kept, word
@@ -67,7 +67,7 @@ def _complete(made: Said, fields: Body) -> None:
         made.parts.insert(0, Thought(plain))
     made.parts += listed or _legacy(beside, inner)
     made.model = word(first(about, "model_name", "model", "model_id"))
-    made.provider = provider_of(word(about.get("model_provider")), made.model)
+    made.provider = provider_of(made.model, word(about.get("model_provider")))
     made.usage = usage_of(fields.get("usage_metadata")) or _usage_in(about)
     made.facts = _facts(about, beside)
 

@@ -6,8 +6,8 @@ from typing import Any
 from open_token.draft import MISSING, Draft
 from open_token.model import Event, Found
 from open_token.readers._langsmith_content import Told, answered, asked, tool_call, tool_result
-from open_token.readers._langsmith_runs import Run, found, merged, owner, trees
-from open_token.readers._provider_names import provider_of
+from open_token.readers._langsmith_runs import Run, found, owner, trees
+from open_token.readers._providers import provider_of
 from open_token.readers._said import Call, Result, Said
 from open_token.readers._said_once import Stage, Talk
 from open_token.readers._wire_responses_content import name_of, word
@@ -30,12 +30,12 @@ def read(source: Source, draft: Draft) -> None:
     """Tell the runs in the order in which they were called."""
     draft.conversation["source_runtime"] = "api"
     draft.without_thoughts = "unknown"
-    runs = merged(source)
-    roots = trees(runs, source.conversation)
+    roots = trees(source)
     if roots:
-        chosen = found(source)
-        if source.conversation or len(chosen) == 1:
-            draft.conversation["id"] = source.conversation or chosen[0].id
+        if source.conversation:
+            draft.conversation["id"] = source.conversation
+        elif len(chosen := found(source)) == 1:
+            draft.conversation["id"] = chosen[0].id
         if begun := roots[0].time("start_time"):
             draft.conversation["started_at"] = begun
     _Runs(draft).tell(roots)
@@ -144,7 +144,7 @@ class _Runs:
 
     def _speaker(self, run: Run, name: str, told: Told, answer: Told) -> str:
         model = word(run.metadata.get("ls_model_name")) or answer.model or told.model
-        provider = provider_of(word(run.metadata.get("ls_provider")), model)
+        provider = provider_of(model, word(run.metadata.get("ls_provider")))
         if provider:
             self._draft.conversation.setdefault("provider", provider)
         return self._draft.actor("model", name, provider=provider, model=model)

@@ -14,7 +14,8 @@ from open_token.timestamps import to_utc
 
 _THREADS = ("thread_id", "session_id", "conversation_id")
 _runs: WeakKeyDictionary[Source, dict[str, "Run"]] = WeakKeyDictionary()
-_threads: WeakKeyDictionary[Source, dict[str, str]] = WeakKeyDictionary()
+_threads: WeakKeyDictionary[Source, dict[str, list["Run"]]] = WeakKeyDictionary()
+_owners: WeakKeyDictionary[Source, dict[str, str]] = WeakKeyDictionary()
 
 
 @dataclass(slots=True, eq=False)
@@ -97,19 +98,32 @@ def _trace(run: Run) -> str:
     return word(run.body.get("trace_id")) or run.id
 
 
-def trees(runs: dict[str, Run], wanted: str | None = None) -> list[Run]:
+def _grouped(source: Source) -> dict[str, list[Run]]:
+    """The runs of each thread in the order in which they were called, the thread that began first before the others."""
+    if source not in _threads:
+        runs = merged(source)
+        threads = thread_of(runs)
+        groups: dict[str, list[Run]] = {}
+        for run in sorted(runs.values(), key=_order):
+            groups.setdefault(threads[_trace(run)], []).append(run)
+        _threads[source] = groups
+    return _threads[source]
+
+
+def trees(source: Source) -> list[Run]:
     """The runs that no other started, each with its children, in the order in which they were called."""
-    threads = thread_of(runs)
-    chosen = [run for run in runs.values() if wanted is None or threads[_trace(run)] == wanted]
-    chosen.sort(key=_order)
-    inside = {run.id for run in chosen}
+    if source.conversation is None:
+        chosen = sorted(merged(source).values(), key=_order)
+    else:
+        chosen = _grouped(source).get(source.conversation, [])
+    inside = {run.id: run for run in chosen}
     for run in chosen:
         run.children = []
     roots = []
     for run in chosen:
         parent = word(run.body.get("parent_run_id"))
         if parent is not None and parent in inside and parent != run.id:
-            runs[parent].children.append(run)
+            inside[parent].children.append(run)
         else:
             roots.append(run)
     # Parents that go in a circle belong to no root: the first of them must do.
@@ -142,18 +156,15 @@ def _order(run: Run) -> tuple[str, str]:
 
 def found(source: Source) -> list[Found]:
     """The conversations of a file: threads, or traces without one."""
-    runs = merged(source)
-    threads = thread_of(runs)
-    _threads[source] = {run.id: threads[_trace(run)] for run in runs.values()}
-    firsts: dict[str, Run] = {}
-    for run in sorted(runs.values(), key=_order):
-        firsts.setdefault(threads[_trace(run)], run)
-    return [Found(name, title=run.name, started_at=run.time("start_time")) for name, run in firsts.items()]
+    return [
+        Found(name, title=runs[0].name, started_at=runs[0].time("start_time"))
+        for name, runs in _grouped(source).items()
+    ]
 
 
 def owner(source: Source, value: Any) -> str | None:
     """The conversation that all runs of a record belong to; None when they belong to several."""
-    if source not in _threads:
-        found(source)
-    owners = {_threads[source].get(word(body.get("id")) or "") for _, body in _bodies(value, "")}
+    if source not in _owners:
+        _owners[source] = {run.id: name for name, runs in _grouped(source).items() for run in runs}
+    owners = {_owners[source].get(word(body.get("id")) or "") for _, body in _bodies(value, "")}
     return owners.pop() if len(owners) == 1 else None

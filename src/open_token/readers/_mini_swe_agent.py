@@ -8,7 +8,7 @@ from open_token.draft import Draft
 from open_token.model import Usage
 from open_token.readers import _wire_chat as chat
 from open_token.readers import _wire_responses as responses
-from open_token.readers._model_provider import provider_of
+from open_token.readers._providers import provider_of
 from open_token.readers._swe_agent import outcome
 from open_token.readers._wire_responses_content import content, name_of, word
 from open_token.readers._wire_responses_content import usage as responses_usage

@@ -40,10 +40,13 @@ class Rows:
         self._source = source
         self._skip = skip
         self.home: dict[str, str] = {}
-        columns = [name for name in _COLUMNS if name in source.tables["session"]]
+        columns = [name for name in _COLUMNS if name in source.tables.get("session", ())]
+        if "id" not in columns:
+            self.sessions: dict[str, Record] = {}
+            return
         rows = source.rows(f"SELECT {', '.join(columns)} FROM session ORDER BY time_created, id")
         infos = (_info(dict(zip(columns, row, strict=True))) for row in rows)
-        self.sessions: dict[str, Record] = {info["id"]: info for info in infos if isinstance(info.get("id"), str)}
+        self.sessions = {info["id"]: info for info in infos if isinstance(info.get("id"), str)}
 
     def messages(self, session_id: str) -> Iterator[Message]:
         """The messages of a session in the order in which OpenCode itself reads them."""

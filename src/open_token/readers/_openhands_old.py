@@ -8,9 +8,9 @@ from typing import Any
 from open_token.draft import Draft
 from open_token.media import media_url
 from open_token.model import Event, Usage
-from open_token.readers._model_provider import provider_of
 from open_token.readers._openhands_shapes import OLD_EVENTS, flat, in_order, is_old_event
 from open_token.readers._openhands_spending import Spending
+from open_token.readers._providers import provider_of
 from open_token.readers._thoughts import apart, thoughts
 from open_token.readers._wire_chat import objects, usage
 from open_token.readers._wire_responses_content import arguments, kept, name_of, word

@@ -5,9 +5,9 @@ from typing import Any
 
 from open_token.draft import Draft
 from open_token.model import Role, Visibility
-from open_token.readers._model_provider import provider_of
 from open_token.readers._openhands_spending import Spending
 from open_token.readers._openhands_words import content
+from open_token.readers._providers import provider_of
 from open_token.readers._thoughts import Thought, apart, thoughts
 from open_token.readers._wire_chat import objects
 from open_token.readers._wire_responses_content import arguments, kept, name_of, word

@@ -4,7 +4,7 @@ from typing import Any
 
 from open_token.model import Usage
 from open_token.readers._otel_spans import Span
-from open_token.readers._provider_names import provider_of
+from open_token.readers._providers import provider_of
 from open_token.readers._said import Body, Call, first
 from open_token.readers._wire_responses_content import arguments, word
 from open_token.readers._wire_voice import counts
@@ -114,7 +114,7 @@ def model_of(span: Span) -> tuple[str | None, str | None]:
     named = word(
         first(given, "gen_ai.provider.name", "gen_ai.system", "llm.provider", "llm.system", "ai.model.provider")
     )
-    return model, provider_of(named if named != "other" else None, model)
+    return model, provider_of(model, named if named != "other" else None)
 
 
 def agent_of(span: Span) -> tuple[str, str | None]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from open_token.draft import Draft
 from open_token.model import Event, Usage
-from open_token.readers._provider_names import provider_of
+from open_token.readers._providers import provider_of
 from open_token.readers._said import Body, first, media_of
 from open_token.readers._wire_responses_content import arguments, kept, name_of, word
 from open_token.readers._wire_voice import Calls, counts
@@ -99,7 +99,7 @@ class _Messages:
 
     def _speaker(self, message: Body, made: _Message) -> None:
         model = word(message.get("model_name"))
-        provider = provider_of(word(message.get("provider_name")), model)
+        provider = provider_of(model, word(message.get("provider_name")))
         if provider:
             self._draft.conversation.setdefault("provider", provider)
         made.actor = self._draft.actor("model", "assistant", provider=provider, model=model)

@@ -5,12 +5,13 @@ from typing import Any
 
 from open_token.draft import Draft
 from open_token.model import Found
+from open_token.patched import Patched
 from open_token.readers._said import Body
 from open_token.readers._said_messages import parsed
-from open_token.readers._session_patches import Turns
-from open_token.readers._session_shapes import HOLDERS, is_node, is_patch, is_turn, turns_in, unwrapped
+from open_token.readers._session_shapes import HOLDERS, is_entry, is_node, is_patch, is_turn, turns_in, unwrapped
+from open_token.readers._session_state import fold_records, tell
 from open_token.readers._session_turns import Teller
-from open_token.readers._wire_responses_content import word
+from open_token.readers._wire_responses_content import name_of, word
 from open_token.source import Source
 from open_token.timestamps import to_utc
 
@@ -21,13 +22,16 @@ def read(source: Source, draft: Draft) -> None:
     if source.conversation:
         draft.conversation["id"] = source.conversation
     answer = _answer(source)
+    if answer is None and source.sample and is_entry(next(unwrapped(source.sample[0]), None)):
+        _log(source, draft)
+        return
     if answer is not None:
         _about(draft, answer)
         nodes = answer.get("nodes")
         if isinstance(nodes, list) and any(is_node(node) for node in nodes):
             _history(draft, nodes)
             return
-    turns = Turns(draft)
+    turns = Patched(lambda place, kind: draft.skip("unknown-patch", place, _odd(kind)))
     for place, record in _records(source):
         if not _is_wanted(record, source.conversation):
             continue
@@ -36,6 +40,18 @@ def read(source: Source, draft: Draft) -> None:
         elif known := word(record.get("session_id")):
             draft.conversation.setdefault("id", known)
     Teller(draft, turns.whole()).tell()
+
+
+def _log(source: Source, draft: Draft) -> None:
+    """The log itself: what it comes to is told."""
+    wanted = ((place, record) for place, record in _records(source) if _is_wanted(record, source.conversation))
+    state = fold_records(wanted, draft)
+    if state is not None:
+        tell(state, draft)
+
+
+def _odd(kind: str) -> str:
+    return f"patch {name_of(kind)}" if kind else "a change of a call that has no id"
 
 
 def _answer(source: Source) -> Body | None:
@@ -85,7 +101,7 @@ def _history(draft: Draft, nodes: list[Any]) -> None:
     Teller(draft, turns, left).tell()
 
 
-def _beside(draft: Draft, turns: Turns, record: Any, place: str) -> None:
+def _beside(draft: Draft, turns: Patched, record: Any, place: str) -> None:
     """What is told to clients beside the turns."""
     held = record if isinstance(record, dict) else {}
     if held.get("message") is not None and ("code" in held or "detail" in held):
@@ -104,7 +120,7 @@ def sessions(source: Source) -> list[Found]:
     found: dict[str, Found] = {}
     for _, record in _records(source):
         name = word(record.get("session_id")) if isinstance(record, dict) else None
-        if name and (is_patch(record) or is_turn(record)):
+        if name and (is_patch(record) or is_turn(record) or is_entry(record)):
             found.setdefault(name, Found(name, started_at=to_utc(record.get("started_at"))))
     return list(found.values()) if len(found) > 1 else []
 

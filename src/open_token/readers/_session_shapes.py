@@ -3,20 +3,19 @@
 from collections.abc import Iterator
 from typing import Any
 
+from open_token.patched import is_patch as is_patch
+from open_token.patched import is_turn as is_turn
+
 HOLDERS = ("turns", "messages", "nodes", "items", "events")
 _DEEPEST = 4
+_ROW = {"session_id", "seq", "at", "kind", "data"}
 
 
-def is_turn(value: Any) -> bool:
-    """Whether a value is the projection of a turn."""
-    if not isinstance(value, dict) or "loop_id" not in value or not isinstance(value.get("turn_id"), str):
+def is_entry(value: Any) -> bool:
+    """Whether a value is a row of a session's log."""
+    if not isinstance(value, dict) or value.keys() != _ROW or type(value["seq"]) is not int:
         return False
-    return isinstance(value.get("blocks"), list) or value.get("kind") == "compaction"
-
-
-def is_patch(value: Any) -> bool:
-    """Whether a value is a change of a turn on its way to a client."""
-    return isinstance(value, dict) and isinstance(value.get("patch_type"), str) and "turn_id" in value
+    return isinstance(value["session_id"], str) and isinstance(value["kind"], str) and isinstance(value["data"], dict)
 
 
 def is_node(value: Any) -> bool:

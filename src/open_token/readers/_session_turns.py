@@ -6,10 +6,10 @@ from typing import Any, cast
 
 from open_token.draft import Draft
 from open_token.model import Event, Role, Usage, Visibility
-from open_token.readers._provider_names import provider_of
+from open_token.patched import Aside
+from open_token.readers._providers import provider_of
 from open_token.readers._said import Body, Said, Text, first, output_of, parts_of
 from open_token.readers._said_once import units
-from open_token.readers._session_patches import Aside
 from open_token.readers._wire_responses_content import arguments, kept, name_of, word
 from open_token.readers._wire_voice import counts
 from open_token.timestamps import to_utc
@@ -68,6 +68,7 @@ class Teller:
         known = {word(call.get("id")) for turn in turns for call in _calls(turn)}
         self._inside = {call: numbers for call, numbers in self._inside.items() if call in known}
         self._nested = {number for numbers in self._inside.values() for number in numbers}
+        self._answers = {call: number for number, turn in enumerate(turns) for call in _answered_by(turn)}
         self._loops: dict[str, _Loop] = {}
         self._first_left: int | None = None
 
@@ -119,7 +120,7 @@ class Teller:
         self._done.add(number)
         body = self._turns[number]
         if isinstance(body, Aside):
-            self._draft.annotation(dict(body))
+            self._draft.annotation(dict(body), ts=to_utc(body.at))
             return
         place = f"turn {number + 1}"
         if loop.depth and self._draft.subagents != "inline":
@@ -153,7 +154,7 @@ class Teller:
         return turn
 
     def _model(self, name: str, model: str | None) -> str:
-        provider = provider_of(None, model)
+        provider = provider_of(model)
         if provider:
             self._draft.conversation.setdefault("provider", provider)
         return self._draft.actor("model", name, provider=provider, model=model)
@@ -259,7 +260,16 @@ class Teller:
             facts["_meta"] = result["_meta"]
             result = {name: value for name, value in result.items() if name != "_meta"}
         tool = word(call.get("tool_name"))
-        self._draft.tool_result(native, output_of(result), span=turn.loop.span, tool=tool, facts=facts or None)
+        self._answer_to(native)
+        ts = to_utc(call.get("finished_at"))
+        self._draft.tool_result(native, output_of(result), ts=ts, span=turn.loop.span, tool=tool, facts=facts or None)
+
+    def _answer_to(self, native: str | None) -> None:
+        """What the person answered to a call stands before the result that came of it."""
+        number = self._answers.get(native or "")
+        is_beside = number is not None and (number in self._left) == (self._first_left is not None)
+        if number is not None and is_beside and number not in self._done and number not in self._nested:
+            self._tell(number, _Loop())
 
     def _subagent(self, native: str | None, turn: _Turn) -> None:
         """What the call's subagent did, between the call and its result."""
@@ -283,7 +293,10 @@ class Teller:
 
     def beside(self, block: Body, turn: _Turn) -> None:
         """What the person is shown beside the talk."""
-        content = block.get("content")
+        content, native = block.get("content"), word(block.get("tool_call_id"))
+        if native and native in turn.calls and turn.calls[native].get("status") in ("done", "error"):
+            self._uses(turn)
+            self._result(native, turn.calls[native], turn)
         data: Body = {"kind": block["type"]}
         if isinstance(content, dict):
             data |= {name: value for name, value in content.items() if name != "kind"}
@@ -328,6 +341,19 @@ _BLOCKS: dict[str, Callable[[Teller, Body, _Turn], None]] = {
     "planning_exit": Teller.beside,
     "plan_status": Teller.beside,
 }
+
+
+def _answered_by(turn: Body) -> list[str]:
+    """The calls that a turn of the person's answers."""
+    blocks = turn.get("blocks")
+    if turn.get("role") != "user" or not isinstance(blocks, list):
+        return []
+    contents = [block.get("content") for block in blocks if _is_answer(block)]
+    return [name for held in contents if isinstance(held, dict) and (name := word(held.get("tool_call_id")))]
+
+
+def _is_answer(block: Any) -> bool:
+    return isinstance(block, dict) and block.get("type") == "ask_user_answer"
 
 
 def _calls(turn: Body) -> list[Body]:

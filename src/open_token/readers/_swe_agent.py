@@ -8,7 +8,7 @@ import msgspec
 from open_token.draft import Draft
 from open_token.model import Event, Role
 from open_token.readers import _wire_chat as wire
-from open_token.readers._model_provider import provider_of
+from open_token.readers._providers import provider_of
 from open_token.readers._thoughts import thoughts
 from open_token.readers._wire_responses_content import arguments, kept, name_of, word
 from open_token.readers._wire_voice import counts

@@ -7,7 +7,7 @@ from typing import Any, cast
 from open_token.draft import Draft
 from open_token.media import media, media_url
 from open_token.model import Event, Role
-from open_token.readers._provider_names import provider_of
+from open_token.readers._providers import provider_of
 from open_token.readers._said import Body, first
 from open_token.readers._vercel_parts import is_tool
 from open_token.readers._wire_responses_content import kept, name_of, word
@@ -100,7 +100,7 @@ class _Messages:
             actor = self._draft.actor("human", "user")
         elif role == "assistant":
             model = word(first(held, "model", "modelId"))
-            provider = provider_of(None, model)
+            provider = provider_of(model)
             if provider:
                 self._draft.conversation.setdefault("provider", provider)
             actor = self._draft.actor("model", "assistant", provider=provider, model=model)

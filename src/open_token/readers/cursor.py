@@ -95,6 +95,8 @@ def conversations(source: Source) -> list[Found]:
 
 
 def belongs(source: Source, at: str, value: Any) -> str | None:
-    """The composer that a row belongs to."""
+    """The composer that a row belongs to; a transcript and a chat are nobody's but their own."""
+    if source.shape != "sqlite" or not source.tables.keys() & {"cursorDiskKV", "composerHeaders"}:
+        return None
     name: str | None = import_module("open_token.readers._cursor_state").belongs(source, at, value)
     return name

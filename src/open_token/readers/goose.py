@@ -93,6 +93,8 @@ def conversations(source: Source) -> list[Found]:
 
 
 def belongs(source: Source, at: str, value: Any) -> str | None:
-    """The conversation that a row belongs to."""
+    """The conversation that a row belongs to; a file is one conversation."""
+    if source.shape != "sqlite":
+        return None
     name: str | None = import_module("open_token.readers._goose").belongs(source, at, value)
     return name

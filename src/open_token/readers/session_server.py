@@ -1,11 +1,11 @@
-"""A session server's own data: the turns of a session, its history with all branches, and saved streams of patches."""
+"""A session server's own data: its log, the turns of a session, its history with all branches, streams of patches."""
 
 from importlib import import_module
 from typing import Any
 
 from open_token.draft import Draft
 from open_token.model import Found
-from open_token.readers._session_shapes import is_patch, is_turn, turns_in, unwrapped
+from open_token.readers._session_shapes import is_entry, is_patch, is_turn, turns_in, unwrapped
 from open_token.source import Source
 
 TITLE = "Session server (turns, history, patches)"
@@ -23,6 +23,8 @@ def sniff(source: Source) -> bool:
     told = [inner for record in sample for inner in unwrapped(record)]
     if not told or not all(isinstance(inner, dict) for inner in told):
         return False
+    if all(is_entry(inner) for inner in told):
+        return True
     return any(is_patch(inner) or is_turn(inner) for inner in told) and all(_is_ours(inner) for inner in told)
 
 

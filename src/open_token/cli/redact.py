@@ -1,0 +1,308 @@
+"""`open-token redact`: a conversation or a text with marks, after a look at what they stand for."""
+
+import argparse
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from open_token.cli.choosing import Choice, choose_source
+from open_token.cli.choosing_one import choose_one
+from open_token.cli.console import Console, plural, visible
+from open_token.cli.export import tell
+from open_token.cli.progress import Progress
+from open_token.cli.review import FALSE, MASK, review, summary
+from open_token.cli.wanted import add_options, wanted_options, warn
+from open_token.context import Context
+from open_token.errors import InputError, OutputError, UsageError
+from open_token.files import whole_file
+from open_token.library import context_for
+from open_token.options import split_words
+from open_token.passes import select
+from open_token.passes.explaining import known_values
+from open_token.passes.findings import Finding, allow_hash, findings_in, findings_of, told_as_json
+from open_token.passes.text import Known, redacted_text, text_level
+from open_token.pipeline import export, read
+from open_token.readers import choose
+from open_token.settings import Settings, allow_for_good, load_settings
+from open_token.source import Source
+
+HELP = """Mask secrets and personal data in a conversation or a text, or look at what would be.
+
+usage: open-token redact SOURCE [-o FILE] [--level L] [--check] [--report] [--review]
+
+  open-token redact talk.jsonl --review -o shared.json     decide on each find
+  open-token redact talk.jsonl --level pii --check         for CI: exit 1 if there are any
+  make 2>&1 | open-token redact - > build.log
+
+SOURCE   a conversation, as for `open-token export`: the outcome is its export, redacted;
+         any other text file, or - for text on stdin: the outcome is that text
+  -o FILE        write to FILE, whole or not at all       --level L      as redact=L
+  --check        write nothing; exit 1 if something would be masked
+  --report       what would be masked, by which rule, where, as JSON; no value is in it
+  --review       go through the finds: mask, keep, or false for good, which your settings
+                 remember as a keyed hash; no value is shown
+  --text         SOURCE is text, whatever it looks like   --from READER  it is a conversation
+  --conversation ID|N   which one of a file that holds several
+With -o, --report also writes. Options as for export: strategy, include, internal, mode, ...
+Of a text on stdin at most 8 MiB is held; a value is masked from where it is recognised on.
+Exit: 0 done, or nothing to mask  1 --check found some  2 usage  3 cannot be read or written
+"""
+
+_NOT_A_TALK = ("input.unknown", "input.json", "input.empty")
+_CHUNK = 1 << 16
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """SOURCE and options in any order."""
+    parser.add_argument("words", nargs="*")
+    parser.add_argument("-o", "--output", metavar="FILE")
+    parser.add_argument("--level", metavar="LEVEL", dest="level")
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--report", action="store_true")
+    parser.add_argument("--review", action="store_true")
+    parser.add_argument("--text", action="store_true")
+    parser.add_argument("--from", dest="reader", metavar="READER")
+    parser.add_argument("--conversation", metavar="ID")
+    add_options(parser)
+
+
+class Work(NamedTuple):
+    """How one kind of source is looked through and written."""
+
+    name: str
+    path: Path | None
+    findings: Callable[[Context], list[Finding]]
+    write: Callable[[BinaryIO, Context], dict[str, object]]
+
+
+def run(args: argparse.Namespace, console: Console) -> int:
+    """Look at what would be masked, as far as that is wanted, then write."""
+    words, others = split_words(args.words)
+    if args.level is not None:
+        args.option_redact.append(args.level)
+    settings = load_settings(console.env, console.cwd)
+    options = wanted_options(args, words, settings.defaults)
+    _check(args, console)
+    warn(options, settings.policy, console)
+    for remark in settings.remarks:
+        console.warn(visible(remark))
+    context = context_for(options, settings, console.env)
+    work = _work(args, others, console)
+    context = replace(context, source=str(work.path or work.name))
+    if not (args.check or args.report or args.review):
+        return _write(args, work, context, console)
+    findings = work.findings(context)
+    if args.report or (args.check and args.json):
+        console.json(_report(work, context, findings))
+    elif args.check:
+        _tell_check(findings, console)
+    if args.review:
+        decided = _decide(findings, context, settings, console)
+        if decided is None:
+            return 130
+        context = decided
+    if args.output or (args.review and not console.out_is_terminal):
+        _write(args, work, context, console)
+    elif args.review:
+        console.say("next    add -o FILE to write the outcome; nothing was written")
+    return 1 if args.check and findings else 0
+
+
+def _check(args: argparse.Namespace, console: Console) -> None:
+    if args.output == "-":
+        args.output = None
+    if args.review and (args.check or args.report):
+        raise UsageError("--review asks a person, --check and --report do not", help="keep one of them")
+    if args.check and args.output:
+        raise UsageError("--check writes nothing", help="leave -o out, or --check")
+    if args.review and not console.is_terminal:
+        raise UsageError("--review asks, and this is not a terminal", help="use --report, or --check")
+    if args.text and args.reader:
+        raise UsageError("--text and --from exclude each other", help="keep one of them")
+    if args.json and not (args.output or args.check or args.report):
+        raise UsageError("--json tells about a written file", help="add -o FILE, --report or --check")
+    if args.output and os.path.isdir(args.output):
+        raise OutputError("the output is a folder", where=args.output, help="name a file in it; nothing was written")
+
+
+def _work(args: argparse.Namespace, words: list[str], console: Console) -> Work:
+    if words == ["-"] and not args.reader:
+        if args.check or args.report or args.review:
+            return _text(Source.of_stream(console.stdin, "<stdin>"))
+        return _stdin(console)
+    choice = choose_source(words, console, current=False, picking=False)
+    if args.text or _is_text(args, choice):
+        return _text(choice.source)
+    return _conversation(args, choice, console)
+
+
+def _is_text(args: argparse.Namespace, choice: Choice) -> bool:
+    """Whether no reader knows the input; what one knows and cannot read is an error, not a text."""
+    if args.reader or choice.reader:
+        return False
+    try:
+        choose(choice.source)
+    except InputError as problem:
+        if problem.code in _NOT_A_TALK and not choice.source.is_folder:
+            return True
+        raise
+    return False
+
+
+def _conversation(args: argparse.Namespace, choice: Choice, console: Console) -> Work:
+    source = choice.source
+    if choice.how:
+        console.say(f"source  {choice.how}")
+    reader = choose_one(args, choice, console)
+
+    def findings(context: Context) -> list[Finding]:
+        with Progress(source.size, console) as progress:
+            source.progress = progress
+            found = findings_of(select(read(source, context, reader), context), context)
+        source.progress = None
+        return found
+
+    def write(out: BinaryIO, context: Context) -> dict[str, object]:
+        started = time.monotonic()
+        receipt = export(source, out, context, reader)
+        tell(receipt, choice, args.output, time.monotonic() - started, console)
+        return {"schema": "open-token/receipt/1", "output": args.output, **asdict(receipt)}
+
+    return Work(source.name, source.path, findings, write)
+
+
+def _text(source: Source) -> Work:
+    """A text that can be read twice: what is recognised late is masked from the start."""
+
+    def chunks() -> Iterator[bytes]:
+        with source.opened() as stream:
+            yield from _checked(iter(lambda: stream.read(_CHUNK), b""), source.name)
+
+    def findings(context: Context) -> list[Finding]:
+        return findings_in(chunks(), context, known_values(chunks(), context))
+
+    def write(out: BinaryIO, context: Context) -> dict[str, object]:
+        return _filtered(chunks(), out, context, source.name, known_values(chunks(), context))
+
+    return Work(source.name, source.path, findings, write)
+
+
+def _stdin(console: Console) -> Work:
+    """A text that streams by once."""
+
+    def write(out: BinaryIO, context: Context) -> dict[str, object]:
+        chunks = iter(lambda: console.stdin.read(_CHUNK), b"")
+        return _filtered(_checked(chunks, "<stdin>"), out, context, "<stdin>", None)
+
+    return Work("<stdin>", None, lambda context: [], write)
+
+
+def _checked(chunks: Iterable[bytes], name: str) -> Iterator[bytes]:
+    """Bytes that are a text: in another encoding no rule would find anything."""
+    for number, chunk in enumerate(chunks):
+        if number == 0 and chunk.startswith(_UTF16):
+            raise InputError(
+                "this text is UTF-16", where=name, help="turn it into UTF-8 with iconv first", code="input.utf8"
+            )
+        if b"\0" in chunk:
+            raise InputError(
+                "the input is binary data, not a text",
+                where=name,
+                help="what it holds cannot be searched; nothing of this part was written",
+                code="input.binary",
+            )
+        yield chunk
+
+
+def _filtered(
+    chunks: Iterable[bytes], out: BinaryIO, context: Context, name: str, known: Known | None
+) -> dict[str, object]:
+    text = redacted_text(chunks, context, os.path.basename(name), known)
+    total = sum(out.write(piece) for piece in text)
+    return {"schema": "open-token/redacted-text/1", "output": None, "bytes": total, "redaction": text.notes}
+
+
+def _write(args: argparse.Namespace, work: Work, context: Context, console: Console) -> int:
+    if not args.output:
+        facts = work.write(console.payload, context)
+    else:
+        target = Path(args.output)
+        if work.path and os.path.isfile(target) and os.path.samefile(work.path, target):
+            raise UsageError(
+                "the output would replace the source itself", where=args.output, help="choose another name"
+            )
+        with whole_file(target) as out:
+            facts = work.write(out, context)
+    if facts["schema"] == "open-token/redacted-text/1":
+        facts["output"] = args.output
+        _tell_text(facts, work, console)
+    if args.json and not args.report:
+        console.json(facts)
+    return 0
+
+
+def _tell_text(facts: dict[str, object], work: Work, console: Console) -> None:
+    console.say(f"read    text  {visible(work.name)}")
+    notes = facts["redaction"]
+    for note in notes if isinstance(notes, list) else ():
+        console.say(f"redact  {note}")
+    if facts["output"]:
+        console.say(f"wrote   {visible(str(facts['output']))}")
+
+
+def _report(work: Work, context: Context, findings: list[Finding]) -> dict[str, object]:
+    return {
+        "schema": "open-token/redaction-report/1",
+        "source": work.name,
+        "level": text_level(context) or "none",
+        "count": sum(finding.count for finding in findings),
+        "findings": told_as_json(findings),
+    }
+
+
+def _tell_check(findings: list[Finding], console: Console) -> None:
+    for finding in findings:
+        more = f" and {plural(finding.count - 1, 'more place')}" if finding.count > 1 else ""
+        place = visible(finding.places[0].where) if finding.places else ""
+        console.out(f"{finding.type:20}  {finding.rule:28}  {place}{more}")
+    total = sum(finding.count for finding in findings)
+    console.say(f"{plural(len(findings), 'value')} in {plural(total, 'place')} would be masked")
+
+
+def _decide(findings: list[Finding], context: Context, settings: Settings, console: Console) -> Context | None:
+    """The context with what a person decided; None when they quit."""
+    if not findings:
+        console.say("review  nothing would be masked")
+        return context
+
+    def locked(finding: Finding) -> str:
+        if finding.type == "private_key" and context.policy.never_export_private_keys:
+            return "the policy never lets private keys out"
+        return "redact=strict masks it as a whole" if finding.is_whole else ""
+
+    decisions = review(findings, console, locked)
+    if decisions is None:
+        console.say("left the review; nothing was written, nothing is remembered")
+        return None
+    console.say(f"review  {summary(decisions)}")
+    false = [finding for finding, decision in zip(findings, decisions, strict=True) if decision == FALSE]
+    if false:
+        _remember(false, context, settings, console)
+    kept = {item.canonical for item, said in zip(findings, decisions, strict=True) if said != MASK}
+    return replace(context, screen=replace(context.screen, kept=context.screen.kept | kept))
+
+
+def _remember(false: list[Finding], context: Context, settings: Settings, console: Console) -> None:
+    if context.key is None:
+        raise UsageError(
+            "what is false for good is remembered by a keyed hash, and there is no key",
+            help="let the settings folder be written (OPEN_TOKEN_HOME moves it), or keep it in this export only",
+        )
+    day = (context.now or "")[:10]
+    entries = [(allow_hash(finding, context.key), f"{finding.type}, rule {finding.rule}, {day}") for finding in false]
+    path = allow_for_good(settings.folders, entries)
+    console.say(f"allow   {plural(len(entries), 'value')} added to {visible(str(path))}")

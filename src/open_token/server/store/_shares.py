@@ -1,0 +1,54 @@
+"""Sessions opened for whoever has a token, and settings of the server."""
+
+import sqlite3
+
+from open_token.server.store._faults import Missing
+from open_token.server.store.rows import Share
+
+
+def add_share(db: sqlite3.Connection, share: Share, digest: bytes) -> None:
+    """Open a session to a token."""
+    row = db.execute(
+        "SELECT number FROM sessions WHERE id = ? AND owner = ?", (share.session_id, share.owner)
+    ).fetchone()
+    if row is None:
+        raise Missing("session")
+    db.execute(
+        "INSERT INTO shares (digest, session, created_at, expires_at, body) VALUES (?, ?, ?, ?, ?)",
+        (digest, row[0], share.created_at, share.expires_at, share.body),
+    )
+
+
+def share(db: sqlite3.Connection, digest: bytes, now: str) -> Share | None:
+    """What a token opens, unless its time is over."""
+    row = db.execute(
+        """SELECT sessions.id, owner, shares.created_at, expires_at, shares.body
+        FROM shares JOIN sessions ON number = session
+        WHERE digest = ? AND (expires_at IS NULL OR expires_at > ?)""",
+        (digest, now),
+    ).fetchone()
+    return row and Share(**dict(zip(Share.__struct_fields__, row, strict=True)))
+
+
+def revoke_share(db: sqlite3.Connection, owner: str, session_id: str, digest: bytes | None) -> int:
+    """Close a session to a token, or (None) to all of them; tells how many there were."""
+    changed = db.execute(
+        """DELETE FROM shares WHERE session = (SELECT number FROM sessions WHERE id = ?1 AND owner = ?2)
+        AND (?3 IS NULL OR digest = ?3)""",
+        (session_id, owner, digest),
+    )
+    return changed.rowcount
+
+
+def setting(db: sqlite3.Connection, key: str) -> str | None:
+    """A setting of the server."""
+    row = db.execute("SELECT value FROM settings WHERE key = ?", (key,)).fetchone()
+    return row and str(row[0])
+
+
+def set_setting(db: sqlite3.Connection, key: str, value: str | None) -> None:
+    """Keep a setting; None takes it away."""
+    if value is None:
+        db.execute("DELETE FROM settings WHERE key = ?", (key,))
+    else:
+        db.execute("REPLACE INTO settings (key, value) VALUES (?, ?)", (key, value))

@@ -1,0 +1,163 @@
+"""The store in a folder of this machine: SQLite and files, no other service."""
+
+import asyncio
+import contextlib
+import sqlite3
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from open_token.errors import StoreError
+from open_token.server.store import _blobs, _log, _memories, _people, _runs, _sessions, _shares, tokens
+from open_token.server.store import backup as copies
+from open_token.server.store._database import BLOBS, Database
+from open_token.server.store._faults import Missing
+from open_token.server.store.interface import Store
+from open_token.server.store.rows import Appended, Blob, Caller, KeyRow, Scope, Share, Step
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Method = Callable[Concatenate["SqliteStore", P], Coroutine[Any, Any, T]]
+
+
+def _writing(function: Callable[Concatenate[sqlite3.Connection, P], T]) -> Method[P, T]:
+    """A function over the database as a method that returns after the commit."""
+
+    async def method(self: "SqliteStore", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        result: T = await self.database.writer.submit(lambda db: function(db, *args, **kwargs))
+        return result
+
+    return method
+
+
+def _reading(function: Callable[Concatenate[sqlite3.Connection, P], T]) -> Method[P, T]:
+    """A function over the database as a method that sees one view of it."""
+
+    async def method(self: "SqliteStore", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        result: T = await self.database.readers.submit(lambda db: function(db, *args, **kwargs))
+        return result
+
+    return method
+
+
+class SqliteStore:
+    """The interface over a data folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.database = Database(folder)
+        self.blobs = folder / BLOBS
+
+    read_log = _reading(_log.read_log)
+    session = _reading(_sessions.session)
+    sessions = _reading(_sessions.sessions)
+    delete_session = _writing(_sessions.delete_session)
+    turns = _reading(_sessions.turns)
+    checkpoints = _reading(_sessions.checkpoints)
+
+    add_user = _writing(_people.add_user)
+    users = _reading(_people.users)
+    user = _reading(_people.user)
+    disable_user = _writing(_people.disable_user)
+    delete_user = _writing(_people.delete_user)
+    keys = _reading(_people.keys)
+    rename_key = _writing(_people.rename_key)
+    revoke_key = _writing(_people.revoke_key)
+
+    add_memory = _writing(_memories.add_memory)
+    memory = _reading(_memories.memory)
+    memories = _reading(_memories.memories)
+    change_memory = _writing(_memories.change_memory)
+    delete_memories = _writing(_memories.delete_memories)
+    disable_memories = _writing(_memories.disable_memories)
+    relevant_memories = _reading(_memories.relevant_memories)
+    hit_memories = _writing(_memories.hit_memories)
+
+    claim_run = _writing(_runs.claim_run)
+    renew_lease = _writing(_runs.renew_lease)
+    give_up_runs = _writing(_runs.give_up_runs)
+    runs = _reading(_runs.runs)
+
+    setting = _reading(_shares.setting)
+    set_setting = _writing(_shares.set_setting)
+
+    async def append(self, step: Step) -> Appended:
+        """Write a step; raises Conflict, Missing or Fenced, and then nothing is written."""
+        for sha256 in step.blobs:
+            path = _blobs.place(self.blobs, sha256)
+            if path is None or not path.exists():
+                raise Missing("blob")
+        result: Appended = await self.database.writer.submit(_log.append, _log.prepared(step))
+        return result
+
+    async def put_blob(self, data: bytes, media_type: str) -> Blob:
+        """Keep bytes that are too big for the log; the step that refers to them names their hash."""
+        return await asyncio.to_thread(_blobs.put, self.blobs, data, media_type)
+
+    async def read_blob(
+        self, owner: str, session_id: str, sha256: str, start: int = 0, length: int | None = None
+    ) -> bytes | None:
+        """A part of a blob, or all of it; None when the session does not refer to it."""
+        if not await self.database.readers.submit(_blobs.is_referred, owner, session_id, sha256):
+            return None
+        return await asyncio.to_thread(_blobs.read, self.blobs, sha256, start, length)
+
+    async def sweep_blobs(self, before: float) -> int:
+        """Take away blobs that no session has and that were put before a time (in seconds since 1970)."""
+        count: int = await self.database.readers.submit(_blobs.sweep, self.blobs, before)
+        return count
+
+    async def add_key(self, user_id: str, name: str, scope: Scope, at: str) -> tuple[KeyRow, str]:
+        """Make a key; its plain text is told here and never again."""
+        key, plaintext = _people.new_key(user_id, name, scope, at)
+        await self.database.writer.submit(_people.add_key, key, tokens.digest(self.database.pepper, plaintext))
+        return key, plaintext
+
+    async def check_key(self, plaintext: str, at: str) -> Caller | None:
+        """Whose key that is, if it is one and may be used; notes its use once a minute."""
+        key_id = tokens.key_id(plaintext)
+        if key_id is None:
+            return None
+        digest = tokens.digest(self.database.pepper, plaintext)
+        caller: Caller | None = await self.database.readers.submit(_people.find_key, key_id, digest)
+        if caller is not None and _people.is_worth_a_note(caller.key, at):
+            with contextlib.suppress(StoreError):  # a full disk does not keep anybody from reading
+                await self.database.writer.submit(_people.touch_key, key_id, at)
+        return caller
+
+    async def add_share(
+        self, owner: str, session_id: str, at: str, expires_at: str | None = None, body: bytes = b"{}"
+    ) -> str:
+        """Open a session for reading; gives the token, here and never again."""
+        token = tokens.new_share()
+        share = Share(session_id=session_id, owner=owner, created_at=at, expires_at=expires_at, body=body)
+        await self.database.writer.submit(_shares.add_share, share, tokens.digest(self.database.pepper, token))
+        return token
+
+    async def share(self, token: str, now: str) -> Share | None:
+        """What a token opens, unless its time is over."""
+        digest = tokens.digest(self.database.pepper, token)
+        share: Share | None = await self.database.readers.submit(_shares.share, digest, now)
+        return share
+
+    async def revoke_share(self, owner: str, session_id: str, token: str | None = None) -> int:
+        """Close a session to a token, or to all of them; tells how many there were."""
+        digest = None if token is None else tokens.digest(self.database.pepper, token)
+        count: int = await self.database.writer.submit(_shares.revoke_share, owner, session_id, digest)
+        return count
+
+    async def check(self, is_deep: bool = False) -> list[str]:
+        """What is wrong with the data, in words; deep also reads every blob."""
+        return await asyncio.to_thread(copies.check, self.database.folder, is_deep=is_deep)
+
+    async def backup(self, target: Path) -> None:
+        """Copy all data as they are at one moment into a new folder, while others go on."""
+        await asyncio.to_thread(copies.backup, self.database.folder, target)
+
+    async def close(self) -> None:
+        """Write what waits, and let go."""
+        await asyncio.to_thread(self.database.close)
+
+
+def open_sqlite(folder: Path) -> Store:
+    """The store of a data folder, which is made when it is not there."""
+    return SqliteStore(folder)

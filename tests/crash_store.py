@@ -1,0 +1,159 @@
+"""Kills a process that writes to a store, again and again, and looks at what it left behind.
+
+    python tests/crash_store.py [ROUNDS] [SEED]
+
+Lost is an entry that was acknowledged and is not there; what was on its way may be there or not, but whole.
+"""
+
+import asyncio
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from open_token.server.store.interface import Store
+from open_token.server.store.rows import NewEntry, Step
+from open_token.server.store.sqlite import open_sqlite
+from stores import ANNA, Blocking, at, new_session, opened, session_row, turn_row
+
+Said = tuple[str, int, int, int, int]
+"""A session, a lane, the number of a step, and where its entries stand."""
+
+SESSIONS, WRITERS = 4, 12
+BIG_EVERY = 7
+ROUNDS_EACH = 50
+"""After so many kills a new folder is begun: what is held is read whole each time."""
+
+
+async def write_for_ever(store: Store) -> None:
+    """Write steps to some sessions at once, and say each one that is done, until somebody ends it."""
+    await asyncio.gather(*(_write(store, f"sess_{n % SESSIONS}", n // SESSIONS) for n in range(WRITERS)))
+
+
+async def _write(store: Store, session_id: str, lane: int) -> None:
+    """One writer, whose messages are numbered: its turn and its last message say how far it is."""
+    turns = await store.turns(ANNA, session_id, whole_tree=True)
+    done = next((msgspec.json.decode(turn.body)["done"] for turn in turns if turn.sequence == lane), 0)
+    number = max(done, 1)  # the last one once more: it may have been done without a word
+    while True:
+        appended = await store.append(await _step(store, session_id, lane, number))
+        sys.stdout.write(f"{session_id} {lane} {number} {appended.first} {appended.last}\n")
+        sys.stdout.flush()
+        number += 1
+
+
+async def _step(store: Store, session_id: str, lane: int, number: int) -> Step:
+    blobs = []
+    if number % BIG_EVERY == 0:
+        blobs.append((await store.put_blob(b"%d/%d " % (lane, number) * 3000, "text/plain")).sha256)
+    data = {"lane": lane, "number": number, "words": "x" * (number % 700), "blobs": blobs}
+    return Step(
+        owner=ANNA,
+        session_id=session_id,
+        entries=[NewEntry(kind="noted", at=at(0), data=data | {"part": part}) for part in range(1 + number % 3)],
+        turns=[turn_row(lane, body=msgspec.json.encode({"done": number}), text=f"lane{lane} number{number}")],
+        session=session_row(f"lane{lane} number{number}"),
+        blobs=blobs,
+        client_message_id=f"{lane}/{number}",
+    )
+
+
+def one_round(folder: Path, wait: float) -> list[Said]:
+    """Let a process write for a while, kill it; gives what it said was done."""
+    command = [sys.executable, __file__, "write", str(folder)]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, env={"PYTHONPATH": ":".join(sys.path)})
+    assert child.stdout
+    first = child.stdout.readline()
+    time.sleep(wait)
+    child.send_signal(signal.SIGKILL)
+    lines = [first, *child.stdout.read().splitlines(keepends=True)]
+    child.wait()
+    child.stdout.close()
+    whole = [line.decode().split() for line in lines if line.endswith(b"\n")]
+    return [(name, int(lane), int(number), int(start), int(end)) for name, lane, number, start, end in whole]
+
+
+def faults(store: Blocking, said: list[Said]) -> list[str]:
+    """What is wrong after a kill: entries lost, doubled or out of order, rows that say something else than the log."""
+    found = [f"check: {problem}" for problem in store.check(is_deep=True)]
+    for number in range(SESSIONS):
+        session_id = f"sess_{number}"
+        log = store.read_log(ANNA, session_id, 0, 10**9)
+        if [entry.seq for entry in log] != list(range(1, len(log) + 1)):
+            found.append(f"{session_id}: the sequences have gaps")
+        if store.session(ANNA, session_id).stream_sequence != len(log):
+            found.append(f"{session_id}: the session counts otherwise than the log")
+        found += _against_log(store, session_id, log, [line for line in said if line[0] == session_id])
+    return found
+
+
+def _against_log(store: Blocking, session_id: str, log: list[Any], said: list[Said]) -> list[str]:
+    found = []
+    steps: dict[int, list[int]] = {lane: [] for lane in range(WRITERS // SESSIONS)}
+    parts: dict[tuple[int, int], list[int]] = {}
+    for entry in log:
+        key = (entry.data["lane"], entry.data["number"])
+        if key not in parts:
+            steps[key[0]].append(key[1])
+        parts.setdefault(key, []).append(entry.seq)
+    for key, seqs in parts.items():
+        if seqs != list(range(seqs[0], seqs[0] + 1 + key[1] % 3)):
+            found.append(f"{session_id}: step {key} is doubled or not whole")
+    for _, lane, number, first, last in said:
+        seqs = parts.get((lane, number), [])
+        if seqs != list(range(first, last + 1)):
+            found.append(f"{session_id}: step {(lane, number)} was acknowledged at {first}-{last} and is at {seqs}")
+    rows = {turn.sequence: msgspec.json.decode(turn.body)["done"] for turn in store.turns(ANNA, session_id, True)}
+    if rows != {lane: numbers[-1] for lane, numbers in steps.items() if numbers}:
+        found.append(f"{session_id}: the turns say otherwise than the log")
+    if any(numbers != list(range(1, len(numbers) + 1)) for numbers in steps.values()):
+        found.append(f"{session_id}: a message is missing or out of order")
+    newest = log[-1].data if log else None
+    if newest and store.session(ANNA, session_id).intent != f"lane{newest['lane']} number{newest['number']}":
+        found.append(f"{session_id}: the session's row is not that of the last step")
+    return found
+
+
+def campaign(folder: Path, rounds: int, seed: int) -> tuple[int, list[str]]:
+    """Kill at random moments; gives how many steps were acknowledged, and what was wrong."""
+    rng = random.Random(seed)
+    store = opened(folder)
+    for number in range(SESSIONS):
+        new_session(store, f"sess_{number}")
+    store.close()
+    said: list[Said] = []
+    for played in range(rounds):
+        said += one_round(folder, rng.uniform(0, 0.25))
+        store = opened(folder)
+        found = faults(store, said)
+        store.close()
+        if found:
+            return len(said), [f"seed {seed}, round {played}: {problem}" for problem in found]
+    return len(said), []
+
+
+def main(words: list[str]) -> None:
+    if words[:1] == ["write"]:
+        asyncio.run(write_for_ever(open_sqlite(Path(words[1]))))
+    rounds = int(words[0]) if words else 1000
+    seed = int(words[1]) if words[1:] else random.SystemRandom().randrange(10**6)
+    print(f"{rounds} kills, seed {seed}", flush=True)
+    count, found = 0, list[str]()
+    for start in range(0, rounds, ROUNDS_EACH):
+        with tempfile.TemporaryDirectory() as folder:
+            said, found = campaign(Path(folder) / "data", min(ROUNDS_EACH, rounds - start), seed + start)
+        count += said
+        if found:
+            break
+    print("\n".join(found) or f"{count} acknowledged steps: none lost, none doubled, no gap, rows as in the log")
+    sys.exit(bool(found))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

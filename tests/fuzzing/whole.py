@@ -1,0 +1,114 @@
+"""What else can be done with an input: kept whole and restored, exported one by one, reported on, followed."""
+
+import io
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from fuzzing.campaign import Violated
+from fuzzing.mutate import CANARY
+from open_token.checking.validate import validate_bytes
+from open_token.context import Context
+from open_token.errors import OpenTokenError, SeveralError
+from open_token.fidelity import Witness, judge
+from open_token.follow import Follower
+from open_token.growing import Growing
+from open_token.options import ExportOptions
+from open_token.pipeline import export
+from open_token.readers import be_one, choose, pick
+from open_token.source import Source
+from there_and_back import WHOLE, there_and_back
+
+MOST_CONVERSATIONS = 12
+_REFUSED = ("restore.",)
+
+
+def chosen(source: Source, reader: str, lot: int) -> None:
+    """One of several conversations, by the number that a person would type."""
+    try:
+        be_one(source, reader)
+    except SeveralError as several:
+        names = [item.id for item in several.found]
+        if len(set(names)) != len(names):
+            raise Violated(f"ids of {reader}: two conversations have the same") from None
+        pick(source, reader, str(lot % len(names) + 1))
+
+
+def check_whole(source: Source, reader: str | None, key: bytes, folder: Path) -> None:
+    """With native=full what comes back is what went in, of every conversation that the input holds."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    context = Context(ExportOptions.of(WHOLE | {"exported_at": "omit"}), key=key)
+    try:
+        reader = reader or choose(source)
+        be_one(source, reader)
+    except SeveralError as several:
+        if len(several.found) > MOST_CONVERSATIONS:
+            return
+    except OpenTokenError:
+        return
+    assert reader
+    if reader == "open_token":
+        return  # an export is its own source
+    try:
+        _, wrong = there_and_back(source, reader, context, folder)
+    except OpenTokenError as problem:
+        if problem.code.startswith(_REFUSED):
+            raise Violated(f"restore {problem.code} {problem.what}: of an export that is whole") from problem
+        return
+    if wrong:
+        raise Violated(f"restore of {reader}: {wrong[0]} is not what it was")
+
+
+def check_report(source: Source, reader: str | None, context: Context) -> None:
+    """A report can be made of whatever can be exported, and tells nothing of what was said."""
+    witness = Witness()
+    try:
+        reader = reader or choose(source)
+        chosen(source, reader, 0)
+        receipt = export(source, io.BytesIO(), context, reader, witness)
+        told = str(judge(source, reader, witness, receipt.notes).as_json())
+    except OpenTokenError as problem:
+        told = str(problem)
+    if CANARY in told:
+        raise Violated("content in a report: it repeats what was said")
+
+
+def check_follow(path: Path, reader: str | None, context: Context) -> None:
+    """A session that grows while it is followed gives a valid stream, or an error of ours."""
+    steps = _growth(path)
+    out = io.BytesIO()
+    context = Context(context.options.changed(mode="ndjson", max_bytes=None, native="none"), key=context.key)
+    growing = Growing(out, context, "out")
+    try:
+        reader = reader or choose(Source.of(path))
+        be_one(Source.of(path), reader)
+        record = Follower(path, path.name, reader, context, growing, lambda: bool(steps) and steps.pop(0)()).run()
+        growing.close(record)
+    except OpenTokenError as problem:
+        if CANARY in str(problem):
+            raise Violated("content in a message: of a session that is followed") from problem
+        return
+    if reader == "open_token":
+        return  # a bad export stays as bad as it is
+    wrong = sorted({item.id for item in validate_bytes(out.getvalue()) if item.severity == "error"})
+    if wrong:
+        raise Violated(f"followed {' '.join(wrong)}: the stream is not valid")
+
+
+def _growth(path: Path) -> list[Callable[[], bool]]:
+    """The file begins with its first half; the rest comes in two pieces, one of which may be half a line."""
+    data = path.read_bytes()
+    middle = data.find(b"\n", len(data) // 2) + 1 or len(data)
+    late = middle + (len(data) - middle) // 2
+    path.write_bytes(data[:middle])
+
+    def grow(part: bytes) -> Callable[[], bool]:
+        def step() -> bool:
+            with path.open("ab") as out:
+                out.write(part)
+            return True
+
+        return step
+
+    return [grow(data[middle:late]), grow(data[late:])]

@@ -1,0 +1,38 @@
+"""A process that is killed while it writes loses nothing that it said was done."""
+
+import random
+from pathlib import Path
+
+import crash_store
+from open_token.server.store.rows import Step
+from stores import ANNA, Blocking, entries, new_session, session_row, turn_row
+
+
+def test_twenty_kills_lose_nothing(tmp_path: Path) -> None:
+    seed = random.SystemRandom().randrange(10**6)
+    print(f"seed {seed}")
+    count, found = crash_store.campaign(tmp_path / "data", 20, seed)
+    assert found == []
+    assert count > 20
+
+
+def test_the_checker_sees_what_is_planted(store: Blocking) -> None:
+    for number in range(crash_store.SESSIONS):
+        new_session(store, f"sess_{number}")
+    assert crash_store.faults(store, []) == []
+    lost = crash_store.faults(store, [("sess_0", 0, 1, 1, 2)])
+    assert lost == ["sess_0: step (0, 1) was acknowledged at 1-2 and is at []"]
+    noted = entries(2, lane=0)
+    step = Step(owner=ANNA, session_id="sess_1", entries=[noted[1]])
+    store.append(step)
+    store.append(step)
+    found = crash_store.faults(store, [])
+    assert "sess_1: step (0, 1) is doubled or not whole" not in found  # two parts are right for the first
+    assert "sess_1: the turns say otherwise than the log" in found
+    assert "sess_1: the session's row is not that of the last step" in found
+    store.append(step)
+    assert "sess_1: step (0, 1) is doubled or not whole" in crash_store.faults(store, [])
+    row = session_row("lane0 number1")
+    turn = turn_row(0, body=b'{"done":1}')
+    store.append(Step(owner=ANNA, session_id="sess_2", entries=[noted[1], noted[1]], turns=[turn], session=row))
+    assert [problem for problem in crash_store.faults(store, []) if "sess_2" in problem] == []

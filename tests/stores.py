@@ -1,0 +1,69 @@
+"""Stores for tests: every kind that there is, called without an event loop of one's own, and rows to put into them."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from open_token.server.store.interface import Store
+from open_token.server.store.rows import NewEntry, SessionRow, Step, TurnRow, User
+from open_token.server.store.sqlite import open_sqlite
+
+STORES: dict[str, Callable[[Path], Store]] = {"sqlite": open_sqlite}
+ANNA, BEN = "user_anna", "user_ben"
+
+
+class Blocking:
+    """A store whose methods wait; `together` runs many calls at once."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.loop = asyncio.new_event_loop()
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        method = getattr(self.store, name)
+        return lambda *args, **kwargs: self.loop.run_until_complete(method(*args, **kwargs))
+
+    def together(self, *calls: Any) -> list[Any]:
+        async def gathered() -> list[Any]:
+            return await asyncio.gather(*calls, return_exceptions=True)
+
+        return self.loop.run_until_complete(gathered())
+
+    def close(self) -> None:
+        self.loop.run_until_complete(self.store.close())
+        self.loop.run_until_complete(self.loop.shutdown_default_executor())
+        self.loop.close()
+
+
+def opened(folder: Path, kind: str = "sqlite") -> Blocking:
+    """A store in a folder, with the users of these tests."""
+    store = Blocking(STORES[kind](folder))
+    if not store.users():
+        store.add_user(User(id=ANNA, name="Anna", role="owner", created_at=at(0)))
+        store.add_user(User(id=BEN, name="Ben", role="user", created_at=at(0)))
+    return store
+
+
+def at(second: int) -> str:
+    """A time, so many seconds into a day."""
+    return f"2026-01-31T{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}.000Z"
+
+
+def session_row(intent: str = "Mend the build", second: int = 0, **more: Any) -> SessionRow:
+    values = {"status": "created", "created_at": at(0), "updated_at": at(second), "body": b'{"model":"demo"}'}
+    return SessionRow(intent=intent, **values | more)
+
+
+def entries(count: int, **data: Any) -> list[NewEntry]:
+    return [NewEntry(kind="noted", at=at(number), data=data | {"number": number}) for number in range(count)]
+
+
+def turn_row(sequence: int, parent: int | None = None, **more: Any) -> TurnRow:
+    before = None if parent is None else f"entry_{parent}"
+    names = {"id": f"entry_{sequence}", "turn_id": f"turn_{sequence}", "parent_id": before}
+    return TurnRow(**names | {"sequence": sequence, "body": b'{"sequence":%d}' % sequence} | more)
+
+
+def new_session(store: Blocking, session_id: str = "sess_1", owner: str = ANNA, **row: Any) -> None:
+    store.append(Step(owner=owner, session_id=session_id, expected=0, session=session_row(**row)))

@@ -1,0 +1,59 @@
+"""A source, exported whole and restored: is every record, row, member and block what it was?"""
+
+from pathlib import Path
+from typing import Any
+
+from open_token.context import Context
+from open_token.readers import load
+from open_token.restore import restore_files
+from open_token.several import export_each
+from open_token.source import Source
+from open_token.units import owned, parts
+
+WHOLE: dict[str, Any] = {
+    "redact": "none",
+    "include": "include-internal",
+    "internal": "full",
+    "branches": "all",
+    "native": "full",
+    "mode": "ndjson",
+}
+"""The options with which nothing is left out."""
+
+
+def told(source: Source, split: str | None = None, reader: str = "") -> dict[tuple[str, str], list[Any]]:
+    """All units by file; with a reader those that an export may keep."""
+    found = owned(source, load(reader)) if reader else ((part, part.units()) for part in parts(source, split))
+    return {(part.file, part.shape): [(unit.at, unit.value) for unit in units] for part, units in found}
+
+
+def exactly(one: Any, other: Any) -> bool:
+    """The same values of the same types, keys in the same order."""
+    if isinstance(one, dict):
+        return list(one) == list(other) and all(exactly(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(exactly, one, other))
+    return type(one) is type(other) and one == other
+
+
+def there_and_back(source: Source, reader: str, context: Context, made: Path) -> tuple[int, list[str]]:
+    """Export whole, restore, compare every unit of every file: the bytes written, what is not the same."""
+    if not export_each(source, reader, made / "exports", context):
+        return 0, []
+    restore_files(made / "exports", made / "back")
+    split = getattr(load(reader), "SPLIT", None)
+    source.conversation = None
+    wrong = []
+    for (file, shape), units in told(source, split, reader).items():
+        if file.startswith("!"):
+            continue
+        back = Source.of(made / "back" / (file or Path(source.name).name).replace("..", "_"))
+        if shape == "zip":
+            wrong += [
+                inner for (inner, kind), others in told(back).items() if not exactly(told(source)[inner, kind], others)
+            ]
+            continue
+        ((found, others),) = told(back, None if file else split).items()
+        if found[1] != shape or not exactly(units, others):
+            wrong.append(file or "the source")
+    return sum(item.stat().st_size for item in (made / "exports").glob("*.ndjson")), wrong
