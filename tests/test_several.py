@@ -127,3 +127,11 @@ def test_one_in_which_nothing_was_said_keeps_its_part_of_the_source(path: Path, 
     export_each(Source.of(path), "many_talks", tmp_path / "out", surroundings(words))
     restore_files(tmp_path / "out", tmp_path / "back")
     assert json.loads((tmp_path / "back" / "talks.json").read_text()) == talks
+
+
+def test_a_source_in_which_nothing_was_said_is_refused(path: Path, tmp_path: Path) -> None:
+    path.write_text(json.dumps([{"talk": "one", "says": []}, {"talk": "two", "says": []}]))
+    with pytest.raises(InputError) as caught:
+        export_each(Source.of(path), "many_talks", tmp_path / "made", surroundings({}, env={}, cwd=tmp_path))
+    assert caught.value.code == "input.no-events"
+    assert not (tmp_path / "made").exists()

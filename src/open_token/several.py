@@ -31,7 +31,7 @@ SCHEMA = "open-token/index/1"
 def export_each(source: Source, reader: str, folder: Path, context: Context) -> list[Receipt]:
     """Export every conversation of a source into a folder, which appears complete or not at all.
 
-    One in which nothing was said has no document, and the index says so.
+    One in which nothing was said has no document, and the index says so; if that is all of them, it is an error.
     """
     found = conversations(source, reader) or [Found("1")]
     receipts: list[Receipt] = []
@@ -45,7 +45,7 @@ def export_each(source: Source, reader: str, folder: Path, context: Context) -> 
                 with whole_file(made / name) as out:
                     receipt = export(source, out, context, reader)
             except InputError as problem:
-                if problem.code != "input.no-events":
+                if problem.code != "input.no-events" or (number == len(found) and not receipts):
                     raise
                 entries.append({"number": number, "id": item.id, "events": 0})
                 continue
