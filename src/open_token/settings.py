@@ -3,22 +3,24 @@
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from open_token.context import Allowance, OwnRule, Policy, Screen
 from open_token.errors import InputError, OutputError, UsageError
-from open_token.files import Folders, make_folder, read_optional, write_whole
+from open_token.files import Folders, make_folder, read_if_there, read_optional, write_whole
 from open_token.model import REDACTION_MODES
-from open_token.options import NAMES, ExportOptions
+from open_token.options import NAMES, ExportOptions, guess_of
 
 PROJECT_FILE = ".open-token.toml"
 ALLOW_FILE = "allow.toml"
 """Beside the user's config.toml; `redact --review` writes it."""
 SYSTEM_FILE = Path("/etc/open-token/config.toml")
 _PREFIX = "OPEN_TOKEN_"
+_OF_A_PROJECT = ("defaults", "rule", "allow")
+_OF_A_USER = (*_OF_A_PROJECT, "policy", "team_key", "trust_projects")
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ def load_settings(env: Mapping[str, str], cwd: Path) -> Settings:
     """Read what there is; a file that is wrong is an error that names it."""
     folders = Folders.of(env)
     file = folders.settings / "config.toml"
-    user = _read(file) or {}
+    user = _read_own(file)
     defaults = _defaults(user, file)
     project_file, project = _of_project(cwd)
     asked = _defaults(project, project_file)
@@ -46,23 +48,45 @@ def load_settings(env: Mapping[str, str], cwd: Path) -> Settings:
     for name in NAMES:
         if value := env.get(_PREFIX + name.upper()):
             defaults |= _checked({name: value}, f"{_PREFIX}{name.upper()} in the environment")
-    policy = _policy((SYSTEM_FILE, _read(SYSTEM_FILE) or {}), (file, user))
+    policy = _policy((SYSTEM_FILE, _read_own(SYSTEM_FILE)), (file, user))
     screen, remarks = _screen((file, user), (project_file, project))
+    remarks += _without_effect(file, user, _OF_A_USER) + _without_effect(project_file, project, _OF_A_PROJECT)
     return Settings(defaults, policy, _team_key(user, folders), folders, screen, remarks)
+
+
+def _read_own(path: Path) -> dict[str, Any]:
+    """A file of the user or the system: it may hold policy, so what cannot be read is never passed over."""
+    return _parsed(read_if_there(path) or b"", str(path))
 
 
 def _read(path: Path) -> dict[str, Any] | None:
     raw = read_optional(path)
-    if raw is None:
-        return None
+    return None if raw is None else _parsed(raw, str(path))
+
+
+def _parsed(raw: bytes, name: str) -> dict[str, Any]:
     import tomllib
 
     try:
         return tomllib.loads(raw.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         found = re.search(r"at line (\d+), column (\d+)", str(problem))
-        where = f"{path}:{found[1]}:{found[2]}" if found else str(path)
-        raise UsageError("this settings file is not TOML", where=where, help="mend it or move it away") from None
+        where = f"{name}:{found[1]}:{found[2]}" if found else name
+        help = "write a pattern between single quotes" if "\\" in str(problem) else "mend it or move it away"
+        raise UsageError("this settings file is not TOML", where=where, help=help) from None
+
+
+def _without_effect(path: Path, file: dict[str, Any], known: tuple[str, ...]) -> tuple[str, ...]:
+    """Words for what stands in a file and does nothing there: mistyped, or not a project's to say."""
+    told = []
+    for name in file:
+        if name in known:
+            continue
+        if name in _OF_A_USER:
+            told.append(f"{name} in {path} has no effect: only your own settings may say that")
+        elif guess := guess_of(name, known):
+            told.append(f"{name} in {path} has no effect; {guess}".rstrip())
+    return tuple(told)
 
 
 def _of_project(folder: Path) -> tuple[Path, dict[str, Any]]:
@@ -99,13 +123,24 @@ def _screen(user: tuple[Path, dict[str, Any]], project: tuple[Path, dict[str, An
 
 def rules_in(path: Path, name: str) -> tuple[OwnRule, ...]:
     """The rules of one file, checked, wherever it lies."""
-    raw = read_optional(path)
+    raw = read_if_there(path)
     if raw is None:
         raise InputError(
             "there is no such file, and no rule with that id", where=name, help="see `open-token rules list`"
         )
+    return rules_of(raw, name)
+
+
+def rules_of(raw: bytes, name: str) -> tuple[OwnRule, ...]:
+    """The rules that a text in TOML holds, checked; its allow-list is checked with them."""
+    settings = _parsed(raw, name)
     own = import_module("open_token.passes.own")
-    rules: tuple[OwnRule, ...] = own.own_rules(own.File(name, raw.decode("utf-8", "replace")), _read(path) or {})
+    file = own.File(name, raw.decode("utf-8", "replace"))
+    rules: tuple[OwnRule, ...] = own.own_rules(file, settings)
+    own.allowances(file, settings)
+    if not rules:
+        guess = next((f"is {found} meant for it? " for found in settings if guess_of(found, ["rule"])), "")
+        raise InputError("there is no rule in this file", where=name, help=f"{guess}begin each rule with [[rule]]")
     return rules
 
 
@@ -162,7 +197,7 @@ def _only_stricter(project: dict[str, Any], redact: str) -> dict[str, Any]:
 
 def _policy(*files: tuple[Path, dict[str, Any]]) -> Policy:
     """Every file may only make it stricter."""
-    tables = [_table(file, "policy", path) for path, file in files]
+    tables = [_checked_policy(_table(file, "policy", path), path) for path, file in files]
     levels = [table.get("min_redact", "none") for table in tables]
     for level, (path, _) in zip(levels, files, strict=True):
         if level not in REDACTION_MODES:
@@ -173,6 +208,18 @@ def _policy(*files: tuple[Path, dict[str, Any]]) -> Policy:
         never_export_private_keys=any(table.get("never_export_private_keys") is True for table in tables),
         min_redact=max(levels, key=REDACTION_MODES.index),
     )
+
+
+def _checked_policy(table: dict[str, Any], path: Path) -> dict[str, Any]:
+    """A policy that cannot be misread: a mistyped name or value would be one that silently does nothing."""
+    known = [item.name for item in fields(Policy)]
+    for name, value in table.items():
+        if name not in known:
+            help = f"{guess_of(name, known)}policy takes {', '.join(known)}"
+            raise UsageError(f"policy has no {name[:60]}", where=str(path), help=help)
+        if name != "min_redact" and not isinstance(value, bool):
+            raise UsageError(f"policy {name} is neither true nor false", where=str(path), help="write it without quotes")
+    return table
 
 
 def _team_key(user: dict[str, Any], folders: Folders) -> bytes | None:

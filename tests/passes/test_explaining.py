@@ -32,7 +32,8 @@ def test_what_fires_is_told_with_its_line() -> None:
     ("text", "level", "rule", "why"),
     [
         ("ghp_" + "x" * 36, "secrets", "github-token", "a placeholder"),
-        (f"card {CARD[:-1]}{(int(CARD[-1]) + 1) % 10}", "pii", "card", "its checksum, range"),
+        (f"card {CARD[:-1]}{(int(CARD[-1]) + 1) % 10}", "pii", "card", "its checksum or its first digits"),
+        ("ip 127.0.0.1", "pii", "ipv4", "no host of somebody's"),
         (filled("eyJ{alnum:30}.{alnum:30}.{alnum:20}", "jwt")[0], "secrets", "jwt", "its first part is no header"),
         ("password=changeme", "secrets", "assigned-password", "a placeholder"),
     ],

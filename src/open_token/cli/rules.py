@@ -14,7 +14,7 @@ from open_token.options import ExportOptions, guess_of
 from open_token.passes.catalogue import Entry, catalogue, failures, own_entries
 from open_token.passes.explaining import Explanation, NearMiss, explain
 from open_token.passes.findings import Finding, allow_hash, told_as_json
-from open_token.settings import load_settings, rules_in
+from open_token.settings import load_settings, rules_in, rules_of
 from open_token.source import Source
 
 HELP = """List, try and explain the rules of redaction: the built-in ones and your own.
@@ -127,7 +127,9 @@ def _test(words: list[str], args: argparse.Namespace, context: Context, console:
     known = catalogue(context.screen.rules)
     for word in words:
         path = console.cwd / os.path.expanduser(word)
-        if os.path.isfile(path) or "/" in word or word.endswith(".toml"):
+        if word == "-":
+            entries += own_entries(rules_of(console.stdin.read(_LARGEST), "<stdin>"))
+        elif os.path.isfile(path) or "/" in word or word.endswith(".toml"):
             entries += own_entries(rules_in(path, word))
         else:
             entries += _named(word, known)
@@ -145,7 +147,8 @@ def _test(words: list[str], args: argparse.Namespace, context: Context, console:
         )
         return 1 if failed else 0
     for failure in failed:
-        wrong = "is not found" if failure.list == "matches" else "is found, and should not be"
+        why = f" ({failure.why})" if failure.why else ""
+        wrong = f"is not found{why}" if failure.list == "matches" else "is found, and should not be"
         console.out(f"FAIL  {failure.id}  {failure.list} {failure.number} {wrong}: {visible(failure.example)}")
     for name in without:
         console.say(f"note    {name} has no matches to try")
@@ -169,7 +172,8 @@ def _explain(words: list[str], args: argparse.Namespace, context: Context, conso
     masked = sum(finding.count for finding in told.findings)
     allowed = sum(near.is_allowed for near in told.near)
     rest = f"{allowed} allowed, {len(told.near) - allowed} nearly masked"
-    console.say(f"level {level}: {plural(masked, 'place')} masked, {rest}")
+    nothing = "" if told.findings or told.near else "; no rule of this level matches anything in it"
+    console.say(f"level {level}: {plural(masked, 'place')} masked, {rest}{nothing}")
     return 0
 
 

@@ -13,8 +13,27 @@ _ANY_BYTE = re.compile(r"(?<!\\)(?:\\\\)*\\C")
 _MOST_MEMORY = 8 << 20
 
 
+_LOOK_AROUND = "RE2 has no look-around; match what stands around, too, and put the part to mask into a group: 'id=([0-9]+)'"
+_AGAIN = "RE2 has no back reference; write the part out once more"
+_NO_BACKTRACKING = "RE2 never goes back, so it needs none of these; leave it out"
+_REMEDIES = (
+    (re.compile(r"\(\?<?[=!]"), _LOOK_AROUND),
+    (re.compile(r"\\[1-9gk]|\(\?P="), _AGAIN),
+    (re.compile(r"\(\?>|[+*?}]\+"), _NO_BACKTRACKING),
+    (re.compile(r"\(\?#"), "RE2 has no comments; write it into a line that begins with # above"),
+    (re.compile(r"repetition size|too large"), "repeat at most 1,000 times in all, or use + and let a longer run match, too"),
+    (re.compile(r"\\[pP]"), r"classes of letters are \p{L}, \p{Lu}, \p{N}, \p{Greek} and so on"),
+    (re.compile(r"\\Z"), r"the end of the text is \z, the end of a line $"),
+)
+_SYNTAX = "see the syntax of RE2; a \\ before a sign makes it an ordinary letter"
+
+
 class PatternError(ValueError):
-    """RE2 does not take a pattern, or it would match everywhere; says why."""
+    """RE2 does not take a pattern, or it would match everywhere; says why, and what to write instead."""
+
+    def __init__(self, what: str, help: str) -> None:
+        super().__init__(what)
+        self.help = help
 
 
 @functools.cache
@@ -26,21 +45,26 @@ def own_pattern(pattern: str) -> Any:
     options.log_errors = False
     options.max_mem = _MOST_MEMORY
     if _ANY_BYTE.search(pattern):
-        raise PatternError(r"\C, which cuts letters in two")
+        raise PatternError(r"this pattern has \C, which cuts letters in two", "use . instead")
     try:
         made = re2.compile(b"(?m)" + pattern.encode(), options)
     except re2.error as problem:
-        raise PatternError(_reason(problem)) from None
+        reason = _reason(problem)
+        raise PatternError(f"RE2 does not take this pattern: {reason}", _remedy(reason)) from None
     except UnicodeEncodeError:
-        raise PatternError("it is not valid Unicode") from None
+        raise PatternError("this pattern is not valid Unicode", "take out what stands for half a character") from None
     if made.search(b""):
-        raise PatternError("it matches where there is nothing")
+        raise PatternError("this pattern matches where there is nothing", "ask for one letter at least: + instead of *")
     return made
 
 
 def _reason(problem: Exception) -> str:
     told = problem.args[0] if problem.args else b""
     return told.decode("utf-8", "replace") if isinstance(told, bytes) else str(told)
+
+
+def _remedy(reason: str) -> str:
+    return next((help for sign, help in _REMEDIES if sign.search(reason)), _SYNTAX)
 
 
 @functools.cache

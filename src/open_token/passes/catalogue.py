@@ -8,6 +8,7 @@ from open_token.passes._detect import Detector
 from open_token.passes._hidden import DISGUISES
 from open_token.passes._holes import filled
 from open_token.passes._own_detector import OwnDetector, as_rule
+from open_token.passes._own_pattern import own_pattern
 from open_token.passes._rules import Rule, load_rules, rule_of, sources
 
 BUILT_IN = "built-in"
@@ -38,6 +39,7 @@ class Failure(NamedTuple):
     number: int
     example: str
     """With its holes."""
+    why: str = ""
 
 
 def catalogue(own: tuple[OwnRule, ...]) -> list[Entry]:
@@ -66,10 +68,20 @@ def failures(entry: Entry, context: Context) -> list[Failure]:
     failed = []
     for name in ("matches", "ignores"):
         for number, example in enumerate(entry.fields.get(name, []), 1):
-            found = bool(detector.find([filled(example, entry.id)[0]]))
-            if found != (name == "matches"):
-                failed.append(Failure(entry.id, entry.file, name, number, example))
+            text = filled(example, entry.id)[0]
+            if bool(detector.find([text])) != (name == "matches"):
+                failed.append(Failure(entry.id, entry.file, name, number, example, _why(entry, text)))
     return failed
+
+
+def _why(entry: Entry, text: str) -> str:
+    """Why a rule of one's own finds nothing in a text in which it should, as far as one reason can be told."""
+    raw, rule = text.encode("utf-8", "surrogatepass"), entry.own
+    if rule is None:
+        return ""
+    if rule.keywords and not any(word.encode() in raw.lower() for word in rule.keywords):
+        return "none of its keywords is in it"
+    return f"validator {rule.validator} refuses it" if own_pattern(rule.pattern).search(raw) else "no match of its pattern"
 
 
 def _detector(entry: Entry, context: Context) -> Detector:

@@ -25,7 +25,16 @@ _FORMS = {
     "stellar": "its checksum does not fit",
     "seed": "it is no phrase of words that wallets use",
     "base64": "what it encodes would not be masked",
+    "email": "no person's address: of a service, of an example, or a name of something else",
+    "card": "its checksum or its first digits are no card's",
+    "iban": "its country, length or checksum does not fit",
+    "ipv4": "no host of somebody's: loopback, for documentation, or a version number",
+    "ipv6": "no host of somebody's: loopback, for documentation, or something else",
+    "mac": "no device of somebody's",
+    "user_name": "a name that many machines have",
 }
+_PHONE = "no number of a region, or the words around it are of something else"
+_IDENTITY = "its checksum does not fit, or nothing near it says what it is"
 
 
 class NearMiss(NamedTuple):
@@ -133,14 +142,14 @@ def _why(miss: _Miss) -> str:
     rule, value, before = miss.rule, decoded(miss.value), decoded(miss.before)
     if rule.ends and miss.after[:1].isalnum():
         return "more letters follow right behind it"
-    if is_placeholder(value):
+    if rule.level == "secrets" and is_placeholder(value):
         return "a placeholder"
-    if is_reference(value):
+    if rule.level == "secrets" and is_reference(value):
         return "it refers to a secret and does not tell it"
     if rule.validator in _FORMS:
         return _FORMS[rule.validator]
     if rule.level != "secrets":
-        return f"its checksum, range or surroundings do not fit (validator {rule.validator})"
+        return _PHONE if rule.validator.startswith("phone") else f"{_IDENTITY} (validator {rule.validator})"
     if is_harmless(before):
         return "the name before it is of something that is no secret"
     if is_words(value):

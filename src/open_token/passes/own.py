@@ -104,8 +104,7 @@ class _Entry(NamedTuple):
         try:
             own_pattern(text)
         except PatternError as problem:
-            what = f"RE2 does not take this pattern: {problem}"
-            raise self.wrong(key, what, "no look-around, no back reference; see the syntax of RE2") from None
+            raise self.wrong(key, str(problem), problem.help) from None
         return text
 
 
