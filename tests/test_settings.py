@@ -86,6 +86,9 @@ def test_a_project_may_not_ask_for_whole_thoughts(write: Write) -> None:
         ({"user": "policy = true\n"}, "config.toml"),
         ({"system": '[policy]\nmin_redact = "all"\n'}, "system.toml"),
         ({"user": "[policy]\nmin_redact = []\n"}, "config.toml"),
+        ({"user": "[policy]\nnever_export_private_keys = 'yes'\n"}, "config.toml"),
+        ({"user": "[policy]\nnever_export_private_key = true\n"}, "config.toml"),
+        ({"system": "[policy]\nforbid_internal_full = 1\n"}, "system.toml"),
         ({"user": 'team_key = "nowhere.key"\n'}, "nowhere.key"),
         ({"OPEN_TOKEN_MODE": "xml"}, "OPEN_TOKEN_MODE in the environment"),
     ],
@@ -172,3 +175,19 @@ def test_the_rules_of_a_file(tmp_path: Path) -> None:
     assert [rule.id for rule in rules_in(tmp_path / "mine.toml", "mine.toml")] == ["acme-ticket"]
     with pytest.raises(InputError, match="no such file"):
         rules_in(tmp_path / "none.toml", "none.toml")
+
+
+def test_what_does_nothing_where_it_stands_is_said(write: Write) -> None:
+    told = write("[[rules]]\n[server]\nport = 1\n", project="[policy]\nmin_redact = 'pii'\n[[alow]]\n").remarks
+    assert [remark.split(" in ")[0] for remark in told] == ["rules", "policy", "alow"]
+    assert told[0].endswith("config.toml has no effect; did you mean rule?")
+    assert told[1].endswith("has no effect: only your own settings may say that")
+
+
+@pytest.mark.parametrize("name", ["home/settings/config.toml", "system.toml"])
+def test_a_policy_that_cannot_be_read_is_never_passed_over(name: str, write: Write, tmp_path: Path) -> None:
+    write()
+    (tmp_path / name).unlink()
+    (tmp_path / name).mkdir()
+    with pytest.raises(InputError, match="cannot read this file"):
+        load_settings({"OPEN_TOKEN_HOME": str(tmp_path / "home")}, tmp_path)

@@ -72,8 +72,8 @@ def _parsed(raw: bytes, name: str) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         found = re.search(r"at line (\d+), column (\d+)", str(problem))
         where = f"{name}:{found[1]}:{found[2]}" if found else name
-        help = "write a pattern between single quotes" if "\\" in str(problem) else "mend it or move it away"
-        raise UsageError("this settings file is not TOML", where=where, help=help) from None
+        remedy = "write a pattern between single quotes" if "\\" in str(problem) else "mend it or move it away"
+        raise UsageError("this settings file is not TOML", where=where, help=remedy) from None
 
 
 def _without_effect(path: Path, file: dict[str, Any], known: tuple[str, ...]) -> tuple[str, ...]:
@@ -215,10 +215,12 @@ def _checked_policy(table: dict[str, Any], path: Path) -> dict[str, Any]:
     known = [item.name for item in fields(Policy)]
     for name, value in table.items():
         if name not in known:
-            help = f"{guess_of(name, known)}policy takes {', '.join(known)}"
-            raise UsageError(f"policy has no {name[:60]}", where=str(path), help=help)
+            remedy = f"{guess_of(name, known)}policy takes {', '.join(known)}"
+            raise UsageError(f"policy has no {name[:60]}", where=str(path), help=remedy)
         if name != "min_redact" and not isinstance(value, bool):
-            raise UsageError(f"policy {name} is neither true nor false", where=str(path), help="write it without quotes")
+            raise UsageError(
+                f"policy {name} is neither true nor false", where=str(path), help="write it without quotes"
+            )
     return table
 
 

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,8 @@ TALK = {
         {"role": "assistant", "content": f"I have {GITHUB}.\n{PEM}\nand {JWT}"},
     ]
 }
+
+NOTHING = "redact  nothing to mask at level secrets\n"
 
 Told = Callable[..., tuple[int, str, str]]
 
@@ -52,6 +55,10 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     return run
 
 
+def read(name: str) -> str:
+    return Path(name).read_text()
+
+
 def mark(text: str) -> str:
     return re.sub(r"\[REDACTED:(\w+):[0-9a-f]{8}\]", r"<\1>", text)
 
@@ -73,17 +80,28 @@ class TestConversation:
         before = sorted(os.listdir())
         code, out, err = told("talk.json", "--check")
         assert code == 1
-        rows = [line.split() for line in out.splitlines()]
-        assert ["github_token", "github-token", "evt_000001", "/content/text", "and", "1", "more", "place"] in rows
-        assert err == "4 values in 5 places would be masked\n"
+        rows = [line.split("\t") for line in out.splitlines()]
+        assert ["github_token", "github-token", "2", "evt_000001 /content/text"] in rows
+        assert err == "4 values in 5 places would be masked at level secrets\n"
         assert sorted(os.listdir()) == before
 
     def test_check_of_its_own_outcome_says_yes(self, told: Told) -> None:
         told("talk.json", "-o", "out.json", "--level", "pii")
-        assert told("out.json", "--check", "--level", "pii") == (0, "", "0 values in 0 places would be masked\n")
+        assert told("out.json", "--check", "--level", "pii") == (
+            0,
+            "",
+            "clean   nothing would be masked at level pii\n",
+        )
+
+    def test_check_on_a_screen_is_a_table(self, told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+        with Terminal(monkeypatch, stdout=True) as terminal:
+            assert main(["redact", "talk.json", "--check"]) == 1
+        assert re.search(r"^TYPE +RULE +TIMES  FIRST PLACE\r$", terminal.seen, re.MULTILINE)
+        assert re.search(r"^github_token  github-token +2  evt_000001 /content/text\r$", terminal.seen, re.MULTILINE)
+        assert [secret for secret in SECRETS if secret in terminal.seen] == []
 
     def test_the_report_has_no_values(self, told: Told) -> None:
-        code, out, err = told("talk.json", "--report", "--level", "pii")
+        code, out, err = told("talk.json", "--report", "-", "--level", "pii")
         report = json.loads(out)
         assert (code, err) == (0, "")
         assert (report["schema"], report["source"], report["level"]) == (
@@ -98,14 +116,23 @@ class TestConversation:
         assert set(first) == {"type", "rule", "level", "count", "length", "places"}
 
     def test_report_and_check_go_together(self, told: Told) -> None:
-        code, out, _ = told("talk.json", "--report", "--check")
+        code, out, _ = told("talk.json", "--report", "-", "--check")
         assert (code, json.loads(out)["count"]) == (1, 5)
         assert json.loads(told("talk.json", "--check", "--json")[1])["count"] == 5
 
-    def test_with_a_file_the_report_comes_beside_it(self, told: Told) -> None:
-        code, out, _ = told("talk.json", "--report", "-o", "out.json")
-        assert (code, json.loads(out)["count"]) == (0, 5)
+    def test_the_report_comes_beside_the_outcome(self, told: Told) -> None:
+        code, out, err = told("talk.json", "--report", "found.json", "-o", "out.json")
+        assert (code, out, json.loads(Path("found.json").read_text())["count"]) == (0, "", 5)
+        assert "report  found.json  (no value is in it)\n" in err
         assert Path("out.json").exists()
+        assert json.loads(told("talk.json", "--report", "more.json", "redact=pii")[1])["open_token_version"] == "0.1"
+        code, out, _ = told("talk.json", "--report", "-", "-o", "again.json")
+        assert (code, json.loads(out)["count"], Path("again.json").exists()) == (0, 5, True)
+        assert [secret for secret in SECRETS[:4] for name in ("found.json", "more.json") if secret in read(name)] == []
+
+    def test_nothing_to_mask_is_said(self, told: Told) -> None:
+        told("talk.json", "-o", "out.json")
+        assert "redact  nothing to mask at level none\n" in told("talk.json", "--level", "none", leaks=True)[2]
 
     def test_stdin_is_a_conversation_when_its_reader_is_named(self, told: Told) -> None:
         code, out, _ = told("-", "--from", "openai_chat", given=json.dumps(TALK).encode(), leaks=True)
@@ -116,12 +143,12 @@ class TestConversation:
         Path(".open-token.toml").write_text('[[rule]]\nid = "have"\npattern = "I have"\n[[allow]]\nrule = "*"\n')
         code, out, err = told("talk.json", "--check")
         assert code == 1
-        assert "have  " in out
+        assert "have\thave\t1\t" in out
         assert "github_token" in out
         assert "the allow-list of" in err
         settings = Path(os.environ["OPEN_TOKEN_HOME"]) / "settings" / "config.toml"
         settings.write_text(f'trust_projects = ["{Path.cwd()}"]\n')
-        assert told("talk.json", "--check") == (0, "", "0 values in 0 places would be masked\n")
+        assert told("talk.json", "--check") == (0, "", "clean   nothing would be masked at level secrets\n")
 
 
 class TestText:
@@ -136,13 +163,13 @@ class TestText:
         assert mark(out) == "start\nfirst <password>\ntoken <github_token>\npassword=<password>\n<private_key>\nend\n"
 
     def test_nothing_to_mask_is_the_same_text(self, told: Told) -> None:
-        assert told("clean.txt") == (0, "nothing to see\n", "read    text  clean.txt\n")
+        assert told("clean.txt") == (0, "nothing to see\n", f"read    text  clean.txt\n{NOTHING}")
         assert told("clean.txt", "--check")[0] == 0
-        assert told("-", given=b"") == (0, "", "read    text  <stdin>\n")
+        assert told("-", given=b"") == (0, "", f"read    text  <stdin>\n{NOTHING}")
 
     def test_check_and_report_tell_lines(self, told: Told) -> None:
         assert told("log.txt", "--check")[0] == 1
-        report = json.loads(told("log.txt", "--report")[1])
+        report = json.loads(told("log.txt", "--report", "-")[1])
         places = {finding["type"]: finding["places"] for finding in report["findings"]}
         assert places == {"password": ["line 2", "line 4"], "github_token": ["line 3"], "private_key": ["line 5"]}
         code, out, _ = told("-", "--check", given=Path("log.txt").read_bytes())
@@ -208,6 +235,13 @@ class TestReview:
         assert "private_key" not in out
         assert "github_token" in out
 
+    def test_the_report_tells_what_was_decided(self, told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+        words = ("talk.json", "--review", "-o", "out.json", "--report", "found.json")
+        self.reviewed(monkeypatch, ("1 of 4", b"kf"), ("3 of 4", b"w"), words=words)
+        report = json.loads(read("found.json"))
+        assert [item["decision"] for item in report["findings"]] == ["keep", "false for good", "mask", "mask"]
+        assert [secret for secret in SECRETS if secret in read("found.json")] == []
+
     def test_quitting_leaves_nothing(self, told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
         keys = [("1 of 4", b"ff"), ("3 of 4", b"q")]
         code, seen = self.reviewed(monkeypatch, *keys, words=("talk.json", "--review", "-o", "out.json"))
@@ -254,6 +288,10 @@ class TestReview:
     ("words", "code", "what"),
     [
         (["talk.json", "--review", "--check"], 2, "--review asks a person"),
+        (["talk.json", "--report"], 2, "--report: expected one argument"),
+        (["talk.json", "--report", "."], 3, "the output is a folder"),
+        (["talk.json", "--report", "talk.json"], 2, "the output would replace the source itself"),
+        (["talk.json", "--report", "x", "-o", "./x"], 2, "-o and --report name the same file"),
         (["talk.json", "--check", "-o", "x"], 2, "--check writes nothing"),
         (["talk.json", "--text", "--from", "codex"], 2, "--text and --from exclude each other"),
         (["talk.json", "--level", "all"], 2, "redact does not take that value"),
@@ -287,3 +325,19 @@ def test_an_engine_can_be_chosen(told: Told, monkeypatch: pytest.MonkeyPatch) ->
 def test_json_needs_something_to_tell_about(told: Told) -> None:
     code, out, _ = told("talk.json", "--json")
     assert (code, json.loads(out)["error"]["message"]) == (2, "--json tells about a written file")
+
+
+def test_a_pipe_that_pauses_is_put_out() -> None:
+    """A line is there while the pipe is still open: else this waits for ever, and the timeout of the process ends it."""
+    command = [sys.executable, "-m", "open_token", "redact", "-"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin
+        assert process.stdout
+        watch = threading.Timer(60, process.kill)
+        watch.start()
+        process.stdin.write(f"a {GITHUB}\nb".encode())
+        process.stdin.flush()
+        assert mark(process.stdout.readline().decode()) == "a <github_token>\n"
+        process.stdin.close()
+        assert process.stdout.read() == b"b"
+        watch.cancel()

@@ -1,5 +1,7 @@
 """The review on a terminal: what is shown, what each key does, and that no value is ever on the screen."""
 
+import unicodedata
+
 import pytest
 
 from open_token.cli.console import Console
@@ -41,6 +43,9 @@ def decided(
             [MASK, MASK, FALSE],
         ),
         ([("1 of 3", b"xyz\x1b[3~?"), ("1 of 3", b"w")], [MASK, MASK, MASK]),
+        ([("1 of 3", b"kf"), ("3 of 3", b"u"), ("2 of 3", b"u"), ("1 of 3", b"uw")], [MASK, MASK, MASK]),
+        ([("1 of 3", b"kfk"), ("finds seen", b"u"), ("3 of 3", b"w")], [KEEP, FALSE, MASK]),
+        ([("1 of 3", b"K"), ("2 of 3", b"w")], [KEEP, MASK, MASK]),
         ([("1 of 3", b"kkk"), ("finds seen", b"q")], None),
         ([("1 of 3", b"\x1b")], None),
         ([("1 of 3", b"\x03")], None),
@@ -66,6 +71,38 @@ def test_what_must_be_masked_stays_masked(monkeypatch: pytest.MonkeyPatch) -> No
     made, terminal = decided(monkeypatch, ("1 of 1", b"kfw"), found=found)
     assert made == [MASK]
     assert "decision: mask: so it is" in terminal.seen
+
+
+def test_all_of_a_rule_are_kept_but_those_that_must_be_masked(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [finding(1), finding(2), finding(1), finding(1, kind="locked"), finding(1)]
+    made, _ = decided(monkeypatch, ("1 of 5", b"K"), ("2 of 5", b"w"), found=found)
+    assert made == [KEEP, MASK, KEEP, MASK, KEEP]
+    made, _ = decided(monkeypatch, ("1 of 5", b"K"), ("2 of 5", b"u"), ("1 of 5", b"w"), found=found)
+    assert made == [MASK] * 5
+
+
+def test_a_value_is_shown_on_demand_and_hidden_by_the_next_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    value = "ab\x1b[2J" + SECRET + "\n" + "c" * 400
+    shown = Finding("email", "email", "pii", value, 1, [Place("evt", "a", "b")])
+    keys = (("1 of 1", b"v"), ("ab\\x1b[2J", b"v"), ("1 of 1", b"vn"), ("seen", b"w"))
+    with Terminal(monkeypatch, *keys) as terminal:
+        review([shown], Console(env={"NO_COLOR": "1"}), lambda item: "")
+    pages = terminal.seen.split("\x1b[H\x1b[J")[1:]
+    assert [SECRET[:20] in page for page in pages] == [False, True, False, True, False]
+    assert max(page.count("\r\n") for page in pages) < 24
+    assert "c..." in pages[1]
+
+
+@pytest.mark.parametrize("columns", [80, 40])
+def test_no_line_is_longer_than_the_screen(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    wide = Finding(
+        "phone", "phone-named", "pii", SECRET, 1, [Place("évt " * 40, "電話番号は " * 40, " 東京 です" * 40)]
+    )
+    with Terminal(monkeypatch, ("1 of 1", b"q"), columns=columns) as terminal:
+        review([wide], Console(env={"NO_COLOR": "1"}), lambda item: "")
+    lines = terminal.seen.split("\x1b[J")[1].split("\x1b[?")[0].split("\r\n")
+    assert all(sum(2 if unicodedata.east_asian_width(c) == "W" else 1 for c in line) < columns for line in lines)
+    assert "[phone]" in "".join(lines)
 
 
 def test_many_places_fit_a_small_screen(monkeypatch: pytest.MonkeyPatch) -> None:

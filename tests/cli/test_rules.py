@@ -105,6 +105,41 @@ def test_test_names_what_fails(capsys: pytest.CaptureFixture[str]) -> None:
     assert (report["rules"], len(report["failures"])) == (1, 2)
 
 
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ('keywords = ["bcme-"]', "none of its keywords is in it"),
+        ('validator = "card"', "validator card refuses it"),
+    ],
+)
+def test_test_says_why_an_example_is_not_found(changed: str, why: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("mine.toml").write_text(RULE.replace('keywords = ["acme-"]', changed))
+    assert f"matches 1 is not found ({why})" in told(capsys, "test", "mine.toml")[1]
+
+
+def test_test_reads_stdin(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    given(monkeypatch, RULE)
+    assert told(capsys, "test", "-") == (0, "", "1 rule tried, 0 examples failed\n")
+    given(monkeypatch, RULE.replace("pattern", "patern"))
+    assert "--> <stdin>:5 (rule 1, patern)\nhelp: did you mean pattern?" in told(capsys, "test", "-")[2]
+
+
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [("", "begin each rule with [[rule]]"), (RULE.replace("[[rule]]", "[[rules]]"), "is rules meant for it?")],
+)
+def test_a_file_without_rules_is_no_success(text: str, remedy: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("mine.toml").write_text(text)
+    code, _, err = told(capsys, "test", "mine.toml")
+    assert code == 3
+    assert "there is no rule in this file" in err
+    assert remedy in err
+
+
+def test_explain_says_when_no_rule_matches(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "no rule of this level matches anything in it" in told(capsys, "explain", "plain words")[2]
+
+
 def test_test_tells_rules_without_examples(capsys: pytest.CaptureFixture[str]) -> None:
     Path("mine.toml").write_text("[[rule]]\nid = 'a'\npattern = 'b'\n")
     assert "note    a has no matches to try\n" in told(capsys, "test", "mine.toml")[2]

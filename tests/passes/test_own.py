@@ -18,6 +18,7 @@ from open_token.errors import OpenTokenError, UsageError
 from open_token.model import Record
 from open_token.options import ExportOptions
 from open_token.passes._own_detector import value_hash
+from open_token.passes._own_pattern import PatternError, own_pattern
 from open_token.passes.live import LiveRedaction
 from open_token.passes.own import File, allowances, own_rules
 from open_token.passes.redact import redact
@@ -323,3 +324,27 @@ def test_policy_wins_over_every_entry() -> None:
 
 def test_what_a_review_keeps_is_kept() -> None:
     assert masked(context(kept=frozenset([GITHUB])), f"x {GITHUB}")[0] == f"x {GITHUB}"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "remedy"),
+    [
+        ("(?<=id=)[0-9]+", "put the part to mask into a group"),
+        ("id(?!x)", "put the part to mask into a group"),
+        (r"(a|b)\1", "no back reference"),
+        ("(?P<n>a)(?P=n)", "no back reference"),
+        ("(?>a)", "leave it out"),
+        ("a++", "leave it out"),
+        ("a{2000}", "repeat at most 1,000 times"),
+        (r"\p{Nonsense}", r"classes of letters are \p{L}"),
+        (r"a\Z", r"the end of the text is \z"),
+        ("a(?#why)", "RE2 has no comments"),
+        ("a*", "+ instead of *"),
+        (r"a\C", "use . instead"),
+        ("[a", "see the syntax of RE2"),
+    ],
+)
+def test_what_re2_does_not_take_comes_with_a_way_out(pattern: str, remedy: str) -> None:
+    with pytest.raises(PatternError) as problem:
+        own_pattern(pattern)
+    assert remedy in problem.value.help

@@ -176,3 +176,33 @@ def test_values_are_found_in_all_layers() -> None:
     found = [span.value for span in layers.find(" ".join(values).encode())]
     assert sorted(found) == values
     assert len(layers._layers) < 8
+
+
+def at_pauses(*chunks: str) -> list[str]:
+    """What comes out between pauses."""
+    walk = redacted_text((part for chunk in chunks for part in (chunk.encode(), b"")), context(), "x")
+    return [mark(piece) for piece in walk if piece]
+
+
+def test_whole_lines_come_out_at_a_pause() -> None:
+    assert at_pauses("one\ntwo", " is long\n", "three") == ["one\n", "two is long\n", "three"]
+    assert at_pauses(f"a {GITHUB}\n", f"{GITHUB[:20]}", f"{GITHUB[20:]}\n") == [
+        "a <github_token>\n",
+        "<github_token>\n",
+    ]
+
+
+def test_a_key_that_comes_line_by_line_is_held_until_it_is_whole() -> None:
+    lines = f"start\n{PEM}\nend\n".splitlines(keepends=True)
+    assert "".join(at_pauses(*lines)) == "start\n<private_key>\nend\n"
+    cut_short = at_pauses(*lines[:4])
+    assert [line for line in PEM.split("\n")[1:4] if line in "".join(cut_short)] == []
+
+
+def test_a_name_before_a_pause_counts_behind_it() -> None:
+    assert re.fullmatch(r"<\w+>\n", at_pauses("x\npassword:\n", f"{PASSWORD}\n")[-1])
+
+
+def test_lines_of_json_come_out_at_a_pause() -> None:
+    line = json.dumps({"note": f"line\n{GITHUB}"}) + "\n"
+    assert "".join(at_pauses(line, line[:20], line[20:])) == 2 * '{"note":"line\\n<github_token>"}\n'

@@ -45,6 +45,11 @@ def _columns(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
+def as_json(value: Any) -> bytes:
+    """A value for scripts, over several lines."""
+    return msgspec.json.format(msgspec.json.encode(without_lone_surrogates(value)), indent=2) + b"\n"
+
+
 class Console:
     """What a verb talks to, and what it may know of its surroundings."""
 
@@ -98,7 +103,7 @@ class Console:
 
     def json(self, value: Any) -> None:
         """A JSON payload, for scripts."""
-        self.out(msgspec.json.format(msgspec.json.encode(without_lone_surrogates(value)), indent=2).decode())
+        self.payload.write(as_json(value))
 
     def say(self, text: str) -> None:
         """A line for the person, silenced by --quiet; it stands below the payload that was written before it."""

@@ -8,9 +8,10 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+from open_token.cli.arriving import arriving
 from open_token.cli.choosing import Choice, choose_source
 from open_token.cli.choosing_one import choose_one
-from open_token.cli.console import Console, plural, visible
+from open_token.cli.console import Console, as_json, cut, plural, visible
 from open_token.cli.export import tell
 from open_token.cli.progress import Progress
 from open_token.cli.review import FALSE, MASK, review, summary
@@ -22,7 +23,7 @@ from open_token.library import context_for
 from open_token.options import split_words
 from open_token.passes import select
 from open_token.passes.explaining import known_values
-from open_token.passes.findings import Finding, allow_hash, findings_in, findings_of, told_as_json
+from open_token.passes.findings import Finding, allow_hash, findings_in, findings_of, short, told_as_json
 from open_token.passes.text import Known, redacted_text, text_level
 from open_token.pipeline import export, read
 from open_token.readers import choose
@@ -31,7 +32,7 @@ from open_token.source import Source
 
 HELP = """Mask secrets and personal data in a conversation or a text, or look at what would be.
 
-usage: open-token redact SOURCE [-o FILE] [--level L] [--check] [--report] [--review]
+usage: open-token redact SOURCE [-o FILE] [--level L] [--check] [--report FILE] [--review]
 
   open-token redact talk.jsonl --review -o shared.json     decide on each find
   open-token redact talk.jsonl --level pii --check         for CI: exit 1 if there are any
@@ -39,15 +40,16 @@ usage: open-token redact SOURCE [-o FILE] [--level L] [--check] [--report] [--re
 
 SOURCE   a conversation, as for `open-token export`: the outcome is its export, redacted;
          any other text file, or - for text on stdin: the outcome is that text
-  -o FILE        write to FILE, whole or not at all       --level L      as redact=L
+  -o FILE        write to FILE, whole or not at all
+  --level L      secrets (the default), pii or strict; the same as redact=L
   --check        write nothing; exit 1 if something would be masked
-  --report       what would be masked, by which rule, where, as JSON; no value is in it
+  --report FILE  tell as JSON what is masked, by which rule, where; no value is in it
+                 (- for stdout, in place of the outcome)
   --review       go through the finds: mask, keep, or false for good, which your settings
-                 remember as a keyed hash; no value is shown
+                 remember as a keyed hash
   --text         SOURCE is text, whatever it looks like   --from READER  it is a conversation
   --conversation ID|N   which one of a file that holds several
-With -o, --report also writes. Options as for export: strategy, include, internal, mode, ...
-Of a text on stdin at most 8 MiB is held; a value is masked from where it is recognised on.
+Options as for export: strategy, include, internal, mode, ...  Nothing leaves this machine.
 Exit: 0 done, or nothing to mask  1 --check found some  2 usage  3 cannot be read or written
 """
 
@@ -62,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="FILE")
     parser.add_argument("--level", metavar="LEVEL", dest="level")
     parser.add_argument("--check", action="store_true")
-    parser.add_argument("--report", action="store_true")
+    parser.add_argument("--report", metavar="FILE")
     parser.add_argument("--review", action="store_true")
     parser.add_argument("--text", action="store_true")
     parser.add_argument("--from", dest="reader", metavar="READER")
@@ -92,41 +94,67 @@ def run(args: argparse.Namespace, console: Console) -> int:
         console.warn(visible(remark))
     context = context_for(options, settings, console.env)
     work = _work(args, others, console)
+    _spare_source(args, work)
     context = replace(context, source=str(work.path or work.name))
     if not (args.check or args.report or args.review):
         return _write(args, work, context, console)
-    findings = work.findings(context)
-    if args.report or (args.check and args.json):
-        console.json(_report(work, context, findings))
-    elif args.check:
-        _tell_check(findings, console)
+    findings, decisions = work.findings(context), None
     if args.review:
-        decided = _decide(findings, context, settings, console)
-        if decided is None:
+        decisions = _decide(findings, context, console)
+        if decisions is None:
+            console.say("left the review; nothing was written, nothing is remembered")
             return 130
-        context = decided
-    if args.output or (args.review and not console.out_is_terminal):
-        _write(args, work, context, console)
-    elif args.review:
-        console.say("next    add -o FILE to write the outcome; nothing was written")
+        context = _decided(findings, decisions, context, settings, console)
+    _outcome(args, work, context, console)
+    report = _report(work, context, findings, decisions)
+    if args.report and args.report != "-":
+        with whole_file(Path(args.report)) as out:
+            out.write(as_json(report))
+        console.say(f"report  {visible(args.report)}  (no value is in it)")
+    elif args.report or (args.check and args.json):
+        console.json(report)
+    if args.check:
+        _tell_check(args, findings, report["level"], console)
     return 1 if args.check and findings else 0
+
+
+def _outcome(args: argparse.Namespace, work: Work, context: Context, console: Console) -> None:
+    """Write the outcome, unless only a word about it is wanted."""
+    if args.check or (args.report == "-" and not args.output):
+        return
+    if args.review and not args.output and console.out_is_terminal:
+        console.say("next    add -o FILE to write the outcome; nothing was written")
+        return
+    _write(args, work, context, console)
 
 
 def _check(args: argparse.Namespace, console: Console) -> None:
     if args.output == "-":
         args.output = None
-    if args.review and (args.check or args.report):
-        raise UsageError("--review asks a person, --check and --report do not", help="keep one of them")
+    if args.review and args.check:
+        raise UsageError("--review asks a person, --check does not", help="keep one of them")
     if args.check and args.output:
         raise UsageError("--check writes nothing", help="leave -o out, or --check")
-    if args.review and not console.is_terminal:
-        raise UsageError("--review asks, and this is not a terminal", help="use --report, or --check")
+    if args.review and (not console.is_terminal or console.env.get("TERM") == "dumb"):
+        raise UsageError(
+            "--review asks, and this is not a terminal",
+            help="run it in one, or see what there is with --check or --report FILE",
+        )
     if args.text and args.reader:
         raise UsageError("--text and --from exclude each other", help="keep one of them")
     if args.json and not (args.output or args.check or args.report):
-        raise UsageError("--json tells about a written file", help="add -o FILE, --report or --check")
-    if args.output and os.path.isdir(args.output):
-        raise OutputError("the output is a folder", where=args.output, help="name a file in it; nothing was written")
+        raise UsageError("--json tells about a written file", help="add -o FILE or --check")
+    for name in filter(None, (args.output, args.report)):
+        if os.path.isdir(name):
+            raise OutputError("the output is a folder", where=name, help="name a file in it; nothing was written")
+    if args.report and args.output and os.path.realpath(args.report) == os.path.realpath(args.output):
+        raise UsageError("-o and --report name the same file", help="give the report another name")
+
+
+def _spare_source(args: argparse.Namespace, work: "Work") -> None:
+    for name in filter(None, (args.output, args.report)):
+        if work.path and os.path.isfile(name) and os.path.samefile(work.path, name):
+            raise UsageError("the output would replace the source itself", where=name, help="choose another name")
 
 
 def _work(args: argparse.Namespace, words: list[str], console: Console) -> Work:
@@ -169,7 +197,8 @@ def _conversation(args: argparse.Namespace, choice: Choice, console: Console) ->
     def write(out: BinaryIO, context: Context) -> dict[str, object]:
         started = time.monotonic()
         receipt = export(source, out, context, reader)
-        tell(receipt, choice, args.output, time.monotonic() - started, console)
+        told = receipt if receipt.redaction else replace(receipt, redaction=[_nothing(context)])
+        tell(told, choice, args.output, time.monotonic() - started, console)
         return {"schema": "open-token/receipt/1", "output": args.output, **asdict(receipt)}
 
     return Work(source.name, source.path, findings, write)
@@ -192,11 +221,10 @@ def _text(source: Source) -> Work:
 
 
 def _stdin(console: Console) -> Work:
-    """A text that streams by once."""
+    """A text that streams by once; what is there comes out when it pauses."""
 
     def write(out: BinaryIO, context: Context) -> dict[str, object]:
-        chunks = iter(lambda: console.stdin.read(_CHUNK), b"")
-        return _filtered(_checked(chunks, "<stdin>"), out, context, "<stdin>", None)
+        return _filtered(_checked(arriving(console.stdin), "<stdin>"), out, context, "<stdin>", None)
 
     return Work("<stdin>", None, lambda context: [], write)
 
@@ -222,7 +250,10 @@ def _filtered(
     chunks: Iterable[bytes], out: BinaryIO, context: Context, name: str, known: Known | None
 ) -> dict[str, object]:
     text = redacted_text(chunks, context, os.path.basename(name), known)
-    total = sum(out.write(piece) for piece in text)
+    total = 0
+    for piece in text:
+        total += out.write(piece)
+        out.flush()
     return {"schema": "open-token/redacted-text/1", "output": None, "bytes": total, "redaction": text.notes}
 
 
@@ -230,64 +261,88 @@ def _write(args: argparse.Namespace, work: Work, context: Context, console: Cons
     if not args.output:
         facts = work.write(console.payload, context)
     else:
-        target = Path(args.output)
-        if work.path and os.path.isfile(target) and os.path.samefile(work.path, target):
-            raise UsageError(
-                "the output would replace the source itself", where=args.output, help="choose another name"
-            )
-        with whole_file(target) as out:
+        with whole_file(Path(args.output)) as out:
             facts = work.write(out, context)
     if facts["schema"] == "open-token/redacted-text/1":
         facts["output"] = args.output
-        _tell_text(facts, work, console)
+        _tell_text(facts, work, context, console)
     if args.json and not args.report:
         console.json(facts)
     return 0
 
 
-def _tell_text(facts: dict[str, object], work: Work, console: Console) -> None:
+def _nothing(context: Context) -> str:
+    return f"nothing to mask at level {text_level(context) or 'none'}"
+
+
+def _tell_text(facts: dict[str, object], work: Work, context: Context, console: Console) -> None:
     console.say(f"read    text  {visible(work.name)}")
     notes = facts["redaction"]
-    for note in notes if isinstance(notes, list) else ():
+    for note in notes if isinstance(notes, list) and notes else [_nothing(context)]:
         console.say(f"redact  {note}")
     if facts["output"]:
         console.say(f"wrote   {visible(str(facts['output']))}")
 
 
-def _report(work: Work, context: Context, findings: list[Finding]) -> dict[str, object]:
+def _report(work: Work, context: Context, findings: list[Finding], decisions: list[str] | None) -> dict[str, object]:
+    told = told_as_json(findings)
+    for item, decision in zip(told, decisions or (), strict=False):
+        item["decision"] = decision
     return {
         "schema": "open-token/redaction-report/1",
         "source": work.name,
         "level": text_level(context) or "none",
         "count": sum(finding.count for finding in findings),
-        "findings": told_as_json(findings),
+        "findings": told,
     }
 
 
-def _tell_check(findings: list[Finding], console: Console) -> None:
-    for finding in findings:
-        more = f" and {plural(finding.count - 1, 'more place')}" if finding.count > 1 else ""
-        place = visible(finding.places[0].where) if finding.places else ""
-        console.out(f"{finding.type:20}  {finding.rule:28}  {place}{more}")
+def _tell_check(args: argparse.Namespace, findings: list[Finding], level: object, console: Console) -> None:
+    rows = [
+        (finding.type, finding.rule, str(finding.count), visible(short(finding.places[0].where)))
+        for finding in findings
+    ]
+    if rows and not args.json and args.report != "-":
+        _table(rows, console)
+    if not rows:
+        console.say(f"clean   nothing would be masked at level {level}")
+        return
     total = sum(finding.count for finding in findings)
-    console.say(f"{plural(len(findings), 'value')} in {plural(total, 'place')} would be masked")
+    console.say(f"{plural(len(findings), 'value')} in {plural(total, 'place')} would be masked at level {level}")
 
 
-def _decide(findings: list[Finding], context: Context, settings: Settings, console: Console) -> Context | None:
-    """The context with what a person decided; None when they quit."""
+def _table(rows: list[tuple[str, str, str, str]], console: Console) -> None:
+    """Aligned and headed on a screen, with tabs in a pipe."""
+    if not console.out_is_terminal:
+        for row in rows:
+            console.out("\t".join(row))
+        return
+    rows = [("TYPE", "RULE", "TIMES", "FIRST PLACE"), *rows]
+    first, second = (max(len(row[column]) for row in rows) for column in (0, 1))
+    for kind, rule, times, place in rows:
+        console.out(cut(f"{kind:{first}}  {rule:{second}}  {times:>5}  {place}", console.width()))
+
+
+def _decide(findings: list[Finding], context: Context, console: Console) -> list[str] | None:
+    """What a person decides on each find; None when they quit."""
     if not findings:
         console.say("review  nothing would be masked")
-        return context
+        return []
 
     def locked(finding: Finding) -> str:
         if finding.type == "private_key" and context.policy.never_export_private_keys:
             return "the policy never lets private keys out"
         return "redact=strict masks it as a whole" if finding.is_whole else ""
 
-    decisions = review(findings, console, locked)
-    if decisions is None:
-        console.say("left the review; nothing was written, nothing is remembered")
-        return None
+    return review(findings, console, locked)
+
+
+def _decided(
+    findings: list[Finding], decisions: list[str], context: Context, settings: Settings, console: Console
+) -> Context:
+    """The context with what a person decided; what is false for good is remembered."""
+    if not decisions:
+        return context
     console.say(f"review  {summary(decisions)}")
     false = [finding for finding, decision in zip(findings, decisions, strict=True) if decision == FALSE]
     if false:
@@ -305,4 +360,4 @@ def _remember(false: list[Finding], context: Context, settings: Settings, consol
     day = (context.now or "")[:10]
     entries = [(allow_hash(finding, context.key), f"{finding.type}, rule {finding.rule}, {day}") for finding in false]
     path = allow_for_good(settings.folders, entries)
-    console.say(f"allow   {plural(len(entries), 'value')} added to {visible(str(path))}")
+    console.say(f"allow   {plural(len(entries), 'value')} added to {visible(str(path))}, by keyed hash")

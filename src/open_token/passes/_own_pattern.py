@@ -13,15 +13,20 @@ _ANY_BYTE = re.compile(r"(?<!\\)(?:\\\\)*\\C")
 _MOST_MEMORY = 8 << 20
 
 
-_LOOK_AROUND = "RE2 has no look-around; match what stands around, too, and put the part to mask into a group: 'id=([0-9]+)'"
+_LOOK_AROUND = (
+    "RE2 has no look-around; match what stands around, too, and put the part to mask into a group: 'id=([0-9]+)'"
+)
 _AGAIN = "RE2 has no back reference; write the part out once more"
 _NO_BACKTRACKING = "RE2 never goes back, so it needs none of these; leave it out"
 _REMEDIES = (
     (re.compile(r"\(\?<?[=!]"), _LOOK_AROUND),
-    (re.compile(r"\\[1-9gk]|\(\?P="), _AGAIN),
+    (re.compile(r"\\[1-9gk]|\(\?P$"), _AGAIN),
     (re.compile(r"\(\?>|[+*?}]\+"), _NO_BACKTRACKING),
     (re.compile(r"\(\?#"), "RE2 has no comments; write it into a line that begins with # above"),
-    (re.compile(r"repetition size|too large"), "repeat at most 1,000 times in all, or use + and let a longer run match, too"),
+    (
+        re.compile(r"repetition size|too large"),
+        "repeat at most 1,000 times in all, or use + and let a longer run match, too",
+    ),
     (re.compile(r"\\[pP]"), r"classes of letters are \p{L}, \p{Lu}, \p{N}, \p{Greek} and so on"),
     (re.compile(r"\\Z"), r"the end of the text is \z, the end of a line $"),
 )
@@ -64,7 +69,7 @@ def _reason(problem: Exception) -> str:
 
 
 def _remedy(reason: str) -> str:
-    return next((help for sign, help in _REMEDIES if sign.search(reason)), _SYNTAX)
+    return next((remedy for sign, remedy in _REMEDIES if sign.search(reason)), _SYNTAX)
 
 
 @functools.cache

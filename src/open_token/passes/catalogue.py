@@ -81,7 +81,9 @@ def _why(entry: Entry, text: str) -> str:
         return ""
     if rule.keywords and not any(word.encode() in raw.lower() for word in rule.keywords):
         return "none of its keywords is in it"
-    return f"validator {rule.validator} refuses it" if own_pattern(rule.pattern).search(raw) else "no match of its pattern"
+    return (
+        f"validator {rule.validator} refuses it" if own_pattern(rule.pattern).search(raw) else "no match of its pattern"
+    )
 
 
 def _detector(entry: Entry, context: Context) -> Detector:

@@ -27,7 +27,7 @@ _CONTINUATION = range(0x80, 0xC0)
 
 
 def redacted_text(chunks: Iterable[bytes], context: Context, scope: str, known: Found | None = None) -> "TextFilter":
-    """The pieces of a text with marks; walk it once."""
+    """The pieces of a text with marks; walk it once. An empty chunk says that the text pauses: whole lines come out."""
     return TextFilter(chunks, context, _marker(context, scope), known)
 
 
@@ -57,6 +57,8 @@ class TextFilter:
             return
         decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
         for chunk in self._chunks:
+            if not chunk:
+                yield _as_it_was(self._at_a_pause())
             self._buffer += encoded(decoder.decode(chunk))
             while len(self._buffer) >= self._wanted:
                 yield _as_it_was(self._step(is_last=False))
@@ -83,6 +85,25 @@ class TextFilter:
             if self._wanted > _MOST:
                 raise _endless()
             return ""
+        return self._put_out(window, base, cut, spans)
+
+    def _at_a_pause(self) -> str:
+        """The whole lines that are there, but for a find at their end that may go on."""
+        window, base = self._left + self._buffer, len(self._left)
+        cut = window.rfind(b"\n") + 1
+        last = window.rfind(b"\n", base, cut - 1) + 1 or base
+        if cut > base and window.startswith(b"-----BEGIN", last):
+            cut = last
+        if cut <= base:
+            return ""
+        spans = self._masker.spans(window)
+        for span in spans:
+            ends_here = b"\n" in window[span.start : span.end] and not window[span.end : cut].strip()
+            if span.start < cut and (span.end > cut or ends_here):
+                cut = max(base, span.start)
+        return self._put_out(window, base, cut, spans) if cut > base else ""
+
+    def _put_out(self, window: bytes, base: int, cut: int, spans: list[Occurrence]) -> str:
         self._wanted = _PIECE + _AHEAD
         masked = self._masker.masked(window, base, cut, spans)
         self._left = window[_boundary(window, max(0, cut - _LEFT)) : cut]
