@@ -328,7 +328,7 @@ def test_json_needs_something_to_tell_about(told: Told) -> None:
 
 
 def test_a_pipe_that_pauses_is_put_out() -> None:
-    """A line is there while the pipe is still open: else this waits for ever, and the timeout of the process ends it."""
+    """A line is there while the pipe is still open; where it is not, the watch ends the waiting."""
     command = [sys.executable, "-m", "open_token", "redact", "-"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdin

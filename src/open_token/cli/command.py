@@ -91,7 +91,9 @@ def run(words: list[str]) -> int:
         if console.env.get("OPEN_TOKEN_DEBUG"):
             import traceback
 
-            traceback.print_exc()
+            # Its message may quote what was being read, and a report of a fault is shared: where it was must do.
+            lines = traceback.format_tb(problem.__traceback__)
+            sys.stderr.write("".join(["Traceback, most recent call last:\n", *lines]))
         what = f"something went wrong inside open-token ({type(problem).__name__})"
         return _report(OpenTokenError(what, help="set OPEN_TOKEN_DEBUG=1 to see where"), words, console)
 

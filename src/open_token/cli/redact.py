@@ -160,11 +160,11 @@ def _spare_source(args: argparse.Namespace, work: "Work") -> None:
 def _work(args: argparse.Namespace, words: list[str], console: Console) -> Work:
     if words == ["-"] and not args.reader:
         if args.check or args.report or args.review:
-            return _text(Source.of_stream(console.stdin, "<stdin>"))
+            return _text(args, Source.of_stream(console.stdin, "<stdin>"), console)
         return _stdin(console)
     choice = choose_source(words, console, current=False, picking=False)
     if args.text or _is_text(args, choice):
-        return _text(choice.source)
+        return _text(args, choice.source, console)
     return _conversation(args, choice, console)
 
 
@@ -196,7 +196,10 @@ def _conversation(args: argparse.Namespace, choice: Choice, console: Console) ->
 
     def write(out: BinaryIO, context: Context) -> dict[str, object]:
         started = time.monotonic()
-        receipt = export(source, out, context, reader)
+        with Progress(source.size, console) as progress:
+            source.progress = progress
+            receipt = export(source, out, context, reader)
+        source.progress = None
         told = receipt if receipt.redaction else replace(receipt, redaction=[_nothing(context)])
         tell(told, choice, args.output, time.monotonic() - started, console)
         return {"schema": "open-token/receipt/1", "output": args.output, **asdict(receipt)}
@@ -204,18 +207,25 @@ def _conversation(args: argparse.Namespace, choice: Choice, console: Console) ->
     return Work(source.name, source.path, findings, write)
 
 
-def _text(source: Source) -> Work:
+def _text(args: argparse.Namespace, source: Source, console: Console) -> Work:
     """A text that can be read twice: what is recognised late is masked from the start."""
 
-    def chunks() -> Iterator[bytes]:
-        with source.opened() as stream:
-            yield from _checked(iter(lambda: stream.read(_CHUNK), b""), source.name)
+    def chunks(*, is_told: bool = True) -> Iterator[bytes]:
+        done = 0
+        with source.opened() as stream, Progress(source.size, console) as progress:
+            for chunk in _checked(iter(lambda: stream.read(_CHUNK), b""), source.name):
+                done += len(chunk)
+                if is_told:
+                    progress(done)
+                yield chunk
 
     def findings(context: Context) -> list[Finding]:
         return findings_in(chunks(), context, known_values(chunks(), context))
 
     def write(out: BinaryIO, context: Context) -> dict[str, object]:
-        return _filtered(chunks(), out, context, source.name, known_values(chunks(), context))
+        known = known_values(chunks(), context)
+        told = chunks(is_told=bool(args.output) or not console.out_is_terminal)
+        return _filtered(told, out, context, source.name, known)
 
     return Work(source.name, source.path, findings, write)
 

@@ -1,4 +1,4 @@
-"""`redact --review`: goes through the finds on a terminal; shows rule, place and masked context, a value only on demand."""
+"""`redact --review`: goes through the finds on a terminal: rule, place, masked context; a value only on demand."""
 
 import contextlib
 import os
@@ -116,7 +116,7 @@ class _Review:
 
 def _in_rows(text: str, columns: int) -> list[str]:
     """A value over a few rows; of a longer one its beginning."""
-    width = columns // 2
+    width = columns if text.isascii() else columns // 2
     rows = [text[place : place + width] for place in range(0, len(text), width)]
     if len(rows) > _VALUE_ROWS:
         rows[_VALUE_ROWS - 1 :] = [rows[_VALUE_ROWS - 1][: width - 3] + "..."]

@@ -3,6 +3,7 @@
 import argparse
 import os
 import shutil
+from dataclasses import replace
 from typing import Any
 
 from open_token.cli.console import Console, plural, visible
@@ -14,6 +15,7 @@ from open_token.options import ExportOptions, guess_of
 from open_token.passes.catalogue import Entry, catalogue, failures, own_entries
 from open_token.passes.explaining import Explanation, NearMiss, explain
 from open_token.passes.findings import Finding, allow_hash, told_as_json
+from open_token.passes.text import text_level
 from open_token.settings import load_settings, rules_in, rules_of
 from open_token.source import Source
 
@@ -161,6 +163,7 @@ def _explain(words: list[str], args: argparse.Namespace, context: Context, conso
         raise UsageError("explain takes one text", help="name a file, give - for stdin, or quote the words")
     name, data = _text(words[0], console)
     level = args.level or (context.options.redact if context.options.redact != "none" else "secrets")
+    level = text_level(replace(context, options=context.options.changed(redact=level))) or level
     told = explain(data, context, level)
     if args.json:
         console.json(_as_json(name, level, told, context))
