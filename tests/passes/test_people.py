@@ -38,6 +38,8 @@ def names(text: str) -> list[str]:
 def forget() -> None:
     for kept in (_extra.names_folder, _people_lists.lists, _people._weights):
         kept.cache_clear()
+    for detector in (FAST, SLOW):
+        detector._verdicts.clear()
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from open_token.walk import named_strings
 BATCH = 1 << 18
 OWN_KEYS = frozenset(("id", "seq", "ts", "type", "actor_id", "visibility", "role", "content", "links", "usage"))
 OWN_PARTS = ("text", "data")
+_ALL_PARTS = frozenset((*OWN_PARTS, "mime"))
 _LARGE = 1 << 20
 _KEPT_OF_CONVERSATION = frozenset(
     ("id", "started_at", "timezone", "source_runtime", "provider", "internal_availability", "redaction")
@@ -87,14 +88,18 @@ def _gather_foreign(
     if isinstance(content, dict):
         for part in OWN_PARTS:
             named_strings(content.get(part), keys, leaves, eager=eager)
-        named_strings(strange_parts(content), keys, leaves, eager=eager)
+        if strange := strange_parts(content):
+            named_strings(strange, keys, leaves, eager=eager)
     else:
         named_strings(content, keys, leaves, eager=eager)
-    named_strings({key: item for key, item in event.items() if key not in OWN_KEYS}, keys, leaves, eager=eager)
+    if not event.keys() <= OWN_KEYS:
+        named_strings({key: item for key, item in event.items() if key not in OWN_KEYS}, keys, leaves, eager=eager)
 
 
 def strange_parts(content: dict[str, Any]) -> dict[str, Any]:
     """What content holds under keys that the format does not have, or for a MIME type that it does not have."""
+    if content.keys() <= _ALL_PARTS and content.get("mime") in MIMES:
+        return {}
     return {
         key: item for key, item in content.items() if key not in OWN_PARTS and not (key == "mime" and item in MIMES)
     }

@@ -2,7 +2,6 @@
 
 import functools
 import importlib
-import sys
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from itertools import accumulate
@@ -12,7 +11,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from open_token.passes._candidate import Candidate
-from open_token.passes._gate import Confirm, Gate, KeywordGate, Window
+from open_token.passes._gate import Gate, KeywordGate, Window, confirmation
 from open_token.passes._hidden import DISGUISES, Look, look_behind
 from open_token.passes._hyperscan import hyperscan_gate, stored_database
 from open_token.passes._marks import without_marks
@@ -29,7 +28,8 @@ _SMALL_WITHOUT_CACHE = 1 << 20
 _BEFORE, _AFTER = 96, 24
 _LONGEST_RETRY = 64
 _DEEPEST = 4
-_COUNT = range(sys.maxsize)
+# Sessions say the same again and again: files are read twice, lists are sent anew. So much text is remembered.
+_MOST_REMEMBERED = 1 << 23
 _CONTINUATION = range(0x80, 0xC0)
 Search = Callable[[bytes, int], list[tuple[int, int]] | None]
 Judge = Callable[[Candidate], bool]
@@ -58,6 +58,9 @@ class Finding(NamedTuple):
     """Values that the stretch holds among others, with their rules."""
 
 
+_NOTHING: list[Finding] = []
+
+
 class Detector:
     """Searches by a set of rules, compiled as they are needed."""
 
@@ -69,19 +72,36 @@ class Detector:
         self._fast: Gate | None = None
         self._depth = 0
         self._ready: dict[int, tuple[Search, Judge | None]] = {}
+        self._verdicts: dict[str, list[Finding]] = {}
+        self._remembered = 0
 
     def find(self, leaves: list[str]) -> list[tuple[int, list[Finding]]]:
-        """The findings by leaf, for those leaves that have any."""
+        """The findings by leaf, for those leaves that have any; what was searched lately is remembered."""
+        if self._depth:
+            return self._search(leaves)
+        known = self._verdicts
+        fresh = [leaf for leaf in dict.fromkeys(leaves) if leaf not in known]
+        if fresh:
+            searched = self._search(fresh)
+            known.update(dict.fromkeys(fresh, _NOTHING))
+            known.update((fresh[number], findings) for number, findings in searched)
+            self._remembered += sum(map(len, fresh))
+        found = [(number, findings) for number, leaf in enumerate(leaves) if (findings := known[leaf])]
+        if self._remembered > _MOST_REMEMBERED:
+            self._verdicts, self._remembered = {}, 0
+        return found
+
+    def _search(self, leaves: list[str]) -> list[tuple[int, list[Finding]]]:
         pieces = all_encoded(leaves)
         data = b"\0".join([b"", *pieces, b""])
         windows = self._gate(len(data))(data)
         if not windows:
             return []
-        lengths = list(accumulate(map(len, pieces)))
+        ends = list(accumulate(len(piece) + 1 for piece in pieces))
         by_leaf: dict[int, list[Window]] = {}
         for rule, start, end in windows:
-            number = bisect_left(_COUNT, start, 0, len(pieces), key=lambda place: lengths[place] + place + 1)
-            offset = lengths[number] + number + 1 - len(pieces[number])
+            number = bisect_left(ends, start)
+            offset = ends[number] - len(pieces[number])
             by_leaf.setdefault(number, []).append(Window(rule, start - offset, end - offset))
         disguised: list[Disguised] = []
         found = {number: self._confirm(number, pieces[number], by_leaf[number], disguised) for number in by_leaf}
@@ -93,11 +113,10 @@ class Detector:
         """Whether a key that looks like a plain name is to be searched; no built-in rule finds anything in one."""
         return False
 
-    def find_raw(self, data: bytes, wanted: Callable[[Rule], bool]) -> list[Finding]:
-        """What some of the rules find in bytes, whatever is encoded in them."""
+    def find_raw(self, data: bytes) -> list[Finding]:
+        """What the rules find in bytes as they are, whatever is encoded in them."""
         windows = self._gate(len(data))(data)
-        chosen = [window for window in windows if wanted(self.rules[window.rule])]
-        return merged(self._confirm(0, data, chosen, [])) if chosen else []
+        return merged(self._confirm(0, data, windows, [])) if windows else []
 
     def _gate(self, size: int) -> Gate:
         if self._fast is not None:
@@ -172,7 +191,7 @@ class Detector:
 
     def _prepare(self, number: int, rule: Rule) -> tuple[Search, Judge | None]:
         judge = _judges(rule.level)[rule.validator] if rule.validator and rule.validator not in DISGUISES else None
-        search = _people().PeopleSearch().spans if rule.finder else Confirm(rule.pattern).spans
+        search = _people().PeopleSearch().spans if rule.finder else confirmation(rule.pattern).spans
         ready = self._ready[number] = search, judge
         return ready
 

@@ -31,7 +31,7 @@ class Found:
         self.is_whole = False
         """Some event is masked as a whole, whatever was found in it."""
         self.cuts: dict[int, dict[tuple[str, int], list[Cut]]] = {}
-        """Pieces of values that lie over several strings: by event, and by string with how many like it stand before."""
+        """Pieces of values over several strings: by event, and by string with how many like it stand before."""
 
     def add(self, value: str, rank: int, rule: Rule) -> bool:
         """Take a value in; True when it was not known."""

@@ -95,6 +95,12 @@ class Confirm:
         return None if found[0][0] < 0 else found
 
 
+@functools.lru_cache(maxsize=4096)
+def confirmation(pattern: str) -> Confirm:
+    """A pattern made ready, once for all that search in this process."""
+    return Confirm(pattern)
+
+
 class KeywordGate:
     """Looks for the keywords of all rules, and for rules without good keywords by the rule itself."""
 

@@ -1,6 +1,5 @@
 """The last look, at the very bytes that are written: what should have been masked and was not stops the export."""
 
-import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,7 +14,6 @@ from open_token.passes._spread import Spread, recurring
 from open_token.walk import BYTES, ID, KEPT
 
 _LEAST_KEYWORD = 4
-_MUCH = 1 << 20
 
 
 class Guard:
@@ -23,19 +21,14 @@ class Guard:
 
     def __init__(self, detector: Detector, found: Found) -> None:
         self._detector = detector
-        self._tokens = detector
+        rules = tuple(filter(_tells_itself, detector.rules))
+        self._tokens = Detector(rules, detector.cache, detector.engine)
         self._known = Spread(recurring(found), detector.engine)
         self._keys = Keys()
-        self._seen = 0
 
     def __call__(self, events: list[Event], lines: bytes) -> None:
         """Pass over what is about to be written; an error when a value survived in one of the events."""
-        self._seen += len(lines)
-        if self._tokens is self._detector and self._seen > _MUCH:
-            # Of much text, a search for these rules alone is worth being prepared.
-            rules = tuple(filter(_tells_itself, self._detector.rules))
-            self._tokens = Detector(rules, self._detector.cache, self._detector.engine)
-        tokens = {decoded(lines[item.start : item.end]) for item in self._tokens.find_raw(lines, _tells_itself)}
+        tokens = {decoded(lines[item.start : item.end]) for item in self._tokens.find_raw(lines)}
         known = {item.value for item in self._known.find(lines)}
         if not tokens and not known:
             return
@@ -50,7 +43,6 @@ class Guard:
         return bool(known) and any(item.value in known for item in self._known.find(encoded(string)))
 
 
-@functools.lru_cache(maxsize=4096)
 def _tells_itself(rule: Rule) -> bool:
     """Begins with letters of its own, which are the same in a string and in JSON."""
     if rule.type == "private_key":

@@ -1,4 +1,4 @@
-"""What keeps a value from being seen: base64 and escapes, turned into what they say, and places there into places here."""
+"""What keeps a value from being seen, base64 and escapes: turned into what they say, with the way back to each place."""
 
 import base64
 import binascii

@@ -41,8 +41,10 @@ class Masker:
         self._masked_keys: dict[str, str] = {}
 
     def events(self, events: list[Event]) -> list[Event]:
-        """The events with everything masked; each string that changes is looked through again until nothing is found."""
-        masked = [hidden(event, self._mark, _as_text) if self.strict and is_hidden(event) else event for event in events]
+        """The events with everything masked; a string that changes is looked through again until nothing is found."""
+        masked = list(events)
+        if self.strict:
+            masked = [hidden(event, self._mark, _as_text) if is_hidden(event) else event for event in events]
         leaves: list[str] = []
         for event in masked:
             gather(event, self.keys, leaves, foreign=True, eager=True)
@@ -141,8 +143,9 @@ class Masker:
                 new[key] = rewrite_named(item, self.keys, change)
             elif key in OWN_KEYS:
                 new[key] = item
-        strange = {key: item for key, item in event.items() if key not in OWN_KEYS}
-        new |= rewrite_named(strange, self.keys, change)
+        if not event.keys() <= OWN_KEYS:
+            strange = {key: item for key, item in event.items() if key not in OWN_KEYS}
+            new |= rewrite_named(strange, self.keys, change)
         return event if _is_same(new, event) else cast(Event, new)
 
     def _rewritten_content(self, content: dict[str, Any], change: Change) -> dict[str, Any]:
@@ -152,7 +155,8 @@ class Masker:
             for key, item in content.items()
             if key not in strange
         }
-        new |= rewrite_named(strange, self.keys, change)
+        if strange:
+            new |= rewrite_named(strange, self.keys, change)
         return content if _is_same(new, content) else new
 
     def _change(self, found: dict[str, list[Occurrence]], changed: list[str]) -> Change:

@@ -106,7 +106,8 @@ def _masked_events(record: Record, found: Found, masker: Masker) -> Masked:
     masked = Masked(record.events, array("Q"), Spool(_SPOOL))
     for first, events, places in _to_mask(record, found, masker):
         chosen = [events[place - first] for place in places]
-        whole = [masker.without_pieces(event, found.cuts.get(place)) for place, event in zip(places, chosen, strict=True)]
+        cuts = map(found.cuts.get, places)
+        whole = [masker.without_pieces(event, pieces) for event, pieces in zip(chosen, cuts, strict=True)]
         for place, event, new in zip(places, chosen, masker.events(whole), strict=True):
             if new is not event:
                 masked.places.append(place)

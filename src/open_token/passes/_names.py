@@ -40,7 +40,9 @@ _FOREIGN = re.compile(
 )
 # A type or a resource that is named after secrets: "AWS::IAM::AccessKey": , arn:aws:secretsmanager:...:secret:
 _RESOURCE = re.compile(r"::\w+[\"']?[ \t]*[:=][ \t\"']*$|\b[au]rn:[\w:*/.-]*$")
-_FILLING = frozenset("is was are the a an my our your this that new old es est ist lautet env export set const let var".split())
+_FILLING = frozenset(
+    "is was are the a an my our your this that new old es est ist lautet env export set const let var".split()
+)
 _NO_KEYS = frozenset(("monkey", "donkey", "turkey", "hockey", "jockey", "whiskey"))
 
 

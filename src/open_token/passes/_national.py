@@ -128,6 +128,8 @@ def _licence_of_britain(text: str) -> bool:
     return _is_day(value[5] + value[10], f"{month - 50 if month > 50 else month:02d}", value[8:10])
 
 
+# The letters of an American Medicare number.
+_MBI = "[AC-HJKMNP-RT-Y]"
 # What looks like nothing else, wherever it stands.
 DISTINCT = (
     _kind(r"[XYZ]\d{7}-?[A-Z]", "es.nie"),
@@ -136,7 +138,7 @@ DISTINCT = (
     _kind(r"\d{6}-[5-8]\d{6}", "kr.rrn"),
     _kind(r"(?:1[1-9]|2[0-8])([- ])\d\d\1\d{6}\1\d\d", lambda text: True),
     _kind(r"[A-Z9]{5}\d{6}[A-Z9]{2}[0-9A-Z][A-Z]{2}", _licence_of_britain),
-    _kind(r"[1-9][AC-HJKMNP-RT-Y][0-9AC-HJKMNP-RT-Y]\d-?[AC-HJKMNP-RT-Y][0-9AC-HJKMNP-RT-Y]\d-?[AC-HJKMNP-RT-Y]{2}\d\d", lambda text: True),
+    _kind(rf"[1-9]{_MBI}[0-9{_MBI[1:]}\d-?{_MBI}[0-9{_MBI[1:]}\d-?{_MBI}{{2}}\d\d", lambda text: True),
     _kind(r"\d\d ?\d{6} ?[A-Z] ?\d\d ?\d", _german_pension, _born(6, 4, 2)),
     _kind(r"[A-Z]{4}\d{6}[HM][A-Z]{5}[0-9A-Z]\d", "mx.curp"),
     _kind(r"[A-Z]{3}[ABCFGHJLPT][A-Z]\d{4}[A-Z]", "in_.pan"),

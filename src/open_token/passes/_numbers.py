@@ -17,7 +17,7 @@ _ISSUERS = (
 _CARD = re.compile("|".join(f"(?:{pattern})" for pattern, _ in _ISSUERS))
 _REGIONS = ("US", "GB", "DE", "FR", "IN", "IL", "BR", "ES", "IT", "AU", "JP", "NL", "CH", "PH", "MX")
 # Where numbers at home begin with 0; the others would only cost time.
-_WITH_ZERO = ("GB", "DE", "FR", "IN", "IL", "IT", "AU", "JP", "NL", "CH", "PH", "BE", "AT", "SE", "FI", "ZA", "TR", "KR", "CN", "TH")
+_WITH_ZERO = tuple("GB DE FR IN IL IT AU JP NL CH PH BE AT SE FI ZA TR KR CN TH".split())
 _NOBODYS = (
     "0.0.0.0/8",
     "127.0.0.0/8",

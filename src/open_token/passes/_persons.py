@@ -50,7 +50,9 @@ _NUMBER_BEFORE = re.compile(r"\d[ .]$")
 _POSTAL = re.compile(r"\d{5}-\d{4}")
 _NUMBER_GOES_ON = re.compile(r"[.-]\d")
 _PHONE_WORDS = re.compile(r"tel|phone|mobil|fax|cell|call|sms|whatsapp", re.IGNORECASE)
-_MEASURE = re.compile(r"size|count|bytes|length|total|offset|time|stamp|date|version|seq|index|line|port|pid|ms$|_at$", re.IGNORECASE)
+_MEASURE = re.compile(
+    r"size|count|bytes|length|total|offset|time|stamp|date|version|seq|index|line|port|pid|ms$|_at$", re.IGNORECASE
+)
 _SSN_FORMS = re.compile(r"(?:\d{3}-\d{6}|\d{5}-\d{4}|0\d{8})(?: (?:\d{3}-\d{6}|\d{5}-\d{4}|0\d{8}))*")
 _DENIED = re.compile(r"\b(?:not an?|invalid|no)\s[\w ]{0,24}[\s:]*$", re.IGNORECASE)
 _YEARS = re.compile(r"(?:19|20)\d\d(?:[ ./-]?(?:19|20)?\d\d){1,3}")

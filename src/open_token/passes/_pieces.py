@@ -61,8 +61,7 @@ class Stream:
         stretches: list[Stretch] = []
         length = 0
         for place, text, offset in self._pieces:
-            ends = ((0, text),) if len(text) <= 2 * _END else ((0, text[:_END] + b"\0"), (len(text) - _END, text[-_END:]))
-            for begin, part in ends:
+            for begin, part in _ends(text):
                 stretches.append(Stretch(length, place, offset + begin))
                 parts.append(part)
                 length += len(part)
@@ -81,6 +80,12 @@ class Stream:
     @property
     def is_worth_a_look(self) -> bool:
         return self._fresh > 0 and len(self._pieces) > 1
+
+
+def _ends(text: bytes) -> tuple[tuple[int, bytes], ...]:
+    if len(text) <= 2 * _END:
+        return ((0, text),)
+    return (0, text[:_END] + b"\0"), (len(text) - _END, text[-_END:])
 
 
 class Pieces:

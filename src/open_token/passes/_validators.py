@@ -34,14 +34,14 @@ from open_token.passes._wallets import is_seed_phrase, is_stellar_seed, is_wif
 _SURE_LENGTH = 20
 _CODE_AFTER = re.compile(r"\s*[(\[{]|\s*\?\?|\s*\|\|")
 _STARS = ("###", "***", "...", "…", "<")
-_BEGINNING, _FEW = 6, 4
+_BEGINNING, _FEW = 6, 3
 # What stands behind a comma, a bracket or a comparison need not belong to the name before it.
 _IN_CODE = re.compile(r"(?:[!=]=|[,(])[ \t]*[brufBRUF@]?[\"'`]*$")
 _MIXED = re.compile(r"(?=.*[a-z])(?=.*[A-Z]).*[0-9]")
 _CONSTANT = re.compile(r"[A-Z]_?(?:PASSWORD|PASSWD|PWD)[ \t\"']+$")
 _JOSE = frozenset(
-    """alg typ enc kid cty zip apu apv epk iv tag p2s p2c jku jwk x5u x5c x5t x5t#S256 crit b64 ppt url nonce svt iss sub
-    aud key_ops kty""".split()
+    """alg typ enc kid cty zip apu apv epk iv tag p2s p2c jku jwk x5u x5c x5t x5t#S256 crit b64 ppt url nonce svt iss
+    sub aud key_ops kty""".split()
 )
 _WEB_CLIENT = re.compile(r"\b(?:curl|wget|https?)\b", re.IGNORECASE)
 _QUOTES = ('"', "'", "`")
@@ -69,7 +69,7 @@ def _bearer_of_as(found: Candidate) -> bool:
 
 
 def _near_token(found: Candidate) -> bool:
-    """A value of the service's own shape behind its name; a hash or a UUID only if the name says that it is a secret."""
+    """A value of the service's own shape behind its name; a hash or a UUID only if the name says it is a secret."""
     value, before, after = found
     if is_harmless(before) or is_stand_in(value) or is_name(value) or after.startswith(_STARS):
         return False
@@ -192,7 +192,9 @@ def _password(found: Candidate) -> bool:
         return False
     if not _IN_CODE.search(found.before):
         return True
-    return found.before[-1:] in _QUOTES and len(value) >= 8 and (has_signs(value) or classes(value) >= 3) and not is_name(value)
+    if found.before[-1:] not in _QUOTES or len(value) < 8 or is_name(value):
+        return False
+    return has_signs(value) or classes(value) >= 3
 
 
 def _compared(found: Candidate) -> bool:

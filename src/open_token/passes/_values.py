@@ -8,7 +8,7 @@ from open_token.passes._writing import is_identifier, is_written, wordiness
 
 _STAND_IN = re.compile(
     r"example|placeholder|change[-_ ]?me|change[-_]?this|changeit|(?:^|[^a-z])(?:your|my|the|some|any)[-_ ]|<[^<>]*>|"
-    r"\.{3}|…|x{5,}|\*{3,}|_{4,}|#{4,}|dummy|redacted|insert[-_ ]|replace[-_ ]?(?:me|with|this)|todo|f[oO]{2}[-_]?bar|lorem|"
+    r"\.{3}|…|x{5,}|\*{3,}|_{4,}|#{4,}|dummy|redacted|insert[-_ ]|replace[-_ ]?(?:me|with|this)|todo|foo[-_]?bar|lorem|"
     r"(?:^|[-_])fake|(?:^|[-_])mock(?:$|[-_])|not[-_ ]?a[-_ ]?real|secret[-_]?goes|goes[-_ ]?here|[-_ ]here$|hidden|"
     r"masked|\{[A-Za-z_][\w.:,]+\}|^\[[A-Za-z_ ]+\]$|^(?:user|username)[:>]|pass(?:word)?[>\])}]$",
     re.IGNORECASE,
