@@ -250,3 +250,21 @@ def test_most_names_of_texts_that_were_kept_apart_are_found(corpus: Path) -> Non
 def test_hardly_anything_is_taken_for_a_name(corpus: Path, name: str) -> None:
     rows = texts_of(corpus, name)
     assert len(FAST.find([row["text"] for row in rows])) <= 0.01 * len(rows)
+
+
+@needs_lists
+@pytest.mark.parametrize(
+    ("address", "name"),
+    [("TorvildEnqvist@mail.test", "Torvild Enqvist"), ("torvild.enqvist7@mail.test", "Torvild  Enqvist")],
+)
+def test_a_name_that_an_address_spells_is_masked_elsewhere(address: str, name: str) -> None:
+    detector = Detector(load_rules("pii"), engine="keywords")
+    [(_, [found])] = detector.find([f"write to {address}"])
+    assert name in [value for value, _, _ in found.within]
+
+
+@pytest.mark.parametrize("address", ["customer.support@mail.test", "release@mail.test", "TheTeam@mail.test"])
+def test_an_address_of_words_spells_no_name(address: str) -> None:
+    detector = Detector(load_rules("pii"), engine="keywords")
+    [(_, [found])] = detector.find([f"write to {address}"])
+    assert found.within == ()

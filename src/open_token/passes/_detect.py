@@ -74,6 +74,7 @@ class Detector:
         self._ready: dict[int, tuple[Search, Judge | None]] = {}
         self._verdicts: dict[str, list[Finding]] = {}
         self._remembered = 0
+        self._person = next((number for number, rule in enumerate(rules) if rule.finder), None)
 
     def find(self, leaves: list[str]) -> list[tuple[int, list[Finding]]]:
         """The findings by leaf, for those leaves that have any; what was searched lately is remembered."""
@@ -146,14 +147,21 @@ class Detector:
                 if rule.validator in DISGUISES:
                     disguised.append(Disguised(leaf_number, text[start + first : start + last], start + first, number))
                 elif start + first >= value_start:
-                    within = self._parts(number, text[start + first : start + last]) if rule.finder else ()
+                    within = self._within(number, rule, text[start + first : start + last])
                     findings.append(Finding(start + first, start + last, number, rule, "", within))
         return findings
 
-    def _parts(self, number: int, name: bytes) -> tuple[tuple[str, int, Rule], ...]:
-        """What of a full name is masked elsewhere; it counts before the name alone, which is not."""
-        rule = msgspec.structs.replace(self.rules[number], finder="part")
-        return tuple((part, number - 1, rule) for part in _people().name_parts(name))
+    def _within(self, number: int, rule: Rule, value: bytes) -> tuple[tuple[str, int, Rule], ...]:
+        """What of a full name, or of an address that spells one, is masked elsewhere."""
+        if rule.finder:
+            names = _people().name_parts(value)
+        elif rule.type == "email" and self._person is not None:
+            names, number = _people().names_of_address(value), self._person
+        else:
+            return ()
+        # It counts before the name alone, which is not masked elsewhere.
+        part = msgspec.structs.replace(self.rules[number], finder="part")
+        return tuple((name, number - 1, part) for name in names)
 
     def _undisguised(self, disguised: list[Disguised]) -> Iterator[tuple[int, Finding]]:
         """What is found in base64, of which the whole run is masked, and behind escapes, in its own place."""

@@ -34,7 +34,7 @@ class Windows:
         if last < self._covered[number]:
             return
         start, end = self._piece
-        if not start <= last < end:
+        if not start <= last <= end:  # a rule may look at the zero byte behind a string
             start, end = self._piece = self._piece_of(last, end if last >= end else 0)
         rule = self._rules[number]
         if not rule.multiline:

@@ -64,7 +64,7 @@ def people(line: str) -> list[tuple[int, int]]:
 
 def _may_name(run: str) -> bool:
     """Most capitalised words stand alone and are words: a look at the lists is enough."""
-    return " " in run or len(run) > _LONGEST or max(_weights(run)) > 0
+    return " " in run or len(run) > _LONGEST or speaks_for_a_name(run)
 
 
 def parts(name: str) -> list[str]:
@@ -72,6 +72,11 @@ def parts(name: str) -> list[str]:
     if " " not in name:
         return []
     return [part for part in name.split() if len(part) >= 4 and part[0].isupper() and plain(part) not in words()]
+
+
+def speaks_for_a_name(word: str) -> bool:
+    """Whether a word is no ordinary one, so that it may be a part of a name."""
+    return max(_weights(word)) > 0
 
 
 def _names(line: str, start: int, end: int) -> Iterator[tuple[int, int]]:

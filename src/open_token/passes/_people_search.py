@@ -1,7 +1,12 @@
 """Lets the search for names stand where the pattern of a rule would: the next name in a text, and what recurs of it."""
 
-from open_token.passes._people import parts, people
+import re
+
+from open_token.passes._people import parts, people, speaks_for_a_name
 from open_token.passes._people_asian import asian_people
+
+# How addresses spell names: torvild.enqvist, torvild_enqvist7, TorvildEnqvist.
+_SPELLED = re.compile(r"([A-Za-z]{3,16})[._-]([A-Za-z]{3,16})[0-9]{0,4}|([A-Z][a-z]{2,15})([A-Z][a-z]{2,15})[0-9]{0,4}")
 
 
 class PeopleSearch:
@@ -44,3 +49,12 @@ def name_parts(raw: bytes) -> list[str]:
     """A full name, and its parts that point to the same person wherever they stand."""
     name = raw.decode("utf-8", "surrogatepass")
     return [name, *parts(name)] if " " in name else []
+
+
+def names_of_address(raw: bytes) -> list[str]:
+    """The full name that an e-mail address spells, as it stands elsewhere."""
+    found = _SPELLED.fullmatch(raw.decode("utf-8", "replace").partition("@")[0].partition("+")[0])
+    words = [part.capitalize() for part in found.groups() if part] if found else []
+    if not words or not all(map(speaks_for_a_name, words)):
+        return []
+    return [" ".join(words), "  ".join(words)]

@@ -40,6 +40,9 @@ _CARD_WORDS = re.compile(r"card|credit|debit|visa|master|amex|payment|kredit|tar
 _IP_WORDS = re.compile(
     r"\bip(?:v?4)?\b|addr|host|inet|server|client|remote|ping|ssh|nslookup|gateway|dns|listen|bind|@|://", re.IGNORECASE
 )
+# The other end of a range of addresses.
+_OTHER_END = re.compile(r" ?[-–] ?\d{1,3}(?:\.\d{1,3}){3}\b")
+_OTHER_START = re.compile(r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3} ?[-–] ?$")
 _VERSION_BEFORE = re.compile(
     r"(?:version|ver|rev|release|build|driver|firmware|v)[\s:=\"'v.]*$|[=~^<>/][\s\"']*$|[\w.-]-$", re.IGNORECASE
 )
@@ -128,9 +131,11 @@ def _iban(found: Candidate) -> bool:
 
 def _ipv4(found: Candidate) -> bool:
     value, before, after = found
-    if before[-1:] in _NUMBER_SIGNS or (after[:1] == "." and after[1:2].isdigit()) or re.match(r"-\w", after):
+    if before[-1:] in _NUMBER_SIGNS or (after[:1] == "." and after[1:2].isdigit()) or not is_personal_ip(value):
         return False
-    if not is_personal_ip(value):
+    if _OTHER_END.match(after) or _OTHER_START.search(before):
+        return True
+    if re.match(r"-\w", after):
         return False
     if _IP_WORDS.search(before[-40:]) or after.startswith((":", "/")):
         return True

@@ -115,6 +115,8 @@ class Pieces:
             text = content.get("text")
             if type(text) is not str or len(text) > _SHORT or text[:1] in _OPENING or NAME_END in text:
                 self._speaker = None
+            elif event.get("role") == "user":  # what people send is whole: only machines send pieces
+                self._speaker = None
             elif (speaker := (event.get("actor_id"), event.get("type"), event.get("role"))) == self._speaker:
                 self._run.append((place, text))
             else:
