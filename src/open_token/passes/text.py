@@ -1,7 +1,6 @@
 """Redacts plain text as it streams by, in bounded memory: what lies across the border of two pieces is found whole."""
 
 import codecs
-import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 
@@ -22,7 +21,6 @@ _AHEAD = 1 << 16
 _LEFT = 1 << 12
 _LONGEST_LINE = 1 << 20
 _MOST = 8 << 20
-_OPENED_LINE = re.compile(rb"^[{\[].*[}\]]\r?$", re.MULTILINE)
 _CONTINUATION = range(0x80, 0xC0)
 
 
@@ -214,11 +212,24 @@ def _marker(context: Context, scope: str) -> Marker:
 
 def _json_lines(window: bytes, base: int, cut: int) -> Iterator[tuple[int, int]]:
     """Where lines stand that hold one JSON object or array each."""
-    for line in _OPENED_LINE.finditer(window, base, cut):
-        start, end = line.start(), line.end() - line[0].endswith(b"\r")
-        is_whole = start == 0 or window[start - 1 : start] == b"\n"
-        if is_whole and unfold(window[start:end].decode("utf-8", "surrogatepass")) is not None:
+    for start in _opened_lines(window, base, cut):
+        end = window.find(b"\n", start, cut)
+        end = cut if end < 0 else end
+        end -= window.endswith(b"\r", start, end)
+        is_closed = window.endswith((b"}", b"]"), start, end)
+        if is_closed and unfold(window[start:end].decode("utf-8", "surrogatepass")) is not None:
             yield start, end
+
+
+def _opened_lines(window: bytes, base: int, cut: int) -> Iterator[int]:
+    """Where lines begin that begin with a brace or a bracket; searched for by the newline before, which is fast."""
+    if window.startswith((b"{", b"["), base, cut) and (base == 0 or window[base - 1 : base] == b"\n"):
+        yield base
+    places = {sign: window.find(sign, base, cut) for sign in (b"\n{", b"\n[")}
+    while max(places.values()) >= 0:
+        place, sign = min((place, sign) for sign, place in places.items() if place >= 0)
+        places[sign] = window.find(sign, place + 1, cut)
+        yield place + 1
 
 
 def _boundary(data: bytes, place: int) -> int:
