@@ -93,6 +93,15 @@ class TestConversation:
             "clean   nothing would be masked at level pii\n",
         )
 
+    def test_check_takes_several_sources(self, told: Told) -> None:
+        code, out, err = told("--check", "talk.json", "clean.txt", "log.txt", "--report", "found.json")
+        assert code == 1
+        assert "private_key\tprivate-key\t1\tlog.txt: line 5\n" in out
+        assert err.endswith("7 values in 9 places of 3 files would be masked at level secrets\n")
+        assert [report["count"] for report in json.loads(read("found.json"))["reports"]] == [5, 0, 4]
+        assert told("--check", "clean.txt", "clean.txt")[0] == 0
+        assert told("talk.json", "log.txt")[0] == 2
+
     def test_check_on_a_screen_is_a_table(self, told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
         with Terminal(monkeypatch, stdout=True) as terminal:
             assert main(["redact", "talk.json", "--check"]) == 1

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from open_token.cli import found as found_module
 from open_token.cli import main
 from open_token.cli import redact as redact_module
 from open_token.cli import rules as rules_module
@@ -58,6 +59,7 @@ COMMANDS = (
     ["redact", *WORDS, "-o", "out.json", "--json"],
     ["redact", *WORDS, "--check"],
     ["redact", *WORDS, "--check", "--json"],
+    ["redact", *WORDS, "log.txt", "--check"],
     ["redact", *WORDS, "--report", "-"],
     ["redact", *WORDS, "--report", "report.json", "-o", "out.json"],
     ["redact", *WORDS, "--text"],
@@ -158,7 +160,7 @@ def refusing(*_: object, **__: object) -> object:
         (redact_module, "findings_of", ["redact", *WORDS, "--report", "report.json"]),
         (redact_module, "redacted_text", ["redact", "log.txt", "-o", "out.txt"]),
         (redact_module, "redacted_text", ["redact", "-"]),
-        (redact_module, "told_as_json", ["redact", "log.txt", "--report", "-"]),
+        (found_module, "told_as_json", ["redact", "log.txt", "--report", "-"]),
         (redact_module, "load_settings", ["redact", "log.txt"]),
         (rules_module, "explain", ["rules", "explain", "log.txt"]),
     ],

@@ -11,8 +11,9 @@ from typing import BinaryIO, NamedTuple
 from open_token.cli.arriving import arriving
 from open_token.cli.choosing import Choice, choose_source
 from open_token.cli.choosing_one import choose_one
-from open_token.cli.console import Console, as_json, cut, plural, visible
+from open_token.cli.console import Console, plural, visible
 from open_token.cli.export import tell
+from open_token.cli.found import Found, tell_check, tell_report
 from open_token.cli.progress import Progress
 from open_token.cli.review import FALSE, MASK, review, summary
 from open_token.cli.wanted import add_options, wanted_options, warn
@@ -23,7 +24,7 @@ from open_token.library import context_for
 from open_token.options import split_words
 from open_token.passes import select
 from open_token.passes.explaining import known_values
-from open_token.passes.findings import Finding, allow_hash, findings_in, findings_of, short, told_as_json
+from open_token.passes.findings import Finding, allow_hash, findings_in, findings_of
 from open_token.passes.text import Known, redacted_text, text_level
 from open_token.pipeline import export, read
 from open_token.readers import choose
@@ -32,17 +33,18 @@ from open_token.source import Source
 
 HELP = """Mask secrets and personal data in a conversation or a text, or look at what would be.
 
-usage: open-token redact SOURCE [-o FILE] [--level L] [--check] [--report FILE] [--review]
+usage: open-token redact SOURCE [-o FILE] [--level L] [--report FILE] [--review]
+       open-token redact --check SOURCE ... [--level L] [--report FILE]
 
   open-token redact talk.jsonl --review -o shared.json     decide on each find
-  open-token redact talk.jsonl --level pii --check         for CI: exit 1 if there are any
+  open-token redact --check --level pii logs/*.txt         for CI: exit 1 if there are any
   make 2>&1 | open-token redact - > build.log
 
 SOURCE   a conversation, as for `open-token export`: the outcome is its export, redacted;
          any other text file, or - for text on stdin: the outcome is that text
   -o FILE        write to FILE, whole or not at all
   --level L      secrets (the default), pii or strict; the same as redact=L
-  --check        write nothing; exit 1 if something would be masked
+  --check        write nothing; exit 1 if something would be masked in one of the sources
   --report FILE  tell as JSON what is masked, by which rule, where; no value is in it
                  (- for stdout, in place of the outcome)
   --review       go through the finds: mask, keep, or false for good, which your settings
@@ -93,10 +95,16 @@ def run(args: argparse.Namespace, console: Console) -> int:
     for remark in settings.remarks:
         console.warn(visible(remark))
     context = context_for(options, settings, console.env)
-    work = _work(args, others, console)
-    _spare_source(args, work)
-    context = replace(context, source=str(work.path or work.name))
-    if not (args.check or args.report or args.review):
+    works = (
+        [_work(args, [word], console) for word in others] if args.check and others else [_work(args, others, console)]
+    )
+    for work in works:
+        _spare_source(args, work)
+    if args.check:
+        return _tell_all(args, works, context, console)
+    work = works[0]
+    context = _for_source(context, work)
+    if not (args.report or args.review):
         return _write(args, work, context, console)
     findings, decisions = work.findings(context), None
     if args.review:
@@ -106,21 +114,30 @@ def run(args: argparse.Namespace, console: Console) -> int:
             return 130
         context = _decided(findings, decisions, context, settings, console)
     _outcome(args, work, context, console)
-    report = _report(work, context, findings, decisions)
-    if args.report and args.report != "-":
-        with whole_file(Path(args.report)) as out:
-            out.write(as_json(report))
-        console.say(f"report  {visible(args.report)}  (no value is in it)")
-    elif args.report or (args.check and args.json):
-        console.json(report)
-    if args.check:
-        _tell_check(args, findings, report["level"], console)
-    return 1 if args.check and findings else 0
+    if args.report:
+        tell_report([Found(work.name, _level(context), findings, decisions)], args.report, console)
+    return 0
+
+
+def _tell_all(args: argparse.Namespace, works: list[Work], context: Context, console: Console) -> int:
+    """What --check says of one source or several."""
+    found = [Found(work.name, _level(context), work.findings(_for_source(context, work))) for work in works]
+    if args.report or args.json:
+        tell_report(found, args.report or "-", console)
+    return tell_check(found, console, has_table=not args.json and args.report != "-")
+
+
+def _for_source(context: Context, work: Work) -> Context:
+    return replace(context, source=str(work.path or work.name))
+
+
+def _level(context: Context) -> str:
+    return text_level(context) or "none"
 
 
 def _outcome(args: argparse.Namespace, work: Work, context: Context, console: Console) -> None:
     """Write the outcome, unless only a word about it is wanted."""
-    if args.check or (args.report == "-" and not args.output):
+    if args.report == "-" and not args.output:
         return
     if args.review and not args.output and console.out_is_terminal:
         console.say("next    add -o FILE to write the outcome; nothing was written")
@@ -282,7 +299,7 @@ def _write(args: argparse.Namespace, work: Work, context: Context, console: Cons
 
 
 def _nothing(context: Context) -> str:
-    return f"nothing to mask at level {text_level(context) or 'none'}"
+    return f"nothing to mask at level {_level(context)}"
 
 
 def _tell_text(facts: dict[str, object], work: Work, context: Context, console: Console) -> None:
@@ -292,45 +309,6 @@ def _tell_text(facts: dict[str, object], work: Work, context: Context, console: 
         console.say(f"redact  {note}")
     if facts["output"]:
         console.say(f"wrote   {visible(str(facts['output']))}")
-
-
-def _report(work: Work, context: Context, findings: list[Finding], decisions: list[str] | None) -> dict[str, object]:
-    told = told_as_json(findings)
-    for item, decision in zip(told, decisions or (), strict=False):
-        item["decision"] = decision
-    return {
-        "schema": "open-token/redaction-report/1",
-        "source": work.name,
-        "level": text_level(context) or "none",
-        "count": sum(finding.count for finding in findings),
-        "findings": told,
-    }
-
-
-def _tell_check(args: argparse.Namespace, findings: list[Finding], level: object, console: Console) -> None:
-    rows = [
-        (finding.type, finding.rule, str(finding.count), visible(short(finding.places[0].where)))
-        for finding in findings
-    ]
-    if rows and not args.json and args.report != "-":
-        _table(rows, console)
-    if not rows:
-        console.say(f"clean   nothing would be masked at level {level}")
-        return
-    total = sum(finding.count for finding in findings)
-    console.say(f"{plural(len(findings), 'value')} in {plural(total, 'place')} would be masked at level {level}")
-
-
-def _table(rows: list[tuple[str, str, str, str]], console: Console) -> None:
-    """Aligned and headed on a screen, with tabs in a pipe."""
-    if not console.out_is_terminal:
-        for row in rows:
-            console.out("\t".join(row))
-        return
-    rows = [("TYPE", "RULE", "TIMES", "FIRST PLACE"), *rows]
-    first, second = (max(len(row[column]) for row in rows) for column in (0, 1))
-    for kind, rule, times, place in rows:
-        console.out(cut(f"{kind:{first}}  {rule:{second}}  {times:>5}  {place}", console.width()))
 
 
 def _decide(findings: list[Finding], context: Context, console: Console) -> list[str] | None:

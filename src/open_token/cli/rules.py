@@ -21,7 +21,7 @@ from open_token.source import Source
 
 HELP = """List, try and explain the rules of redaction: the built-in ones and your own.
 
-usage: open-token rules list [--level L] [--type T] | show ID | test [FILE|ID ...]
+usage: open-token rules list [--level L] [--type T] | show ID | test [FILE|ID|- ...]
                        | explain FILE|TEXT|- [--level L]
 
   open-token rules list --level pii
