@@ -1,5 +1,6 @@
 """The last look, at the very bytes that are written: what should have been masked and was not stops the export."""
 
+import importlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,7 +11,6 @@ from open_token.passes._detect import Detector, decoded, encoded
 from open_token.passes._found import Found
 from open_token.passes._keys import Keys
 from open_token.passes._rules import START, Rule
-from open_token.passes._spread import Spread, recurring
 from open_token.walk import BYTES, ID, KEPT
 
 _LEAST_KEYWORD = 4
@@ -23,13 +23,13 @@ class Guard:
         self._detector = detector
         rules = tuple(filter(_tells_itself, detector.rules))
         self._tokens = Detector(rules, detector.cache, detector.engine)
-        self._known = Spread(recurring(found), detector.engine)
+        self._known = _known(found, detector.engine)
         self._keys = Keys()
 
     def __call__(self, events: list[Event], lines: bytes) -> None:
         """Pass over what is about to be written; an error when a value survived in one of the events."""
         tokens = {decoded(lines[item.start : item.end]) for item in self._tokens.find_raw(lines)}
-        known = {item.value for item in self._known.find(lines)}
+        known = {item.value for item in self._known.find(lines)} if self._known else set()
         if not tokens and not known:
             return
         for event in events:
@@ -41,6 +41,14 @@ class Guard:
         if any(token in string for token in tokens) and self._detector.find([string]):
             return True
         return bool(known) and any(item.value in known for item in self._known.find(encoded(string)))
+
+
+def _known(found: Found, engine: str) -> Any:
+    """What finds the values that are known; loaded only where there are any."""
+    if not found.values:
+        return None
+    module = importlib.import_module("open_token.passes._spread")
+    return module.Spread(module.recurring(found), engine)
 
 
 def _tells_itself(rule: Rule) -> bool:

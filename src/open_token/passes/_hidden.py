@@ -5,7 +5,6 @@ import binascii
 import re
 from bisect import bisect_right
 from collections.abc import Callable
-from html import unescape
 from typing import NamedTuple
 
 DISGUISES = frozenset(("base64", "escapes"))
@@ -79,6 +78,8 @@ def _said(found: re.Match[bytes]) -> bytes:
     if found[2]:
         return chr(int(found[2], 16)).encode("utf-8", "surrogatepass")
     if found[4]:
+        from html import unescape
+
         return unescape(found[4].decode()).encode("utf-8", "surrogatepass")
     return found[5]
 
