@@ -105,7 +105,7 @@ class TestConversation:
     def test_check_on_a_screen_is_a_table(self, told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
         with Terminal(monkeypatch, stdout=True) as terminal:
             assert main(["redact", "talk.json", "--check"]) == 1
-        assert re.search(r"^TYPE +RULE +TIMES  FIRST PLACE\r$", terminal.seen, re.MULTILINE)
+        assert re.search(r"^TYPE +RULE +TIMES +FIRST PLACE\r$", terminal.seen, re.MULTILINE)
         assert re.search(r"^github_token  github-token +2  evt_000001 /content/text\r$", terminal.seen, re.MULTILINE)
         assert [secret for secret in SECRETS if secret in terminal.seen] == []
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from open_token.cli.console import Console, as_json, cut, plural, visible
+from open_token.cli.console import Console, as_json, plural, table, visible
 from open_token.files import whole_file
 from open_token.passes.findings import Finding, short, told_as_json
 
@@ -55,26 +55,15 @@ def tell_check(found: list[Found], console: Console, *, has_table: bool) -> int:
         console.say(f"clean   nothing{of_files} would be masked at level {level}")
         return 0
     if has_table:
-        _table([row for item in found for row in _rows(item, is_named=len(found) > 1)], console)
+        rows = [row for item in found for row in _rows(item, is_named=len(found) > 1)]
+        table(("TYPE", "RULE", "TIMES", "FIRST PLACE"), rows, console)
     console.say(f"{plural(values, 'value')} in {plural(total, 'place')}{of_files} would be masked at level {level}")
     return 1
 
 
-def _rows(found: Found, *, is_named: bool) -> list[tuple[str, str, str, str]]:
+def _rows(found: Found, *, is_named: bool) -> list[tuple[str, ...]]:
     name = f"{visible(found.source)}: " if is_named else ""
     return [
         (finding.type, finding.rule, str(finding.count), f"{name}{visible(short(finding.places[0].where))}")
         for finding in found.findings
     ]
-
-
-def _table(rows: list[tuple[str, str, str, str]], console: Console) -> None:
-    """Aligned and headed on a screen, with tabs in a pipe."""
-    if not console.out_is_terminal:
-        for row in rows:
-            console.out("\t".join(row))
-        return
-    rows = [("TYPE", "RULE", "TIMES", "FIRST PLACE"), *rows]
-    first, second = (max(len(row[column]) for row in rows) for column in (0, 1))
-    for kind, rule, times, place in rows:
-        console.out(cut(f"{kind:{first}}  {rule:{second}}  {times:>5}  {place}", console.width()))

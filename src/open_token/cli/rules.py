@@ -6,7 +6,7 @@ import shutil
 from dataclasses import replace
 from typing import Any
 
-from open_token.cli.console import Console, plural, visible
+from open_token.cli.console import Console, plural, table, visible
 from open_token.context import Context
 from open_token.errors import InputError, UsageError
 from open_token.library import context_for
@@ -77,12 +77,9 @@ def _list(words: list[str], args: argparse.Namespace, context: Context, console:
     if args.json:
         told = [_facts(entry, {}) for entry in wanted]
         console.json({"schema": "open-token/rules/1", "rules": told})
-    elif console.out_is_terminal:
-        for entry in wanted:
-            console.out(f"{entry.id:34}  {entry.type:24}  {entry.level:8} {visible(entry.file)}")
     else:
-        for entry in wanted:
-            console.out("\t".join((entry.id, entry.type, entry.level, visible(entry.file))))
+        rows = [(entry.id, entry.type, entry.level, visible(entry.file)) for entry in wanted]
+        table(("ID", "TYPE", "LEVEL", "FILE"), rows, console)
     if not args.json:
         console.say(f"{plural(len(wanted), 'rule')}.  Look at one: open-token rules show ID")
     return 0 if wanted else 1
