@@ -101,6 +101,7 @@ class TestConversation:
         assert [report["count"] for report in json.loads(read("found.json"))["reports"]] == [5, 0, 4]
         assert told("--check", "clean.txt", "clean.txt")[0] == 0
         assert told("talk.json", "log.txt")[0] == 2
+        assert told("--check")[0] == 2
 
     def test_check_on_a_screen_is_a_table(self, told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
         with Terminal(monkeypatch, stdout=True) as terminal:
@@ -310,6 +311,10 @@ class TestReview:
         (["log.txt", "-o", "log.txt"], 2, "the output would replace the source itself"),
         (["none.txt", "-o", "x"], 3, "there is no such file"),
         (["talk.json", "--chek"], 2, "did you mean --check?"),
+        ([], 2, "last for the newest one, or - for text on stdin"),
+        (["talk.json", "log.txt"], 2, "only --check takes several"),
+        ([f"use {GITHUB} please"], 3, "text goes through stdin: open-token redact -"),
+        ([f"https://x:{PASSWORD}@mail.test/a"], 3, "text goes through stdin: open-token redact -"),
     ],
 )
 def test_usage(told: Told, words: list[str], code: int, what: str) -> None:

@@ -95,9 +95,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     for remark in settings.remarks:
         console.warn(visible(remark))
     context = context_for(options, settings, console.env)
-    works = (
-        [_work(args, [word], console) for word in others] if args.check and others else [_work(args, others, console)]
-    )
+    works = [_work(args, word, context, console) for word in _sources(args, others)]
     for work in works:
         _spare_source(args, work)
     if args.check:
@@ -174,15 +172,35 @@ def _spare_source(args: argparse.Namespace, work: "Work") -> None:
             raise UsageError("the output would replace the source itself", where=name, help="choose another name")
 
 
-def _work(args: argparse.Namespace, words: list[str], console: Console) -> Work:
-    if words == ["-"] and not args.reader:
+def _sources(args: argparse.Namespace, words: list[str]) -> list[str]:
+    if not words:
+        remedy = "name a file or a conversation, last for the newest one, or - for text on stdin"
+        raise UsageError("redact needs a source", help=remedy)
+    if len(words) > 1 and not args.check:
+        raise UsageError(f"one source at a time, {len(words)} were given", help="only --check takes several")
+    return words
+
+
+def _work(args: argparse.Namespace, word: str, context: Context, console: Console) -> Work:
+    if word == "-" and not args.reader:
         if args.check or args.report or args.review:
             return _text(args, Source.of_stream(console.stdin, "<stdin>"), console)
         return _stdin(console)
-    choice = choose_source(words, console, current=False, picking=False)
-    if args.text or _is_text(args, choice):
-        return _text(args, choice.source, console)
-    return _conversation(args, choice, console)
+    try:
+        choice = choose_source([word], console, current=False, picking=False)
+        is_text = args.text or _is_text(args, choice)
+    except InputError as problem:
+        raise _without_values(problem, context) from None
+    return _text(args, choice.source, console) if is_text else _conversation(args, choice, console)
+
+
+def _without_values(problem: InputError, context: Context) -> InputError:
+    """An error about a word that is perhaps no name of a file but the very text that somebody wants masked."""
+    strict = replace(context, options=context.options.changed(redact="pii"))
+    where = b"".join(redacted_text([(problem.where or "").encode("utf-8", "replace")], strict, "")).decode()
+    is_missing = problem.code in ("input", "input.missing")
+    remedy = f"{problem.help}; text goes through stdin: open-token redact -" if is_missing else problem.help
+    return InputError(problem.what, where=where or None, help=remedy, code=problem.code)
 
 
 def _is_text(args: argparse.Namespace, choice: Choice) -> bool:
