@@ -105,6 +105,12 @@ def test_no_line_is_longer_than_the_screen(columns: int, monkeypatch: pytest.Mon
     assert "[phone]" in "".join(lines)
 
 
+def test_a_terminal_without_a_size_is_a_usual_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Terminal(monkeypatch, ("q quit", b"q"), columns=0, lines=0) as terminal:
+        review([finding(1)], Console(env={"NO_COLOR": "1"}), lambda item: "")
+    assert "before 1 [github_token] after" in terminal.seen
+
+
 def test_many_places_fit_a_small_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     _, terminal = decided(monkeypatch, ("q quit", b"q"), found=[finding(1, places=40)], lines=12)
     assert "and 39 more places" in terminal.seen

@@ -77,7 +77,7 @@ class _Review:
 
     def page(self) -> list[str]:
         """What is on the screen now."""
-        columns, lines = os.get_terminal_size(sys.stderr.fileno())
+        columns, lines = _size()
         if self._at == len(self._findings):
             told = f"review  {plural(len(self._findings), 'find')} seen: {summary(self.decisions)}"
             return [cut(line, columns - 1) for line in (told, "", _END)]
@@ -121,6 +121,12 @@ def _in_rows(text: str, columns: int) -> list[str]:
     if len(rows) > _VALUE_ROWS:
         rows[_VALUE_ROWS - 1 :] = [rows[_VALUE_ROWS - 1][: width - 3] + "..."]
     return rows
+
+
+def _size() -> tuple[int, int]:
+    """Columns and lines; of a terminal that says 0, what is usual."""
+    columns, lines = os.get_terminal_size(sys.stderr.fileno())
+    return columns or 80, lines or 24
 
 
 def _show(text: list[str]) -> None:
