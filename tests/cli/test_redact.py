@@ -355,3 +355,36 @@ def test_a_pipe_that_pauses_is_put_out() -> None:
         process.stdin.close()
         assert process.stdout.read() == b"b"
         watch.cancel()
+
+
+@pytest.mark.parametrize("words", [("talk.json",), ("log.txt",), ("talk.json", "--text")])
+class TestPolicy:
+    """What the settings demand holds whatever the command says, and stderr says so."""
+
+    def policy(self, text: str) -> None:
+        (Path(os.environ["OPEN_TOKEN_HOME"]) / "settings" / "config.toml").write_text(f"[policy]\n{text}\n")
+
+    def test_private_keys_never_leave(self, words: tuple[str, ...], told: Told) -> None:
+        self.policy("never_export_private_keys = true")
+        code, out, err = told(*words, "redact=none", leaks=True)
+        assert code == 0
+        assert GITHUB in out
+        assert PEM.split("\n")[1] not in out
+        assert "warning: the policy never lets private keys out; they are masked\n" in err
+
+    def test_a_level_is_the_least(self, words: tuple[str, ...], told: Told) -> None:
+        self.policy('min_redact = "pii"')
+        code, _, err = told(*words, "redact=none")
+        assert code == 0
+        assert "warning: the policy asks for redact=pii at least; that is done\n" in err
+        assert told(*words, "redact=none", "--check")[0] == 1
+
+    def test_an_allow_list_does_not_lift_it(self, words: tuple[str, ...], told: Told) -> None:
+        self.policy('min_redact = "pii"\nnever_export_private_keys = true\n[[allow]]\nrule = "*"')
+        assert told(*words, "redact=none")[0] == 0
+
+    def test_a_policy_that_is_misspelt_stops_everything(self, words: tuple[str, ...], told: Told) -> None:
+        self.policy("never_export_private_key = true")
+        code, out, err = told(*words, "redact=none", "-o", "out.json")
+        assert (code, out, Path("out.json").exists()) == (2, "", False)
+        assert "did you mean never_export_private_keys?" in err

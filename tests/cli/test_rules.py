@@ -136,6 +136,14 @@ def test_a_file_without_rules_is_no_success(text: str, remedy: str, capsys: pyte
     assert remedy in err
 
 
+def test_explain_keeps_the_policy(known_key: bytes, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = Path(os.environ["OPEN_TOKEN_HOME"]) / "settings" / "config.toml"
+    settings.write_text('[policy]\nmin_redact = "pii"\n')
+    code, out, err = told(capsys, "explain", "mail ada@example.org", "--level", "secrets")
+    assert (code, err.splitlines()[-1]) == (0, "level pii: 1 place masked, 0 allowed, 0 nearly masked")
+    assert "(rule email, pii)" in out
+
+
 def test_explain_says_when_no_rule_matches(capsys: pytest.CaptureFixture[str]) -> None:
     assert "no rule of this level matches anything in it" in told(capsys, "explain", "plain words")[2]
 
