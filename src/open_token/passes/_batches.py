@@ -13,7 +13,7 @@ OWN_PARTS = ("text", "data")
 _ALL_PARTS = frozenset((*OWN_PARTS, "mime"))
 _LARGE = 1 << 20
 _KEPT_OF_CONVERSATION = frozenset(
-    ("id", "started_at", "timezone", "source_runtime", "provider", "internal_availability", "redaction")
+    ("id", "started_at", "timezone", "source_runtime", "provider", "internal_availability")
 )
 _KEPT_OF_PARTICIPANT = frozenset(("actor_id", "kind", "provider", "model", "instance_id"))
 _OPENING = ("", "{", "[")

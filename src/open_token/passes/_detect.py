@@ -12,7 +12,7 @@ import msgspec
 
 from open_token.passes._candidate import Candidate
 from open_token.passes._gate import Gate, KeywordGate, Window, confirmation
-from open_token.passes._hidden import DISGUISES, Look, look_behind
+from open_token.passes._hidden import DISGUISES, Look, look_behind, stretches
 from open_token.passes._hyperscan import hyperscan_gate, stored_database
 from open_token.passes._marks import without_marks
 from open_token.passes._rules import Rule
@@ -145,7 +145,8 @@ class Detector:
             rule = self.rules[number]
             for first, last in self._matches(number, rule, text[start:end]):
                 if rule.validator in DISGUISES:
-                    disguised.append(Disguised(leaf_number, text[start + first : start + last], start + first, number))
+                    raws = stretches(text[start + first : start + last], rule.validator)
+                    disguised += [Disguised(leaf_number, raw, start + first, number) for raw in raws]
                 elif start + first >= value_start:
                     within = self._within(number, rule, text[start + first : start + last])
                     findings.append(Finding(start + first, start + last, number, rule, "", within))

@@ -1,4 +1,4 @@
-"""What keeps a value from being seen, base64 and escapes: turned into what they say, with the way back to each place."""
+"""What keeps a value from being seen, base64 and escapes: turned into what they say, with the way back from there."""
 
 import base64
 import binascii
@@ -11,11 +11,13 @@ DISGUISES = frozenset(("base64", "escapes"))
 # Four letters that stand for three bytes of plain text; base64 of anything else hardly ever has five in a row.
 GROUP = "[CDI-Za-f][AC-HQS-Xgi-nwyz0-3][ABEFIJMNQRUVYZcdghklopstwx014589][A-Za-z0-9+/_-]"
 _GROUPS = re.compile(f"(?:{GROUP}){{5,}}".encode())
+_LAST_LINE = re.compile(rb"(?:\\+[nr]|\s)+[^\\\s]{1,75}$")
 _BREAKS = re.compile(rb"(?:\\+[nr]|\s)+")
 _ESCAPE = re.compile(
     rb"%([0-9A-Fa-f]{2})|\\+u\{?([0-9A-Fa-f]{4})\}?|\\+x([0-9A-Fa-f]{2})|(&(?:#x?[0-9A-Fa-f]{2,5}|quot|apos|amp|lt|gt|equals|colon);)|"
-    rb"\\{2,}([\"'/])"
+    rb"\\{2,}([\"'/])|\\{3,}([nrt])|\x1b\[[0-9;]{0,24}m"
 )
+_SPACES = {b"n": b"\n", b"r": b"\r", b"t": b"\t"}
 _CONTROL = bytes.maketrans(b"\x00\x01\x02", b"   ")
 
 
@@ -56,6 +58,13 @@ class Unescaped:
         return escape.end + place - escape.place - escape.size + is_end
 
 
+def stretches(raw: bytes, disguise: str) -> tuple[bytes, ...]:
+    """What may be disguised in a stretch: all of it, and base64 without a last line, which may be something else."""
+    if disguise == "base64" and (found := _LAST_LINE.search(raw)):
+        return raw, raw[: found.start()]
+    return (raw,)
+
+
 class Look(NamedTuple):
     """What a disguise says, and how a place in it is found in the disguise; none: only the whole can be told."""
 
@@ -81,7 +90,9 @@ def _said(found: re.Match[bytes]) -> bytes:
         from html import unescape
 
         return unescape(found[4].decode()).encode("utf-8", "surrogatepass")
-    return found[5]
+    if found[6]:
+        return _SPACES[found[6]]
+    return found[5] or b""  # a colour says nothing
 
 
 def decoded_base64(run: bytes) -> bytes | None:

@@ -10,7 +10,7 @@ _SEALED = re.compile(
 )
 _ID = re.compile(r"(?:.*[_-])?(?:u?uid|id|ids|uuids?)|.*[a-z0-9](?:Id|Ids|ID|IDs|Uuid|UUID|Uid)", re.DOTALL)
 _SECRET_ID = re.compile("key|token|secret|pass|credential|access", re.IGNORECASE)
-_PLAIN = re.compile(r"[A-Za-z_$@][A-Za-z_$-]{0,63}|[A-Za-z_][A-Za-z0-9_$-]{0,15}")
+_PLAIN = re.compile(r"[A-Za-z_$@][A-Za-z_$-]{0,23}|[A-Za-z_][A-Za-z0-9_$-]{0,15}")
 _LINKS = frozenset(("native_call_id", "call_id", "tool_use_id", "tool_call_id", "toolCallId", "tool_use_ids"))
 _LIMIT = 10_000
 

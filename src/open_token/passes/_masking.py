@@ -58,7 +58,7 @@ def mask(
         if not masker.grew:
             break
     conversation = cast(Conversation, open_parts[0])
-    redaction = _account(record, context, level, masker, found)
+    redaction = _account(conversation, context, level, masker, found)
     if redaction is not None:
         conversation = {**conversation, "redaction": redaction}
     participants = cast(list[Participant], open_parts[1:])
@@ -140,7 +140,9 @@ def _with_echoes(record: Record, masker: Masker) -> Iterator[tuple[int, list[Eve
         first += len(some)
 
 
-def _account(record: Record, context: Context, level: str, masker: Masker, found: Found) -> Redaction | None:
+def _account(
+    conversation: Conversation, context: Context, level: str, masker: Masker, found: Found
+) -> Redaction | None:
     options = context.options
     remarks = []
     if _key(context) is None and options.strategy != "drop":
@@ -150,5 +152,5 @@ def _account(record: Record, context: Context, level: str, masker: Masker, found
     if len(recurring(found)) > MOST_VALUES:
         remarks.append(f"recurrences were masked for the first {MOST_VALUES} values only")
     distinct = {kind: len(values) for kind, values in masker.distinct.items()}
-    before = record.conversation.get("redaction")
+    before = conversation.get("redaction")
     return redaction_of(before, level, options.strategy, masker.marks, distinct, remarks)

@@ -113,9 +113,7 @@ class Pieces:
                 closed += self._take_data(place, event, data)
                 continue
             text = content.get("text")
-            if type(text) is not str or len(text) > _SHORT or text[:1] in _OPENING or NAME_END in text:
-                self._speaker = None
-            elif event.get("role") == "user":  # what people send is whole: only machines send pieces
+            if type(text) is not str or not _may_be_a_piece(event, text):
                 self._speaker = None
             elif (speaker := (event.get("actor_id"), event.get("type"), event.get("role"))) == self._speaker:
                 self._run.append((place, text))
@@ -182,6 +180,11 @@ class Pieces:
             if cut not in cuts:
                 cuts.append(cut)
         self._found.add(value, finding.rank, finding.rule)
+
+
+def _may_be_a_piece(event: Event, text: str) -> bool:
+    """Whether a text may go on in the next one; what people send is whole, only machines send pieces."""
+    return len(text) <= _SHORT and text[:1] not in _OPENING and NAME_END not in text and event.get("role") != "user"
 
 
 def _as_stream(run: list[tuple[int, str]]) -> Stream:

@@ -33,7 +33,8 @@ from open_token.passes._wallets import is_seed_phrase, is_stellar_seed, is_wif
 
 _SURE_LENGTH = 20
 _CODE_AFTER = re.compile(r"\s*[(\[{]|\s*\?\?|\s*\|\|")
-_STARS = ("###", "***", "...", "…", "<")
+# The rest is left out, or to be put in; a tag that closes, or makes a line end, says nothing of the kind.
+_LEFT_OUT = re.compile(r"###|\*\*\*|\.\.\.|…|<(?!/|[a-z]{1,6}[ />])")
 _BEGINNING, _FEW = 6, 3
 # What stands behind a comma, a bracket or a comparison need not belong to the name before it.
 _IN_CODE = re.compile(r"(?:[!=]=|[,(])[ \t]*[brufBRUF@]?[\"'`]*$")
@@ -50,7 +51,7 @@ _QUOTES = ('"', "'", "`")
 def _token(found: Candidate) -> bool:
     """Anything but a placeholder or a name from code that begins like a token; the beginning alone says much."""
     value = found.value
-    if is_stand_in(value) or found.after.startswith(_STARS):
+    if is_stand_in(value) or _LEFT_OUT.match(found.after):
         return False
     return len(set(value[_BEGINNING:])) > _FEW and not is_camel_case(value.partition("_")[2])
 
@@ -71,7 +72,7 @@ def _bearer_of_as(found: Candidate) -> bool:
 def _near_token(found: Candidate) -> bool:
     """A value of the service's own shape behind its name; a hash or a UUID only if the name says it is a secret."""
     value, before, after = found
-    if is_harmless(before) or is_stand_in(value) or is_name(value) or after.startswith(_STARS):
+    if is_harmless(before) or is_stand_in(value) or is_name(value) or _LEFT_OUT.match(after):
         return False
     if is_digest(value) or is_uuid(value) or is_drill(value):
         return is_telling(before)

@@ -7,7 +7,8 @@ from collections import Counter
 from open_token.passes._writing import is_identifier, is_written, wordiness
 
 _STAND_IN = re.compile(
-    r"example|placeholder|change[-_ ]?me|change[-_]?this|changeit|(?:^|[^a-z])(?:your|my|the|some|any)[-_ ]|<[^<>]*>|"
+    r"example|placeholder|change[-_ ]?me|change[-_]?this|changeit|(?:^|[^a-z0-9])(?:your|my|the|some|any)[-_ ]|"
+    r"<[^<>]*>|"
     r"\.{3}|…|x{5,}|\*{3,}|_{4,}|#{4,}|dummy|redacted|insert[-_ ]|replace[-_ ]?(?:me|with|this)|todo|foo[-_]?bar|lorem|"
     r"(?:^|[-_])fake|(?:^|[-_])mock(?:$|[-_])|not[-_ ]?a[-_ ]?real|secret[-_]?goes|goes[-_ ]?here|[-_ ]here$|hidden|"
     r"masked|\{[A-Za-z_][\w.:,]+\}|^\[[A-Za-z_ ]+\]$|^(?:user|username)[:>]|pass(?:word)?[>\])}]$",

@@ -19,6 +19,8 @@ _RUN = re.compile("[a-z]{2,}")
 _LETTER_RUN, _ALNUM_RUN = re.compile("[A-Za-z]+"), re.compile("[0-9A-Za-z]+")
 # Several short parts between underscores, as constants and types of libraries are called: X509_pubkey_st.
 _IN_PARTS = re.compile("[A-Za-z]{1,12}[0-9]{0,4}[A-Za-z]{0,2}(?:_[A-Za-z]{1,12}[0-9]{0,4}[A-Za-z]{0,2}){2,}")
+# Names have a number or two; letters and digits that take turns are drawn by lot.
+_CHANGE, _MOST_CHANGES = re.compile("[0-9](?=[A-Za-z])|[A-Za-z](?=[0-9])"), 7
 _SURE, _MOST, _LEAST_IN_PARTS = 12, 0.6, -0.6
 # The more letters there are, the surer it can be told: less wordy than this is no word.
 _LEAST = ((24, -0.5), (16, -0.6), (_SURE, -0.8))
@@ -61,5 +63,7 @@ def is_identifier(text: str) -> bool:
     pairs, level = _measured(text)
     if _IN_PARTS.fullmatch(text) and level > _LEAST_IN_PARTS:
         return True
+    if len(_CHANGE.findall(text)) >= _MOST_CHANGES:
+        return False
     least = next((least for size, least in _LEAST_NAMED if pairs >= size), None)
     return least is not None and level >= least
