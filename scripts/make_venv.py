@@ -18,7 +18,7 @@ PYTHON = VENV / "bin" / "python"
 INSTALLED = VENV / "installed"
 UNFINISHED = VENV / "unfinished"
 SOURCES = ("pyproject.toml", "constraints.txt")
-ALWAYS = {"http"}
+ALWAYS = {"http", "pii"}
 CANNOT_RUN = 126
 
 

@@ -234,8 +234,7 @@ def test_the_server_is_installed_when_it_is_first_used(ready: Checkout, words: t
 
 
 def test_later_use_costs_little(ready: Checkout) -> None:
-    """A few milliseconds. The bound is far from that, because other work runs beside the tests, and as far from an
-    installation, which takes seconds; bench/startup.py has the figure."""
+    """A few milliseconds; the bound is wide because other work runs beside the tests."""
 
     def fastest(program: Path) -> float:
         times = []
@@ -245,7 +244,7 @@ def test_later_use_costs_little(ready: Checkout) -> None:
             times.append(time.perf_counter() - start)
         return min(times)
 
-    assert fastest(ready.launcher) - fastest(ready.venv / "bin" / "open-token") < 0.5
+    assert fastest(ready.launcher) - fastest(ready.venv / "bin" / "open-token") < 0.025
 
 
 def test_a_failed_first_use_leaves_nothing(fresh: Checkout) -> None:

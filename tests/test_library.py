@@ -39,6 +39,15 @@ class TestExport:
         assert texts(open_token.export(talk, redact="pii"))[1].startswith("[REDACTED:")
         assert texts(open_token.export(talk, redact="none")) == ["hello", "ada@example.org"]
 
+    def test_rules_and_allow_lists_of_the_settings_take_part(self, talk: Path) -> None:
+        Path(".open-token.toml").write_text("[[rule]]\nid = 'greeting'\npattern = 'hello'\n")
+        settings = Path(os.environ["OPEN_TOKEN_HOME"]) / "settings"
+        settings.mkdir(parents=True, exist_ok=True)
+        (settings / "config.toml").write_text(f"[[allow]]\nrule = 'email'\npath = '{talk.parent}/*.jsonl'\n")
+        said = texts(open_token.export(talk, redact="pii"))
+        assert said[0].startswith("[REDACTED:greeting:")
+        assert said[1] == "ada@example.org"
+
     def test_the_answer_is_a_document_whatever_the_settings_say(
         self, talk: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -22,7 +22,7 @@ from there_and_back import WHOLE, exactly, there_and_back
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 GOLDEN = Path(__file__).parent / "golden"
-SOURCES = [path for path in sorted(EXAMPLES.iterdir()) if path.stem != "open_token"]
+SOURCES = [path for path in sorted(EXAMPLES.glob("*.json*")) if path.stem != "open_token"]
 """An export is its own source."""
 HEAVY = {
     "aider_dev_chat-history_first900k.md": 2.3,  # 298 conversations, each with a frame of its own

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from open_token import settings as module
-from open_token.context import Policy
-from open_token.errors import UsageError
-from open_token.settings import Settings, load_settings
+from open_token.context import Policy, Screen
+from open_token.errors import InputError, UsageError
+from open_token.settings import Settings, allow_for_good, load_settings, rules_in
 
 Write = Callable[..., Settings]
 
@@ -77,15 +77,18 @@ def test_a_project_may_not_ask_for_whole_thoughts(write: Write) -> None:
 @pytest.mark.parametrize(
     ("files", "where"),
     [
-        ({"user": "= no toml"}, "config.toml"),
-        ({"project": "= no toml"}, ".open-token.toml"),
-        ({"system": "= no toml"}, "system.toml"),
+        ({"user": "= no toml"}, "config.toml:1:1"),
+        ({"project": "a = 1\nb = \n"}, ".open-token.toml:2:5"),
+        ({"system": "= no toml"}, "system.toml:1:1"),
         ({"user": '[defaults]\nredcat = "pii"\n'}, "config.toml"),
         ({"project": '[defaults]\nredact = "everything"\n'}, ".open-token.toml"),
         ({"user": "defaults = 5\n"}, "config.toml"),
         ({"user": "policy = true\n"}, "config.toml"),
         ({"system": '[policy]\nmin_redact = "all"\n'}, "system.toml"),
         ({"user": "[policy]\nmin_redact = []\n"}, "config.toml"),
+        ({"user": "[policy]\nnever_export_private_keys = 'yes'\n"}, "config.toml"),
+        ({"user": "[policy]\nnever_export_private_key = true\n"}, "config.toml"),
+        ({"system": "[policy]\nforbid_internal_full = 1\n"}, "system.toml"),
         ({"user": 'team_key = "nowhere.key"\n'}, "nowhere.key"),
         ({"OPEN_TOKEN_MODE": "xml"}, "OPEN_TOKEN_MODE in the environment"),
     ],
@@ -120,3 +123,71 @@ def test_the_team_key_is_read_beside_the_settings(write: Write, tmp_path: Path) 
     assert write('team_key = "team.key"\n').team_key == b"0123456789abcdef"
     (tmp_path / "elsewhere.key").write_bytes(b"other")
     assert write(f'team_key = "{tmp_path}/elsewhere.key"\n').team_key == b"other"
+
+
+RULE = "[[rule]]\nid = 'acme-ticket'\npattern = 'ACME-[0-9]{6}'\n"
+ALLOW = "[[allow]]\nrule = 'email'\n"
+
+
+def test_rules_of_both_files_add_up(write: Write) -> None:
+    loaded = write(RULE, RULE.replace("acme-ticket", "other"))
+    assert [(rule.id, Path(rule.file).name) for rule in loaded.screen.rules] == [
+        ("acme-ticket", "config.toml"),
+        ("other", ".open-token.toml"),
+    ]
+    assert write().screen == Screen()
+
+
+def test_what_may_stay_is_for_the_user_to_say(write: Write, tmp_path: Path) -> None:
+    loaded = write(ALLOW, ALLOW.replace("email", "*"))
+    assert [entry.rule for entry in loaded.screen.allowed] == ["email"]
+    assert loaded.remarks[0].startswith(f"the allow-list of {tmp_path}/project/.open-token.toml has no effect")
+    trusting = write(f"trust_projects = ['{tmp_path}/project']\n{ALLOW}", ALLOW.replace("email", "*"))
+    assert [entry.rule for entry in trusting.screen.allowed] == ["email", "*"]
+    assert trusting.remarks == ()
+    with pytest.raises(UsageError, match="trust_projects is not a list"):
+        write("trust_projects = 'x'\n", ALLOW)
+
+
+def test_trust_is_for_one_folder_and_not_for_what_lies_in_it(write: Write, tmp_path: Path) -> None:
+    (tmp_path / "project" / "src" / ".open-token.toml").write_text(ALLOW)
+    assert write(f"trust_projects = ['{tmp_path}/project']\n").screen.allowed == ()
+
+
+def test_values_that_are_false_for_good_are_added_one_by_one(write: Write, tmp_path: Path) -> None:
+    folders = write().folders
+    for letter in "ab":
+        path = allow_for_good(folders, [(f"hmac:{letter * 32}", "email, rule email")])
+    assert path == tmp_path / "home" / "settings" / "allow.toml"
+    assert [entry.value[:6] for entry in write().screen.allowed] == ["hmac:a", "hmac:b"]
+    path.write_text("[[allow]]\nvalue = 3\n")
+    with pytest.raises(UsageError, match="value is not a text"):
+        write()
+
+
+def test_a_path_may_begin_at_home(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ada")
+    assert write("[[allow]]\npath = '~/talks/*'\n").screen.allowed[0].path == "/home/ada/talks/*"
+
+
+def test_the_rules_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(RULE)
+    assert [rule.id for rule in rules_in(tmp_path / "mine.toml", "mine.toml")] == ["acme-ticket"]
+    with pytest.raises(InputError, match="no such file"):
+        rules_in(tmp_path / "none.toml", "none.toml")
+
+
+def test_what_does_nothing_where_it_stands_is_said(write: Write) -> None:
+    told = write("[[rules]]\n[server]\nport = 1\n", project="[policy]\nmin_redact = 'pii'\n[[alow]]\n").remarks
+    assert [remark.split(" in ")[0] for remark in told] == ["rules", "policy", "alow"]
+    assert told[0].endswith("config.toml has no effect; did you mean rule?")
+    assert told[1].endswith("has no effect: only your own settings may say that")
+
+
+@pytest.mark.parametrize("name", ["home/settings/config.toml", "system.toml"])
+def test_a_policy_that_cannot_be_read_is_never_passed_over(name: str, write: Write, tmp_path: Path) -> None:
+    write()
+    (tmp_path / name).unlink()
+    (tmp_path / name).mkdir()
+    with pytest.raises(InputError, match="cannot read this file"):
+        load_settings({"OPEN_TOKEN_HOME": str(tmp_path / "home")}, tmp_path)

@@ -7,6 +7,9 @@ from pathlib import Path
 from open_token.model import Event, Record
 from open_token.options import ExportOptions
 
+ENGINES = ("auto", "hyperscan", "keywords")
+"""How redaction rules are searched for."""
+
 
 @dataclass(frozen=True)
 class Policy:
@@ -15,6 +18,47 @@ class Policy:
     forbid_internal_full: bool = False
     never_export_private_keys: bool = False
     min_redact: str = "none"
+
+
+@dataclass(frozen=True)
+class OwnRule:
+    """A redaction rule of the user or the project, checked."""
+
+    id: str
+    type: str
+    level: str
+    pattern: str
+    keywords: tuple[str, ...] = ()
+    validator: str = ""
+    matches: tuple[str, ...] = ()
+    ignores: tuple[str, ...] = ()
+    file: str = ""
+    """Where it stands."""
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """What is not masked: all that is said here must hold of a finding."""
+
+    value: str = ""
+    """The keyed hash of the value."""
+    pattern: str = ""
+    """What the whole value looks like."""
+    rule: str = ""
+    key: str = ""
+    path: str = ""
+    file: str = ""
+    """Where it stands."""
+
+
+@dataclass(frozen=True)
+class Screen:
+    """What this user and this project add to redaction, and what they leave alone."""
+
+    rules: tuple[OwnRule, ...] = ()
+    allowed: tuple[Allowance, ...] = ()
+    kept: frozenset[str] = frozenset()
+    """Values, in their canonical form, that a person chose to keep in this one export."""
 
 
 @dataclass(frozen=True)
@@ -41,3 +85,8 @@ class Context:
     policy: Policy = field(default_factory=Policy)
     rule_cache: Path | None = None
     """A folder for compiled rules."""
+    screen: Screen = field(default_factory=Screen)
+    source: str = ""
+    """The path of what is exported; allow-lists may name it."""
+    engine: str = "auto"
+    """How rules are searched for: auto, hyperscan or keywords."""

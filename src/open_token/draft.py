@@ -1,7 +1,7 @@
 """How a reader builds a conversation: Draft numbers, pairs, spans and notes, so that no reader can break them."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import msgspec
@@ -94,7 +94,7 @@ class Draft(Ledger):
         body = self._text(content) if type(content) is str else self._json(content)
         if visibility is None:
             visibility = "internal" if role in ("system", "developer") else "public"
-        return self._add("message", role, visibility, actor, body, ts, span=span, usage=usage, parent=parent)
+        return self._add("message", role, visibility, actor, body, ts, None, span, parent, usage)
 
     def thought(
         self,
@@ -115,7 +115,7 @@ class Draft(Ledger):
             body = {**self._text(text), "data": {"summary": "runtime"}}
         else:
             body = self._text(text)
-        return self._add("message", "assistant_thought", "internal", actor, body, ts, span=span, usage=usage)
+        return self._add("message", "assistant_thought", "internal", actor, body, ts, None, span, None, usage)
 
     def tool_use(
         self,
@@ -143,7 +143,7 @@ class Draft(Ledger):
             data |= extra
         key, call = self._calls.make(native_id, tool, span, group, self.count)
         content = self._json(data)
-        self._add("tool_use", "assistant", "internal", actor, content, ts, call=call.call_id, span=span, usage=usage)
+        self._add("tool_use", "assistant", "internal", actor, content, ts, call.call_id, span, None, usage)
         return key
 
     def tool_result(
@@ -158,14 +158,16 @@ class Draft(Ledger):
         usage: Usage | None = None,
     ) -> Event:
         """The output of a call, alone; facts about it (error flag, exit code) follow in an annotation."""
-        if earlier := self._calls.answered(native_id):
+        call = self._calls.answer(native_id, self.count)
+        if call is None and (earlier := self._calls.answered(native_id)):
             return self.annotation({"kind": "repeated_result", "call_id": earlier, "output": output}, ts=ts, span=span)
         body = self._text(output) if type(output) is str else self._json(output)
-        call = self._calls.answer(native_id, self.count)
-        call_id = call.call_id if call else self._calls.new_id()
-        actor = self._tool((call.tool if call else tool) or "tool")
-        span = span or (call.span if call else None)
-        event = self._add("tool_result", "tool", "internal", actor, body, ts, call=call_id, span=span, usage=usage)
+        if call is None:
+            call_id = self._calls.new_id()
+        else:
+            call_id, tool, span = call.call_id, call.tool, span or call.span
+        actor = self._tool(tool or "tool")
+        event = self._add("tool_result", "tool", "internal", actor, body, ts, call_id, span, None, usage)
         if not call:
             orphan: dict[str, Any] = {"kind": "orphan_result", "detail": "the call of this result is not in the source"}
             if native_id:
@@ -190,16 +192,15 @@ class Draft(Ledger):
         usage: Usage | None = None,
     ) -> Event:
         """A fact beside the talk, for machines: visibility metadata, no role."""
+        parent_id = None
         if parent is not None:
-            links = parent.get("links", {})
-            span = span or links.get("span_id")
+            parent_id = parent["id"]
+            if not span and "links" in parent:
+                span = parent["links"].get("span_id")
             actor = actor or parent["actor_id"]
             self._calls.extend(None, self.count)
         actor = actor or self.actor("system", "runtime")
-        parent_id = parent["id"] if parent is not None else None
-        return self._add(
-            "annotation", None, "metadata", actor, self._json(data), ts, span=span, parent=parent_id, usage=usage
-        )
+        return self._add("annotation", None, "metadata", actor, self._json(data), ts, None, span, parent_id, usage)
 
     def span_start(
         self,
@@ -216,9 +217,7 @@ class Draft(Ledger):
         self._open_spans[span_id] = actor
         served = self._calls.get(call)
         call_id = served.call_id if served else None
-        self._add(
-            "span_start", None, "internal", actor, self._json(data), ts, span=span_id, call=call_id, parent=parent
-        )
+        self._add("span_start", None, "internal", actor, self._json(data), ts, call_id, span_id, parent)
         return span_id
 
     def span_end(
@@ -228,7 +227,7 @@ class Draft(Ledger):
         actor = self._open_spans.pop(span_id)
         if call:
             self._calls.move(call, self.count)
-        self._add("span_end", None, "internal", actor, self._json(data or {}), ts, span=span_id)
+        self._add("span_end", None, "internal", actor, self._json(data or {}), ts, None, span_id)
 
     def adopt(self, event: Event) -> None:
         """Take over an event of an earlier export as it is."""
@@ -247,7 +246,8 @@ class Draft(Ledger):
     def skip(self, code: str, place: str, detail: str) -> None:
         """Note something that is not carried over; the same kind is counted, with its first place."""
         known = self._notes.get((code, detail))
-        self._notes[code, detail] = replace(known, count=known.count + 1) if known else Note(code, place, detail, 1)
+        place, count = (known.place, known.count) if known else (place, 0)
+        self._notes[code, detail] = Note(code, place, detail, count + 1)
 
     def abandon(self, first: int, end: int, data: dict[str, Any], actor: str) -> None:
         """The events from place `first` up to `end` are a branch that was left: dropped, or wrapped in a span."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, BinaryIO
 
-from open_token.errors import OutputError
+from open_token.errors import InputError, OutputError
 from open_token.model import Event
 
 MEMORY_LIMIT = 48 * 1024 * 1024
@@ -239,6 +239,18 @@ def read_optional(path: Path) -> bytes | None:
         return path.read_bytes()
     except OSError:
         return None
+
+
+def read_if_there(path: Path) -> bytes | None:
+    """A small file's bytes; None when it is not there. One that is there and cannot be read is an error."""
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as problem:
+        raise InputError(
+            f"cannot read this file: {problem.strerror}", where=str(path), help="check its permissions, or move it away"
+        ) from None
 
 
 def make_parents(path: Path) -> None:

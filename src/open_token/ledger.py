@@ -88,13 +88,13 @@ class Ledger:
         actor: str,
         content: Content,
         ts: str | None,
-        *,
         call: str | None = None,
         span: str | None = None,
         parent: str | None = None,
         usage: Usage | None = None,
     ) -> Event:
-        name = f"evt_{self.count + 1:06d}"
+        self.count += 1
+        name = f"evt_{self.count:06d}"
         event: Event
         if ts and role:
             event = {
@@ -111,13 +111,12 @@ class Ledger:
             event = _bare_event(name, ts, type, actor, visibility, role, content)
         if self.first_ts is None:
             self.first_ts = ts
-        if call and not parent:
-            event["links"] = {"call_id": call, "span_id": span} if span else {"call_id": call}
-        elif span or parent:
+        if span or parent:
             event["links"] = links_of(parent, call, span)
+        elif call:
+            event["links"] = {"call_id": call}
         if usage and (sound := _sound(usage)):
             event["usage"] = sound
-        self.count += 1
         self._fresh.append(event)
         if self.count & _AT_ONCE == 0 or self._weight > _HELD:
             self._hand_over()
@@ -146,11 +145,12 @@ def _bare_event(
     return event
 
 
-def _sound(usage: Usage) -> Usage:
+def _sound(usage: Any) -> Usage:
     """The counts that every JSON reader takes alike; a larger one is no number of tokens."""
-    if not usage or max(cast(dict[str, int], usage).values()) <= _MOST_TOKENS:
-        return usage
-    return cast(Usage, {name: count for name, count in usage.items() if cast(int, count) <= _MOST_TOKENS})
+    sound: Usage = usage
+    if usage and max(usage.values()) > _MOST_TOKENS:
+        sound = cast(Usage, {name: count for name, count in usage.items() if count <= _MOST_TOKENS})
+    return sound
 
 
 def links_of(parent: str | None, call: str | None = None, span: str | None = None) -> Links:

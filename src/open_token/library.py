@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import msgspec
 
-from open_token.context import Context
-from open_token.errors import InputError
+from open_token.context import ENGINES, Context
+from open_token.errors import InputError, UsageError
 from open_token.files import local_key, whole_file
 from open_token.model import Export, Found
 from open_token.options import ExportOptions
@@ -115,7 +115,20 @@ def context_for(options: ExportOptions, settings: Settings, env: Mapping[str, st
         team_key=settings.team_key,
         policy=settings.policy,
         rule_cache=settings.folders.cache,
+        screen=settings.screen,
+        engine=_engine(env),
     )
+
+
+def _engine(env: Mapping[str, str]) -> str:
+    engine = env.get("OPEN_TOKEN_ENGINE") or "auto"
+    if engine not in ENGINES:
+        raise UsageError(
+            "there is no such engine",
+            where="OPEN_TOKEN_ENGINE in the environment",
+            help=f"it takes {', '.join(ENGINES)}",
+        )
+    return engine
 
 
 def _now(env: Mapping[str, str]) -> str | None:

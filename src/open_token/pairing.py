@@ -52,7 +52,8 @@ class Calls:
 
     def make(self, key: str | None, tool: str, span: str | None, group: object, place: int) -> tuple[str, Call]:
         """Open a call whose event stands at a place; gives the key by which its result is told."""
-        call_id = self.new_id()
+        self._count += 1
+        call_id = f"call_{self._count:06d}"
         key = key or f"\0{call_id}"
         run = self._run
         if run is None or run.last != place - 1 or (group is not None and run.group != group):

@@ -54,6 +54,8 @@ def export(
 ) -> Receipt:
     """Turn a source into Open-Token bytes; a witness sees each event as it is written."""
     options = context.options
+    if context.screen.allowed:
+        context = replace(context, source=str(source.path or source.name))
     name = reader or choose(source)
     be_one(source, name)
     writer = writer_for(options.mode, options.pretty)
@@ -85,7 +87,7 @@ def _seen(record: Record, witness: Witness | None) -> Record:
     if witness is None:
         return record
     witness.meet(record)
-    return replace(record, events=Witnessed(record.events, witness.take))
+    return record.with_events(Witnessed(record.events, witness.take))
 
 
 def read(source: Source, context: Context, reader: str) -> Record:
@@ -100,7 +102,7 @@ def read(source: Source, context: Context, reader: str) -> Record:
         draft.skip("lone-surrogate", f"line {number}", "text that is not valid Unicode was replaced by U+FFFD")
     day = (context.now or "")[:10].replace("-", "")
     record = draft.finish(lambda: _fingerprint(source), day)
-    record = replace(record, exported_at=_exported_at(record, context))
+    record.exported_at = _exported_at(record, context)
     # One of several that is empty still holds a part of its file, which comes back only if it is kept.
     is_part = options.native == "full" and source.conversation is not None
     if not draft.count and not draft.is_export and not is_part:
@@ -139,9 +141,11 @@ def _exported_at(record: Record, context: Context) -> str | None:
 def _fitted(fit: Pass, record: Record, writer: Writer, context: Context, committed: Committed | None) -> Record:
     """The record within max_bytes; its tie to the source depends on what is left, so room is made until it fits."""
     options, room = context.options, 0
+    if options.max_bytes is None:
+        return fit(record, context)
     while True:
         context = replace(context, measure=_measure(writer, options.integrity, room))
-        if committed is None or options.max_bytes is None:
+        if committed is None:
             return fit(record, context)
         refusal = None
         try:
@@ -192,15 +196,14 @@ def _measure(writer: Writer, integrity: str, room: int) -> Measure:
 def _write(record: Record, out: BinaryIO, writer: Writer, sealed: Seal, reader: str) -> Receipt:
     total = out.write(writer.head(record))
     calls = missing = 0
-    take, write, encode = sealed.take, out.write, writer.event
-    for place, event in enumerate(record.events, 1):
-        take(event)
-        total += write(encode(event, place))
-        kind = event["type"]
-        if kind == "tool_use":
-            calls += 1
-        elif kind == "tool_result":
-            missing += event["content"].get("data") == MISSING
+    for events, lines in sealed.runs(record.events, writer.event):
+        if record.check is not None:
+            record.check(events, lines)
+        total += out.write(lines)
+        kinds = [event["type"] for event in events]
+        calls += kinds.count("tool_use")
+        results = [event["content"] for event, kind in zip(events, kinds, strict=True) if kind == "tool_result"]
+        missing += sum(content.get("data") == MISSING for content in results)
     integrity = sealed.integrity()
     total += out.write(writer.tail(record, integrity, sealed.count))
     redaction = record.conversation.get("redaction", {}).get("notes", [])

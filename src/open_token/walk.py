@@ -1,5 +1,6 @@
 """The only traversal: reaches every string of a value, also keys, and rebuilds only what changed."""
 
+import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -196,9 +197,13 @@ def named_strings(
         for key, item in value.items():
             kind = type(item)
             if keys[key] or pair:
-                _odd_strings(value, key, pair, keys, out, eager, folds)
-            elif kind is str and item[:1] not in _OPENING:
-                out.append(f"{key}\x01{item}")
+                if keys[key] != KEPT or kind is not str or " " in item:
+                    _odd_strings(value, key, pair, keys, out, eager, folds)
+            elif kind is str:
+                if item[:1] not in _OPENING:
+                    out.append(f"{key}\x01{item}")
+                elif item:
+                    named_strings(item, keys, out, key, eager, folds)
             elif kind in _SEARCHED and item:
                 named_strings(item, keys, out, key, eager, folds)
     elif kind is list:
@@ -248,18 +253,20 @@ def rewrite_named(
             rewrite_named(item, keys, change, _item_name(value, number, name), folds)
             for number, item in enumerate(value)
         ]
-        return value if all(a is b for a, b in zip(items, value, strict=True)) else items
+        return value if all(map(operator.is_, items, value)) else items
     if isinstance(value, dict):
         pair = _pair_name(value) if "value" in value else ""
-        pairs = []
+        pairs, is_same = [], True
         for key, item in value.items():
             treatment = keys[key]
-            if not treatment or not _is_kept(treatment, value, item):
-                item = rewrite_named(item, keys, change, _name_of(value, key, pair, keys), folds)
-            pairs.append((change("", key) if treatment == ODD else key, item))
-        if all(k is key and v is value[key] for (k, v), key in zip(pairs, value, strict=True)):
-            return value
-        return _without_clashes(pairs)
+            new_key, new = key, item
+            if type(item) in _SEARCHED and (not treatment or not _is_kept(treatment, value, item)):
+                new = rewrite_named(item, keys, change, _name_of(value, key, pair, keys), folds)
+            if treatment == ODD:
+                new_key = change("", key)
+            is_same = is_same and new is item and new_key is key
+            pairs.append((new_key, new))
+        return value if is_same else _without_clashes(pairs)
     return value
 
 

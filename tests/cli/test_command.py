@@ -193,8 +193,11 @@ class TestErrors:
 
     def test_debug_shows_it(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         monkeypatch.setenv("OPEN_TOKEN_DEBUG", "1")
-        raising(monkeypatch, KeyError("x"))
-        assert "Traceback" in told(capsys, "formats")[2]
+        raising(monkeypatch, KeyError("secret content"))
+        err = told(capsys, "formats")[2]
+        assert "Traceback" in err
+        assert "command.py" in err
+        assert "secret content" not in err
 
     def test_interruption(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         raising(monkeypatch, KeyboardInterrupt())

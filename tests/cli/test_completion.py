@@ -67,6 +67,13 @@ printf '%s\\n' "${COMPREPLY[@]}"
         ("open-token formats --js", {"--json"}),
         ("open-token serve --ch", {"--check"}),
         ("open-token server res", {"restore"}),
+        ("open-token redact --re", {"--report", "--review"}),
+        ("open-token redact x.txt --level p", {"pii"}),
+        ("open-token redact abc", {"abcd-1", "abce-2"}),
+        ("open-token redact str", {"strategy=mask", "strategy=hash", "strategy=drop"}),
+        ("open-token rules ex", {"explain"}),
+        ("open-token rules show abc", {"abcd-1", "abce-2"}),
+        ("open-token rules test tal", {"talk.jsonl"}),
     ],
 )
 def test_what_bash_offers(script: str, line: str, offered: set[str], tmp_path: Path) -> None:

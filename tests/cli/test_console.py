@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from open_token.cli.console import Console, cut, plural, relative_age, size, visible
+from open_token.cli.console import Console, cut, plural, relative_age, size, table, visible
 from open_token.errors import InputError
 from terminal import Terminal
 
@@ -156,3 +156,15 @@ def test_a_working_folder_that_is_gone_is_an_error_in_our_words(
     (tmp_path / "gone").rmdir()
     with pytest.raises(InputError, match="working folder"):
         Console(env={}).cwd  # noqa: B018 - asking is what fails
+
+
+def test_a_table_has_tabs_in_a_pipe_and_columns_on_a_screen(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows: list[tuple[str, ...]] = [("a", "1", "x" * 200), ("bbbb", "22", "y")]
+    table(("NAME", "N", "REST"), rows, Console())
+    assert capsys.readouterr().out == f"a\t1\t{'x' * 200}\nbbbb\t22\ty\n"
+    with Terminal(monkeypatch, stdout=True) as terminal:
+        table(("NAME", "N", "REST"), rows, Console())
+        table(("NAME",), [], Console())
+    assert terminal.seen.split("\r\n") == ["NAME  N   REST", f"a      1  {'x' * 67}...", "bbbb  22  y", ""]

@@ -46,6 +46,8 @@ def test_the_same_twice_is_once() -> None:
             "the policy forbids internal=full",
         ),
         ({"redact": "none"}, Policy(min_redact="pii"), "the policy asks for redact=pii at least"),
+        ({"redact": "none"}, Policy(never_export_private_keys=True), "the policy never lets private keys out"),
+        ({"redact": "secrets"}, Policy(never_export_private_keys=True, min_redact="secrets"), ""),
         ({"drop": "oldest"}, Policy(), "drop has no effect without max_bytes"),
         ({"mode": "ndjson", "pretty": "true"}, Policy(), "pretty has no effect with mode=ndjson"),
         ({}, Policy(), ""),

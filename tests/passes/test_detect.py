@@ -318,7 +318,7 @@ def test_time_grows_with_the_length_and_no_faster(piece: str) -> None:
         best = float("inf")
         for _ in range(3):
             begin = time.process_time()
-            FAST["strict"].find([text])
+            FAST["strict"]._search([text])
             best = min(best, time.process_time() - begin)
         return best
 

@@ -3,6 +3,7 @@
 import hashlib
 from typing import Any
 
+import orjson
 import pytest
 import rfc8785
 
@@ -135,3 +136,31 @@ def test_a_source_event_that_cannot_be_hashed_is_an_error_with_its_place() -> No
     record.events = [*record.events, {"id": "evt_000002", "seq": 0, "type": "message", "content": {"data": {1, 2}}}]
     with pytest.raises(InputError, match="event 2 cannot be sealed"):
         commit(record, Context(ExportOptions.of({"integrity": "source"}), key=bytes(32)))
+
+
+@pytest.mark.parametrize("level", ["none", "hash", "tree"])
+def test_runs_seal_and_encode_as_one_by_one(level: str) -> None:
+    texts = [
+        *("x" * 40_000 for _ in range(5)),
+        [{"a": 1.0, "b": [1e-7, None, True]}],
+        [{"\U0001f600": 1, "\ufb01": 2}],
+        "z",
+    ]
+    events, one_by_one = sealed(record_of(*texts), level)
+    record = record_of(*texts)
+    made = seal(record, Context(ExportOptions.of({"integrity": level})))
+    runs = list(made.runs(record.events, lambda event, place: f"{place} {event['id']};".encode() + b" " * 20_000))
+    assert len(runs) > 1
+    assert [event for run, _ in runs for event in run] == events
+    assert b"".join(lines for _, lines in runs).split()[-1] == b"evt_000008;"
+    assert made.integrity() == one_by_one.integrity()
+    assert made.count == len(events)
+
+
+def test_runs_name_the_event_that_cannot_be_sealed() -> None:
+    record = record_of("a", "b")
+    events = list(record.events)
+    events[1]["content"]["text"] = "\ud800"
+    made = seal(record, Context(ExportOptions.of({})))
+    with pytest.raises(InputError, match="event 2 cannot be sealed"):
+        list(made.runs(events, lambda event, place: orjson.dumps(event)))

@@ -26,7 +26,7 @@ from session_logs import Talk, talks
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 AT = "2026-02-01T00:00:00Z"
-DOCUMENTS = sorted([*ROOT.glob("tests/golden/*/*/expected.json"), *ROOT.glob("examples/*")])
+DOCUMENTS = sorted([*ROOT.glob("tests/golden/*/*/expected.json"), *ROOT.glob("examples/*.json*")])
 
 
 def document_of(path: Path) -> Any:

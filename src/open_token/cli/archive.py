@@ -62,6 +62,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
     options = wanted_options(args, words, settings.defaults)
     every = _pace(args)
     warn(options, settings.policy, console)
+    for remark in settings.remarks:
+        console.warn(visible(remark))
     folder = _folder(others, console) or settings.folders.data / "archive"
     archive = Archive(folder, lambda: context_for(options, settings, console.env), time.time, again=args.again)
     with _stoppable(), archive.held():

@@ -15,6 +15,8 @@ VERBS: dict[str, str] = {
     "export": "turn a conversation into an Open-Token document",
     "sessions": "list the conversations on this machine",
     "archive": "keep every conversation of this machine exported",
+    "redact": "mask secrets in a conversation or a text, after a look",
+    "rules": "list, try and explain the rules of redaction",
     "fidelity": "tell how much of a conversation is in an export",
     "restore": "give back the source of an export",
     "validate": "check exports against the format",
@@ -33,7 +35,7 @@ HELP = """open-token: take agent conversations out, check them, hand them on.
   open-token export last -o talk.json    the newest one of this machine, to a file
   open-token sessions                    what is on this machine
 
-READ    sessions  formats                WRITE   export  restore  archive  skill
+READ    sessions  formats  rules         WRITE   export  redact  archive  restore  skill
 CHECK   validate  verify  fidelity       SERVE   serve  server
 SETUP   schema  completion
 
@@ -92,7 +94,9 @@ def run(words: list[str]) -> int:
         if console.env.get("OPEN_TOKEN_DEBUG"):
             import traceback
 
-            traceback.print_exc()
+            # Its message may quote what was being read, and a report of a fault is shared: where it was must do.
+            lines = traceback.format_tb(problem.__traceback__)
+            sys.stderr.write("".join(["Traceback, most recent call last:\n", *lines]))
         what = f"something went wrong inside open-token ({type(problem).__name__})"
         return _report(OpenTokenError(what, help="set OPEN_TOKEN_DEBUG=1 to see where"), words, console)
 

@@ -19,10 +19,15 @@ Completes verbs, options with their values, readers, files and session ids.
 Exit: 0 printed  2 usage
 """
 
+_LEVELS = ("secrets", "pii", "strict", "none")
 _FLAGS = ("--json", "--quiet", "--color", "--help")
 _SERVE = "--data --host --port --model --base-url --cors --log --allow-unsandboxed --check".split()
 _SERVER = "user key backup restore check add list disable enable revoke --data --name --read --deep".split()
 _EXPORT = ("-o", "--from", "--pick", "--current")
+_REDACT = ("-o", "--from", "--level", "--check", "--report", "--review", "--text", "--conversation")
+_RULES = ("list", "show", "test", "explain", "--level", "--type")
+_SESSION_IDS = "open-token sessions --quiet 2>/dev/null | cut -f1"
+_RULE_IDS = "open-token rules list --quiet 2>/dev/null | cut -f1"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,10 +57,17 @@ _open_token() {{
     COMPREPLY=($(compgen -W "{" ".join(NAMES)}" -- "$word"))
   elif [ "${{COMP_WORDS[1]}}" = "completion" ]; then
     COMPREPLY=($(compgen -W "bash zsh fish" -- "$word"))
-  elif [ "${{COMP_WORDS[1]}}" = "export" ]; then
-    local ids=""
-    case "$word" in ""|-*|*=*|*/*|.*) ;; *) ids="$(open-token sessions --quiet 2>/dev/null | cut -f1)" ;; esac
-    COMPREPLY=($(compgen -W "{" ".join((*_words(), *_EXPORT, *_FLAGS))} last $ids" -- "$word") $(compgen -f -- "$word"))
+  elif [ "$before" = "--level" ]; then
+    COMPREPLY=($(compgen -W "{" ".join(_LEVELS)}" -- "$word"))
+  elif [ "${{COMP_WORDS[1]}}" = "export" ] || [ "${{COMP_WORDS[1]}}" = "redact" ]; then
+    local ids="" flags="{" ".join(_EXPORT)}"
+    [ "${{COMP_WORDS[1]}}" = "redact" ] && flags="{" ".join(_REDACT)}"
+    case "$word" in ""|-*|*=*|*/*|.*) ;; *) ids="$({_SESSION_IDS})" ;; esac
+    COMPREPLY=($(compgen -W "{" ".join((*_words(), *_FLAGS))} last $flags $ids" -- "$word") $(compgen -f -- "$word"))
+  elif [ "${{COMP_WORDS[1]}}" = "rules" ] && [ "$before" = "show" ]; then
+    COMPREPLY=($(compgen -W "$({_RULE_IDS})" -- "$word"))
+  elif [ "${{COMP_WORDS[1]}}" = "rules" ]; then
+    COMPREPLY=($(compgen -W "{" ".join((*_RULES, *_FLAGS))}" -- "$word") $(compgen -f -- "$word"))
   elif [ "${{COMP_WORDS[1]}}" = "serve" ]; then
     COMPREPLY=($(compgen -W "{" ".join((*_SERVE, *_FLAGS))}" -- "$word") $(compgen -f -- "$word"))
   elif [ "${{COMP_WORDS[1]}}" = "server" ]; then
@@ -82,10 +94,19 @@ _open_token() {{
     compadd {" ".join(NAMES)}
   elif [[ ${{words[2]}} == completion ]]; then
     compadd bash zsh fish
-  elif [[ ${{words[2]}} == export ]]; then
-    ids=(${{(f)"$(open-token sessions --quiet 2>/dev/null | cut -f1)"}})
+  elif [[ ${{words[CURRENT-1]}} == --level ]]; then
+    compadd {" ".join(_LEVELS)}
+  elif [[ ${{words[2]}} == (export|redact) ]]; then
+    ids=(${{(f)"$({_SESSION_IDS})"}})
     compadd -S '' -- {" ".join(_words())}
-    compadd -- {" ".join((*_EXPORT, *_FLAGS))} last $ids
+    if [[ ${{words[2]}} == redact ]]; then compadd -- {" ".join(_REDACT)}; else compadd -- {" ".join(_EXPORT)}; fi
+    compadd -- {" ".join(_FLAGS)} last $ids
+    _files
+  elif [[ ${{words[2]}} == rules && ${{words[CURRENT-1]}} == show ]]; then
+    ids=(${{(f)"$({_RULE_IDS})"}})
+    compadd -- $ids
+  elif [[ ${{words[2]}} == rules ]]; then
+    compadd -- {" ".join((*_RULES, *_FLAGS))}
     _files
   elif [[ ${{words[2]}} == serve ]]; then
     compadd -- {" ".join((*_SERVE, *_FLAGS))}
@@ -105,15 +126,21 @@ def _fish() -> str:
     lines = ["# completion of open-token for fish"]
     for name, meaning in VERBS.items():
         lines.append(f"complete -c open-token -n __fish_use_subcommand -f -a {name} -d '{meaning}'")
-    seen = "__fish_seen_subcommand_from export"
+    seen = "__fish_seen_subcommand_from export redact"
     for word in _words():
         lines.append(f"complete -c open-token -n '{seen}' -a '{word}'")
     lines.append(f"complete -c open-token -n '{seen}' -a '(open-token sessions --quiet 2>/dev/null | cut -f1,6)'")
     lines.append(f"complete -c open-token -n '{seen}' -l from -x -a '{' '.join(NAMES)}' -d 'the format'")
     lines.append(f"complete -c open-token -n '{seen}' -s o -r -d 'write to a file'")
-    lines.append(f"complete -c open-token -n '{seen}' -l pick -d 'choose from a list'")
-    lines.append(f"complete -c open-token -n '{seen}' -l current -d 'the conversation we run in'")
+    for flag, meaning in (("pick", "choose from a list"), ("current", "the conversation we run in")):
+        lines.append(f"complete -c open-token -n '__fish_seen_subcommand_from export' -l {flag} -d '{meaning}'")
     for verb, words in (("serve", _SERVE), ("server", _SERVER)):
         lines.append(f"complete -c open-token -n '__fish_seen_subcommand_from {verb}' -a '{' '.join(words)}'")
     lines.append("complete -c open-token -n '__fish_seen_subcommand_from completion' -f -a 'bash zsh fish'")
+    redact, rules = (f"complete -c open-token -n '__fish_seen_subcommand_from {verb}'" for verb in ("redact", "rules"))
+    lines += [f"{redact} -l {flag}" for flag in ("check", "review", "text", "report -r")]
+    lines += [f"{verb} -l level -x -a '{' '.join(_LEVELS)}'" for verb in (redact, rules)]
+    lines.append(f"{rules} -a 'list show test explain'")
+    showing = "__fish_seen_subcommand_from rules; and __fish_seen_subcommand_from show"
+    lines.append(f"complete -c open-token -n '{showing}' -f -a '({_RULE_IDS})'")
     return "\n".join(lines)

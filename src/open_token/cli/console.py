@@ -3,7 +3,7 @@
 import os
 import sys
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -43,6 +43,11 @@ def _columns(character: str) -> int:
     if unicodedata.category(character) in ("Mn", "Me", "Cf"):
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def as_json(value: Any) -> bytes:
+    """A value for scripts, over several lines."""
+    return msgspec.json.format(msgspec.json.encode(without_lone_surrogates(value)), indent=2) + b"\n"
 
 
 class Console:
@@ -98,7 +103,7 @@ class Console:
 
     def json(self, value: Any) -> None:
         """A JSON payload, for scripts."""
-        self.out(msgspec.json.format(msgspec.json.encode(without_lone_surrogates(value)), indent=2).decode())
+        self.payload.write(as_json(value))
 
     def say(self, text: str) -> None:
         """A line for the person, silenced by --quiet; it stands below the payload that was written before it."""
@@ -130,6 +135,21 @@ class Console:
             return max(40, os.get_terminal_size(sys.stdout.fileno()).columns)
         except (OSError, ValueError):
             return 100
+
+
+def table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]], console: Console) -> None:
+    """Rows as payload: aligned, headed and cut to the width of a screen; with tabs in a pipe."""
+    if not console.out_is_terminal:
+        for row in rows:
+            console.out("\t".join(row))
+        return
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    for row in (heads, *rows) if rows else ():
+        cells = (
+            word.rjust(width) if word.isdecimal() else word.ljust(width)
+            for word, width in zip(row, widths, strict=True)
+        )
+        console.out(cut("  ".join(cells).rstrip(), console.width()))
 
 
 def size(count: int) -> str:

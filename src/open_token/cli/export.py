@@ -70,10 +70,13 @@ def run(args: argparse.Namespace, console: Console) -> int:
     gc.disable()
     options, others = split_words(args.words)
     settings = load_settings(console.env, console.cwd)
-    usual = {**settings.defaults, "mode": "ndjson"} if args.follow else settings.defaults
-    chosen = wanted_options(args, options, usual)
+    chosen = wanted_options(
+        args, options, {**settings.defaults, "mode": "ndjson"} if args.follow else settings.defaults
+    )
     _check(args)
     warn(chosen, settings.policy, console)
+    for remark in settings.remarks:
+        console.warn(visible(remark))
     choice = choose_source(others, console, current=args.current, picking=args.pick)
     if choice.how:
         console.say(f"source  {choice.how}")
@@ -85,7 +88,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         return export_all(args, choice, context, console)
     seen = Seen() if args.report else None
     receipt = _export(args, choice, context, console, seen)
-    _tell(receipt, choice, args.output, time.monotonic() - started, console)
+    tell(receipt, choice, args.output, time.monotonic() - started, console)
     facts = {"schema": "open-token/receipt/1", "output": args.output, **_as_json(receipt)}
     if seen:
         facts["fidelity"] = seen.tell(choice.source, receipt, console)
@@ -127,7 +130,8 @@ def _export(args: argparse.Namespace, choice: Choice, context: Context, console:
             return export(source, out, context, reader, seen)
 
 
-def _tell(receipt: Receipt, choice: Choice, output: str | None, seconds: float, console: Console) -> None:
+def tell(receipt: Receipt, choice: Choice, output: str | None, seconds: float, console: Console) -> None:
+    """Say what was read, masked and written."""
     missing = f", {plural(receipt.missing_results, 'missing result')}" if receipt.missing_results else ""
     counts = f"{plural(receipt.events, 'event')}, {plural(receipt.calls, 'call')}{missing}"
     console.say(f"read    {receipt.reader}  {visible(choice.source.name)}  {counts}")

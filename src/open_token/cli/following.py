@@ -5,6 +5,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import BinaryIO
@@ -28,6 +29,7 @@ def follow(args: argparse.Namespace, choice: Choice, context: Context, console: 
     if source.path is None:
         raise UsageError("only a file or a folder can be followed", help="name the file that the runtime writes")
     _check(args, context)
+    context = replace(context, source=str(source.path))
     reader = choose_one(args, choice, console)
     stop = threading.Event()
     with _signals(stop), _target(args, console) as (out, before):

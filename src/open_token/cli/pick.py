@@ -1,31 +1,14 @@
 """A list on the terminal: type to filter, arrows to move, Enter to take, Esc to leave."""
 
-import contextlib
 import os
-import select
 import sys
 import time
-from collections.abc import Iterator
 
 from open_token.cli.console import Console, cut, relative_age, visible
+from open_token.cli.keyboard import DOWN, ENTER, ERASE, ESCAPE, UP, key_typed, raw_terminal
 from open_token.discover import Session
 
 _ROWS = 12
-_UP, _DOWN, _ENTER, _ESCAPE, _ERASE = "up", "down", "enter", "escape", "erase"
-_KEYS = {
-    b"\x1b[A": _UP,
-    b"\x1b[B": _DOWN,
-    b"\x1bOA": _UP,
-    b"\x1bOB": _DOWN,
-    b"\x10": _UP,
-    b"\x0e": _DOWN,
-    b"\r": _ENTER,
-    b"\n": _ENTER,
-    b"\x1b": _ESCAPE,
-    b"\x03": _ESCAPE,
-    b"\x7f": _ERASE,
-    b"\x08": _ERASE,
-}
 
 
 def label(session: Session, width: int, now: float) -> str:
@@ -48,23 +31,23 @@ def _searched(session: Session) -> str:
 def pick(found: list[Session], console: Console) -> Session | None:
     """The session that the person takes; None when they leave."""
     typed, at, now = "", 0, time.time()
-    with _raw_terminal():
+    with raw_terminal():
         while True:
             shown = filtered(found, typed)
             at = max(0, min(at, len(shown) - 1))
             _draw(shown, typed, at, console, now)
-            key = _key()
-            if key == _ENTER and shown:
+            key = key_typed()
+            if key == ENTER and shown:
                 _clear()
                 return shown[at]
-            if key == _ESCAPE:
+            if key == ESCAPE:
                 _clear()
                 return None
-            if key in (_UP, _DOWN):
-                at += 1 if key == _DOWN else -1
-            elif key == _ERASE:
+            if key in (UP, DOWN):
+                at += 1 if key == DOWN else -1
+            elif key == ERASE:
                 typed = typed[:-1]
-            elif key.isprintable() and key != _ENTER:
+            elif key.isprintable() and key != ENTER:
                 typed, at = typed + key, 0
 
 
@@ -83,38 +66,3 @@ def _draw(shown: list[Session], typed: str, at: int, console: Console, now: floa
 def _clear() -> None:
     sys.stderr.write("\r\x1b[J")
     sys.stderr.flush()
-
-
-def _key() -> str:
-    """One key: its name, or the character typed."""
-    descriptor = sys.stdin.fileno()
-    raw = os.read(descriptor, 1)
-    if raw == b"\x1b" and select.select([descriptor], [], [], 0.03)[0]:
-        raw += _sequence(descriptor)
-    elif raw and raw[0] >= 0xC0:
-        raw += os.read(descriptor, 1 if raw[0] < 0xE0 else 2 if raw[0] < 0xF0 else 3)
-    return _KEYS.get(raw) or (_ESCAPE if not raw else raw.decode("utf-8", "ignore"))
-
-
-def _sequence(descriptor: int) -> bytes:
-    """What one key sends after Esc: a character, or `[` or `O` and all up to the letter or ~ that ends it."""
-    rest = last = os.read(descriptor, 1)
-    while last and (len(rest) == 1 or not 0x40 <= last[0] <= 0x7E) and rest[:1] in (b"[", b"O"):
-        last = os.read(descriptor, 1)
-        rest += last
-    return rest
-
-
-@contextlib.contextmanager
-def _raw_terminal() -> Iterator[None]:
-    """Keys as they are typed, and the terminal as it was afterwards."""
-    import termios
-    import tty
-
-    descriptor = sys.stdin.fileno()
-    before = termios.tcgetattr(descriptor)
-    try:
-        tty.setraw(descriptor)
-        yield
-    finally:
-        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)

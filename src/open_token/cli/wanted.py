@@ -38,6 +38,8 @@ def warn(options: ExportOptions, policy: Policy, console: Console) -> None:
         console.warn("the policy forbids internal=full; hidden reasoning is exported as internal=summary")
     if REDACTION_MODES.index(options.redact) < REDACTION_MODES.index(policy.min_redact):
         console.warn(f"the policy asks for redact={policy.min_redact} at least; that is done")
+    elif options.redact == "none" and policy.never_export_private_keys:
+        console.warn("the policy never lets private keys out; they are masked")
     if options.drop == "oldest" and options.max_bytes is None:
         console.warn("drop has no effect without max_bytes")
     if options.pretty and options.mode == "ndjson":

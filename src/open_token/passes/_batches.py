@@ -10,9 +10,10 @@ from open_token.walk import named_strings
 BATCH = 1 << 18
 OWN_KEYS = frozenset(("id", "seq", "ts", "type", "actor_id", "visibility", "role", "content", "links", "usage"))
 OWN_PARTS = ("text", "data")
+_ALL_PARTS = frozenset((*OWN_PARTS, "mime"))
 _LARGE = 1 << 20
 _KEPT_OF_CONVERSATION = frozenset(
-    ("id", "started_at", "timezone", "source_runtime", "provider", "internal_availability", "redaction")
+    ("id", "started_at", "timezone", "source_runtime", "provider", "internal_availability")
 )
 _KEPT_OF_PARTICIPANT = frozenset(("actor_id", "kind", "provider", "model", "instance_id"))
 _OPENING = ("", "{", "[")
@@ -33,22 +34,22 @@ class Batch(NamedTuple):
 
 def batches(events: Iterable[Event], keys: Mapping[str, int], *, foreign: bool) -> Iterator[Batch]:
     """All events; of foreign ones also the strings under keys that no event of ours has."""
-    batch = Batch(0, [], [], [])
+    _, taken, starts, leaves = batch = Batch(0, [], [], [])
     size = 0
     for event in events:
-        begin = len(batch.leaves)
-        batch.events.append(event)
-        batch.starts.append(begin)
-        size += (added := gather(event, keys, batch.leaves, foreign=foreign))
+        begin = len(leaves)
+        taken.append(event)
+        starts.append(begin)
+        size += (added := gather(event, keys, leaves, foreign=foreign))
         if size < BATCH:
             continue
         if added > _LARGE and begin:
             front, batch = _split(batch, begin)
             yield front
         yield batch
-        batch = Batch(batch.first + len(batch.events), [], [], [])
+        _, taken, starts, leaves = batch = Batch(batch.first + len(batch.events), [], [], [])
         size = 0
-    if batch.events:
+    if taken:
         yield batch
 
 
@@ -60,13 +61,14 @@ def gather(
     content: Any = event.get("content")
     if foreign or type(content) is not dict:
         _gather_foreign(cast(dict[str, Any], event), content, keys, leaves, eager)
-    elif "text" not in content:
+        return sum(map(len, leaves[begin:]))
+    text = content.get("text")
+    if text is None:
         named_strings(content.get("data"), keys, leaves)
+    elif len(content) == 2 and text[:1] not in _OPENING and "\x01" not in text:
+        leaves.append(text)
+        return len(text)
     else:
-        text = content["text"]
-        if len(content) == 2 and text[:1] not in _OPENING and "\x01" not in text:
-            leaves.append(text)
-            return len(text)
         named_strings(text, keys, leaves)
         named_strings(content.get("data"), keys, leaves)
     return sum(map(len, leaves[begin:]))
@@ -86,14 +88,18 @@ def _gather_foreign(
     if isinstance(content, dict):
         for part in OWN_PARTS:
             named_strings(content.get(part), keys, leaves, eager=eager)
-        named_strings(strange_parts(content), keys, leaves, eager=eager)
+        if strange := strange_parts(content):
+            named_strings(strange, keys, leaves, eager=eager)
     else:
         named_strings(content, keys, leaves, eager=eager)
-    named_strings({key: item for key, item in event.items() if key not in OWN_KEYS}, keys, leaves, eager=eager)
+    if not event.keys() <= OWN_KEYS:
+        named_strings({key: item for key, item in event.items() if key not in OWN_KEYS}, keys, leaves, eager=eager)
 
 
 def strange_parts(content: dict[str, Any]) -> dict[str, Any]:
     """What content holds under keys that the format does not have, or for a MIME type that it does not have."""
+    if content.keys() <= _ALL_PARTS and content.get("mime") in MIMES:
+        return {}
     return {
         key: item for key, item in content.items() if key not in OWN_PARTS and not (key == "mime" and item in MIMES)
     }

@@ -1,18 +1,18 @@
 """Finds what is to be masked: a gate tells where a rule may match, RE2 confirms, a validator judges."""
 
-import base64
-import binascii
 import functools
 import importlib
-import sys
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
+import msgspec
+
 from open_token.passes._candidate import Candidate
-from open_token.passes._gate import Gate, KeywordGate, Window, compiled
+from open_token.passes._gate import Gate, KeywordGate, Window, confirmation
+from open_token.passes._hidden import DISGUISES, Look, look_behind, stretches
 from open_token.passes._hyperscan import hyperscan_gate, stored_database
 from open_token.passes._marks import without_marks
 from open_token.passes._rules import Rule
@@ -22,15 +22,27 @@ _JUDGES = {
     "pii": "open_token.passes._persons",
     "strict": "open_token.passes._persons",
 }
-ENGINES = ("auto", "hyperscan", "keywords")
 # With less text than this the gate of keywords is done before a database is compiled; more where none can be kept.
 _SMALL = 1 << 16
 _SMALL_WITHOUT_CACHE = 1 << 20
 _BEFORE, _AFTER = 96, 24
 _LONGEST_RETRY = 64
-_COUNT = range(sys.maxsize)
+_DEEPEST = 4
+# Sessions say the same again and again: files are read twice, lists are sent anew. So much text is remembered.
+_MOST_REMEMBERED = 1 << 23
 _CONTINUATION = range(0x80, 0xC0)
+Search = Callable[[bytes, int], list[tuple[int, int]] | None]
+Judge = Callable[[Candidate], bool]
 WORD = frozenset(b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_")
+
+
+class Disguised(NamedTuple):
+    """A stretch of a leaf that may hide something, and the rule that says how."""
+
+    leaf: int
+    raw: bytes
+    start: int
+    rank: int
 
 
 class Finding(NamedTuple):
@@ -40,6 +52,13 @@ class Finding(NamedTuple):
     end: int
     rank: int
     rule: Rule
+    plain: str = ""
+    """What stands there, where it stands there in disguise; else the stretch says it itself."""
+    within: tuple[tuple[str, int, Rule], ...] = ()
+    """Values that the stretch holds among others, with their rules."""
+
+
+_NOTHING: list[Finding] = []
 
 
 class Detector:
@@ -47,37 +66,68 @@ class Detector:
 
     def __init__(self, rules: tuple[Rule, ...], cache: Path | None = None, engine: str = "auto") -> None:
         self.rules = rules
-        self._cache = cache
+        self.cache = cache
         self.engine = engine
         self._seen = 0
         self._fast: Gate | None = None
-        self._patterns: dict[int, tuple[Any, range]] = {}
+        self._depth = 0
+        self._ready: dict[int, tuple[Search, Judge | None]] = {}
+        self._verdicts: dict[str, list[Finding]] = {}
+        self._remembered = 0
+        self._person = next((number for number, rule in enumerate(rules) if rule.finder), None)
 
     def find(self, leaves: list[str]) -> list[tuple[int, list[Finding]]]:
-        """The findings by leaf, for those leaves that have any."""
+        """The findings by leaf, for those leaves that have any; what was searched lately is remembered."""
+        if self._depth:
+            return self._search(leaves)
+        known = self._verdicts
+        fresh = [leaf for leaf in dict.fromkeys(leaves) if leaf not in known]
+        if fresh:
+            searched = self._search(fresh)
+            known.update(dict.fromkeys(fresh, _NOTHING))
+            known.update((fresh[number], findings) for number, findings in searched)
+            self._remembered += sum(map(len, fresh))
+        found = [(number, findings) for number, leaf in enumerate(leaves) if (findings := known[leaf])]
+        if self._remembered > _MOST_REMEMBERED:
+            self._verdicts, self._remembered = {}, 0
+        return found
+
+    def _search(self, leaves: list[str]) -> list[tuple[int, list[Finding]]]:
         pieces = all_encoded(leaves)
-        data = b"\0".join(pieces) if len(pieces) > 1 else pieces[0]
+        data = b"\0".join([b"", *pieces, b""])
         windows = self._gate(len(data))(data)
         if not windows:
             return []
-        lengths = list(accumulate(map(len, pieces)))
+        ends = list(accumulate(len(piece) + 1 for piece in pieces))
         by_leaf: dict[int, list[Window]] = {}
         for rule, start, end in windows:
-            number = bisect_left(_COUNT, start, 0, len(pieces), key=lambda place: lengths[place] + place)
-            offset = lengths[number] + number - len(pieces[number])
+            number = bisect_left(ends, start)
+            offset = ends[number] - len(pieces[number])
             by_leaf.setdefault(number, []).append(Window(rule, start - offset, end - offset))
-        found = [(number, self._confirm(pieces[number], by_leaf[number])) for number in sorted(by_leaf)]
-        return [(number, findings) for number, findings in found if findings]
+        disguised: list[Disguised] = []
+        found = {number: self._confirm(number, pieces[number], by_leaf[number], disguised) for number in by_leaf}
+        for number, finding in self._undisguised(disguised):
+            found[number].append(finding)
+        return [(number, merged(found[number])) for number in sorted(found) if found[number]]
+
+    def is_odd_key(self, key: str) -> bool:
+        """Whether a key that looks like a plain name is to be searched; no built-in rule finds anything in one."""
+        return False
+
+    def find_raw(self, data: bytes) -> list[Finding]:
+        """What the rules find in bytes as they are, whatever is encoded in them."""
+        windows = self._gate(len(data))(data)
+        return merged(self._confirm(0, data, windows, [])) if windows else []
 
     def _gate(self, size: int) -> Gate:
         if self._fast is not None:
             return self._fast
         self._seen += size
         is_first = self._seen == size
-        stored = stored_database(self.rules, self._cache) if is_first and self.engine != "keywords" else None
-        small = _SMALL if self._cache else _SMALL_WITHOUT_CACHE
+        stored = stored_database(self.rules, self.cache) if is_first and self.engine != "keywords" else None
+        small = _SMALL if self.cache else _SMALL_WITHOUT_CACHE
         if self.engine == "hyperscan" or stored or (self.engine == "auto" and self._seen >= small):
-            self._fast = hyperscan_gate(self.rules, self._cache, stored) or self._keywords
+            self._fast = hyperscan_gate(self.rules, self.cache, stored) or self._keywords
             return self._fast
         return self._keywords
 
@@ -85,64 +135,107 @@ class Detector:
     def _keywords(self) -> KeywordGate:
         return KeywordGate(self.rules)
 
-    def _confirm(self, leaf: bytes, windows: list[Window]) -> list[Finding]:
+    def _confirm(
+        self, leaf_number: int, leaf: bytes, windows: list[Window], disguised: list[Disguised]
+    ) -> list[Finding]:
         text = without_marks(leaf)
         value_start = text.find(b"\x01") + 1
-        findings = [
-            Finding(start + first, start + last, number, self.rules[number])
-            for number, start, end in windows
-            for first, last in self._matches(number, self.rules[number], text[start:end])
-            if start + first >= value_start
-        ]
-        return merged(findings)
+        findings = []
+        for number, start, end in windows:
+            rule = self.rules[number]
+            for first, last in self._matches(number, rule, text[start:end]):
+                if rule.validator in DISGUISES:
+                    raws = stretches(text[start + first : start + last], rule.validator)
+                    disguised += [Disguised(leaf_number, raw, start + first, number) for raw in raws]
+                elif start + first >= value_start:
+                    within = self._within(number, rule, text[start + first : start + last])
+                    findings.append(Finding(start + first, start + last, number, rule, "", within))
+        return findings
+
+    def _within(self, number: int, rule: Rule, value: bytes) -> tuple[tuple[str, int, Rule], ...]:
+        """What of a full name, or of an address that spells one, is masked elsewhere."""
+        if rule.finder:
+            names = _people().name_parts(value)
+        elif rule.type == "email" and self._person is not None:
+            names, number = _people().names_of_address(value), self._person
+        else:
+            return ()
+        # It counts before the name alone, which is not masked elsewhere.
+        part = msgspec.structs.replace(self.rules[number], finder="part")
+        return tuple((name, number - 1, part) for name in names)
+
+    def _undisguised(self, disguised: list[Disguised]) -> Iterator[tuple[int, Finding]]:
+        """What is found in base64, of which the whole run is masked, and behind escapes, in its own place."""
+        if not disguised or self._depth == _DEEPEST:
+            return
+        looks = [look_behind(item.raw, self.rules[item.rank].validator) for item in disguised]
+        seen = [number for number, look in enumerate(looks) if look is not None]
+        self._depth += 1
+        try:
+            inner = self.find([decoded(looks[number].text) for number in seen]) if seen else []  # type: ignore[union-attr]
+        finally:
+            self._depth -= 1
+        for place, findings in inner:
+            item, look = disguised[seen[place]], looks[seen[place]]
+            if look is not None:
+                for finding in _brought_back(item, look, findings, self.rules[item.rank]):
+                    yield item.leaf, finding
 
     def _matches(self, number: int, rule: Rule, text: bytes) -> list[tuple[int, int]]:
         """The spans of what a rule masks; a find that is refused is looked into again, since it may hide another."""
-        if number not in self._patterns:
-            made = compiled(rule.pattern)
-            self._patterns[number] = made, range(1, made.groups + 1)
-        pattern, groups = self._patterns[number]
+        confirm, judge = self._ready.get(number) or self._prepare(number, rule)
         spans = []
         place = 0
-        while match := pattern.search(text, place):
-            group = next((group for group in groups if match.start(group) >= 0), 0)
-            start, end = _whole_letters(text, *match.span(group))
-            place = max(match.end(), place + 1)
-            if self._accepts(rule, text, start, end):
+        while found := confirm(text, place):
+            first, last = found[0]
+            start, end = next((span for span in found[1:] if span[0] >= 0), found[0])
+            if text[start] in _CONTINUATION or (end < len(text) and text[end] in _CONTINUATION):
+                start, end = _whole_letters(text, start, end)
+            place = max(last, place + 1)
+            if self._accepts(rule, judge, text, start, end):
                 spans.append((start, end))
-            elif match.start() < start and end - start <= _LONGEST_RETRY:
+            elif first < start and end - start <= _LONGEST_RETRY:
                 place = start
         return spans
 
-    def _accepts(self, rule: Rule, text: bytes, start: int, end: int) -> bool:
+    def _prepare(self, number: int, rule: Rule) -> tuple[Search, Judge | None]:
+        judge = _judges(rule.level)[rule.validator] if rule.validator and rule.validator not in DISGUISES else None
+        search = _people().PeopleSearch().spans if rule.finder else confirmation(rule.pattern).spans
+        ready = self._ready[number] = search, judge
+        return ready
+
+    def _accepts(self, rule: Rule, judge: Judge | None, text: bytes, start: int, end: int) -> bool:
+        """Whether a find stands; `rules explain` listens here for what does not."""
         if rule.ends and end < len(text) and text[end] in WORD:
             return False
-        value = decoded(text[start:end])
-        if rule.validator == "base64":
-            return self._holds_secret(value)
-        if not rule.validator:
+        if judge is None:
             return True
         before = decoded(text[max(0, start - _BEFORE) : start])
-        judge = _judges(rule.level)[rule.validator]
-        return judge(Candidate(value, before, decoded(text[end : end + _AFTER])))
+        return judge(Candidate(decoded(text[start:end]), before, decoded(text[end : end + _AFTER])))
 
-    def _holds_secret(self, value: str) -> bool:
-        """Whether base64 hides something that would be masked in clear."""
-        try:
-            raw = base64.b64decode(
-                value + "=" * (-len(value) % 4), altchars=b"-_" if "-" in value or "_" in value else None
-            )
-            text = raw.decode("utf-8")
-        except (binascii.Error, ValueError):
-            return False
-        return bool(self.find([text]))
+
+def _brought_back(item: Disguised, look: Look, findings: list[Finding], rule: Rule) -> Iterator[Finding]:
+    raw = look.text
+    values = [(found.plain or decoded(raw[found.start : found.end]), found.rank, found.rule) for found in findings]
+    within = tuple(values) + tuple(inner for found in findings for inner in found.within)
+    if look.span is None:
+        yield Finding(item.start, item.start + len(item.raw), item.rank, rule, "", within)
+        return
+    for found, (value, _, _) in zip(findings, values, strict=True):
+        start, end = look.span(found.start, found.end)
+        yield Finding(item.start + start, item.start + end, found.rank, found.rule, value, found.within)
+
+
+def _people() -> Any:
+    """The search for names, loaded when the first line that may hold one is met."""
+    return importlib.import_module("open_token.passes._people_search")
 
 
 @functools.cache
-def _judges(level: str) -> dict[str, Callable[[Candidate], bool]]:
+def _judges(level: str) -> dict[str, Judge]:
     """The validators that rules of a level name; loaded when the first of them is asked."""
     module = importlib.import_module(_JUDGES[level])
-    return cast(dict[str, Callable[[Candidate], bool]], module.VALIDATORS)
+    return cast(dict[str, Judge], module.VALIDATORS)
 
 
 def merged(findings: list[Finding]) -> list[Finding]:
@@ -162,7 +255,9 @@ def _joined(findings: list[Finding]) -> list[Finding]:
         if joined and item.start < joined[-1].end:
             last = joined[-1]
             longest = item if item.end - item.start > last.end - last.start else last
-            joined[-1] = Finding(last.start, max(last.end, item.end), longest.rank, longest.rule)
+            start, end = last.start, max(last.end, item.end)
+            plain = longest.plain if (longest.start, longest.end) == (start, end) else ""
+            joined[-1] = Finding(start, end, longest.rank, longest.rule, plain, last.within + item.within)
         else:
             joined.append(item)
     return joined

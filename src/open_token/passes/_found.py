@@ -6,6 +6,15 @@ from typing import NamedTuple
 from open_token.passes._rules import Rule
 
 
+class Cut(NamedTuple):
+    """A stretch of a string that is a piece of a value; only the first piece gets the mark."""
+
+    start: int
+    end: int
+    value: str
+    is_first: bool
+
+
 class Strongest(NamedTuple):
     """The rule of a value that says most about it; the lower the rank, the more."""
 
@@ -21,6 +30,8 @@ class Found:
         self.places = array("Q")
         self.is_whole = False
         """Some event is masked as a whole, whatever was found in it."""
+        self.cuts: dict[int, dict[tuple[str, int], list[Cut]]] = {}
+        """Pieces of values over several strings: by event, and by string with how many like it stand before."""
 
     def add(self, value: str, rank: int, rule: Rule) -> bool:
         """Take a value in; True when it was not known."""

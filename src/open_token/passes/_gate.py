@@ -34,14 +34,24 @@ class Windows:
         if last < self._covered[number]:
             return
         start, end = self._piece
-        if not start <= last < end:
+        if not start <= last <= end:  # a rule may look at the zero byte behind a string
             start, end = self._piece = self._piece_of(last, end if last >= end else 0)
-        if not self._rules[number].multiline:
-            start = self._data.rfind(b"\n", start, last) + 1 or start
-            found = self._data.find(b"\n", last, end)
-            end = end if found < 0 else found
+        rule = self._rules[number]
+        if not rule.multiline:
+            start, end = self._lines(last, rule.lines, start, end)
         self._covered[number] = end
         self.opened.append(Window(number, start, end))
+
+    def _lines(self, last: int, count: int, start: int, end: int) -> tuple[int, int]:
+        """The line of a byte; with a count of more than one also the lines before and behind it."""
+        first, behind = last, last - 1
+        for _ in range(count):
+            if (first := self._data.rfind(b"\n", start, first)) < 0:
+                break
+        for _ in range(count):
+            if (behind := self._data.find(b"\n", behind + 1, end)) < 0:
+                break
+        return first + 1 or start, end if behind < 0 else behind
 
     def _piece_of(self, last: int, least: int) -> tuple[int, int]:
         start = self._data.rfind(b"\0", least, last) + 1 or least
@@ -65,6 +75,30 @@ def compiled(pattern: str, *, longest: bool = False) -> Any:
     options.longest_match = longest
     options.max_mem = 32 << 20
     return re2.compile(pattern.encode(), options)
+
+
+class Confirm:
+    """A rule's pattern as it is asked thousands of times: the spans of the next match, and nothing around them."""
+
+    def __init__(self, pattern: str) -> None:
+        import re2
+
+        made = compiled(pattern)
+        self._made = made
+        # What search() itself calls for bytes; it makes a generator and an object for each match besides.
+        self._match = made._regexp.Match
+        self._unanchored = re2._Anchor.UNANCHORED
+
+    def spans(self, text: bytes, place: int) -> list[tuple[int, int]] | None:
+        """The whole match and its groups; None when there is none from this place on."""
+        found: list[tuple[int, int]] = self._match(self._unanchored, text, place, len(text))
+        return None if found[0][0] < 0 else found
+
+
+@functools.lru_cache(maxsize=4096)
+def confirmation(pattern: str) -> Confirm:
+    """A pattern made ready, once for all that search in this process."""
+    return Confirm(pattern)
 
 
 class KeywordGate:

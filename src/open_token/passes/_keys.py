@@ -1,6 +1,7 @@
 """Which keys of structured data are searched, and which hold ids, signatures and bytes that must stay as they are."""
 
 import re
+from collections.abc import Callable
 
 from open_token.walk import BYTES, ID, KEPT, ODD, PLAIN
 
@@ -9,18 +10,25 @@ _SEALED = re.compile(
 )
 _ID = re.compile(r"(?:.*[_-])?(?:u?uid|id|ids|uuids?)|.*[a-z0-9](?:Id|Ids|ID|IDs|Uuid|UUID|Uid)", re.DOTALL)
 _SECRET_ID = re.compile("key|token|secret|pass|credential|access", re.IGNORECASE)
-_PLAIN = re.compile(r"[A-Za-z_$@][A-Za-z_$-]{0,63}|[A-Za-z_][A-Za-z0-9_$-]{0,15}")
+_PLAIN = re.compile(r"[A-Za-z_$@][A-Za-z_$-]{0,23}|[A-Za-z_][A-Za-z0-9_$-]{0,15}")
 _LINKS = frozenset(("native_call_id", "call_id", "tool_use_id", "tool_call_id", "toolCallId", "tool_use_ids"))
 _LIMIT = 10_000
 
 
 class Keys(dict[str, int]):
-    """How each key is treated, worked out once."""
+    """How each key is treated, worked out once; `is_odd` names keys that look plain and are searched all the same."""
+
+    def __init__(self, is_odd: Callable[[str], bool] | None = None) -> None:
+        super().__init__()
+        self._is_odd = is_odd
 
     def __missing__(self, key: str) -> int:
         if len(self) >= _LIMIT:
             self.clear()
-        treatment = self[key] = _treatment(key)
+        treatment = _treatment(key)
+        if treatment == PLAIN and self._is_odd and self._is_odd(key):
+            treatment = ODD
+        self[key] = treatment
         return treatment
 
 

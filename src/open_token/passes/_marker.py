@@ -1,5 +1,6 @@
 """Makes marks, keyed so that nobody can try values out: the same value has the same mark wherever it stands."""
 
+import functools
 import hmac
 import re
 from collections.abc import Callable
@@ -38,6 +39,7 @@ def keyed(key: bytes, scope: str) -> Marker:
     """Marks under a key, for one conversation or, with an empty scope, for all."""
     derived = _hkdf(key, _PURPOSE + scope.encode("utf-8", "surrogatepass"))
 
+    @functools.lru_cache(maxsize=4096)
     def hash8(value: str) -> str:
         return hmac.new(derived, value.encode("utf-8", "surrogatepass"), sha256).hexdigest()[:8]
 

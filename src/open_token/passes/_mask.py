@@ -12,13 +12,12 @@ from open_token.errors import OpenTokenError
 from open_token.model import Event
 from open_token.passes._batches import OWN_KEYS, OWN_PARTS, gather, strange_parts
 from open_token.passes._detect import Detector, all_encoded, encoded
-from open_token.passes._found import Found
+from open_token.passes._found import Cut, Found
 from open_token.passes._keys import Keys
 from open_token.passes._marker import Marker, canonical
 from open_token.passes._marks import without_marks
-from open_token.passes._spread import Occurrence, Spread, recurring
+from open_token.passes._spread import Occurrence, Spread, is_sought, recurring
 from open_token.passes._strict import hidden, is_hidden
-from open_token.passes._values import may_recur
 from open_token.walk import ID_NAME, NAME_END, ODD, named, named_strings, rewrite_named
 
 _MOST_ROUNDS = 40
@@ -30,7 +29,7 @@ class Masker:
     """Masks what the rules find and what is known already, and counts the marks it sets."""
 
     def __init__(self, detector: Detector, found: Found, marker: Marker, *, strict: bool) -> None:
-        self.keys = Keys()
+        self.keys = Keys(detector.is_odd_key)
         self.strict = strict
         self.marks: Counter[str] = Counter()
         self.distinct: dict[str, set[int]] = {}
@@ -41,29 +40,56 @@ class Masker:
         self._marker = marker
         self._masked_keys: dict[str, str] = {}
 
-    def event(self, event: Event) -> Event:
-        """The event with everything masked, looked through again after each change; itself if there was nothing."""
-        if self.strict and is_hidden(event):
-            event = hidden(event, self._mark, _as_text)
-        for _ in range(_MOST_ROUNDS):
-            leaves: list[str] = []
+    def events(self, events: list[Event]) -> list[Event]:
+        """The events with everything masked; a string that changes is looked through again until nothing is found."""
+        masked = list(events)
+        if self.strict:
+            masked = [hidden(event, self._mark, _as_text) if is_hidden(event) else event for event in events]
+        leaves: list[str] = []
+        for event in masked:
             gather(event, self.keys, leaves, foreign=True, eager=True)
+        for _ in range(_MOST_ROUNDS):
             found = self._found(leaves)
-            new = self._rewritten(event, found) if found else event
-            if new is event:
-                return event
-            event = new
-        raise _unfinished(str(event.get("id", "an event without id")))
+            if not found:
+                return masked
+            leaves = []
+            masked = [self._rewritten(event, found, leaves) for event in masked]
+        changed = next(new for new, event in zip(masked, events, strict=True) if new is not event)
+        raise _unfinished(str(changed.get("id", "an event without id")))
+
+    def without_pieces(self, event: Event, cuts: Mapping[tuple[str, int], list[Cut]] | None) -> Event:
+        """The event without the pieces of values that lie over several strings; the first piece becomes the mark."""
+        if not cuts:
+            return event
+        met: Counter[str] = Counter()
+
+        def change(name: str, text: str) -> str:
+            leaf = named(name, text)
+            met[leaf] += 1
+            pieces = cuts.get((leaf, met[leaf] - 1))
+            return self._without(encoded(leaf), pieces) if pieces else text
+
+        return self._rewritten_by(event, change)
+
+    def _without(self, raw: bytes, cuts: list[Cut]) -> str:
+        parts, place = [], raw.find(b"\x01") + 1
+        for cut in sorted(cuts):
+            mark = self._mark(self._known.values[cut.value].rule.type, cut.value).encode() if cut.is_first else b""
+            if cut.start >= place:
+                parts += [raw[place : cut.start], mark]
+                place = cut.end
+        return b"".join([*parts, raw[place:]]).decode("utf-8", "surrogatepass")
 
     def value(self, value: Any) -> Any:
         """A value with everything in it masked."""
+        leaves: list[str] = []
+        named_strings(value, self.keys, leaves, eager=True)
         for _ in range(_MOST_ROUNDS):
-            leaves: list[str] = []
-            named_strings(value, self.keys, leaves, eager=True)
-            new = rewrite_named(value, self.keys, self._change(self._found(leaves)))
-            if new is value:
+            found = self._found(leaves)
+            if not found:
                 return value
-            value = new
+            leaves = []
+            value = rewrite_named(value, self.keys, self._change(found, leaves))
         raise _unfinished("the conversation's title or participants")
 
     def key(self, key: str) -> str:
@@ -71,8 +97,13 @@ class Masker:
         if self.keys[key] != ODD:
             return key
         if key not in self._masked_keys:
-            self._masked_keys[key] = self._change(self._found([named("", key)]))("", key)
+            self._masked_keys[key] = self._change(self._found([named("", key)]), [])("", key)
         return self._masked_keys[key]
+
+    @property
+    def looks_for_echoes(self) -> bool:
+        """Whether any value is masked wherever else it stands."""
+        return bool(self._spread)
 
     def echoes(self, leaves: list[str]) -> set[int]:
         """The numbers of the strings in which a known value stands; an id that equals one stays what links it."""
@@ -94,13 +125,16 @@ class Masker:
         for number, findings in self._detector.find(leaves):
             raw = encoded(leaves[number])
             for item in findings:
-                value = raw[item.start : item.end].decode("utf-8", "surrogatepass")
-                self.grew |= self._known.add(value, item.rank, item.rule) and item.rule.recurs and may_recur(value)
+                value = item.plain or raw[item.start : item.end].decode("utf-8", "surrogatepass")
+                for known, rank, rule in ((value, item.rank, item.rule), *item.within):
+                    self.grew |= self._known.add(known, rank, rule) and is_sought(known, rule)
                 found.setdefault(leaves[number], []).append(Occurrence(item.start, item.end, value))
         return found
 
-    def _rewritten(self, event: Event, found: dict[str, list[Occurrence]]) -> Event:
-        change = self._change(found)
+    def _rewritten(self, event: Event, found: dict[str, list[Occurrence]], changed: list[str]) -> Event:
+        return self._rewritten_by(event, self._change(found, changed))
+
+    def _rewritten_by(self, event: Event, change: Change) -> Event:
         new: dict[str, Any] = {}
         for key, item in cast(dict[str, Any], event).items():
             if key == "content" and isinstance(item, dict):
@@ -109,8 +143,9 @@ class Masker:
                 new[key] = rewrite_named(item, self.keys, change)
             elif key in OWN_KEYS:
                 new[key] = item
-        strange = {key: item for key, item in event.items() if key not in OWN_KEYS}
-        new |= rewrite_named(strange, self.keys, change)
+        if not event.keys() <= OWN_KEYS:
+            strange = {key: item for key, item in event.items() if key not in OWN_KEYS}
+            new |= rewrite_named(strange, self.keys, change)
         return event if _is_same(new, event) else cast(Event, new)
 
     def _rewritten_content(self, content: dict[str, Any], change: Change) -> dict[str, Any]:
@@ -120,14 +155,23 @@ class Masker:
             for key, item in content.items()
             if key not in strange
         }
-        new |= rewrite_named(strange, self.keys, change)
+        if strange:
+            new |= rewrite_named(strange, self.keys, change)
         return content if _is_same(new, content) else new
 
-    def _change(self, found: dict[str, list[Occurrence]]) -> Change:
+    def _change(self, found: dict[str, list[Occurrence]], changed: list[str]) -> Change:
+        """What replaces in each string what was found in it, and tells the strings that came of it."""
+
         def change(name: str, text: str) -> str:
             leaf = named(name, text)
             spans = found.get(leaf)
-            return self._replaced(encoded(leaf), spans) if spans else text
+            if not spans:
+                return text
+            new = self._replaced(encoded(leaf), spans)
+            if new == text:  # what was found stands in the name alone
+                return text
+            changed.append(named(name, new))
+            return new
 
         return change
 
@@ -135,7 +179,7 @@ class Masker:
         """The text behind its name with marks for the spans; those that overlap share the mark of the longest."""
         parts = []
         place = offset = raw.find(b"\x01") + 1
-        for start, end, value in _side_by_side(span for span in spans if span.start >= offset):
+        for start, end, value in side_by_side(span for span in spans if span.start >= offset):
             parts += [raw[place:start], self._mark(self._known.values[value].rule.type, value).encode()]
             place = end
         parts.append(raw[place:])
@@ -165,7 +209,8 @@ def _is_same(new: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
     return all(key in before and item is before[key] for key, item in new.items())
 
 
-def _side_by_side(spans: Iterable[Occurrence]) -> list[Occurrence]:
+def side_by_side(spans: Iterable[Occurrence]) -> list[Occurrence]:
+    """Spans that do not overlap; those that did share the value of the longest."""
     apart: list[Occurrence] = []
     longest = 0
     for span in sorted(spans, key=lambda span: (span.start, -span.end)):

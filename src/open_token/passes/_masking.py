@@ -3,6 +3,7 @@
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, cast
 
 from open_token.context import Context
@@ -20,6 +21,7 @@ from open_token.passes._strict import is_hidden
 from open_token.walk import strings, weight
 
 _SPOOL = 8 << 20
+_AT_ONCE = 64
 
 
 @dataclass(frozen=True)
@@ -41,20 +43,22 @@ class Masked:
                 yield event
 
 
-def mask(record: Record, context: Context, level: str, detector: Detector, found: Found) -> Record:
+def mask(
+    record: Record, context: Context, level: str, detector: Detector, found: Found, marker: Marker | None = None
+) -> Record:
     """The record with everything masked; again with what masking itself brought to light, until that is nothing."""
     numbers = Numbers()
     if _key(context) is None:
         _pass_over_numbers(record, numbers)
     while True:
-        masker = Masker(detector, found, _marker(record, context, numbers), strict=level == "strict")
+        masker = Masker(detector, found, marker or _marker(record, context, numbers), strict=level == "strict")
         open_parts = [_masked_fact(masker, holder, part) for holder, part in facts(record)]
         coercions = [_masked_pointer(masker, item) for item in record.coercions]
         events = _masked_events(record, found, masker)
         if not masker.grew:
             break
     conversation = cast(Conversation, open_parts[0])
-    redaction = _account(record, context, level, masker, found)
+    redaction = _account(conversation, context, level, masker, found)
     if redaction is not None:
         conversation = {**conversation, "redaction": redaction}
     participants = cast(list[Participant], open_parts[1:])
@@ -100,23 +104,45 @@ def _masked_pointer(masker: Masker, item: Coercion) -> Coercion:
 
 def _masked_events(record: Record, found: Found, masker: Masker) -> Masked:
     masked = Masked(record.events, array("Q"), Spool(_SPOOL))
-    places = iter([*found.places, -1])
-    next_place = next(places)
-    for batch in batches(record.events, masker.keys, foreign=record.is_export):
-        echoes = {batch.place_of(leaf) for leaf in masker.echoes(batch.leaves)}
-        for place, event in enumerate(batch.events, batch.first):
-            if place == next_place:
-                next_place = next(places)
-            elif place not in echoes and not (masker.strict and is_hidden(event)):
-                continue
-            new = masker.event(event)
+    for first, events, places in _to_mask(record, found, masker):
+        chosen = [events[place - first] for place in places]
+        cuts = map(found.cuts.get, places)
+        whole = [masker.without_pieces(event, pieces) for event, pieces in zip(chosen, cuts, strict=True)]
+        for place, event, new in zip(places, chosen, masker.events(whole), strict=True):
             if new is not event:
                 masked.places.append(place)
                 masked.masked.append(new, weight(new.get("content")))
     return masked
 
 
-def _account(record: Record, context: Context, level: str, masker: Masker, found: Found) -> Redaction | None:
+def _to_mask(record: Record, found: Found, masker: Masker) -> Iterator[tuple[int, list[Event], list[int]]]:
+    """Events in batches, the place of the first, and the places of those in which there may be something to mask."""
+    searched = iter([*found.places, -1])
+    next_place = next(searched)
+    for first, events, places in _with_echoes(record, masker):
+        while 0 <= next_place < first + len(events):
+            places.add(next_place)
+            next_place = next(searched)
+        places |= found.cuts.keys() & range(first, first + len(events))
+        if masker.strict:
+            places |= {place for place, event in enumerate(events, first) if is_hidden(event)}
+        yield first, events, sorted(places)
+
+
+def _with_echoes(record: Record, masker: Masker) -> Iterator[tuple[int, list[Event], set[int]]]:
+    if masker.looks_for_echoes:
+        for batch in batches(record.events, masker.keys, foreign=record.is_export):
+            yield batch.first, batch.events, {batch.place_of(leaf) for leaf in masker.echoes(batch.leaves)}
+        return
+    events, first = iter(record.events), 0
+    while some := list(islice(events, _AT_ONCE)):
+        yield first, some, set()
+        first += len(some)
+
+
+def _account(
+    conversation: Conversation, context: Context, level: str, masker: Masker, found: Found
+) -> Redaction | None:
     options = context.options
     remarks = []
     if _key(context) is None and options.strategy != "drop":
@@ -126,5 +152,5 @@ def _account(record: Record, context: Context, level: str, masker: Masker, found
     if len(recurring(found)) > MOST_VALUES:
         remarks.append(f"recurrences were masked for the first {MOST_VALUES} values only")
     distinct = {kind: len(values) for kind, values in masker.distinct.items()}
-    before = record.conversation.get("redaction")
+    before = conversation.get("redaction")
     return redaction_of(before, level, options.strategy, masker.marks, distinct, remarks)

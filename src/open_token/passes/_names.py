@@ -3,10 +3,12 @@
 import re
 
 _NAME = re.compile(
-    r"([A-Za-z0-9_$@.\-]+(?:[ \t][A-Za-z][\w\-]*){0,3})(?:\\{0,3}[\"'`\])])*[ \t]*"
-    r"(?:[:?.+]{0,3}=|=>|->|:|：|,|>|\||\(|\x01|[ \t])"
-    r"[ \t=>|]*[A-Za-z@]?(?:\\{0,3}[\"'`(\[{])*[ \t]*$"
+    r"([\w$@.\-]+(?:[ \t][^\W\d][\w\-]*){0,3})(?:\\{0,3}[\"'`*\])])*[ \t]*"
+    r"(?:[:?.+!]{0,3}=|=>|->|:|：|＝|,|>|\||\(|\x01|-|%3[DdAa]|[ \t\r\n])"
+    r"[ \t\r\n=>|({]*[A-Za-z@]?(?:\\{0,3}[\"'`(\[{*])*[ \t]*$"
 )
+_VALUE = frozenset(("value", "default", "body"))
+_PAIR = re.compile(r"([\w$@.\-]+)\\{0,3}[\"']?[ \t\r\n,{]*\\{0,3}[\"']?$")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _LAST = frozenset(
     """id ids uuid guid name names length len size type kind source sources result results path paths file files
@@ -18,7 +20,7 @@ _LAST = frozenset(
     status mode level date time timestamp at on by ref refs commit commits rev revision branch tag image icon
     color tokens keys keywords keyword tokenizer import imports from env variable integrity resolved etag blob
     tree parent email user username project org title selector example store storage manager client clients
-    request response header headers doi isbn""".split()
+    request response header headers doi isbn curve charset""".split()
 )
 _FIRST = frozenset(
     """public primary foreign cache sort partition idempotency row object index hot short join unique composite
@@ -29,29 +31,52 @@ _FIRST = frozenset(
 _SECRET = frozenset(
     """secret secrets token password passwd key apikey credential credentials auth private signing encryption
     client access pat passphrase authorization cookie jwt bearer login api cred creds apitoken authtoken
-    secretkey accesskey pwd sdk""".split()
+    secretkey accesskey pwd sdk crumb authtoken sk""".split()
 )
+_FOREIGN = re.compile(
+    "ключ|токен|секрет|парол|schlüssel|geheim|jeton|clave|contrase|senha|segredo|secreto|chiave|segreto|sleutel|klucz|"
+    "anahtar|密钥|密鑰|秘钥|密码|密碼|口令|令牌|凭证|憑證|トークン|シークレット|キー|秘密鍵|パスワード|토큰|비밀|암호|κλειδ|κωδικ",
+    re.IGNORECASE,
+)
+# A type or a resource that is named after secrets: "AWS::IAM::AccessKey": , arn:aws:secretsmanager:...:secret:
+_RESOURCE = re.compile(r"::\w+[\"']?[ \t]*[:=][ \t\"']*$|\b[au]rn:[\w:*/.-]*$")
+_FILLING = frozenset(
+    "is was are the a an my our your this that new old es est ist lautet env export set const let var".split()
+)
+_NO_KEYS = frozenset(("monkey", "donkey", "turkey", "hockey", "jockey", "whiskey"))
 
 
-def words_of(before: str) -> list[str]:
-    """The words of the name that stands right before a value."""
+def name_of(before: str) -> str:
+    """The name that stands right before a value; of a pair such as name and value, what the first says."""
     found = _NAME.search(before[-80:])
-    return [word.lower() for word in _WORD.findall(found[1])] if found else []
+    if not found:
+        return ""
+    if found[1].lstrip("-").lower() in _VALUE:
+        pair = _PAIR.search(before[-80:][: found.start()])
+        return pair[1] if pair else found[1]
+    return found[1]
+
+
+def _words(name: str) -> list[str]:
+    return [word.lower() for word in _WORD.findall(name) if not word.isdigit()]
 
 
 def is_harmless(before: str) -> bool:
     """The name is of something that is no secret: an id, a length, a public key."""
-    words = [word for word in words_of(before) if not word.isdigit()]
+    words = [word for word in _words(name_of(before)) if word not in _FILLING]
     if not words:
         return False
-    if words[-1] in _LAST:
+    if words[-1] in _LAST or "public" in words or _RESOURCE.search(before):
         return True
     return len(words) > 1 and words[-1] in ("key", "token", "api", "access") and words[-2] in _FIRST
 
 
 def is_telling(before: str) -> bool:
     """The name says outright that this is a secret, so that even a hash or a UUID may be one; `key` alone does not."""
-    words = [word for word in words_of(before) if not word.isdigit()]
+    name = name_of(before)
+    words = [word for word in _words(name) if word not in _NO_KEYS and word not in _FILLING]
     if words in (["key"], ["access"], ["api"], ["client"]):
         return False
-    return any(word in _SECRET or word.endswith(("key", "token", "secret", "password")) for word in words)
+    if any(word in _SECRET or word.endswith(("key", "token", "secret", "password")) for word in words):
+        return True
+    return bool(_FOREIGN.search(name))

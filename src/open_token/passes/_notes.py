@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from open_token.model import REDACTION_MODES, STRATEGIES, Redaction
+from open_token.passes._extra import lacking
 
 _COUNT = re.compile(r"masked (\d+) ([\w-]+) \((\d+) distinct values?\)")
 
@@ -30,7 +31,9 @@ def redaction_of(
     earlier = before.get("mode") if before else None
     notes = _texts(before.get("notes")) if before else []
     if marks:
-        notes = _counted(notes, marks, distinct) + [remark for remark in remarks if remark not in notes]
+        notes = _counted(notes, marks, distinct)
+    told = (remarks if marks else []) + lacking(level)
+    notes = notes + [remark for remark in told if remark not in notes]
     kept = before.get("strategy") if before and not marks else None
     return {
         "mode": stronger(level, earlier if earlier in REDACTION_MODES else "none"),

@@ -1,19 +1,23 @@
 """The judges of rules about persons: addresses, numbers and names, told from all the other numbers in a transcript."""
 
+import functools
 import re
 from collections.abc import Callable
 
 from open_token.passes._candidate import Candidate
+from open_token.passes._national import is_checked, is_distinct, is_registered
 from open_token.passes._numbers import (
     digits_of,
     is_card,
     is_hetu,
     is_iban,
-    is_national_id,
+    is_national_phone,
     is_personal_ip,
     is_phone,
+    is_possible_phone,
     is_ssn,
 )
+from open_token.passes._streets import is_mail_box, is_named_street, is_street
 from open_token.passes._values import is_placeholder, is_words
 
 _NOBODY = {"git", "noreply", "no-reply", "donotreply", "do-not-reply", "mailer-daemon", "postmaster"}
@@ -36,14 +40,29 @@ _CARD_WORDS = re.compile(r"card|credit|debit|visa|master|amex|payment|kredit|tar
 _IP_WORDS = re.compile(
     r"\bip(?:v?4)?\b|addr|host|inet|server|client|remote|ping|ssh|nslookup|gateway|dns|listen|bind|@|://", re.IGNORECASE
 )
+# The other end of a range of addresses.
+_OTHER_END = re.compile(r" ?[-–] ?\d{1,3}(?:\.\d{1,3}){3}\b")
+_OTHER_START = re.compile(r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3} ?[-–] ?$")
 _VERSION_BEFORE = re.compile(
     r"(?:version|ver|rev|release|build|driver|firmware|v)[\s:=\"'v.]*$|[=~^<>/][\s\"']*$|[\w.-]-$", re.IGNORECASE
 )
 _DATE = re.compile(r"(?:19|20)\d\d[-./ ]\d{1,2}[-./ ]\d{1,2}|\d{1,2}[-./ ]\d{1,2}[-./ ](?:19|20)\d\d")
+_EXTENSION = re.compile(r"\s?(?:x|ext\.?)\s?\d+$")
+_GROUPS = re.compile(r"\d+")
+_NUMBER_BEFORE = re.compile(r"\d[ .]$")
+_POSTAL = re.compile(r"\d{5}-\d{4}")
+_NUMBER_GOES_ON = re.compile(r"[.-]\d")
+_PHONE_WORDS = re.compile(r"tel|phone|mobil|fax|cell|call|sms|whatsapp", re.IGNORECASE)
+_MEASURE = re.compile(
+    r"size|count|bytes|length|total|offset|time|stamp|date|version|seq|index|line|port|pid|ms$|_at$", re.IGNORECASE
+)
+_SSN_FORMS = re.compile(r"(?:\d{3}-\d{6}|\d{5}-\d{4}|0\d{8})(?: (?:\d{3}-\d{6}|\d{5}-\d{4}|0\d{8}))*")
+_DENIED = re.compile(r"\b(?:not an?|invalid|no)\s[\w ]{0,24}[\s:]*$", re.IGNORECASE)
+_YEARS = re.compile(r"(?:19|20)\d\d(?:[ ./-]?(?:19|20)?\d\d){1,3}")
+_ABOVE = 40
 _ABOVE_HOME = re.compile(r"([\w.~-]*):?[/\\]+(?:home|users)[/\\]+$", re.IGNORECASE)
 _HOLDS_HOMES = {"var", "export", "usr", "mnt", "data", "host", "private", "rootfs"}
 _NUMBER_SIGNS = tuple("0123456789.")
-_STREET_WORDS = re.compile(r"^\d+ (?:The|More|Easy|Simple|Best|New|Other|Different|Separate|Beta|Alpha|Ways?)\b")
 
 
 def _email(found: Candidate) -> bool:
@@ -54,12 +73,33 @@ def _email(found: Candidate) -> bool:
 
 
 def _phone(found: Candidate) -> bool:
-    return not _DATE.search(found.value) and is_phone(found.value)
+    number = _EXTENSION.sub("", found.value)
+    return is_phone(number) or (is_possible_phone(number) and _is_called_phone(found, number))
+
+
+def _is_called_phone(found: Candidate, number: str) -> bool:
+    """Grouped as people write numbers, or behind a word for them."""
+    return bool(_PHONE_WORDS.search(found.before[-30:])) or len(_GROUPS.findall(number)) >= 3
 
 
 def _phone_us(found: Candidate) -> bool:
-    number = re.sub(r"\s?(?:x|ext\.?)\s?\d+$", "", found.value)
-    return is_phone(number, ("US",)) and not found.after.startswith((".", "-"))
+    number = _EXTENSION.sub("", found.value)
+    if _NUMBER_GOES_ON.match(found.after) or _NUMBER_BEFORE.search(found.before) or ("." in number and " " in number):
+        return False
+    return is_phone(number, ("US",))
+
+
+def _phone_national(found: Candidate) -> bool:
+    value = found.value
+    if not 9 <= len(digits_of(value)) <= 12 or _DATE.search(value) or _NUMBER_GOES_ON.match(found.after):
+        return False
+    if _POSTAL.fullmatch(value) or _NUMBER_BEFORE.search(found.before):
+        return False
+    return len(set(digits_of(value))) > 3 and is_national_phone(value)
+
+
+def _phone_labelled(found: Candidate) -> bool:
+    return 6 <= len(digits_of(found.value)) <= 20 and not _DATE.search(found.value)
 
 
 def _phone_any(found: Candidate) -> bool:
@@ -74,10 +114,13 @@ def _phone_any(found: Candidate) -> bool:
 
 
 def _card(found: Candidate) -> bool:
-    if not is_card(found.value) or found.before.endswith((".", "-")) or re.match(r"[.-]\d", found.after):
+    if found.before.endswith((".", "-")) or _NUMBER_GOES_ON.match(found.after):
         return False
+    if _CARD_WORDS.search(found.before + found.after):
+        return is_card(found.value, of_any_issuer=True)
     number = digits_of(found.value)
-    return bool(_USUAL_CARD.fullmatch(number) or _CARD_WORDS.search(found.before + found.after))
+    is_alone = not found.before.rpartition("\x01")[2].strip() and not found.after.strip()
+    return is_card(number) and bool(is_alone or _USUAL_CARD.fullmatch(number))
 
 
 def _iban(found: Candidate) -> bool:
@@ -88,16 +131,20 @@ def _iban(found: Candidate) -> bool:
 
 def _ipv4(found: Candidate) -> bool:
     value, before, after = found
-    if before[-1:] in _NUMBER_SIGNS or (after[:1] == "." and after[1:2].isdigit()) or re.match(r"-\w", after):
+    if before[-1:] in _NUMBER_SIGNS or (after[:1] == "." and after[1:2].isdigit()) or not is_personal_ip(value):
         return False
-    if not is_personal_ip(value):
+    if _OTHER_END.match(after) or _OTHER_START.search(before):
+        return True
+    if re.match(r"-\w", after):
         return False
     if _IP_WORDS.search(before[-40:]) or after.startswith((":", "/")):
         return True
+    numbers = [int(number) for number in re.findall(r"\d+", value)[:4]]
+    is_private = numbers[0] == 10 or numbers[:2] == [192, 168] or (numbers[0] == 172 and 16 <= numbers[1] < 32)
     if _VERSION_BEFORE.search(before):
-        return False
+        return is_private and before[-1:] == "="
     is_alone = not before.strip() and not after.strip()
-    return is_alone or value.startswith("10.") or max(map(int, re.findall(r"\d+", value)[:4])) > 20
+    return is_alone or is_private or max(numbers) > 20
 
 
 def _ipv6(found: Candidate) -> bool:
@@ -118,33 +165,53 @@ def _ssn(found: Candidate) -> bool:
     return is_ssn(found.value) and not found.before.endswith("-") and not found.after.startswith("-")
 
 
+def _distinct_id(found: Candidate) -> bool:
+    if found.before.endswith(("-", ".")) or _NUMBER_GOES_ON.match(found.after) or _NUMBER_BEFORE.search(found.before):
+        return False
+    return is_distinct(found.value)
+
+
+def _lone_id(found: Candidate) -> bool:
+    """All that is said: a number with the right check digits, or one with a 0 before it, which nobody counts with."""
+    value = found.value.strip()
+    name = found.before.rpartition("\x01")[0]
+    if _DATE.search(value) or _MEASURE.search(name):
+        return False
+    if _SSN_FORMS.fullmatch(value):
+        return all(is_ssn(part) for part in value.split())
+    return is_checked(value) or (value[0] == "0" and digits_of(value) == value and is_national_phone(value))
+
+
 def _named_id(found: Candidate) -> bool:
     value = found.value.strip()
     digits = len(digits_of(value))
     if digits < 5 or digits < len(re.sub(r"[^0-9A-Za-z]", "", value)) / 2 or _DATE.search(value):
         return False
+    if _DENIED.search(found.before) or _YEARS.fullmatch(value):
+        return False
     return not re.fullmatch(r"\d+(?:\.\d+)+", value) and not is_words(value)
 
 
 def _national(*modules: str) -> Callable[[Candidate], bool]:
-    return lambda found: is_national_id(found.value, modules)
+    return lambda found: is_registered(found.value, modules)
 
 
 def _finnish(found: Candidate) -> bool:
     return not found.before.endswith("-") and is_hetu(found.value)
 
 
-def _address(found: Candidate) -> bool:
-    return not _STREET_WORDS.match(found.value)
-
-
 def _user_name(found: Candidate) -> bool:
     """Someone's folder, not a part of an address or of a project that is called home."""
-    value = found.value.rstrip(".-")
-    above = _ABOVE_HOME.search(found.before)
+    above = _ABOVE_HOME.search(found.before[-_ABOVE:])
     if above and above[1] and above[1].lower() not in _HOLDS_HOMES and len(above[1]) > 1:
         return False
-    return bool(value) and value.lower() not in _NO_ONES_HOME and not is_placeholder(value)
+    return _is_somebody(found.value)
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_somebody(name: str) -> bool:
+    name = name.rstrip(".-")
+    return bool(name) and name.lower() not in _NO_ONES_HOME and not is_placeholder(name)
 
 
 def _config_value(found: Candidate) -> bool:
@@ -160,21 +227,23 @@ VALIDATORS: dict[str, Callable[[Candidate], bool]] = {
     "phone": _phone,
     "phone_us": _phone_us,
     "phone_any": _phone_any,
+    "phone_national": _phone_national,
+    "phone_labelled": _phone_labelled,
     "card": _card,
     "iban": _iban,
     "ipv4": _ipv4,
     "ipv6": _ipv6,
     "mac": _mac,
     "ssn": _ssn,
+    "distinct_id": _distinct_id,
+    "lone_id": _lone_id,
     "named_id": _named_id,
-    "spanish_id": _national("es.dni", "es.nie"),
     "finnish_id": _finnish,
     "italian_id": _national("it.codicefiscale"),
-    "brazilian_id": _national("br.cpf"),
-    "korean_id": _national("kr.rrn"),
-    "swiss_id": _national("ch.ssn"),
     "chinese_id": _national("cn.ric"),
-    "address": _address,
+    "street": is_street,
+    "street_named": is_named_street,
+    "mail_box": is_mail_box,
     "user_name": _user_name,
     "config_value": _config_value,
     "internal_host": _internal_host,

@@ -10,23 +10,35 @@ from typing import Any
 import msgspec
 
 from open_token.files import make_folder, read_optional, write_whole
+from open_token.passes._address_forms import ADDRESS_FORMS
 
 LEVELS = ("none", "secrets", "pii", "strict")
 _FOLDER = Path(__file__).resolve().parent.parent / "rules"
-_FORM = "1"
+_FORM = "2"
 
 # What may stand right before a token: no letter of a word, but an escape that looks like one, a URL escape, a colour.
 START = r"(?:\b|\\[abfnrtv]|%[0-9A-Fa-f]{2}|\x1b\[[0-9;]{0,8}m)"
 # Between a name and its value: the rest of the name, closing quotes, a sign or the end of a key, a type.
-SEPARATOR = (
-    r"[ \t\w.\-]{0,24}(?:\\{0,3}[\"'`\])]){0,3}[ \t]{0,8}"
-    r"(?:[:?.+]{0,3}=|=>|->|:[ \t]?[A-Za-z][\w.\[\]]{0,20}[ \t]{0,2}=|:|：|,|>|\||\(|\x01|"
-    r"\\{0,3}[\"']?[ \t,]{1,4}\\{0,3}[\"']?value\\{0,3}[\"']?[ \t]{0,4}[:=])"
-    r"[ \t=>|]{0,8}"
+_NAME_END = r"[ \t\w.\-\x80-\xff]{0,24}(?:\\{0,3}[\"'`\])]){0,3}[ \t]{0,8}"
+_SIGN = (
+    r"[:?.+]{0,3}=|=>|:[ \t]?[A-Za-z][\w.\[\]]{0,20}[ \t]{0,2}=|:|：|＝|>|\||\x01|%3[DdAa]|"
+    r"\\{0,3}[\"']?[ \t,]{1,4}\\{0,3}[\"']?value\\{0,3}[\"']?[ \t]{0,4}[:=]|[ \t]--(?:body|value)[ \t=]"
 )
+_SIGN_END = r"[ \t=>|]{0,24}"
+SEPARATOR = rf"{_NAME_END}(?:{_SIGN}|->|,|\(|!==?){_SIGN_END}"
+# In code what stands bare behind a comma or a bracket is another name.
+PLAIN = rf"{_NAME_END}(?:{_SIGN}){_SIGN_END}"
 OPENING = r"[brufBRUF@]?(?:\\{0,3}[\"'`(\[{]){0,3}[ \t]{0,4}"
-MACROS = {"{START}": START, "{SEPARATOR}": SEPARATOR, "{OPENING}": OPENING, "{ASSIGN}": SEPARATOR + OPENING}
+MACROS = {
+    "{START}": START,
+    "{SEPARATOR}": SEPARATOR,
+    "{PLAIN}": PLAIN,
+    "{OPENING}": OPENING,
+    "{ASSIGN}": SEPARATOR + OPENING,
+    **ADDRESS_FORMS,
+}
 _OPEN_END = re.compile(r"(?<!\\)(?:\{(\d+),\d*\}|\+)(\)?)$")
+_OPTIONAL_END = re.compile(r"(?:[^\\\]\[(){}|+*?]|\[[^\[\]\\]+\])(?:\{0,\d*\}|[*?])(\)?)$")
 
 
 class Rule(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -44,12 +56,16 @@ class Rule(msgspec.Struct, frozen=True, omit_defaults=True):
     validator: str = ""
     multiline: bool = False
     """A match may hold line ends; else each line is searched for itself."""
+    lines: int = 1
+    """How many lines a match may run over, where it is not multiline."""
     ends: bool = False
     """No letter, digit or underscore may follow."""
     weak: bool = False
     """Gives way to any other rule on the same text."""
     recurs: bool = True
     """Its values are masked wherever else they stand."""
+    finder: str = ""
+    """What searches in the place of the pattern, which then only tells where to look: `people`, or `part` of a name."""
 
 
 def load_rules(level: str, cache: Path | None = None) -> tuple[Rule, ...]:
@@ -146,6 +162,8 @@ def expanded(pattern: str, words: str) -> str:
 
 def trimmed(pattern: str) -> str:
     """The pattern without its last repetition, so that one find is one hit and not one for each further letter."""
+    while optional := _OPTIONAL_END.search(pattern):
+        pattern = pattern[: optional.start()] + optional[1]
     found = _OPEN_END.search(pattern)
     if not found:
         return pattern

@@ -10,6 +10,7 @@ from open_token.passes._detect import WORD, encoded
 from open_token.passes._found import Found
 from open_token.passes._gate import compiled, escaped
 from open_token.passes._hyperscan import literal_database
+from open_token.passes._rules import Rule
 from open_token.passes._values import may_recur
 
 MOST_VALUES = 20_000
@@ -30,7 +31,12 @@ class Occurrence(NamedTuple):
 
 def recurring(found: Found) -> list[str]:
     """The values that are masked wherever else they stand, in the order in which they were found."""
-    return [value for value, (_, rule) in found.values.items() if rule.recurs and may_recur(value)]
+    return [value for value, (_, rule) in found.values.items() if is_sought(value, rule)]
+
+
+def is_sought(value: str, rule: Rule) -> bool:
+    """Whether a value is masked wherever else it stands; a name only as a whole or as a part of one."""
+    return rule.recurs and (rule.finder == "part" if rule.finder else may_recur(value))
 
 
 class Spread:
@@ -41,6 +47,9 @@ class Spread:
         forms = {form: value for number, value in searched for form in _forms(value, number < _MOST_ENCODED)}
         self._values = list(forms.items())
         self._search = _search_for(list(forms), engine)
+
+    def __bool__(self) -> bool:
+        return bool(self._values)
 
     def find(self, text: bytes) -> Iterator[Occurrence]:
         for number, end in self._search(text):

@@ -8,39 +8,75 @@ from collections.abc import Callable
 import msgspec
 
 from open_token.passes._candidate import Candidate
-from open_token.passes._names import is_harmless, is_telling
+from open_token.passes._names import is_harmless, is_telling, name_of
 from open_token.passes._values import (
     classes,
     entropy,
+    has_signs,
     is_camel_case,
+    is_code,
     is_digest,
+    is_drill,
     is_key,
+    is_likely_key,
+    is_name,
     is_password,
     is_placeholder,
     is_random,
     is_reference,
     is_sentence,
+    is_stand_in,
     is_uuid,
     is_words,
 )
+from open_token.passes._wallets import is_seed_phrase, is_stellar_seed, is_wif
 
 _SURE_LENGTH = 20
 _CODE_AFTER = re.compile(r"\s*[(\[{]|\s*\?\?|\s*\|\|")
+# The rest is left out, or to be put in; a tag that closes, or makes a line end, says nothing of the kind.
+_LEFT_OUT = re.compile(r"###|\*\*\*|\.\.\.|…|<(?!/|[a-z]{1,6}[ />])")
+_BEGINNING, _FEW = 6, 3
+# What stands behind a comma, a bracket or a comparison need not belong to the name before it.
+_IN_CODE = re.compile(r"(?:[!=]=|[,(])[ \t]*[brufBRUF@]?[\"'`]*$")
+_MIXED = re.compile(r"(?=.*[a-z])(?=.*[A-Z]).*[0-9]")
+_CONSTANT = re.compile(r"[A-Z]_?(?:PASSWORD|PASSWD|PWD)[ \t\"']+$")
+_JOSE = frozenset(
+    """alg typ enc kid cty zip apu apv epk iv tag p2s p2c jku jwk x5u x5c x5t x5t#S256 crit b64 ppt url nonce svt iss
+    sub aud key_ops kty""".split()
+)
+_WEB_CLIENT = re.compile(r"\b(?:curl|wget|https?)\b", re.IGNORECASE)
+_QUOTES = ('"', "'", "`")
 
 
 def _token(found: Candidate) -> bool:
-    """Anything but a placeholder or a name from code that begins like a token."""
-    return not is_placeholder(found.value) and not is_camel_case(found.value.partition("_")[2])
+    """Anything but a placeholder or a name from code that begins like a token; the beginning alone says much."""
+    value = found.value
+    if is_stand_in(value) or _LEFT_OUT.match(found.after):
+        return False
+    return len(set(value[_BEGINNING:])) > _FEW and not is_camel_case(value.partition("_")[2])
 
 
 def _random(found: Candidate) -> bool:
     return is_random(found.value)
 
 
+def _mixed(found: Candidate) -> bool:
+    """Random, and of small letters, capitals and digits: a hash or a name with a number is not."""
+    return is_random(found.value) and _MIXED.match(found.value) is not None and not is_name(found.value)
+
+
+def _bearer_of_as(found: Candidate) -> bool:
+    return is_random(found.value.lstrip("A"))
+
+
 def _near_token(found: Candidate) -> bool:
-    if is_digest(found.value) or is_uuid(found.value):
-        return is_telling(found.before) and not is_harmless(found.before) and _token(found)
-    return is_random(found.value) and not is_harmless(found.before)
+    """A value of the service's own shape behind its name; a hash or a UUID only if the name says it is a secret."""
+    value, before, after = found
+    if is_harmless(before) or is_stand_in(value) or is_name(value) or _LEFT_OUT.match(after):
+        return False
+    if is_digest(value) or is_uuid(value) or is_drill(value):
+        return is_telling(before)
+    return is_random(value) or is_likely_key(value)
 
 
 def _private_key(found: Candidate) -> bool:
@@ -49,13 +85,13 @@ def _private_key(found: Candidate) -> bool:
 
 
 def _jwt(found: Candidate) -> bool:
-    """The first part is a JSON object that names an algorithm."""
+    """The first part is a JSON object with a field that such a header has."""
     head = found.value.split(".")[0]
     try:
         header = msgspec.json.decode(base64.urlsafe_b64decode(head + "=" * (-len(head) % 4)))
     except (msgspec.DecodeError, binascii.Error, ValueError):
         return False
-    return isinstance(header, dict) and ("alg" in header or "typ" in header or "enc" in header or "kid" in header)
+    return isinstance(header, dict) and bool(_JOSE & header.keys())
 
 
 def _aws_secret(found: Candidate) -> bool:
@@ -93,7 +129,9 @@ def _query_secret(found: Candidate) -> bool:
 
 def _auth_value(found: Candidate) -> bool:
     value = found.value.rstrip(".:")
-    if is_placeholder(value) or is_reference(value) or is_words(value) or len(value) < 8:
+    if is_placeholder(value) or is_reference(value) or is_words(value) or len(value) < 8 or is_harmless(found.before):
+        return False
+    if value.startswith("AWS4-HMAC"):
         return False
     return bool(re.search("[0-9]", value)) or (len(value) >= 20 and entropy(value) >= 3.5 and classes(value) >= 2)
 
@@ -113,22 +151,70 @@ def _cookie(found: Candidate) -> bool:
 
 
 def _session(found: Candidate) -> bool:
-    return is_random(found.value) and not is_uuid(found.value)
+    return is_random(found.value) and not is_uuid(found.value) and not is_reference(found.value)
+
+
+def _login(found: Candidate) -> bool:
+    """A name and a password behind an option; other tools have that option too, for two plain words or numbers."""
+    name, _, password = found.value.partition(":")
+    name, password = name.strip("\\\"'{"), password.strip("\\\"'{}")
+    if is_stand_in(found.value) or is_reference(name) or not _login_password(password):
+        return False
+    return bool(_WEB_CLIENT.search(found.before)) or is_likely_key(password) or classes(password) >= 3
+
+
+def _lone_login(found: Candidate) -> bool:
+    """A key in the place of the name, with no password behind it."""
+    value = found.value
+    return is_likely_key(value) or (classes(value) >= 3 and is_password(value) and not is_name(value))
+
+
+def _login_password(password: str) -> bool:
+    if password.lower() in _WEAK or is_reference(password) or is_placeholder(password) or "/" in password[:2]:
+        return False
+    return len(password) >= 3 and not re.fullmatch(r"[A-Z][A-Z_]+|[0-9]{1,6}", password)
+
+
+def _login_name(found: Candidate) -> bool:
+    value = found.value
+    return not (is_placeholder(value) or is_reference(value) or re.fullmatch(r"[$%{<*@].*", value))
 
 
 def _argument(found: Candidate) -> bool:
-    value = found.value
+    value = found.value.rstrip("]}")
     if value.lower() in _WEAK or is_placeholder(value) or is_reference(value) or found.after.startswith(("(", "[")):
         return False
     return not is_words(value) and (len(value) >= 6 or classes(value) >= 2) and classes(value) >= 2
 
 
 def _password(found: Candidate) -> bool:
+    value = found.value.strip("_|")
+    if not is_password(value) or _CODE_AFTER.match(found.after):
+        return False
+    if not _IN_CODE.search(found.before):
+        return True
+    if found.before[-1:] not in _QUOTES or len(value) < 8 or is_name(value):
+        return False
+    return has_signs(value) or classes(value) >= 3
+
+
+def _compared(found: Candidate) -> bool:
+    value = found.value
     return (
-        is_password(found.value)
-        and not _CODE_AFTER.match(found.after)
-        and not found.before.rstrip().endswith(("==", "!="))
+        is_password(value) and not is_name(value) and not is_code(value) and (has_signs(value) or classes(value) >= 3)
     )
+
+
+def _spoken_password(found: Candidate) -> bool:
+    return is_password(found.value) and not _CODE_AFTER.match(found.after) and not is_name(found.value)
+
+
+def _spaced_password(found: Candidate) -> bool:
+    """In a sentence only what no word looks like; behind a name in capitals, as in a Dockerfile, any password."""
+    value = found.value.rstrip(".:!?") if found.before[-1:] not in _QUOTES else found.value
+    if not is_password(value) or is_name(value) or is_code(value) or _CODE_AFTER.match(found.after):
+        return False
+    return classes(value) >= 3 or bool(_CONSTANT.search(found.before))
 
 
 def _environment_password(found: Candidate) -> bool:
@@ -157,17 +243,33 @@ def _named_secret(found: Candidate) -> bool:
 
 
 def _assigned_secret(found: Candidate) -> bool:
-    value = found.value
-    if not is_key(value) or _CODE_AFTER.match(found.after) or is_harmless(found.before):
+    value, before, after = found
+    if _CODE_AFTER.match(after) or is_harmless(before):
         return False
-    if is_digest(value) or is_uuid(value) or len(value) < _SURE_LENGTH:
-        return is_telling(found.before)
-    return True
+    if is_telling(before):
+        is_odd = before[-1:] in _QUOTES and has_signs(value) and is_password(value) and not is_code(value)
+        return is_likely_key(value) or is_odd
+    return len(value) >= _SURE_LENGTH and is_key(value) and not (is_digest(value) or is_uuid(value))
 
 
 def _spaced_secret(found: Candidate) -> bool:
-    value = found.value
-    return is_key(value) and entropy(value) >= 3.3 and not is_harmless(found.before)
+    """Between a name and a value there is only a space, or `is`: what is said of a key is mostly words."""
+    value = found.value.rstrip(".:")
+    if is_harmless(found.before) or len(value) < 16:
+        return False
+    if is_telling(found.before):
+        return is_likely_key(value) and (len(value) >= _SURE_LENGTH or is_key(value) or is_drill(value))
+    return len(value) >= _SURE_LENGTH and is_key(value) and entropy(value) >= 3.3 and not is_digest(value)
+
+
+def _secret_below(found: Candidate) -> bool:
+    value, before = found.value, found.before
+    if is_harmless(before) or is_name(value) or is_reference(value) or is_code(value):
+        return False
+    name = name_of(before).lower()
+    if "pass" in name:
+        return is_password(value)
+    return _spaced_secret(found)
 
 
 def _any(found: Candidate) -> bool:
@@ -178,7 +280,12 @@ VALIDATORS: dict[str, Callable[[Candidate], bool]] = {
     "any": _any,
     "token": _token,
     "random": _random,
+    "mixed": _mixed,
+    "bearer_of_as": _bearer_of_as,
     "near_token": _near_token,
+    "wif": lambda found: is_wif(found.value),
+    "stellar": lambda found: is_stellar_seed(found.value),
+    "seed": lambda found: is_seed_phrase(found.value),
     "private_key": _private_key,
     "jwt": _jwt,
     "aws_secret": _aws_secret,
@@ -189,10 +296,17 @@ VALIDATORS: dict[str, Callable[[Candidate], bool]] = {
     "cookie": _cookie,
     "session": _session,
     "argument": _argument,
+    "login": _login,
+    "login_name": _login_name,
+    "lone_login": _lone_login,
     "password": _password,
+    "compared": _compared,
+    "spoken_password": _spoken_password,
+    "spaced_password": _spaced_password,
     "environment_password": _environment_password,
     "named_password": _named_password,
     "named_secret": _named_secret,
     "assigned_secret": _assigned_secret,
     "spaced_secret": _spaced_secret,
+    "secret_below": _secret_below,
 }

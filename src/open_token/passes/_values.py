@@ -4,43 +4,54 @@ import math
 import re
 from collections import Counter
 
-_PLACEHOLDER = re.compile(
-    r"example|placeholder|change[-_ ]?me|change[-_]?this|changeit|(?:^|[^a-z])(?:your|my|the|some|any)[-_ ]|<[^<>]*>|"
-    r"\.{3}|…|x{5,}|\*{3,}|_{4,}|dummy|redacted|insert[-_ ]|replace[-_ ]?(?:me|with|this)|todo|f[oO]{2}[-_]?bar|lorem|"
+from open_token.passes._writing import is_identifier, is_written, wordiness
+
+_STAND_IN = re.compile(
+    r"example|placeholder|change[-_ ]?me|change[-_]?this|changeit|(?:^|[^a-z0-9])(?:your|my|the|some|any)[-_ ]|"
+    r"<[^<>]*>|"
+    r"\.{3}|…|x{5,}|\*{3,}|_{4,}|#{4,}|dummy|redacted|insert[-_ ]|replace[-_ ]?(?:me|with|this)|todo|foo[-_]?bar|lorem|"
     r"(?:^|[-_])fake|(?:^|[-_])mock(?:$|[-_])|not[-_ ]?a[-_ ]?real|secret[-_]?goes|goes[-_ ]?here|[-_ ]here$|hidden|"
-    r"masked|\{[A-Za-z_][\w.:,]*\}|^\[[A-Za-z_ ]+\]$|^(?:user|username)[:>]|pass(?:word)?[>\])}]$",
+    r"masked|\{[A-Za-z_][\w.:,]+\}|^\[[A-Za-z_ ]+\]$|^(?:user|username)[:>]|pass(?:word)?[>\])}]$",
     re.IGNORECASE,
 )
 _REFERENCE = re.compile(
-    r"^[$%@!&*~^]?[{(<]|\$\{|\{\{|\$\(|^\$[A-Za-z_]+[0-9]{0,2}$|^%\w+%$|#\{|<%|process\.env|os\.environ|getenv|\benv\b[.\[(]|"
-    r"^env:|secrets?\.[a-z]|^vault:|^ssm:|^arn:|^op://|^!ref|^var\.|^local\.|^data\.|^(?:self|this|args?|opts?|options|config|cfg|settings|"
-    r"params?|props|req|request|res|response|ctx|context|event|input|state|user|data|body|form|model|app|std|java|process|"
-    r"window|document|module|import|require|await|async|return|new|lambda|function|def|class|const|let|var|public|private|"
-    r"static|final|string|str|int|bool|boolean|number|object|array|null|none|nil|undefined|true|false|void|any|optional)"
+    r"^[$%@!&*~^]?[{(<](?!\d)|\$\{[\w.:-]+\}|\{\{[^{}]*\}\}|\$\(|^\$[A-Za-z_]+[0-9]{0,2}$|^%\w+%$|#\{|<%|process\.env|os\.environ|getenv|"
+    r"\benv\b[.\[(]|^env:|secrets?\.[a-z]|^vault:|^ssm:|^arn:|^op://|^!ref|^var\.|^local\.|^data\.|"
+    r"^(?:self|this|args?|opts?|options|config|cfg|settings|params?|props|req|request|res|response|ctx|context|event|input|"
+    r"state|user|data|body|form|model|app|std|java|process|window|document|module|import|require|await|async|return|new|"
+    r"lambda|function|def|class|const|let|var|public|private|static|final|string|str|int|bool|boolean|number|object|"
+    r"array|null|none|nil|undefined|true|false|void|any|optional)"
     r"(?:$|[.\[(<>?!:,;\s])",
     re.IGNORECASE,
 )
+_CODE = re.compile(r"&#?\w+;|&&|\|\||->|=>|::|^\W+$|\(\?|\[[a-z0-9]-[a-z0-9]|\\[wds]", re.IGNORECASE)
+_EQUATION = re.compile(r"([A-Za-z_][\w.:]{0,60}?)[-+*/!=]{0,2}=(?!=?$)")
 _WORDS = re.compile(r"[A-Za-z]+(?:[-_./:@ ][A-Za-z]+)*[:.!?]?")
 _IDENTIFIER = re.compile(
-    r"[a-z]+(?:[A-Z][a-z]+)+[0-9]{0,3}|[A-Z]{2,}(?:_[A-Z]+)*_?[0-9]{0,2}|[a-z]+(?:[-_.](?:[a-z]+[0-9]{0,3}|[0-9]{1,8}))+"
+    r"[a-z]+(?:[A-Z][a-z]+)+[0-9]{0,3}|[A-Z]{2,}(?:_[A-Z]+)*_?[0-9]{0,2}|[a-z]+[0-9]{0,2}(?:[-_.](?:[a-z]+[0-9]{0,3}|[0-9]{1,12}))+"
 )
-_PATH = re.compile(r"(?:~|\.{1,2}|[A-Za-z]:)?[\\/](?:[\w.@+-]+[\\/])*[\w.@+-]*|(?:[\w.-]+/)+[\w.-]*\.\w{1,5}")
+_PATH = re.compile(r"(?:~|\.{1,2}|[A-Za-z]:|/)?[\\/](?:[\w.@+-]+[\\/])*[\w.@+-]*|(?:[\w.@-]+/)+[\w.-]*\.\w{1,5}")
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://[^@\s]*", re.IGNORECASE)
-_DOTTED = re.compile(r"[A-Za-z_]{2,}[0-9]{0,5}[A-Za-z_]*(?:\.[A-Za-z_]+[0-9]{0,5}[A-Za-z_]*)+")
-_CALL = re.compile(r"[A-Za-z_][\w.]*\(.*\)?.*")
-_VERSION = re.compile(r"[~^v=<>]*\d+(?:\.[\dx*]+)+(?:[-+][\w.]+)?")
+_DOTTED = re.compile(r"[A-Za-z_]{2,}(?:[0-9]{1,5}[A-Za-z_]*)?(?:\.[A-Za-z_]+(?:[0-9]{1,5}[A-Za-z_]*)?)+:?")
+_CALL = re.compile(r"[A-Za-z_][\w.]*[\[(<].*")
+_VERSION = re.compile(r"(?:\w+:)?[~^v=<>]*\d+(?:\.[\dx*]+)+(?:[-+:][\w.]+)?")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ][\d:.,Z+-]+)?")
 _DIGEST = re.compile(r"(?:sha(?:1|256|384|512)|md5|h1)[-:][A-Za-z0-9+/=]+", re.IGNORECASE)
 _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
 _CAMEL = re.compile("[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-_LONG_WORD, _USUAL_WORD = 24, 3.5
+_USUAL_WORD = 3.5
+_LEAST_SIGNS = 4
 _HEAD = 60
 _HEX = re.compile("[0-9a-fA-F]+")
-_DIGIT, _LETTER = re.compile("[0-9]"), re.compile("[A-Za-z]")
+_DIGIT, _LETTER, _LETTERS = re.compile("[0-9]"), re.compile("[A-Za-z]"), re.compile("[A-Za-z]+")
+_CHANGE = re.compile("[0-9](?=[A-Za-z])|[A-Za-z](?=[0-9])")
 _SPACED_WORD = re.compile(r"(?<!\w)[^\W\d_]{2,}(?!\w)")
 _CLASSES = (re.compile("[a-z]"), re.compile("[A-Z]"), re.compile("[0-9]"), re.compile(r"[^a-zA-Z0-9]"))
-_RUNS = ("01234567", "12345678", "abcdefgh", "qwertyui", "98765432")
-_SAME = re.compile(r"([A-Za-z*_.#-])\1{7}")
+_ALPHABET = "abcdefghijklmnopqrstuvwxyz"
+_LETTER_RUNS = ("abcdefgh", "ijklmnop", "zyxwvuts", "qwertyui")
+_RUNS = ("01234567", "12345678", "98765432")
+_PERIODIC = re.compile(r"(.{3,12}?)\1\1")
+_SAME = re.compile(r"([A-Za-z*_.#-])\1{7}|([0-9])\2{11}")
 _JUDGED = 2000
 
 
@@ -55,29 +66,62 @@ def classes(text: str) -> int:
     return sum(bool(kind.search(text)) for kind in _CLASSES)
 
 
+def is_stand_in(text: str) -> bool:
+    """Says outright that it stands where a secret would stand, or is one letter over and over."""
+    text = text[:_JUDGED]
+    return bool(_STAND_IN.search(text)) or len(set(text)) <= 3 or bool(_SAME.search(text))
+
+
+def is_alphabet(text: str) -> bool:
+    """All letters in their order and nothing much else: what a program draws letters from."""
+    lowered = text[:_JUDGED].lower()
+    return lowered.count(_ALPHABET) == 2 and len(text) <= 2 * len(_ALPHABET) + 16
+
+
+def is_drill(text: str) -> bool:
+    """Letters or digits in their order, or a few over and over, as authors of examples type them."""
+    lowered = text[:_JUDGED].lower()
+    if any(run in lowered for run in _LETTER_RUNS) or _PERIODIC.match(lowered):
+        return True
+    return any(run in lowered for run in _RUNS) and entropy(text) < 3.7
+
+
 def is_placeholder(text: str) -> bool:
     """Stands where a secret would stand."""
-    text = text[:_JUDGED]
-    if _PLACEHOLDER.search(text) or len(set(text)) <= 3 or _SAME.search(text):
-        return True
-    lowered = text.lower()
-    return "abcdefghijklmnopqrstuvwxyz" in lowered or (any(run in lowered for run in _RUNS) and entropy(text) < 3.7)
+    return is_stand_in(text) or is_drill(text)
 
 
 def is_reference(text: str) -> bool:
     """Says where a secret is, not what it is: a variable, a call, a path, an address without a password."""
+    text = text[:_JUDGED]
     if _REFERENCE.search(text) or _CALL.match(text):
         return True
     return any(kind.fullmatch(text) for kind in (_DOTTED, _PATH, _URL, _VERSION, _DATE, _DIGEST))
 
 
+def is_code(text: str) -> bool:
+    """A comparison, an argument with its name, a pattern: what stands behind a name in a program."""
+    text = text[:_JUDGED]
+    if _CODE.search(text):
+        return True
+    equation = _EQUATION.match(text)
+    if equation is None:
+        return False
+    right = text[equation.end() :]
+    return (len(right) < 8 or is_name(right)) and wordiness(equation[1]) > -0.5
+
+
 def is_words(text: str) -> bool:
     """Words or a name from code, not something drawn by lot."""
-    if _IDENTIFIER.fullmatch(text):
-        return True
-    if not _WORDS.fullmatch(text):
+    if not (_IDENTIFIER.fullmatch(text) or _WORDS.fullmatch(text)):
         return False
-    return len(text) < _LONG_WORD or len(text) / max(1, len(_CAMEL.findall(text))) >= _USUAL_WORD
+    return is_written("".join(_LETTERS.findall(text)))
+
+
+def is_name(text: str) -> bool:
+    """Words, or a name from code with numbers in it."""
+    text = text[:_JUDGED].strip("_|")
+    return is_words(text) or is_identifier(text)
 
 
 def is_camel_case(text: str) -> bool:
@@ -110,12 +154,14 @@ def is_random(text: str) -> bool:
 
 def is_password(text: str) -> bool:
     """Could be a password that stands behind the word for it."""
-    return (
-        len(text) >= 6
-        and classes(text) >= 2
-        and not (is_placeholder(text) or is_reference(text) or is_words(text))
-        and (bool(_DIGIT.search(text)) or classes(text) >= 3)
-    )
+    if len(text) < 6 or classes(text) < 2 or is_placeholder(text) or is_reference(text) or is_words(text):
+        return False
+    return bool(_DIGIT.search(text)) or classes(text) >= 3 or has_signs(text)
+
+
+def has_signs(text: str) -> bool:
+    """So many different signs that it is neither words nor code."""
+    return len({letter for letter in text[:_JUDGED] if not letter.isalnum() and not letter.isspace()}) >= _LEAST_SIGNS
 
 
 def is_key(text: str) -> bool:
@@ -125,7 +171,21 @@ def is_key(text: str) -> bool:
     bits = entropy(text)
     if bits < 3.0 and (bits < 1.9 or classes(text) < 3 or len(text) < 20):
         return False
-    return not is_placeholder(text) and not is_reference(text) and not is_words(text)
+    return not (is_placeholder(text) or is_reference(text) or is_name(text) or is_code(text))
+
+
+def is_likely_key(text: str) -> bool:
+    """Could be a key behind a name that says so outright: shorter, of letters alone, or in the order of an example."""
+    if len(text) < 8 or is_stand_in(text) or is_reference(text) or is_code(text) or is_alphabet(text):
+        return False
+    if is_name(text):
+        return len(text) >= 16 and is_drill(text)
+    if not _LETTER.search(text):
+        return len(text) >= 20 and text.isdigit()
+    if not _DIGIT.search(text, 0, _HEAD):
+        return len(text) >= 16 and text.isascii() and entropy(text) >= 2.5
+    changes = len(_CHANGE.findall(text))
+    return changes >= 3 or (entropy(text) >= 1.9 and (len(text) >= 16 or (changes > 1 and len(text) >= 10)))
 
 
 def may_recur(text: str) -> bool:

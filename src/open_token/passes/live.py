@@ -6,10 +6,9 @@ from typing import cast
 from open_token.context import Context
 from open_token.model import Conversation, Event, Record
 from open_token.passes import _masking
-from open_token.passes._detect import Detector
 from open_token.passes._found import Found
 from open_token.passes._notes import stronger
-from open_token.passes._rules import load_rules
+from open_token.passes._screen import detector_for
 from open_token.passes.redact import redact, search
 
 
@@ -25,7 +24,7 @@ class LiveRedaction:
         self._known = Found()
         self._account: Conversation = {}
         if self._is_on:
-            self._detector = Detector(load_rules(self._level, context.rule_cache), context.rule_cache, "auto")
+            self._detector = detector_for(self._level, context)
 
     def events(self, events: list[Event], conversation_id: str) -> list[Event]:
         """The next events, masked."""

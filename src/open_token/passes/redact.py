@@ -10,9 +10,11 @@ from open_token.model import Record
 from open_token.passes._batches import batches, facts
 from open_token.passes._detect import Detector, encoded
 from open_token.passes._found import Found
+from open_token.passes._guard import Guard
 from open_token.passes._keys import Keys
 from open_token.passes._notes import redaction_of, stronger
-from open_token.passes._rules import load_rules
+from open_token.passes._pieces import Pieces
+from open_token.passes._screen import detector_for
 from open_token.passes._strict import is_hidden
 from open_token.walk import named_strings
 
@@ -22,15 +24,19 @@ def redact(record: Record, context: Context, engine: str = "auto") -> Record:
     level = stronger(context.options.redact, context.policy.min_redact)
     if level == "none" and not context.policy.never_export_private_keys:
         return record
-    detector = Detector(load_rules(level, context.rule_cache), context.rule_cache, engine)
+    detector = detector_for(level, context, engine)
     found = search(record, detector, whole=level == "strict")
     if found:
-        return cast(Record, _masking().mask(record, context, level, detector, found))
-    before = record.conversation.get("redaction")
-    redaction = redaction_of(before, level, context.options.strategy, Counter(), {}, [])
-    return (
-        record if redaction is None else replace(record, conversation={**record.conversation, "redaction": redaction})
-    )
+        record = cast(Record, _masking().mask(record, context, level, detector, found))
+    else:
+        before = record.conversation.get("redaction")
+        redaction = redaction_of(before, level, context.options.strategy, Counter(), {}, [])
+        if redaction is None:
+            return record
+        record = replace(record, conversation={**record.conversation, "redaction": redaction})
+    record = record.with_events(record.events)
+    record.check = Guard(detector, found)
+    return record
 
 
 def _masking() -> Any:
@@ -40,14 +46,16 @@ def _masking() -> Any:
 
 def search(record: Record, detector: Detector, *, whole: bool) -> Found:
     """Everything that is to be masked, without touching it."""
-    found, keys = Found(), Keys()
+    found, keys = Found(), Keys(detector.is_odd_key)
     leaves: list[str] = []
     for _, open_part in facts(record):
         named_strings(open_part, keys, leaves)
     _look(leaves, detector, found)
+    pieces = Pieces(detector, keys, found)
     for batch in batches(record.events, keys, foreign=record.is_export):
         for leaf in _look(batch.leaves, detector, found):
             found.add_place(batch.place_of(leaf))
+        pieces.look(batch.events, batch.first)
         found.is_whole = found.is_whole or (whole and any(map(is_hidden, batch.events)))
     return found
 
@@ -58,5 +66,7 @@ def _look(leaves: list[str], detector: Detector, found: Found) -> list[int]:
     for number, findings in hits:
         raw = encoded(leaves[number])
         for item in findings:
-            found.add(raw[item.start : item.end].decode("utf-8", "surrogatepass"), item.rank, item.rule)
+            found.add(item.plain or raw[item.start : item.end].decode("utf-8", "surrogatepass"), item.rank, item.rule)
+            for value, rank, rule in item.within:
+                found.add(value, rank, rule)
     return [number for number, _ in hits]

@@ -1,6 +1,9 @@
 """Numbers the events 1..N and hashes them while they are written."""
 
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
+
+import orjson
 
 from open_token.canonical import (
     CanonicalError,
@@ -9,12 +12,15 @@ from open_token.canonical import (
     event_bytes,
     events_hash,
     made_event_bytes,
+    made_events_bytes,
 )
 from open_token.commitments import Committed, Disclosure, SourceFault, check
 from open_token.context import Context
 from open_token.errors import InputError, UsageError
 from open_token.merkle import Tree
 from open_token.model import VERSION, Coercion, Event, Integrity, Record
+
+_RUN = 1 << 16
 
 
 class Seal:
@@ -26,6 +32,7 @@ class Seal:
         self._record = record
         self._level = level
         self._bytes = event_bytes if record.is_export else made_event_bytes
+        self._at_once = level == "hash" and not record.is_export and source is None
         self._hash = EventsHash()
         self._tree = Tree() if level == "tree" else None
         self._disclosure = Disclosure(source) if source is not None else None
@@ -36,12 +43,48 @@ class Seal:
 
     def take(self, event: Event) -> None:
         """Number and hash the next event."""
-        self.count += 1
-        event["seq"] = self.count
-        if self._seq_of and event["id"] in self._seq_of:
-            self._seq_of[event["id"]] = self.count
-        if self._level == "none":
+        event["seq"] = self.count + 1
+        self._seal([event])
+
+    def runs(
+        self, events: Iterable[Event], encode: Callable[[Event, int], bytes]
+    ) -> Iterator[tuple[list[Event], bytes]]:
+        """Number, encode and hash events: some of them at a time, with their bytes."""
+        run: list[Event] = []
+        lines: list[bytes] = []
+        size = 0
+        for place, event in enumerate(events, self.count + 1):
+            event["seq"] = place
+            run.append(event)
+            try:
+                line = encode(event, place)
+            except orjson.JSONEncodeError:
+                self._seal(run)  # which says what is wrong with it
+                raise
+            lines.append(line)
+            size += len(line)
+            if size >= _RUN:
+                self._seal(run)
+                yield run, b"".join(lines)
+                run, lines, size = [], [], 0
+        if run:
+            self._seal(run)
+            yield run, b"".join(lines)
+
+    def _seal(self, run: list[Event]) -> None:
+        """Hash numbered events."""
+        if self._seq_of:
+            self._seq_of |= {event["id"]: event["seq"] for event in run if event["id"] in self._seq_of}
+        if self._at_once and (array := made_events_bytes(run)) is not None:
+            self._hash.add_all(array, len(run))
+            self.count += len(run)
             return
+        for event in run:
+            self.count += 1
+            if self._level != "none":
+                self._hash_one(event)
+
+    def _hash_one(self, event: Event) -> None:
         try:
             raw = self._bytes(event)
             if self._disclosure is not None:

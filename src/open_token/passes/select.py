@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import cast
 
 from open_token.context import Context
@@ -34,11 +34,11 @@ def select(record: Record, context: Context) -> Record:
     """The record with its thoughts left out, or as placeholders, summaries or words."""
     options = context.options
     if options.include == "visible-only":
-        return replace(record, events=Selected(record.events, _left_out))
+        return record.with_events(Selected(record.events, _left_out))
     if options.internal == "full" and not context.policy.forbid_internal_full:
         return record
     change = _placeholder if options.internal == "redacted" else _summary
-    return replace(record, events=Selected(record.events, change))
+    return record.with_events(Selected(record.events, change))
 
 
 def _left_out(event: Event) -> Event | None:

@@ -4,6 +4,8 @@ import orjson
 
 from open_token.model import VERSION, Event, Integrity, Record
 
+_LINE = orjson.OPT_APPEND_NEWLINE
+
 
 class Ndjson:
     """One record a line; an event's own type stands under event_type."""
@@ -21,7 +23,7 @@ class Ndjson:
         """One event line."""
         line: dict[str, object] = {"type": "event", "event_type": event["type"], **event}
         line["type"] = "event"
-        return orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
+        return orjson.dumps(line, None, _LINE)
 
     def late_tail(self, record: Record, integrity: Integrity | None) -> bytes:
         """The footer of a stream whose header was written before all was known."""

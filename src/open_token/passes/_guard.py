@@ -1,0 +1,85 @@
+"""The last look, at the very bytes that are written: what should have been masked and was not stops the export."""
+
+import importlib
+from collections.abc import Iterator
+from typing import Any
+
+from open_token.errors import OpenTokenError
+from open_token.model import Event
+from open_token.passes._batches import OWN_KEYS
+from open_token.passes._detect import Detector, decoded, encoded
+from open_token.passes._found import Found
+from open_token.passes._keys import Keys
+from open_token.passes._rules import START, Rule
+from open_token.walk import BYTES, ID, KEPT
+
+_LEAST_KEYWORD = 4
+
+
+class Guard:
+    """Looks for tokens that their own letters tell and for values that are known; both are seen in JSON as it is."""
+
+    def __init__(self, detector: Detector, found: Found) -> None:
+        self._detector = detector
+        rules = tuple(filter(_tells_itself, detector.rules))
+        self._tokens = Detector(rules, detector.cache, detector.engine)
+        self._known = _known(found, detector.engine)
+        self._keys = Keys()
+
+    def __call__(self, events: list[Event], lines: bytes) -> None:
+        """Pass over what is about to be written; an error when a value survived in one of the events."""
+        tokens = {decoded(lines[item.start : item.end]) for item in self._tokens.find_raw(lines)}
+        known = {item.value for item in self._known.find(lines)} if self._known else set()
+        if not tokens and not known:
+            return
+        for event in events:
+            for string in open_strings(event, self._keys):
+                if self._is_left(string, tokens, known):
+                    raise _survivor(str(event.get("id", "an event without id")))
+
+    def _is_left(self, string: str, tokens: set[str], known: set[str]) -> bool:
+        if any(token in string for token in tokens) and self._detector.find([string]):
+            return True
+        return bool(known) and any(item.value in known for item in self._known.find(encoded(string)))
+
+
+def _known(found: Found, engine: str) -> Any:
+    """What finds the values that are known; loaded only where there are any."""
+    if not found.values:
+        return None
+    module = importlib.import_module("open_token.passes._spread")
+    return module.Spread(module.recurring(found), engine)
+
+
+def _tells_itself(rule: Rule) -> bool:
+    """Begins with letters of its own, which are the same in a string and in JSON."""
+    if rule.type == "private_key":
+        return True
+    has_letters = bool(rule.keywords) and min(map(len, rule.keywords)) >= _LEAST_KEYWORD
+    return rule.level == "secrets" and not rule.weak and has_letters and rule.pattern.startswith(START)
+
+
+def open_strings(event: Event, keys: Keys) -> Iterator[str]:
+    """Every string of an event but those that must stay as they are, found another way than the search finds them."""
+    stack: list[Any] = [item for key, item in event.items() if key == "content" or key not in OWN_KEYS]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, list):
+            stack += item
+        elif isinstance(item, dict):
+            for key, part in item.items():
+                yield key
+                if isinstance(part, str) and keys[key] in (KEPT, ID, BYTES):
+                    continue
+                stack.append(part)
+
+
+def _survivor(where: str) -> OpenTokenError:
+    return OpenTokenError(
+        "a value that should have been masked is still there",
+        where=where,
+        help="the export was stopped; please report how such an event can be made, without its content",
+        code="redaction.survivor",
+    )

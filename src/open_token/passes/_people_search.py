@@ -1,0 +1,60 @@
+"""Lets the search for names stand where the pattern of a rule would: the next name in a text, and what recurs of it."""
+
+import re
+
+from open_token.passes._people import parts, people, speaks_for_a_name
+from open_token.passes._people_asian import asian_people
+
+# How addresses spell names: torvild.enqvist, torvild_enqvist7, TorvildEnqvist.
+_SPELLED = re.compile(r"([A-Za-z]{3,16})[._-]([A-Za-z]{3,16})[0-9]{0,4}|([A-Z][a-z]{2,15})([A-Z][a-z]{2,15})[0-9]{0,4}")
+
+
+class PeopleSearch:
+    """Looks through a text once and then tells its names one by one."""
+
+    def __init__(self) -> None:
+        self._text = b""
+        self._spans: list[tuple[int, int]] = []
+
+    def spans(self, text: bytes, place: int) -> list[tuple[int, int]] | None:
+        """The next name from a place on, in bytes; None when there is none."""
+        if text is not self._text:
+            self._text, self._spans = text, _spans(text)
+            self._spans.reverse()
+        while self._spans:
+            start, end = self._spans.pop()
+            if start >= place:
+                return [(start, end)]
+        return None
+
+
+def _spans(text: bytes) -> list[tuple[int, int]]:
+    line = text.decode("utf-8", "surrogatepass")
+    if len(line) == len(text):
+        return people(line)
+    found = sorted(people(line) + asian_people(line))
+    spans, last, size = [], 0, 0
+    for start, end in found:
+        size += _size(line[last:start])
+        spans.append((size, size + _size(line[start:end])))
+        last = start
+    return spans
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+def name_parts(raw: bytes) -> list[str]:
+    """A full name, and its parts that point to the same person wherever they stand."""
+    name = raw.decode("utf-8", "surrogatepass")
+    return [name, *parts(name)] if " " in name else []
+
+
+def names_of_address(raw: bytes) -> list[str]:
+    """The full name that an e-mail address spells, as it stands elsewhere."""
+    found = _SPELLED.fullmatch(raw.decode("utf-8", "replace").partition("@")[0].partition("+")[0])
+    words = [part.capitalize() for part in found.groups() if part] if found else []
+    if not words or not all(map(speaks_for_a_name, words)):
+        return []
+    return [" ".join(words), "  ".join(words)]

@@ -1,0 +1,222 @@
+"""Planted secrets and every output of the commands that look for them: none of it ever holds a value."""
+
+import io
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from open_token.cli import found as found_module
+from open_token.cli import main
+from open_token.cli import redact as redact_module
+from open_token.cli import rules as rules_module
+from rule_holes import filled
+from terminal import Terminal
+
+SHAPES = (
+    "ghp_{alnum:36}",
+    "password={pass:14}",
+    "{jwt}",
+    "-----BEGIN PRIVATE KEY-----\n{b64:64}\n{b64:64}\n-----END PRIVATE KEY-----",
+    "postgres://app:{alnum:20}@db.internal:5432/main",
+    "Authorization: Bearer {alnum:40}",
+    "AWS_SECRET_ACCESS_KEY={b64:40}",
+    "xoxb-{digit:12}-{digit:12}-{alnum:24}",
+    "curl -u admin:{alnum:18} https://host.test/",
+    "api_key: {alnum:32}",
+    "mail {word:6}.{word:8}@firm.test",
+    "card {luhn:4,16}",
+    "IBAN {iban:DE}",
+)
+PLANTED = [filled(shape, "leaks") for shape in SHAPES]
+VALUES = sorted({value for _, values in PLANTED for value in values if len(value) >= 8} | {PLANTED[10][0][5:]})
+LINES = [text for text, _ in PLANTED]
+TALK = {
+    "messages": [
+        {"role": "system", "content": LINES[0]},
+        {"role": "user", "content": "\n".join(LINES)},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [
+                {
+                    "id": "call_1",
+                    "type": "function",
+                    "function": {"name": "run", "arguments": json.dumps({"line": LINES, LINES[2]: json.dumps(LINES)})},
+                }
+            ],
+        },
+        {"role": "tool", "tool_call_id": "call_1", "content": json.dumps({"out": LINES})},
+    ]
+}
+WORDS = ("talk.json", "--level", "pii")
+COMMANDS = (
+    ["redact", *WORDS],
+    ["redact", *WORDS, "-o", "out.json"],
+    ["redact", *WORDS, "-o", "out.json", "--json"],
+    ["redact", *WORDS, "--check"],
+    ["redact", *WORDS, "--check", "--json"],
+    ["redact", *WORDS, "log.txt", "--check"],
+    ["redact", *WORDS, "--report", "-"],
+    ["redact", *WORDS, "--report", "report.json", "-o", "out.json"],
+    ["redact", *WORDS, "--text"],
+    ["redact", *WORDS, "strategy=drop", "mode=ndjson"],
+    ["redact", "talk.json", "--level", "strict"],
+    ["redact", "talk.json", "--level", "strict", "--check"],
+    ["redact", "log.txt", "--level", "pii"],
+    ["redact", "log.txt", "--level", "pii", "-o", "out.txt", "--report", "report.json"],
+    ["redact", "log.txt", "--level", "pii", "--check"],
+    ["redact", "-", "--level", "pii"],
+    ["redact", "-", "--level", "pii", "--check"],
+    ["redact", "-", "--level", "pii", "--report", "-"],
+    ["rules", "explain", "log.txt", "--level", "pii"],
+    ["rules", "explain", "-", "--level", "pii", "--json"],
+    ["rules", "explain", "\n".join(LINES), "--level", "pii"],
+)
+FAULTS = (
+    ["redact", "cut.json", "--from", "openai_chat"],
+    ["redact", "cut.json", "--from", "openai_chat", "--check", "--json"],
+    ["redact", "odd.txt", "--text"],
+    ["redact", *WORDS, "-o", "no/such/folder/out.json"],
+    ["redact", *WORDS, "--report", "log.txt/report.json"],
+    ["redact", *WORDS, f"mode={VALUES[0]}"],
+    ["redact", *WORDS, "--conversation", VALUES[1]],
+    ["rules", "test", "bad.toml"],
+    ["rules", "test", "bad2.toml"],
+    ["rules", "show", VALUES[2]],
+    ["rules", "list", "--level", VALUES[3]],
+)
+
+
+def leaked(text: str) -> list[str]:
+    """The values of which a text holds a good part."""
+    return [value for value in VALUES if value in text or value[2:12] in text or value[-10:] in text]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known_key: bytes) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("talk.json").write_text(json.dumps(TALK))
+    Path("cut.json").write_text(json.dumps(TALK)[:-40])
+    Path("log.txt").write_text("\n".join(LINES))
+    Path("odd.txt").write_bytes(b"\0" + "\n".join(LINES).encode())
+    Path("bad.toml").write_text(f'[[allow]]\nvalue = "{VALUES[4]}"\n[[rule]]\nid = "x"\npattern = "{VALUES[5]}"\n')
+    Path("bad2.toml").write_text(f'[[rule]]\nid = "x"\npattern = "{VALUES[6]}\n')
+    given = "\n".join(LINES).encode()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given)))
+
+
+def everything(capsys: pytest.CaptureFixture[str], *made: str) -> str:
+    """All that a command said and wrote."""
+    out, err = capsys.readouterr()
+    files = [Path(name).read_text() for name in ("out.json", "out.txt", "report.json", *made) if Path(name).exists()]
+    settings = Path(os.environ["OPEN_TOKEN_HOME"]) / "settings"
+    files += [path.read_text() for path in settings.glob("*.toml")]
+    return "\n".join([out, err, *files])
+
+
+def test_the_secrets_are_planted() -> None:
+    assert leaked(Path("log.txt").read_text()) == VALUES
+    assert leaked(Path("talk.json").read_text())
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_no_output_holds_a_value(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) in (0, 1)
+    said = everything(capsys)
+    assert "REDACTED" in said or "github" in said
+    assert leaked(said) == []
+
+
+@pytest.mark.parametrize("words", FAULTS, ids=range(len(FAULTS)))
+@pytest.mark.parametrize("debug", ["", "1"], ids=["", "debug"])
+def test_no_error_holds_a_value(
+    words: list[str], debug: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPEN_TOKEN_DEBUG", debug)
+    assert main(words) in (2, 3)
+    assert leaked(everything(capsys)) == []
+    assert not Path("out.json").exists()
+
+
+def failing(*_: object, **__: object) -> object:
+    raise ValueError(f"could not take {LINES}")
+
+
+def refusing(*_: object, **__: object) -> object:
+    raise OSError(5, "Input/output error", "\n".join(LINES))
+
+
+@pytest.mark.parametrize("debug", ["", "1"], ids=["", "debug"])
+@pytest.mark.parametrize("fault", [failing, refusing])
+@pytest.mark.parametrize(
+    ("module", "name", "words"),
+    [
+        (redact_module, "export", ["redact", *WORDS, "-o", "out.json"]),
+        (redact_module, "read", ["redact", *WORDS, "--check"]),
+        (redact_module, "findings_of", ["redact", *WORDS, "--report", "report.json"]),
+        (redact_module, "redacted_text", ["redact", "log.txt", "-o", "out.txt"]),
+        (redact_module, "redacted_text", ["redact", "-"]),
+        (found_module, "told_as_json", ["redact", "log.txt", "--report", "-"]),
+        (redact_module, "load_settings", ["redact", "log.txt"]),
+        (rules_module, "explain", ["rules", "explain", "log.txt"]),
+    ],
+)
+def test_no_crash_tells_a_value(
+    module: object,
+    name: str,
+    words: list[str],
+    fault: Callable[..., object],
+    debug: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPEN_TOKEN_DEBUG", debug)
+    monkeypatch.setattr(module, name, fault)
+    assert main(words) == 3
+    said = everything(capsys)
+    assert "error:" in said
+    assert leaked(said) == []
+
+
+def test_no_reader_error_tells_a_value(capsys: pytest.CaptureFixture[str]) -> None:
+    """What a reader says of broken input is a word of ours and a place."""
+    Path("lines.jsonl").write_text("\n".join(json.dumps({"x": line})[:-1] for line in LINES))
+    for words in (["redact", "lines.jsonl", "--from", "claude_code"], ["redact", "lines.jsonl", "--level", "pii"]):
+        main(words)
+        assert leaked(everything(capsys)) == []
+
+
+def test_the_review_screen_holds_no_value(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["redact", *WORDS, "--review", "-o", "out.json", "--report", "report.json"]
+    with Terminal(monkeypatch, ("1 of ", b"n" * 30 + b"p" * 30 + b"m" * 40), ("seen", b"w"), stdout=True) as terminal:
+        assert main(words) == 0
+    assert terminal.missed == []
+    assert "github_token" in terminal.seen
+    assert leaked(terminal.seen + everything(capsys)) == []
+
+
+def test_progress_holds_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("open_token.cli.progress._AFTER", 0.0)
+    monkeypatch.setattr("open_token.cli.progress._EVERY", 0.0)
+    for words in (
+        ["redact", "log.txt", "--level", "pii", "--check"],
+        ["redact", "log.txt", "--level", "pii", "-o", "out.txt"],
+    ):
+        with Terminal(monkeypatch) as terminal:
+            main(words)
+        assert "reading [" in terminal.seen
+        assert leaked(terminal.seen) == []
+
+
+def test_what_is_remembered_holds_no_value(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["redact", "log.txt", "--level", "pii", "--review", "-o", "kept.txt", "--report", "report.json"]
+    with Terminal(monkeypatch, ("1 of ", b"f" * 30), ("seen", b"w")) as terminal:
+        assert main(words) == 0
+    assert "added to" in terminal.seen
+    said = everything(capsys)
+    assert "hmac:" in said
+    assert leaked(terminal.seen + said) == []

@@ -1,0 +1,224 @@
+"""`open-token rules`: list, show, test, explain; and that no value is shown."""
+
+import io
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from open_token.cli import main
+from open_token.passes.catalogue import catalogue
+from rule_holes import filled
+from terminal import Terminal
+
+GITHUB = filled("ghp_{alnum:36}", "rules")[0]
+RULE = """
+[[rule]]
+id = "acme-ticket"
+keywords = ["acme-"]
+pattern = 'ACME-[0-9]{6}'
+matches = ["see ACME-{digit:6}"]
+ignores = ["ACME-12"]
+"""
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def told(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    code = main(["rules", *words])
+    return code, *capsys.readouterr()
+
+
+def as_json(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
+    return json.loads(told(capsys, *words, "--json")[1])
+
+
+def given(patch: pytest.MonkeyPatch, text: str) -> None:
+    patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+
+
+def test_list_has_every_rule(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path(".open-token.toml").write_text(RULE)
+    code, out, err = told(capsys, "list")
+    rows = [line.split("\t") for line in out.splitlines()]
+    assert code == 0
+    assert rows[0] == ["acme-ticket", "acme_ticket", "secrets", str(project / ".open-token.toml")]
+    assert len(rows) == len(catalogue(())) + 1
+    assert err == f"{len(rows)} rules.  Look at one: open-token rules show ID\n"
+
+
+def test_list_can_be_narrowed(capsys: pytest.CaptureFixture[str]) -> None:
+    rules = as_json(capsys, "list", "--level", "pii", "--type", "email")["rules"]
+    assert rules
+    assert {(rule["level"], rule["type"]) for rule in rules} == {("pii", "email")}
+    assert told(capsys, "list", "--type", "nonsense")[0] == 1
+
+
+def test_list_on_a_screen_is_aligned(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Terminal(monkeypatch, stdout=True) as terminal:
+        assert main(["rules", "list", "--type", "email"]) == 0
+    assert "\t" not in terminal.seen
+    assert "email" in terminal.seen
+
+
+def test_show_tells_pattern_and_examples_with_holes(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = told(capsys, "show", "github-token")
+    assert code == 0
+    assert "github-token  (secrets, built-in)\n" in out
+    assert "pattern    (gh[pousr]_[0-9A-Za-z]{36,})\n" in out
+    assert "matches    ghp_{alnum:36}\n" in out
+    (rule,) = as_json(capsys, "show", "github-token")["rules"]
+    assert rule["fields"]["validator"] == "token"
+
+
+def test_show_of_a_shared_id_shows_both(capsys: pytest.CaptureFixture[str]) -> None:
+    Path(".open-token.toml").write_text(RULE.replace("acme-ticket", "github-token"))
+    assert len(as_json(capsys, "show", "github-token")["rules"]) == 2
+
+
+def test_test_tries_a_file_an_id_or_all(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("mine.toml").write_text(RULE)
+    assert told(capsys, "test", "mine.toml") == (0, "", "1 rule tried, 0 examples failed\n")
+    assert told(capsys, "test", "github-token", "email")[0] == 0
+    Path(".open-token.toml").write_text(RULE)
+    code, out, err = told(capsys, "test")
+    assert (code, out) == (0, "")
+    assert err.endswith(f"{len(catalogue(())) + 1} rules tried, 0 examples failed\n")
+
+
+def test_test_names_what_fails(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("mine.toml").write_text(RULE.replace("[0-9]{6}", "[0-9]{7}").replace("ACME-12", "ACME-1234567"))
+    code, out, _ = told(capsys, "test", "mine.toml")
+    assert code == 1
+    assert out == (
+        "FAIL  acme-ticket  matches 1 is not found (no match of its pattern): see ACME-{digit:6}\n"
+        "FAIL  acme-ticket  ignores 1 is found, and should not be: ACME-1234567\n"
+    )
+    report = as_json(capsys, "test", "mine.toml")
+    assert (report["rules"], len(report["failures"])) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ('keywords = ["bcme-"]', "none of its keywords is in it"),
+        ('validator = "card"', "validator card refuses it"),
+    ],
+)
+def test_test_says_why_an_example_is_not_found(changed: str, why: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("mine.toml").write_text(RULE.replace('keywords = ["acme-"]', changed))
+    assert f"matches 1 is not found ({why})" in told(capsys, "test", "mine.toml")[1]
+
+
+def test_test_reads_stdin(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    given(monkeypatch, RULE)
+    assert told(capsys, "test", "-") == (0, "", "1 rule tried, 0 examples failed\n")
+    given(monkeypatch, RULE.replace("pattern", "patern"))
+    assert "--> <stdin>:5 (rule 1, patern)\nhelp: did you mean pattern?" in told(capsys, "test", "-")[2]
+
+
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [("", "begin each rule with [[rule]]"), (RULE.replace("[[rule]]", "[[rules]]"), "is rules meant for it?")],
+)
+def test_a_file_without_rules_is_no_success(text: str, remedy: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("mine.toml").write_text(text)
+    code, _, err = told(capsys, "test", "mine.toml")
+    assert code == 3
+    assert "there is no rule in this file" in err
+    assert remedy in err
+
+
+def test_explain_keeps_the_policy(known_key: bytes, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = Path(os.environ["OPEN_TOKEN_HOME"]) / "settings" / "config.toml"
+    settings.write_text('[policy]\nmin_redact = "pii"\n')
+    code, out, err = told(capsys, "explain", "mail ada@example.org", "--level", "secrets")
+    assert (code, err.splitlines()[-1]) == (0, "level pii: 1 place masked, 0 allowed, 0 nearly masked")
+    assert "(rule email, pii)" in out
+
+
+def test_explain_says_when_no_rule_matches(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "no rule of this level matches anything in it" in told(capsys, "explain", "plain words")[2]
+
+
+def test_test_tells_rules_without_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("mine.toml").write_text("[[rule]]\nid = 'a'\npattern = 'b'\n")
+    assert "note    a has no matches to try\n" in told(capsys, "test", "mine.toml")[2]
+
+
+def test_a_bad_rule_is_a_clear_error(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("mine.toml").write_text(RULE.replace("ACME-[0-9]", "(ACME-[0-9]"))
+    code, out, err = told(capsys, "test", "mine.toml")
+    assert (code, out) == (2, "")
+    assert err.startswith("error: RE2 does not take this pattern: missing )")
+    assert "--> mine.toml:5 (rule 1, pattern)\n" in err
+    Path(".open-token.toml").write_text("a = \n")
+    code, _, err = told(capsys, "list")
+    assert code == 2
+    assert ".open-token.toml:1:" in err
+
+
+def test_explain_tells_what_fires_and_what_nearly_does(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given(monkeypatch, f"hello\nsee {GITHUB} now\npassword=changeme\n")
+    code, out, err = told(capsys, "explain", "-")
+    assert code == 0
+    assert "line 2  github_token  (rule github-token, secrets)  40 characters" in out
+    assert "see [github_token] now" in out
+    assert "near    line 3  password  (rule assigned-password)  a placeholder; 8 characters" in out
+    assert err == "level secrets: 1 place masked, 0 allowed, 1 nearly masked\n"
+    assert GITHUB not in out + err
+
+
+def test_explain_takes_a_file_or_words(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("log.txt").write_text(f"x {GITHUB}")
+    assert as_json(capsys, "explain", "log.txt")["source"] == "log.txt"
+    code, out, err = told(capsys, "explain", f"token {GITHUB}")
+    assert code == 0
+    assert "note    there is no such file" in err
+    assert GITHUB not in out + err
+
+
+def test_explain_gives_the_hash_for_an_allow_list(known_key: bytes, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("log.txt").write_text(f"x {GITHUB}")
+    (finding,) = as_json(capsys, "explain", "log.txt")["findings"]
+    settings = Path(os.environ["OPEN_TOKEN_HOME"]) / "settings" / "config.toml"
+    settings.write_text(f'[[allow]]\nvalue = "{finding["allow"]}"\n')
+    report = as_json(capsys, "explain", "log.txt")
+    assert report["findings"] == []
+    assert report["near"][0]["is_allowed"] is True
+    assert str(settings) in report["near"][0]["why"]
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        ([], "rules takes list, show, test or explain"),
+        (["lst"], "did you mean `open-token rules list`?"),
+        (["list", "x"], "list takes no further word"),
+        (["list", "--level", "all"], "there is no such level"),
+        (["show"], "show takes the id of one rule"),
+        (["show", "github-tokn"], "did you mean github-token?"),
+        (["test", "nonsense"], "there is no rule with that id"),
+        (["explain"], "explain takes one text"),
+        (["explain", "a", "b"], "explain takes one text"),
+    ],
+)
+def test_usage(words: list[str], what: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = told(capsys, *words)
+    assert (code, out) == (2, "")
+    assert what in err
+
+
+def test_a_missing_file_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = told(capsys, "test", "none.toml")
+    assert code == 3
+    assert "no such file" in err

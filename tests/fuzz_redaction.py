@@ -1,0 +1,36 @@
+"""Secrets at random places and in random forms, looked for in what is written: `tests/fuzz_redaction.py SECONDS`."""
+
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+from fuzzing.planting import LEVELS, documents, drawn_case, plants, survives
+from fuzzing.seeds import real
+
+AT_MOST = 10
+"""So many violations are shown; a fault shows itself many times."""
+
+
+def main(words: list[str]) -> int:
+    deadline = time.monotonic() + float(words[0] if words else 60)
+    found = documents(real())
+    kinds = [plant for level in LEVELS for plant in plants("fuzz", level)]
+    wrong: Counter[tuple[str, str, str]] = Counter()
+    rounds = 0
+    with tempfile.TemporaryDirectory() as folder:
+        while time.monotonic() < deadline:
+            rounds += 1
+            case = drawn_case(random.Random(rounds), found, kinds)
+            if case and (fault := survives(case, Path(folder))):
+                wrong[fault, case.plant.rule, case.form] += 1
+                if len(wrong) <= AT_MOST:
+                    print(f"round {rounds}: {fault}: {case.plant.rule}, {case.form}, {case.words}")
+    print(f"{rounds} rounds, {sum(wrong.values())} violations of {len(wrong)} kinds")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,186 @@
+"""Secrets of every kind, hidden in every form, planted at random places of conversations: none may be written."""
+
+import functools
+import html
+import io
+import json
+import random
+import tomllib
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from fuzzing.seeds import KEY, conversations
+from open_token.context import Context
+from open_token.errors import OpenTokenError
+from open_token.options import ExportOptions
+from open_token.passes._detect import Detector
+from open_token.passes._keys import Keys
+from open_token.passes._rules import load_rules, sources
+from open_token.pipeline import export
+from open_token.source import Source
+from open_token.walk import PLAIN
+from rule_holes import filled
+
+LEVELS = ("secrets", "pii")
+PERSONAL = ("email", "phone-international", "card", "iban", "us-ssn", "ipv4", "finnish-id", "home-folder")
+ENTRIES = {level: tomllib.loads(sources()[level].decode())["rule"] for level in LEVELS}
+# What names a thing of the format and not of the conversation; a reader takes no other word for it.
+FORMAL = frozenset("type role model provider version timestamp ts subtype kind status level visibility object".split())
+LONGEST = 40_000
+LEAST_ENCODED = 18
+"""Shorter texts in base64 are as short as words."""
+
+
+class Plant(NamedTuple):
+    """An example of a rule, and what of it is masked where it stands plain."""
+
+    rule: str
+    level: str
+    text: str
+    values: list[str]
+
+
+_detector = functools.cache(lambda level: Detector(load_rules(level), engine="keywords"))
+"""Texts this short need no database."""
+
+
+def plants(seed: str, level: str = "secrets") -> list[Plant]:
+    """The first example of each rule of a level, filled anew for each seed."""
+    detector = _detector(level)
+    made = []
+    for entry in ENTRIES[level]:
+        text, _ = filled(entry["matches"][0], f"{entry['id']} {seed}")
+        if "\x01" in text or (level == "pii" and entry["id"] not in PERSONAL):
+            continue
+        raw = text.encode()
+        values = [raw[item.start : item.end].decode() for _, found in detector.find([text]) for item in found]
+        if values:  # by chance a hole is filled with a word that stands for nothing, such as none
+            made.append(Plant(entry["id"], level, text, values))
+    return made
+
+
+def as_unicode_escapes(text: str) -> str:
+    return "".join(f"\\u{ord(letter):04x}" if ord(letter) < 0x10000 else letter for letter in text)
+
+
+def as_percent(text: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in text.encode())
+
+
+def folded(text: str, times: int) -> str:
+    for _ in range(times):
+        text = json.dumps({"inner": text})
+    return text
+
+
+def _in_lines(text: str) -> str:
+    whole = b64encode(b"some more text before it, so that it goes on\n" + text.encode()).decode()
+    return "\n".join(whole[place : place + 76] for place in range(0, len(whole), 76))
+
+
+FORMS: dict[str, Callable[[str], str]] = {
+    "plain": lambda text: text,
+    "in a sentence": lambda text: f"so I ran this: {text}",
+    "in a code block": lambda text: f"```\n{text}\n```",
+    "after an escape": lambda text: f"log line\\n{text}",
+    "coloured": lambda text: f"\x1b[32m{text}\x1b[0m",
+    "JSON once": lambda text: folded(text, 1),
+    "JSON four times": lambda text: folded(text, 4),
+    "JSON cut short": lambda text: folded(text, 1)[:-2],
+    "unicode escapes": lambda text: f'{{"a": "{as_unicode_escapes(text)}"}}',
+    "unicode escapes outside JSON": lambda text: f"say {as_unicode_escapes(text)} twice",
+    "percent": lambda text: f"x={as_percent(text)}&y=1",
+    "percent of signs": lambda text: f"/cb?x={quote(text, safe='')}",
+    "percent twice": lambda text: f"/cb?x={as_percent(as_percent(text))}",
+    "HTML": lambda text: f"<p>{html.escape(text)}</p>",
+    "base64": lambda text: f"echo {b64encode(text.encode()).decode()} | base64 -d",
+    "base64 for addresses": lambda text: f"x={urlsafe_b64encode(text.encode()).decode().rstrip('=')}",
+    "base64 shifted": lambda text: b64encode(b": " + text.encode()).decode(),
+    "base64 twice": lambda text: b64encode(b64encode(text.encode())).decode(),
+    "base64 in lines": _in_lines,
+}
+
+
+def is_left(plant: Plant, form: str, written: str) -> bool:
+    """Whether a value is still there, as it is or in the form in which it was hidden."""
+    for value in plant.values:
+        hidden = json.dumps(FORMS[form](value), ensure_ascii=False)[1:-1]
+        looks = (value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1])
+        if any(look in written for look in looks) or (len(value) > 8 and hidden in written):
+            return True
+    return False
+
+
+class Case(NamedTuple):
+    """One round: an input with something planted in it, and how it is exported."""
+
+    data: bytes
+    words: dict[str, str]
+    plant: Plant
+    form: str
+
+
+def documents(more: list[Path]) -> list[list[Any]]:
+    """The conversations that are JSON, whole or in lines."""
+    found = []
+    for data in conversations(more):
+        try:
+            text = data.decode()
+            if len(text) > LONGEST:
+                continue
+            found.append([json.loads(text)])
+        except ValueError:
+            try:
+                found.append([json.loads(line) for line in text.splitlines() if line.strip()])
+            except ValueError:
+                continue
+    return [lines for lines in found if lines]
+
+
+def places(value: Any, keys: Keys) -> Iterator[tuple[Any, Any]]:
+    """Where something is said: holder and key of every string that is no id, no seal and no word of a format."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        if isinstance(key, str) and (keys[key] != PLAIN or key in FORMAL):
+            continue
+        if isinstance(item, str) and (" " in item or "\n" in item):
+            yield value, key
+        else:
+            yield from places(item, keys)
+
+
+def drawn_case(lot: random.Random, found: list[list[Any]], kinds: list[Plant]) -> Case | None:
+    """A conversation with something planted in it; None where nothing is said in it."""
+    lines = json.loads(json.dumps(lot.choice(found)))
+    spots = list(places(lines, Keys()))
+    if not spots:
+        return None
+    plant, form = lot.choice(kinds), lot.choice(list(FORMS))
+    holder, key = lot.choice(spots)
+    if form.startswith("base64") and len(plant.text) < LEAST_ENCODED:
+        return None
+    hidden = FORMS[form](plant.text)
+    holder[key] = lot.choice((f"{hidden}\n", f"{holder[key]}\n{hidden}\n", f"{hidden}\n{holder[key]}"))
+    words = {
+        "redact": plant.level,
+        "exported_at": "omit",
+        "mode": lot.choice(("json", "ndjson")),
+        "include": lot.choice(("visible-only", "include-internal")),
+        "internal": lot.choice(("redacted", "full")),
+        "native": lot.choice(("none", "full")),
+    }
+    return Case(b"\n".join(json.dumps(line).encode() for line in lines), words, plant, form)
+
+
+def survives(case: Case, cache: Path | None = None) -> str:
+    """What is wrong with the export of a case; nothing when it is as it should be."""
+    out = io.BytesIO()
+    try:
+        options = ExportOptions.of(dict(case.words))
+        export(Source("input", data=case.data), out, Context(options, key=KEY, rule_cache=cache))
+    except OpenTokenError as problem:
+        return problem.code if problem.code.startswith("redaction.") else ""
+    return "left" if is_left(case.plant, case.form, out.getvalue().decode()) else ""

@@ -1,0 +1,270 @@
+"""Names of people: found by lists and by context, in many languages, and never in code, products or places."""
+
+import gzip
+import hashlib
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from open_token.context import Context
+from open_token.model import Event, Record
+from open_token.options import ExportOptions
+from open_token.passes import _extra, _people, _people_lists
+from open_token.passes._detect import Detector
+from open_token.passes._people import parts, people
+from open_token.passes._people_search import PeopleSearch
+from open_token.passes._rules import load_rules
+from open_token.passes.redact import redact
+
+needs_lists = pytest.mark.skipif(_extra.names_folder() is None, reason="open-token[pii] is not installed")
+PERSON = tuple(rule for rule in load_rules("pii") if rule.type == "person")
+FAST, SLOW = (Detector(PERSON, engine=engine) for engine in ("hyperscan", "keywords"))
+
+
+def names(text: str) -> list[str]:
+    """The names in a text, on which both engines must agree."""
+    fast, slow = (detector.find([text]) for detector in (FAST, SLOW))
+    assert fast == slow
+    raw = text.encode()
+    return [raw[item.start : item.end].decode() for _, findings in fast for item in findings]
+
+
+def forget() -> None:
+    for kept in (_extra.names_folder, _people_lists.lists, _people._weights):
+        kept.cache_clear()
+    for detector in (FAST, SLOW):
+        detector._verdicts.clear()
+
+
+@pytest.fixture
+def without_lists(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(_extra, "_PACKAGE", "no_such_package")
+    forget()
+    yield
+    monkeypatch.undo()
+    forget()
+
+
+BY_CONTEXT = [
+    ("my name is Torvild Enqvist.", ["Torvild Enqvist"]),
+    ("ask Mrs. Ekelund-Ros", ["Ekelund-Ros"]),
+    ("first_name: Torvild", ["Torvild"]),
+    ('{"last_name": "Enqvist"}', ["Enqvist"]),
+    ("family_name\x01Enqvist", ["Enqvist"]),
+    ("Signed-off-by: Torvild Enqvist <t@mail.test>", ["Torvild Enqvist"]),
+    ("je m'appelle Torvild", ["Torvild"]),
+    ("Ich heiße Torvild", ["Torvild"]),
+    ("Меня зовут Торвильд", ["Торвильд"]),
+    ("Торвильд Сергеевич Прошутинский", ["Торвильд Сергеевич Прошутинский"]),
+    ("我叫王小明。", ["王小明"]),
+    ("联系人：李娜，电话", ["李娜"]),
+    ("氏名：田中 太郎", ["田中 太郎"]),
+    ("이름은 김민수입니다", ["김민수"]),
+]
+BY_LISTS = [
+    ("Thanks to Jennifer Lopes for the review", ["Jennifer Lopes"]),
+    ("Wolfgang Schmidt wrote it", ["Wolfgang Schmidt"]),
+    ("João da Silva e outros", ["João da Silva"]),
+    ("met Katarzyna Nowak-Kowalska there", ["Katarzyna Nowak-Kowalska"]),
+    ("Ольга Иванова сказала", ["Ольга Иванова"]),
+    ("directed by Mark Johnson.", ["Mark Johnson"]),
+    ("Copyright (c) 2011-2013 Isabella J. Ferreira", ["Isabella J. Ferreira"]),
+    ("JENNIFER JOHNSON", ["JENNIFER JOHNSON"]),
+    ("Hi Jennifer, could you look at it?", ["Jennifer"]),
+    ("Jennifer's idea", ["Jennifer"]),
+    ("Jennifer: what is this?", ["Jennifer"]),
+    ("Ask Jennifer O'Connor", ["Jennifer O'Connor"]),
+    ("田中さんに聞く", ["田中"]),
+]
+NOBODY = [
+    "Hello World",
+    "Next Steps",
+    "Visual Studio Code and Claude Code",
+    "from Monday to Friday, January to May",
+    "New York, San Francisco and Paris",
+    "class JenniferJohnson(Base):",
+    "jennifer_johnson = Jennifer.Johnson()",
+    "src/Jennifer/Johnson.py",
+    "Jennifer.Johnson",
+    "Author: the team",
+    "Co-Authored-By: Claude <noreply@mail.test>",
+    "Dear Customer",
+    "John Doe",
+    "Copyright (c) 2020 Mozilla Foundation",
+    "Travis CI and Jenkins run Julia with Jackson",
+    "my name is not in the list",
+    "Name: PostgreSQL Server",
+    "Error: Connection Refused by Docker Compose",
+    "お客様",
+    "[REDACTED:person:0123abcd]",
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), BY_CONTEXT)
+def test_context_gives_a_name_away(text: str, expected: list[str]) -> None:
+    assert names(text) == expected
+
+
+@pytest.mark.parametrize(("text", "expected"), BY_CONTEXT)
+@pytest.mark.usefixtures("without_lists")
+def test_context_is_enough_without_lists(text: str, expected: list[str]) -> None:
+    assert names(text) == expected
+
+
+@needs_lists
+@pytest.mark.parametrize(("text", "expected"), BY_LISTS)
+def test_lists_know_a_name(text: str, expected: list[str]) -> None:
+    assert names(text) == expected
+
+
+@pytest.mark.parametrize("text", NOBODY)
+def test_nobody_is_masked(text: str) -> None:
+    assert names(text) == []
+
+
+@pytest.mark.usefixtures("without_lists")
+@pytest.mark.parametrize("text", NOBODY + [text for text, _ in BY_LISTS[:6]])
+def test_without_lists_a_name_without_context_stays(text: str) -> None:
+    assert names(text) == []
+
+
+def test_the_parts_of_a_name_are_those_that_are_no_words() -> None:
+    assert parts("Torvild van der Enqvist") == ["Torvild", "Enqvist"]
+    assert parts("Mark Enqvist") == ["Enqvist"]
+    assert parts("Torvild") == []
+
+
+def record(*texts: str) -> Record:
+    events: list[Event] = [
+        {"id": f"e{n}", "seq": n, "type": "message", "content": {"mime": "text/plain", "text": text}}
+        for n, text in enumerate(texts, 1)
+    ]
+    return Record(conversation={"id": "c"}, participants=[], events=events)
+
+
+def masked(*texts: str, level: str = "pii", cache: Path | None = None) -> tuple[list[str], dict[str, Any]]:
+    context = Context(ExportOptions.of({"redact": level}), key=bytes(32), rule_cache=cache)
+    done = redact(record(*texts), context, "keywords")
+    return [event["content"]["text"] for event in done.events], dict(done.conversation["redaction"])
+
+
+def test_a_full_name_and_its_parts_are_masked_wherever_they_recur() -> None:
+    texts, account = masked("my name is Torvild Enqvist", "git blame Enqvist", "so Torvild Enqvist did it", "torvild")
+    assert not any("Enqvist" in text for text in texts)
+    assert texts[3] == "torvild"
+    assert texts[0].removeprefix("my name is ") == texts[2][3:-7]
+    assert "masked 3 person (2 distinct values)" in account["notes"]
+
+
+def test_a_name_that_stood_alone_is_masked_there_only() -> None:
+    texts, _ = masked("my name is Torvild", "the Torvild engine")
+    assert "Torvild" not in texts[0]
+    assert texts[1] == "the Torvild engine"
+
+
+def test_names_are_left_at_lower_levels() -> None:
+    texts, _ = masked("my name is Torvild Enqvist", level="secrets")
+    assert texts == ["my name is Torvild Enqvist"]
+
+
+@pytest.mark.usefixtures("without_lists")
+def test_an_account_says_when_the_lists_are_missing() -> None:
+    remark = "people's names were looked for by context alone: open-token[pii] is not installed"
+    assert masked("nothing here")[1]["notes"] == [remark]
+    assert masked("my name is Torvild")[1]["notes"] == ["masked 1 person (1 distinct value)", remark]
+    assert masked("nothing here", level="secrets")[1]["notes"] == []
+
+
+@needs_lists
+def test_an_account_says_nothing_when_they_are_there() -> None:
+    assert masked("nothing here")[1]["notes"] == []
+
+
+def test_damaged_lists_are_no_lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "damaged_names" / "datasets" / "en"
+    folder.mkdir(parents=True)
+    (tmp_path / "damaged_names" / "__init__.py").write_text("raise SystemExit")
+    (folder / "person.json").write_text('{"names": {"male": [1, "Torvild", null]}, "surnames": 7}')
+    (tmp_path / "damaged_names" / "datasets" / "de").mkdir()
+    (tmp_path / "damaged_names" / "datasets" / "de" / "person.json").write_text("{")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(_extra, "_PACKAGE", "damaged_names")
+    forget()
+    try:
+        assert _people_lists.lists() == ({"torvild"}, frozenset())
+    finally:
+        monkeypatch.undo()
+        forget()
+
+
+@given(st.text(alphabet="AaÄß éŽžΩоИ'’-.,:<>@1\n王さん\x01\0\ud800", max_size=80))
+def test_spans_are_in_order_and_on_whole_letters(text: str) -> None:
+    raw = text.encode("utf-8", "surrogatepass")
+    search, place, last = PeopleSearch(), 0, 0
+    while found := search.spans(raw, place):
+        (start, end) = found[0]
+        assert last <= start < end <= len(raw)
+        raw[start:end].decode("utf-8", "surrogatepass")
+        place = last = end
+
+
+@pytest.mark.parametrize(
+    "piece", ["A ", "Aa ", "Jennifer Johnson ", "A-", "O'", "Dr. ", "Jennifer: ", "A. ", "姓名", "<a@b", "name: Aa "]
+)
+def test_time_grows_with_the_length_and_no_faster(piece: str) -> None:
+    def seconds(size: int) -> float:
+        text = piece * (size // len(piece))
+        begin = time.process_time()
+        people(text)
+        return time.process_time() - begin
+
+    seconds(1000)
+    assert seconds(160_000) < 10 * seconds(40_000) + 0.1
+
+
+def texts_of(corpus: Path, name: str) -> list[dict[str, Any]]:
+    with gzip.open(corpus / "redaction" / f"{name}.jsonl.gz", "rt") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def is_kept_apart(row: dict[str, Any]) -> bool:
+    return int(hashlib.sha256(row["provider"].encode()).hexdigest(), 16) % 5 == 0
+
+
+@needs_lists
+def test_most_names_of_texts_that_were_kept_apart_are_found(corpus: Path) -> None:
+    rows = [row for row in texts_of(corpus, "pii") if is_kept_apart(row)]
+    spans = [(row["text"], span) for row in rows for span in row["spans"] if span["type"] == "person"]
+    missed = [1 for text, span in spans if text[span["start"] : span["end"]] not in " ".join(names(text))]
+    assert len(missed) < 0.4 * len(spans)
+
+
+@needs_lists
+@pytest.mark.parametrize("name", ["clean_real", "clean_rulefp", "clean_piifp", "clean_prose"])
+def test_hardly_anything_is_taken_for_a_name(corpus: Path, name: str) -> None:
+    rows = texts_of(corpus, name)
+    assert len(FAST.find([row["text"] for row in rows])) <= 0.01 * len(rows)
+
+
+@needs_lists
+@pytest.mark.parametrize(
+    ("address", "name"),
+    [("TorvildEnqvist@mail.test", "Torvild Enqvist"), ("torvild.enqvist7@mail.test", "Torvild  Enqvist")],
+)
+def test_a_name_that_an_address_spells_is_masked_elsewhere(address: str, name: str) -> None:
+    detector = Detector(load_rules("pii"), engine="keywords")
+    [(_, [found])] = detector.find([f"write to {address}"])
+    assert name in [value for value, _, _ in found.within]
+
+
+@pytest.mark.parametrize("address", ["customer.support@mail.test", "release@mail.test", "TheTeam@mail.test"])
+def test_an_address_of_words_spells_no_name(address: str) -> None:
+    detector = Detector(load_rules("pii"), engine="keywords")
+    [(_, [found])] = detector.find([f"write to {address}"])
+    assert found.within == ()
