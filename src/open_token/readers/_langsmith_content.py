@@ -191,7 +191,7 @@ def tool_call(run: Run) -> Call:
     if isinstance(given, str):
         given = _literal(given) if given[:1] == "{" else arguments(given)
     extra = {"native_type": "retriever"} if run.kind == "retriever" else None
-    output = run.part("outputs").get("output")
+    output: Any = run.part("outputs").get("output")
     held = message_of(*opened(output)) if is_message(output) else None
     native = next((part.id for part in held.parts if isinstance(part, Result)), None) if held else None
     native = native or word(run.part("extra").get("tool_call_id")) or word(run.metadata.get("tool_call_id"))

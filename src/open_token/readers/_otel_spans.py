@@ -108,7 +108,8 @@ def _sent(item: Body, resource: Body, place: str) -> Span:
 
 def _printed(item: Body, place: str) -> Span:
     """A span as an SDK or any-agent writes it; ids may be integers that no double can hold."""
-    context = item.get("context") if isinstance(item.get("context"), dict) else {}
+    given = item.get("context")
+    context: Body = given if isinstance(given, dict) else {}
     parent = item.get("parent")
     above = parent.get("span_id") if isinstance(parent, dict) else first(item, "parent_id", "parent_span_id")
     began, start = _time(item.get("start_time"))
