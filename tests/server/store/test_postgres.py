@@ -147,11 +147,15 @@ class TestFaults:
             await store.append(step(entries=entries(3)))
             server = postgres()
             await asyncio.to_thread(server.end, signal.SIGKILL)
-            with pytest.raises(StoreError) as caught:
-                await store.append(step(entries=entries(1)))
+            try:
+                with pytest.raises(StoreError) as caught:
+                    await store.append(step(entries=entries(1)))
+                with pytest.raises(StoreError):
+                    await store.append(step(entries=entries(1), session=session_row()))
+            finally:
+                (server.folder / "data" / "postmaster.pid").unlink(missing_ok=True)
+                await asyncio.to_thread(server.start)
             assert (caught.value.code, bool(caught.value.help)) == ("store.away", True)
-            (server.folder / "data" / "postmaster.pid").unlink(missing_ok=True)
-            await asyncio.to_thread(server.start)
             assert (await store.append(step(entries=entries(1)))).last == 4
             assert await store.check() == []
 
@@ -236,6 +240,11 @@ class TestMigrations:
 def test_errors_are_told_without_values() -> None:
     problem = explained(asyncpg.UndefinedTableError("near secret"))
     assert (getattr(problem, "code", None), "secret" in str(problem)) == ("store.sql", False)
-    assert getattr(explained(ConnectionRefusedError()), "code", None) == "store.away"
+    for lost in (
+        ConnectionRefusedError(),
+        asyncpg.InternalClientError("cannot switch"),
+        asyncpg.InterfaceError("closed"),
+    ):
+        assert getattr(explained(lost), "code", None) == "store.away"
     mine = KeyError("as it is")
     assert explained(mine) is mine

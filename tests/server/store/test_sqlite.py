@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,13 @@ from stores import ANNA, Blocking, entries, new_session, opened, session_row, tu
 
 def step(**more: object) -> Step:
     return Step(owner=ANNA, session_id="sess_1", **more)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Blocking]:
+    opened_store = opened(tmp_path / "data")
+    yield opened_store
+    opened_store.close()
 
 
 def database(store: Blocking) -> Database:

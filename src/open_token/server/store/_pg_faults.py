@@ -40,7 +40,8 @@ def explained(problem: Exception) -> Exception:
         return StoreError("a number or a text does not fit into the database", code="store.value")
     if isinstance(problem, asyncpg.PostgresError):
         return _of_state(problem)
-    if isinstance(problem, OSError | TimeoutError | asyncpg.InterfaceError):
+    # When the connection dies in the middle of a step, asyncpg may stumble over its own state on the way out.
+    if isinstance(problem, OSError | TimeoutError | asyncpg.InterfaceError | asyncpg.InternalClientError):
         return away()
     return problem
 

@@ -21,6 +21,7 @@ from open_token.server.store import (
     _pg_schedules,
     _pg_schema,
     _pg_sessions,
+    moving,
     tokens,
 )
 from open_token.server.store._database import PEPPER
@@ -211,12 +212,9 @@ class PostgresStore:
         return await self.write(lambda db: _pg_people.revoke_share(db, owner, session_id, digest()))
 
     async def backup(self, target: Path) -> None:
-        """Not from here: a database is copied by its own tools."""
-        raise StoreError(
-            "a PostgreSQL database is copied by its own tools",
-            help="use pg_dump and keep the file `pepper` of the data folder, or `open-token server migrate`",
-            code="store.backup",
-        )
+        """Copy all data as they are at one moment into a new data folder, while others go on."""
+        copied = moving.to_folder(self._url, target, self._folder / PEPPER)
+        await asyncio.to_thread(asyncio.run, copied)  # a loop of its own: the copy is written to a disk of this node
 
     async def open(self) -> None:
         """Connect, and bring the tables to the newest version."""
