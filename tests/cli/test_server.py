@@ -152,7 +152,13 @@ def test_without_data_there_is_nothing_to_manage(told: Any, tmp_path: Path) -> N
 
 def test_postgres_has_tools_of_its_own(told: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPEN_TOKEN_SERVER_DATABASE", "postgresql://db")
-    for words in (["check"], ["user", "list"], ["backup", "x"]):
+    for words in (["check"], ["backup", "x"]):
         code, _, err = told(*words)
         assert code == 2
         assert "pg_dump" in err
+
+
+def test_where_to_migrate_must_be_said(told: Any) -> None:
+    code, _, err = told("migrate", "sideways")
+    assert code == 2
+    assert "migrate to URL" in err

@@ -22,7 +22,7 @@ Exit: 0 printed  2 usage
 _LEVELS = ("secrets", "pii", "strict", "none")
 _FLAGS = ("--json", "--quiet", "--color", "--help")
 _SERVE = "--data --host --port --model --base-url --cors --log --allow-unsandboxed --check".split()
-_SERVER = "user key backup restore check add list disable enable revoke --data --name --read --deep".split()
+_SERVER = "user key backup restore migrate check add list disable enable revoke --data --name --read --deep".split()
 _EXPORT = ("-o", "--from", "--pick", "--current")
 _REDACT = ("-o", "--from", "--level", "--check", "--report", "--review", "--text", "--conversation")
 _RULES = ("list", "show", "test", "explain", "--level", "--type")

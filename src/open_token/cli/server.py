@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from open_token.cli.console import Console, visible
+from open_token.cli.migrating import migrate
 from open_token.errors import UsageError
 from open_token.server.clock import Clock, iso
 from open_token.server.config import ServerConfig
@@ -14,6 +15,7 @@ from open_token.server.loading import load_config
 from open_token.server.store import backup as copies
 from open_token.server.store.beside import People, people_of
 from open_token.server.store.rows import KeyRow, User
+from open_token.server.store.shared_people import shared_people
 
 HELP = """Manage the people, the keys and the data of a session server, also while it runs.
 
@@ -28,6 +30,8 @@ usage: open-token server WHAT [WORDS] [--data DIR]
                          without USER the owner; a key made with --read changes nothing
   backup TARGET          copy all data as they are at one moment into a new folder
   restore BACKUP --data DIR   make a data folder of a backup, which must be sound
+  migrate to URL         copy the data folder into an empty PostgreSQL database, checked by hashes
+  migrate from URL NEW_DIR    and back into a new folder
   check [--deep]         look for damage; --deep reads every stored result too
   --data DIR             the server's data folder, as for `open-token serve`
 A key that is revoked and a person who is disabled are out at once.
@@ -50,17 +54,19 @@ def run(args: argparse.Namespace, console: Console) -> int:
     """Do what the first words say."""
     config = load_config({"data": args.data}, console.env)
     what, rest = (args.words[0], args.words[1:]) if args.words else ("", [])
-    if what in ("user", "key") and config.database is None:
+    if what in ("user", "key"):
         return _people(what, rest, args, config, console)
+    if what == "migrate":
+        return migrate(rest, config.data, console, is_json=args.json)
     doing: dict[str, Callable[..., int]] = {"backup": _backup, "restore": _restore, "check": _check}
-    if what not in (*doing, "user", "key"):
+    if what not in doing:
         raise UsageError(
-            "what is to be done?", help="user, key, backup, restore or check: see `open-token server --help`"
+            "what is to be done?", help="user, key, backup, restore, migrate or check: see `open-token server --help`"
         )
     if config.database is not None:
         raise UsageError(
             "the data are in PostgreSQL",
-            help="pg_dump, pg_restore and pg_amcheck copy and check them; keys are made over REST",
+            help="pg_dump, pg_restore and pg_amcheck copy and check them; `server migrate from` makes a folder of them",
         )
     return doing[what](rest, args, config, console)
 
@@ -78,7 +84,8 @@ def _people(what: str, words: list[str], args: argparse.Namespace, config: Serve
     done = table.get((what, words[0] if words else ""))
     if done is None:
         raise UsageError(f"what is to be done with a {what}?", help=_USERS if what == "user" else _KEYS)
-    with people_of(config.data) as people:
+    there = shared_people(config.data, config.database) if config.database else people_of(config.data)
+    with there as people:
         return done(people, words[1:], args, console)
 
 

@@ -10,7 +10,7 @@ from open_token.server.agent.tools.catalogue import Renamed, tools_for
 from open_token.server.store.interface import Missing
 from workshop import Workshop, working
 
-OURS = {"Bash", "Edit", "Glob", "Grep", "Read", "Remember", "Skill", "Write"}
+OURS = {"Bash", "Edit", "Glob", "Grep", "Read", "Remember", "ScheduleTask", "Skill", "Write"}
 
 
 def test_all_our_tools_with_schemas_and_names_for_people(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from open_token.server.agent.tools.grep import Grep
 from open_token.server.agent.tools.interface import Json, Place, Tool
 from open_token.server.agent.tools.read import Read
 from open_token.server.agent.tools.remember import Remember
+from open_token.server.agent.tools.schedule import ScheduleTask
 from open_token.server.agent.tools.skill import Skill
 from open_token.server.agent.tools.write import Write
 from open_token.server.skills import skills_of
@@ -42,7 +43,7 @@ async def tools_for(services: "Services", owner: str, session_id: str) -> dict[s
     off, memory = _off(state.session.more), state.session.memory_enabled
     config, toolbox = services.config, services.toolbox
     skills = await asyncio.to_thread(skills_of, config, services.workspaces.of(session_id))
-    tools: list[Tool] = [Read(), Write(), Edit(), Glob(), Grep(), Skill(skills)]
+    tools: list[Tool] = [Read(), Write(), Edit(), Glob(), Grep(), Skill(skills), ScheduleTask()]
     if not (sandbox := await toolbox.sandbox()).is_off:
         tools.append(Bash(sandbox, config.tool_timeout))
     if config.memory and memory:
