@@ -214,13 +214,13 @@ def test_extras_are_kept_by_a_later_renewal(ready: Checkout) -> None:
     assert ready.builds() == before
     ready.write("constraints.txt", "# newest\n")
     ready.run()
-    assert (ready.venv / "installed" / "extras").read_text() == "dev http\n"
+    assert (ready.venv / "installed" / "extras").read_text() == "dev http pii\n"
 
 
 @pytest.mark.parametrize("words", [("serve",), ("--json", "server", "user", "list")])
 def test_the_server_is_installed_when_it_is_first_used(ready: Checkout, words: tuple[str, ...]) -> None:
     place = ready.venv / "installed" / "extras"
-    place.write_text("dev http\n")
+    place.write_text("dev http pii\n")
     before = ready.builds()
     for other in (("export", "serve"), ()):
         ready.words(*other)
@@ -228,7 +228,7 @@ def test_the_server_is_installed_when_it_is_first_used(ready: Checkout, words: t
     done = ready.run(*words)
     assert json.loads(done.stdout)["words"] == list(words)
     assert "open-token: renewing .venv" in done.stderr
-    assert (ready.builds(), place.read_text()) == (before + 1, "dev http server\n")
+    assert (ready.builds(), place.read_text()) == (before + 1, "dev http pii server\n")
     ready.words(*words)
     assert ready.builds() == before + 1
 

@@ -335,3 +335,34 @@ def test_a_named_reader_is_not_asked_whether_it_claims(monkeypatch: pytest.Monke
     receipt = export(Source("talk", data=data), out, Context(ExportOptions.of({})), "fake_talk")
     assert (receipt.reader, receipt.events) == ("fake_talk", 1)
     assert receipt.conversation_id == f"conv_00000000_{hashlib.sha256(data).hexdigest()[:8]}"
+
+
+def test_the_smallest_size_that_a_refusal_names_is_one_that_fits() -> None:
+    """Found by hypothesis: room was kept for a tie to the source that was longer than the one in the end."""
+    tool = {"visibility": "internal", "links": {"call_id": "call_000001"}}
+    data = {"mime": "application/json", "data": {"tool_name": "ls", "arguments": {"raw": "null"}}}
+    missing = {"mime": "application/json", "data": {"missing_result": True}}
+    said = {"type": "message", "actor_id": "act_001", "visibility": "public", "role": "user"}
+    text = {"mime": "text/plain", "text": ""}
+    document = {
+        "open_token_version": "0.1",
+        "conversation": {"id": "conv_random", "internal_availability": "unavailable"},
+        "participants": [
+            {"actor_id": "act_001", "kind": "human", "name": "ada@example.org"},
+            {"actor_id": "act_002", "kind": "model", "name": "m", "provider": "openai"},
+            {"actor_id": "act_003", "kind": "tool", "name": "ls"},
+        ],
+        "events": [
+            {"id": "evt_000001", "seq": 1, "ts": "2026-01-31T10:00:00Z", **said, "content": text, "mood": None},
+            {"id": "evt_000002", "seq": 2, "type": "tool_use", "actor_id": "act_002", "role": "assistant"}
+            | {"content": data, **tool},
+            {"id": "evt_000004", "seq": 3, "type": "tool_result", "actor_id": "act_003", "role": "tool"}
+            | {"content": missing, **tool},
+            {"id": "evt_000003", "seq": 4, "ts": "2026-01-31T10:00:00Z", **said, "content": text},
+        ],
+    }
+    words = {"mode": "json", "pretty": False, "redact": "none", "integrity": "source", "drop": "oldest"}
+    with pytest.raises(DoesNotFit) as caught:
+        run(json.dumps(document).encode(), {**words, "max_bytes": 1})
+    out, _ = run(json.dumps(document).encode(), {**words, "max_bytes": caught.value.smallest})
+    assert len(out) == caught.value.smallest

@@ -97,7 +97,7 @@ def test_whatever_the_lines_hold_they_come_back(tmp_path_factory: pytest.TempPat
     export_file(data, made / "talk.ndjson", reader="claude_code", **WHOLE)
     restore_files(made / "talk.ndjson", made / "back")
     (name,) = (made / "back").iterdir()
-    back = [json.loads(line) for line in name.read_text().splitlines()]
+    back = [json.loads(line) for line in name.read_bytes().splitlines()]
     assert exactly(back, [json.loads(line) for line in data.splitlines()])
 
 

@@ -154,6 +154,10 @@ def _fitted(fit: Pass, record: Record, writer: Writer, context: Context, committ
             refusal = problem
             made = fit(record, replace(context, options=options.changed(max_bytes=problem.smallest)))
         needed = _tie(made, writer, committed)
+        if refusal and needed < room:  # room that was made for more than is left
+            if refusal.smallest - room + needed <= options.max_bytes:
+                return made
+            return fit(record, replace(context, measure=_measure(writer, options.integrity, needed)))
         if needed <= room:
             if refusal:
                 raise refusal

@@ -22,7 +22,7 @@ from session_logs import Talk, talks
 from whole_servers import TALK, Asking, asking, served
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-EXAMPLES = [path for path in sorted((ROOT / "examples").iterdir()) if path.is_file()]
+EXAMPLES = sorted((ROOT / "examples").glob("*.json*"))
 
 # As chat:send writes it: the run first, then the message. TALK has it the other way round; both are played.
 MORE: list[Step] = [

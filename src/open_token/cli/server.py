@@ -30,8 +30,7 @@ usage: open-token server WHAT [WORDS] [--data DIR]
                          without USER the owner; a key made with --read changes nothing
   backup TARGET          copy all data as they are at one moment into a new folder
   restore BACKUP --data DIR   make a data folder of a backup, which must be sound
-  migrate to URL         copy the data folder into an empty PostgreSQL database, checked by hashes
-  migrate from URL NEW_DIR    and back into a new folder
+  migrate to URL | from URL NEW_DIR   copy the data into an empty PostgreSQL database, or back
   check [--deep]         look for damage; --deep reads every stored result too
   --data DIR             the server's data folder, as for `open-token serve`
 A key that is revoked and a person who is disabled are out at once.
