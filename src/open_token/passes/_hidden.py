@@ -7,13 +7,15 @@ from bisect import bisect_right
 from collections.abc import Callable
 from typing import NamedTuple
 
+from open_token.passes._late import late
+
 DISGUISES = frozenset(("base64", "escapes"))
 # Four letters that stand for three bytes of plain text; base64 of anything else hardly ever has five in a row.
 GROUP = "[CDI-Za-f][AC-HQS-Xgi-nwyz0-3][ABEFIJMNQRUVYZcdghklopstwx014589][A-Za-z0-9+/_-]"
-_GROUPS = re.compile(f"(?:{GROUP}){{5,}}".encode())
-_LAST_LINE = re.compile(rb"(?:\\+[nr]|\s)+[^\\\s]{1,75}$")
-_BREAKS = re.compile(rb"(?:\\+[nr]|\s)+")
-_ESCAPE = re.compile(
+_GROUPS = late(f"(?:{GROUP}){{5,}}".encode())
+_LAST_LINE = late(rb"(?:\\+[nr]|\s)+[^\\\s]{1,75}$")
+_BREAKS = late(rb"(?:\\+[nr]|\s)+")
+_ESCAPE = late(
     rb"%([0-9A-Fa-f]{2})|\\+u\{?([0-9A-Fa-f]{4})\}?|\\+x([0-9A-Fa-f]{2})|(&(?:#x?[0-9A-Fa-f]{2,5}|quot|apos|amp|lt|gt|equals|colon);)|"
     rb"\\{2,}([\"'/])|\\{3,}([nrt])|\x1b\[[0-9;]{0,24}m"
 )

@@ -3,14 +3,15 @@
 import re
 from collections.abc import Callable
 
+from open_token.passes._late import late
 from open_token.walk import BYTES, ID, KEPT, ODD, PLAIN
 
-_SEALED = re.compile(
+_SEALED = late(
     r"(?:thinking_?|thought_?)?signature|encrypted_?(?:content|data|reasoning|thinking)?|base64|sha-?(?:1|256|384|512)|integrity"
 )
-_ID = re.compile(r"(?:.*[_-])?(?:u?uid|id|ids|uuids?)|.*[a-z0-9](?:Id|Ids|ID|IDs|Uuid|UUID|Uid)", re.DOTALL)
-_SECRET_ID = re.compile("key|token|secret|pass|credential|access", re.IGNORECASE)
-_PLAIN = re.compile(r"[A-Za-z_$@][A-Za-z_$-]{0,23}|[A-Za-z_][A-Za-z0-9_$-]{0,15}")
+_ID = late(r"(?:.*[_-])?(?:u?uid|id|ids|uuids?)|.*[a-z0-9](?:Id|Ids|ID|IDs|Uuid|UUID|Uid)", re.DOTALL)
+_SECRET_ID = late("key|token|secret|pass|credential|access", re.IGNORECASE)
+_PLAIN = late(r"[A-Za-z_$@][A-Za-z_$-]{0,23}|[A-Za-z_][A-Za-z0-9_$-]{0,15}")
 _LINKS = frozenset(("native_call_id", "call_id", "tool_use_id", "tool_call_id", "toolCallId", "tool_use_ids"))
 _LIMIT = 10_000
 

@@ -2,16 +2,16 @@
 
 import functools
 import hmac
-import re
 from collections.abc import Callable
 from hashlib import sha256
 
+from open_token.passes._late import late
 from open_token.passes._marks import MARK
 from open_token.passes._numbers import e164
 
 _PURPOSE = b"open-token/redact/v1|"
 _NOTHING = "00000000"
-_NOT_ALNUM = re.compile(r"[\W_]")
+_NOT_ALNUM = late(r"[\W_]")
 
 
 def canonical(type: str, value: str) -> str:

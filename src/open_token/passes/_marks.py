@@ -1,9 +1,9 @@
 """The form of marks, `[REDACTED:<type>:<hash8>]`, and how a search passes over those that are there."""
 
-import re
+from open_token.passes._late import late
 
-MARK = re.compile(r"\[REDACTED:[A-Za-z0-9_.-]+:[0-9a-f]{8}\]")
-_MARK_BYTES = re.compile(MARK.pattern.encode())
+MARK = late(r"\[REDACTED:[A-Za-z0-9_.-]+:[0-9a-f]{8}\]")
+_MARK_BYTES = late(MARK.pattern.encode())
 
 
 def without_marks(text: bytes) -> bytes:

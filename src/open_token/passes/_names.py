@@ -2,14 +2,16 @@
 
 import re
 
-_NAME = re.compile(
+from open_token.passes._late import late
+
+_NAME = late(
     r"([\w$@.\-]+(?:[ \t][^\W\d][\w\-]*){0,3})(?:\\{0,3}[\"'`*\])])*[ \t]*"
     r"(?:[:?.+!]{0,3}=|=>|->|:|：|＝|,|>|\||\(|\x01|-|%3[DdAa]|[ \t\r\n])"
     r"[ \t\r\n=>|({]*[A-Za-z@]?(?:\\{0,3}[\"'`(\[{*])*[ \t]*$"
 )
 _VALUE = frozenset(("value", "default", "body"))
-_PAIR = re.compile(r"([\w$@.\-]+)\\{0,3}[\"']?[ \t\r\n,{]*\\{0,3}[\"']?$")
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_PAIR = late(r"([\w$@.\-]+)\\{0,3}[\"']?[ \t\r\n,{]*\\{0,3}[\"']?$")
+_WORD = late(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _LAST = frozenset(
     """id ids uuid guid name names length len size type kind source sources result results path paths file files
     filename dir directory folder url uri urls endpoint host hostname domain port region zone bucket vault arn
@@ -33,13 +35,13 @@ _SECRET = frozenset(
     client access pat passphrase authorization cookie jwt bearer login api cred creds apitoken authtoken
     secretkey accesskey pwd sdk crumb authtoken sk""".split()
 )
-_FOREIGN = re.compile(
+_FOREIGN = late(
     "ключ|токен|секрет|парол|schlüssel|geheim|jeton|clave|contrase|senha|segredo|secreto|chiave|segreto|sleutel|klucz|"
     "anahtar|密钥|密鑰|秘钥|密码|密碼|口令|令牌|凭证|憑證|トークン|シークレット|キー|秘密鍵|パスワード|토큰|비밀|암호|κλειδ|κωδικ",
     re.IGNORECASE,
 )
 # A type or a resource that is named after secrets: "AWS::IAM::AccessKey": , arn:aws:secretsmanager:...:secret:
-_RESOURCE = re.compile(r"::\w+[\"']?[ \t]*[:=][ \t\"']*$|\b[au]rn:[\w:*/.-]*$")
+_RESOURCE = late(r"::\w+[\"']?[ \t]*[:=][ \t\"']*$|\b[au]rn:[\w:*/.-]*$")
 _FILLING = frozenset(
     "is was are the a an my our your this that new old es est ist lautet env export set const let var".split()
 )

@@ -1,14 +1,14 @@
 """The account of a redaction: its level, its strategy, and how many of what were masked; never a value."""
 
-import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 from open_token.model import REDACTION_MODES, STRATEGIES, Redaction
 from open_token.passes._extra import lacking
+from open_token.passes._late import late
 
-_COUNT = re.compile(r"masked (\d+) ([\w-]+) \((\d+) distinct values?\)")
+_COUNT = late(r"masked (\d+) ([\w-]+) \((\d+) distinct values?\)")
 
 
 def stronger(one: str, other: str) -> str:

@@ -4,6 +4,8 @@ import functools
 import re
 from typing import Any
 
+from open_token.passes._late import late
+
 _ISSUERS = (
     (r"4\d{12}(?:\d{3}){0,2}", "visa"),
     (r"(?:5[1-5]\d{2}|222[1-9]|22[3-9]\d|2[3-6]\d{2}|27[01]\d|2720)\d{12}", "mastercard"),
@@ -14,7 +16,7 @@ _ISSUERS = (
     (r"62\d{14,17}|81\d{14,17}", "unionpay"),
     (r"(?:5018|5020|5038|5893|6304|6759|676[1-3]|50\d\d|5[6-9]\d\d|6\d{3})\d{8,15}", "maestro"),
 )
-_CARD = re.compile("|".join(f"(?:{pattern})" for pattern, _ in _ISSUERS))
+_CARD = late("|".join(f"(?:{pattern})" for pattern, _ in _ISSUERS))
 _REGIONS = ("US", "GB", "DE", "FR", "IN", "IL", "BR", "ES", "IT", "AU", "JP", "NL", "CH", "PH", "MX")
 # Where numbers at home begin with 0; the others would only cost time.
 _WITH_ZERO = tuple("GB DE FR IN IL IT AU JP NL CH PH BE AT SE FI ZA TR KR CN TH".split())

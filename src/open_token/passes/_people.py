@@ -1,10 +1,10 @@
 """Finds people's names in a line: capitalised words, what lists know of them, and what stands around them."""
 
 import functools
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from open_token.passes._late import late
 from open_token.passes._people_cues import (
     ADDRESS_AFTER,
     FAMILY_ENDING,
@@ -34,14 +34,14 @@ _PARTICLES = (
     "de|da|do|dos|das|del|della|di|du|des|la|le|van|von|der|den|ter|ten|zu|zum|zur|el|al|bin|ibn|ben|bint|af|av|y|e"
 )
 # It begins with the capital, so that the search can skip to one, and only then looks at what is before.
-_RUN = re.compile(
+_RUN = late(
     rf"[{_UPPER}](?<![\w@/\\.$#&%=~+^-].)(?<!\w['’].)(?:{_INITIALS}|{_LETTERS})"
     rf"(?: (?:(?:{_PARTICLES}) ){{0,2}}{_UNIT}){{0,7}}"
 )
-_PART = re.compile(_UNIT)
-_CODE_AFTER = re.compile(r"[\w(\[{/\\=@#$%^~+|]|\.\w|::|-\w|->| ?=[^=]|</")
-_BIT = re.compile("['’-]")
-_PREFIX = re.compile("(?:Mc|Mac|De|Di|Du|La|Le|Van|Fitz)(?=[^\\W\\d_a-z])")
+_PART = late(_UNIT)
+_CODE_AFTER = late(r"[\w(\[{/\\=@#$%^~+|]|\.\w|::|-\w|->| ?=[^=]|</")
+_BIT = late("['’-]")
+_PREFIX = late("(?:Mc|Mac|De|Di|Du|La|Le|Van|Fitz)(?=[^\\W\\d_a-z])")
 _ENOUGH = 3.5
 # What an initial or a father's name between two others adds.
 _TELLING = 1.5

@@ -1,7 +1,6 @@
 """Names in Chinese, Japanese and Korean, which no capital letter shows: found by what stands before or behind them."""
 
-import re
-
+from open_token.passes._late import late
 from open_token.passes._people_lists import lists
 
 _CHINESE_FAMILY = (
@@ -13,7 +12,7 @@ _KOREAN_FAMILY = "[김이박최정강조윤장임한오서신권황안송류전�
 _CHINESE = rf"(?:{_CHINESE_FAMILY})[一-鿿]{{1,2}}"
 _SIGN = r"[是为為は은는:：\x01=]{0,2}[ 　]{0,2}[\"“「]?"
 
-_SURE = re.compile(
+_SURE = late(
     rf"(?:姓名|名字|联系人|聯絡人|收件人|作者|患者|我叫){_SIGN}(?P<zh>{_CHINESE})(?![一-鿿])|"
     rf"(?<![一-鿿])(?P<title>{_CHINESE})(?=先生|女士|小姐|老师|同学|教授|经理|医生)|"
     rf"(?:氏名|お名前|名前|担当者?|著者){_SIGN}"
@@ -21,7 +20,7 @@ _SURE = re.compile(
     rf"(?:이름|성명|담당자|저는){_SIGN}(?P<ko>{_KOREAN_FAMILY}[가-힣]{{2}})(?=$|[\s,.\"]|입니다|이고|이에요)|"
     rf"(?<![가-힣])(?P<polite>{_KOREAN_FAMILY}[가-힣]{{2}})(?= ?[씨님](?![가-힣]))"
 )
-_POLITE = re.compile(r"(?<![一-鿿])([一-鿿]{2,4})(?=さん|様|氏|くん|ちゃん)")
+_POLITE = late(r"(?<![一-鿿])([一-鿿]{2,4})(?=さん|様|氏|くん|ちゃん)")
 
 
 def asian_people(line: str) -> list[tuple[int, int]]:

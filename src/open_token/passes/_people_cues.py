@@ -2,6 +2,8 @@
 
 import re
 
+from open_token.passes._late import late
+
 # What opens a name outright: almost any capitalised word that follows is one.
 SURE = 3.0
 LIKELY = 2.0
@@ -31,7 +33,7 @@ _PHRASES = (
     r"mio nome è|mijn naam is|ik heet|jag heter|mitt namn är|jeg hedder|jeg heter|mit navn er|nimeni on|a nevem|"
     r"nazywam się|na imię|jmenuji se|volám sa|меня зовут|мене звати|με λένε|benim adım"
 )
-PHRASE = re.compile(rf"(?<!\w)(?:{_PHRASES}) $", re.IGNORECASE)
+PHRASE = late(rf"(?<!\w)(?:{_PHRASES}) $", re.IGNORECASE)
 PHRASE_ENDS = frozenset(
     """is was are name's me him her named called name? heiße heisse ist m'appelle est llamo es é chamo chiamo è
     heet heter är hedder er on nevem się imię se sa зовут звати λένε adım""".split()
@@ -55,22 +57,22 @@ FIELDS = (
     (HINT, re.compile(rf"(?<![^\W_])(?:name|naam|nom|nombre|nome|navn|namn){_END}", re.IGNORECASE)),
 )
 FIELD_SIGNS = frozenset(":=\x01：\"'`*[({")
-YEARS = re.compile(r"(?:\(c\)|©|copyright)(?: \(c\)| ©)?(?: \d{4}(?:[-–, ]{1,2}\d{4}){0,8}),?(?: by)? $", re.IGNORECASE)
+YEARS = late(r"(?:\(c\)|©|copyright)(?: \(c\)| ©)?(?: \d{4}(?:[-–, ]{1,2}\d{4}){0,8}),?(?: by)? $", re.IGNORECASE)
 
-ADDRESS_AFTER = re.compile(
+ADDRESS_AFTER = late(
     r" ?<(?!(?:no-?reply|do-?not-?reply|bot|git|support|info|admin|action)[@.+-])"
     r"[\w.+%'-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64}){1,6}>"
 )
-SAID_AFTER = re.compile(r",? (?:said|says|asked|replied|wrote|told)\b")
-HINT_AFTER = re.compile(
+SAID_AFTER = late(r",? (?:said|says|asked|replied|wrote|told)\b")
+HINT_AFTER = late(
     r"['’]s\b|['’] |,? (?:asks|tells|writes|thinks|thought|wants|had|has|lives?|lived|will|would|is|was|shouted|"
     r"whispered|answered|spent|listed|likes|loves|needs|works|worked|mentioned|suggested|noted|reviewed|approved|"
     r"agreed|joined|left|sent|called|moved|died|married|and (?:his|her|their|i)|who|himself|herself|his|her)\b|"
     r", (?:I|you|we|can|could|please|thanks|thank|your|it|do|did|are|have|this|here)\b|さん|様|氏"
 )
-SPEAKER = re.compile(r":(?: |[\"“]|\\\")\S")
+SPEAKER = late(r":(?: |[\"“]|\\\")\S")
 
-FAMILY_ENDING = re.compile(
+FAMILY_ENDING = late(
     r"(?:sson|ssen|dottir|dóttir|[a-z]{2}sen|[a-z]{2}mann|[a-z]{2}stein|berger|feld|hauser|meier|mayer|ström|strom|qvist|"
     r"kvist|lund|gren|[a-z]{3}ov|[a-z]{2}ova|[a-z]{2}ová|[a-z]{3}ev|[a-z]{2}eva|[a-z]{2}sky|[a-z]{2}ski|wska|[a-z]ská|"
     r"skaya|cki|cka|wicz|czyk|enko|chuk|vić|[a-z]ić|[a-z]ovic|čič|č|escu|eanu|opoulos|idis|[a-z]{2}akis|shvili|adze|oglu|"
@@ -78,7 +80,7 @@ FAMILY_ENDING = re.compile(
     r"ίδης|άκης)$"
 )
 """Endings that families have and few other words do."""
-PATRONYMIC = re.compile(r"(?:ович|евич|ьич|овна|евна|ична|івна|йович)(?!\w)")
+PATRONYMIC = late(r"(?:ович|евич|ьич|овна|евна|ична|івна|йович)(?!\w)")
 
 NOBODY = frozenset(
     """the a an this that these those my your his her our its their and or not no yes if when where what who how

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable
 
 from open_token.passes._candidate import Candidate
+from open_token.passes._late import late
 from open_token.passes._national import is_checked, is_distinct, is_registered
 from open_token.passes._numbers import (
     digits_of,
@@ -33,34 +34,32 @@ _NO_ONES_HOME = frozenset(
     foo bar xxx someone somebody example myuser my-user openhands swe-agent claude codex kali opc azureuser core
     cloudshell workspace work model models""".split()
 )
-_USUAL_CARD = re.compile(
-    r"4\d{15}|(?:5[1-5]|2[2-7])\d{14}|3[47]\d{13}|(?:6011|65\d\d|64[4-9]\d)\d{12}|35\d{14}|3[068]\d{12}"
-)
-_CARD_WORDS = re.compile(r"card|credit|debit|visa|master|amex|payment|kredit|tarjeta|carte|\bcc\b", re.IGNORECASE)
-_IP_WORDS = re.compile(
+_USUAL_CARD = late(r"4\d{15}|(?:5[1-5]|2[2-7])\d{14}|3[47]\d{13}|(?:6011|65\d\d|64[4-9]\d)\d{12}|35\d{14}|3[068]\d{12}")
+_CARD_WORDS = late(r"card|credit|debit|visa|master|amex|payment|kredit|tarjeta|carte|\bcc\b", re.IGNORECASE)
+_IP_WORDS = late(
     r"\bip(?:v?4)?\b|addr|host|inet|server|client|remote|ping|ssh|nslookup|gateway|dns|listen|bind|@|://", re.IGNORECASE
 )
 # The other end of a range of addresses.
-_OTHER_END = re.compile(r" ?[-–] ?\d{1,3}(?:\.\d{1,3}){3}\b")
-_OTHER_START = re.compile(r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3} ?[-–] ?$")
-_VERSION_BEFORE = re.compile(
+_OTHER_END = late(r" ?[-–] ?\d{1,3}(?:\.\d{1,3}){3}\b")
+_OTHER_START = late(r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3} ?[-–] ?$")
+_VERSION_BEFORE = late(
     r"(?:version|ver|rev|release|build|driver|firmware|v)[\s:=\"'v.]*$|[=~^<>/][\s\"']*$|[\w.-]-$", re.IGNORECASE
 )
-_DATE = re.compile(r"(?:19|20)\d\d[-./ ]\d{1,2}[-./ ]\d{1,2}|\d{1,2}[-./ ]\d{1,2}[-./ ](?:19|20)\d\d")
-_EXTENSION = re.compile(r"\s?(?:x|ext\.?)\s?\d+$")
-_GROUPS = re.compile(r"\d+")
-_NUMBER_BEFORE = re.compile(r"\d[ .]$")
-_POSTAL = re.compile(r"\d{5}-\d{4}")
-_NUMBER_GOES_ON = re.compile(r"[.-]\d")
-_PHONE_WORDS = re.compile(r"tel|phone|mobil|fax|cell|call|sms|whatsapp", re.IGNORECASE)
-_MEASURE = re.compile(
+_DATE = late(r"(?:19|20)\d\d[-./ ]\d{1,2}[-./ ]\d{1,2}|\d{1,2}[-./ ]\d{1,2}[-./ ](?:19|20)\d\d")
+_EXTENSION = late(r"\s?(?:x|ext\.?)\s?\d+$")
+_GROUPS = late(r"\d+")
+_NUMBER_BEFORE = late(r"\d[ .]$")
+_POSTAL = late(r"\d{5}-\d{4}")
+_NUMBER_GOES_ON = late(r"[.-]\d")
+_PHONE_WORDS = late(r"tel|phone|mobil|fax|cell|call|sms|whatsapp", re.IGNORECASE)
+_MEASURE = late(
     r"size|count|bytes|length|total|offset|time|stamp|date|version|seq|index|line|port|pid|ms$|_at$", re.IGNORECASE
 )
-_SSN_FORMS = re.compile(r"(?:\d{3}-\d{6}|\d{5}-\d{4}|0\d{8})(?: (?:\d{3}-\d{6}|\d{5}-\d{4}|0\d{8}))*")
-_DENIED = re.compile(r"\b(?:not an?|invalid|no)\s[\w ]{0,24}[\s:]*$", re.IGNORECASE)
-_YEARS = re.compile(r"(?:19|20)\d\d(?:[ ./-]?(?:19|20)?\d\d){1,3}")
+_SSN_FORMS = late(r"(?:\d{3}-\d{6}|\d{5}-\d{4}|0\d{8})(?: (?:\d{3}-\d{6}|\d{5}-\d{4}|0\d{8}))*")
+_DENIED = late(r"\b(?:not an?|invalid|no)\s[\w ]{0,24}[\s:]*$", re.IGNORECASE)
+_YEARS = late(r"(?:19|20)\d\d(?:[ ./-]?(?:19|20)?\d\d){1,3}")
 _ABOVE = 40
-_ABOVE_HOME = re.compile(r"([\w.~-]*):?[/\\]+(?:home|users)[/\\]+$", re.IGNORECASE)
+_ABOVE_HOME = late(r"([\w.~-]*):?[/\\]+(?:home|users)[/\\]+$", re.IGNORECASE)
 _HOLDS_HOMES = {"var", "export", "usr", "mnt", "data", "host", "private", "rootfs"}
 _NUMBER_SIGNS = tuple("0123456789.")
 

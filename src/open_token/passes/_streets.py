@@ -3,9 +3,10 @@
 import re
 
 from open_token.passes._candidate import Candidate
+from open_token.passes._late import late
 from open_token.passes._people_lists import plain, words
 
-_WORD = re.compile(r"[^\W\d_][^\W\d_'’-]*")
+_WORD = late(r"[^\W\d_][^\W\d_'’-]*")
 # Before a number these count or name something that is no house.
 _COUNTED = frozenset(
     """figure fig table chapter section step part line page version release build issue ticket task item level

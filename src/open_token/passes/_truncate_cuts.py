@@ -1,6 +1,5 @@
 """How one event is made smaller, step by step: its text first, then long strings and long arrays inside its data."""
 
-import re
 from collections.abc import Callable, Iterator
 from itertools import accumulate, takewhile
 from typing import Any, NamedTuple, cast
@@ -8,6 +7,7 @@ from typing import Any, NamedTuple, cast
 import orjson
 
 from open_token.model import Content, Event
+from open_token.passes._late import late
 
 HEAD, TAIL, GAP = 1024, 256, "…"
 LONGEST = HEAD + len(GAP) + TAIL
@@ -17,7 +17,7 @@ TEXT, STRINGS, ARRAYS = range(3)
 MOST_STEPS = 16
 """Steps for the strings of one event, and for its arrays: more of them are cut in groups, so that time stays linear."""
 
-_MARK = re.compile(r"\[REDACTED:[A-Za-z0-9_.-]{1,64}:[0-9a-f]{8}\]")
+_MARK = late(r"\[REDACTED:[A-Za-z0-9_.-]{1,64}:[0-9a-f]{8}\]")
 _REACH = 96
 
 Path = tuple[str | int, ...]

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import msgspec
 
 from open_token.passes._candidate import Candidate
+from open_token.passes._late import late
 from open_token.passes._names import is_harmless, is_telling, name_of
 from open_token.passes._values import (
     classes,
@@ -32,19 +33,19 @@ from open_token.passes._values import (
 from open_token.passes._wallets import is_seed_phrase, is_stellar_seed, is_wif
 
 _SURE_LENGTH = 20
-_CODE_AFTER = re.compile(r"\s*[(\[{]|\s*\?\?|\s*\|\|")
+_CODE_AFTER = late(r"\s*[(\[{]|\s*\?\?|\s*\|\|")
 # The rest is left out, or to be put in; a tag that closes, or makes a line end, says nothing of the kind.
-_LEFT_OUT = re.compile(r"###|\*\*\*|\.\.\.|…|<(?!/|[a-z]{1,6}[ />])")
+_LEFT_OUT = late(r"###|\*\*\*|\.\.\.|…|<(?!/|[a-z]{1,6}[ />])")
 _BEGINNING, _FEW = 6, 3
 # What stands behind a comma, a bracket or a comparison need not belong to the name before it.
-_IN_CODE = re.compile(r"(?:[!=]=|[,(])[ \t]*[brufBRUF@]?[\"'`]*$")
-_MIXED = re.compile(r"(?=.*[a-z])(?=.*[A-Z]).*[0-9]")
-_CONSTANT = re.compile(r"[A-Z]_?(?:PASSWORD|PASSWD|PWD)[ \t\"']+$")
+_IN_CODE = late(r"(?:[!=]=|[,(])[ \t]*[brufBRUF@]?[\"'`]*$")
+_MIXED = late(r"(?=.*[a-z])(?=.*[A-Z]).*[0-9]")
+_CONSTANT = late(r"[A-Z]_?(?:PASSWORD|PASSWD|PWD)[ \t\"']+$")
 _JOSE = frozenset(
     """alg typ enc kid cty zip apu apv epk iv tag p2s p2c jku jwk x5u x5c x5t x5t#S256 crit b64 ppt url nonce svt iss
     sub aud key_ops kty""".split()
 )
-_WEB_CLIENT = re.compile(r"\b(?:curl|wget|https?)\b", re.IGNORECASE)
+_WEB_CLIENT = late(r"\b(?:curl|wget|https?)\b", re.IGNORECASE)
 _QUOTES = ('"', "'", "`")
 
 

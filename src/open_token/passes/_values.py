@@ -4,9 +4,10 @@ import math
 import re
 from collections import Counter
 
+from open_token.passes._late import late
 from open_token.passes._writing import is_identifier, is_written, wordiness
 
-_STAND_IN = re.compile(
+_STAND_IN = late(
     r"example|placeholder|change[-_ ]?me|change[-_]?this|changeit|(?:^|[^a-z0-9])(?:your|my|the|some|any)[-_ ]|"
     r"<[^<>]*>|"
     r"\.{3}|…|x{5,}|\*{3,}|_{4,}|#{4,}|dummy|redacted|insert[-_ ]|replace[-_ ]?(?:me|with|this)|todo|foo[-_]?bar|lorem|"
@@ -14,7 +15,7 @@ _STAND_IN = re.compile(
     r"masked|\{[A-Za-z_][\w.:,]+\}|^\[[A-Za-z_ ]+\]$|^(?:user|username)[:>]|pass(?:word)?[>\])}]$",
     re.IGNORECASE,
 )
-_REFERENCE = re.compile(
+_REFERENCE = late(
     r"^[$%@!&*~^]?[{(<](?!\d)|\$\{[\w.:-]+\}|\{\{[^{}]*\}\}|\$\(|^\$[A-Za-z_]+[0-9]{0,2}$|^%\w+%$|#\{|<%|process\.env|os\.environ|getenv|"
     r"\benv\b[.\[(]|^env:|secrets?\.[a-z]|^vault:|^ssm:|^arn:|^op://|^!ref|^var\.|^local\.|^data\.|"
     r"^(?:self|this|args?|opts?|options|config|cfg|settings|params?|props|req|request|res|response|ctx|context|event|input|"
@@ -24,34 +25,34 @@ _REFERENCE = re.compile(
     r"(?:$|[.\[(<>?!:,;\s])",
     re.IGNORECASE,
 )
-_CODE = re.compile(r"&#?\w+;|&&|\|\||->|=>|::|^\W+$|\(\?|\[[a-z0-9]-[a-z0-9]|\\[wds]", re.IGNORECASE)
-_EQUATION = re.compile(r"([A-Za-z_][\w.:]{0,60}?)[-+*/!=]{0,2}=(?!=?$)")
-_WORDS = re.compile(r"[A-Za-z]+(?:[-_./:@ ][A-Za-z]+)*[:.!?]?")
-_IDENTIFIER = re.compile(
+_CODE = late(r"&#?\w+;|&&|\|\||->|=>|::|^\W+$|\(\?|\[[a-z0-9]-[a-z0-9]|\\[wds]", re.IGNORECASE)
+_EQUATION = late(r"([A-Za-z_][\w.:]{0,60}?)[-+*/!=]{0,2}=(?!=?$)")
+_WORDS = late(r"[A-Za-z]+(?:[-_./:@ ][A-Za-z]+)*[:.!?]?")
+_IDENTIFIER = late(
     r"[a-z]+(?:[A-Z][a-z]+)+[0-9]{0,3}|[A-Z]{2,}(?:_[A-Z]+)*_?[0-9]{0,2}|[a-z]+[0-9]{0,2}(?:[-_.](?:[a-z]+[0-9]{0,3}|[0-9]{1,12}))+"
 )
-_PATH = re.compile(r"(?:~|\.{1,2}|[A-Za-z]:|/)?[\\/](?:[\w.@+-]+[\\/])*[\w.@+-]*|(?:[\w.@-]+/)+[\w.-]*\.\w{1,5}")
-_URL = re.compile(r"[a-z][a-z0-9+.-]*://[^@\s]*", re.IGNORECASE)
-_DOTTED = re.compile(r"[A-Za-z_]{2,}(?:[0-9]{1,5}[A-Za-z_]*)?(?:\.[A-Za-z_]+(?:[0-9]{1,5}[A-Za-z_]*)?)+:?")
-_CALL = re.compile(r"[A-Za-z_][\w.]*[\[(<].*")
-_VERSION = re.compile(r"(?:\w+:)?[~^v=<>]*\d+(?:\.[\dx*]+)+(?:[-+:][\w.]+)?")
-_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ][\d:.,Z+-]+)?")
-_DIGEST = re.compile(r"(?:sha(?:1|256|384|512)|md5|h1)[-:][A-Za-z0-9+/=]+", re.IGNORECASE)
-_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
-_CAMEL = re.compile("[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_PATH = late(r"(?:~|\.{1,2}|[A-Za-z]:|/)?[\\/](?:[\w.@+-]+[\\/])*[\w.@+-]*|(?:[\w.@-]+/)+[\w.-]*\.\w{1,5}")
+_URL = late(r"[a-z][a-z0-9+.-]*://[^@\s]*", re.IGNORECASE)
+_DOTTED = late(r"[A-Za-z_]{2,}(?:[0-9]{1,5}[A-Za-z_]*)?(?:\.[A-Za-z_]+(?:[0-9]{1,5}[A-Za-z_]*)?)+:?")
+_CALL = late(r"[A-Za-z_][\w.]*[\[(<].*")
+_VERSION = late(r"(?:\w+:)?[~^v=<>]*\d+(?:\.[\dx*]+)+(?:[-+:][\w.]+)?")
+_DATE = late(r"\d{4}-\d\d-\d\d(?:[T ][\d:.,Z+-]+)?")
+_DIGEST = late(r"(?:sha(?:1|256|384|512)|md5|h1)[-:][A-Za-z0-9+/=]+", re.IGNORECASE)
+_UUID = late(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
+_CAMEL = late("[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _USUAL_WORD = 3.5
 _LEAST_SIGNS = 4
 _HEAD = 60
-_HEX = re.compile("[0-9a-fA-F]+")
+_HEX = late("[0-9a-fA-F]+")
 _DIGIT, _LETTER, _LETTERS = re.compile("[0-9]"), re.compile("[A-Za-z]"), re.compile("[A-Za-z]+")
-_CHANGE = re.compile("[0-9](?=[A-Za-z])|[A-Za-z](?=[0-9])")
-_SPACED_WORD = re.compile(r"(?<!\w)[^\W\d_]{2,}(?!\w)")
+_CHANGE = late("[0-9](?=[A-Za-z])|[A-Za-z](?=[0-9])")
+_SPACED_WORD = late(r"(?<!\w)[^\W\d_]{2,}(?!\w)")
 _CLASSES = (re.compile("[a-z]"), re.compile("[A-Z]"), re.compile("[0-9]"), re.compile(r"[^a-zA-Z0-9]"))
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 _LETTER_RUNS = ("abcdefgh", "ijklmnop", "zyxwvuts", "qwertyui")
 _RUNS = ("01234567", "12345678", "98765432")
-_PERIODIC = re.compile(r"(.{3,12}?)\1\1")
-_SAME = re.compile(r"([A-Za-z*_.#-])\1{7}|([0-9])\2{11}")
+_PERIODIC = late(r"(.{3,12}?)\1\1")
+_SAME = late(r"([A-Za-z*_.#-])\1{7}|([0-9])\2{11}")
 _JUDGED = 2000
 
 

@@ -3,6 +3,8 @@
 import functools
 import re
 
+from open_token.passes._late import late
+
 # For each pair of letters, from aa to zz: 0 never seen to 9 often, counted over the words of program texts.
 _PAIRS = (
     "05661250503767050868433340745472327618437406647001627043721750664282064752103074359410811534630564621130"
@@ -15,10 +17,10 @@ _PAIRS = (
 )
 _NEVER, _STEP = -4.5, 7.5 / 9
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
-_RUN = re.compile("[a-z]{2,}")
+_RUN = late("[a-z]{2,}")
 _LETTER_RUN, _ALNUM_RUN = re.compile("[A-Za-z]+"), re.compile("[0-9A-Za-z]+")
 # Several short parts between underscores, as constants and types of libraries are called: X509_pubkey_st.
-_IN_PARTS = re.compile("[A-Za-z]{1,12}[0-9]{0,4}[A-Za-z]{0,2}(?:_[A-Za-z]{1,12}[0-9]{0,4}[A-Za-z]{0,2}){2,}")
+_IN_PARTS = late("[A-Za-z]{1,12}[0-9]{0,4}[A-Za-z]{0,2}(?:_[A-Za-z]{1,12}[0-9]{0,4}[A-Za-z]{0,2}){2,}")
 # Names have a number or two; letters and digits that take turns are drawn by lot.
 _CHANGE, _MOST_CHANGES = re.compile("[0-9](?=[A-Za-z])|[A-Za-z](?=[0-9])"), 7
 _SURE, _MOST, _LEAST_IN_PARTS = 12, 0.6, -0.6

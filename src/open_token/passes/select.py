@@ -7,8 +7,9 @@ from typing import cast
 
 from open_token.context import Context
 from open_token.model import Content, Event, Record
+from open_token.passes._late import late
 
-_SENTENCE = re.compile(r"\s*(.{1,280}?(?:[.!?](?=\s|$)|[。！？])|.{1,280})", re.DOTALL)
+_SENTENCE = late(r"\s*(.{1,280}?(?:[.!?](?=\s|$)|[。！？])|.{1,280})", re.DOTALL)
 _LONGEST_EXTRACT = 280
 
 Change = Callable[[Event], Event | None]
