@@ -154,4 +154,4 @@ def test_it_comes_back_by_itself_and_has_everything_once(tmp_path: Path, node: s
             assert seen(client.mirror.branch()) == await folded(server.services)
             await client.close()
 
-    run(test())
+    run(test(), seconds=200)  # a client that is cut while it connects learns of it by its next ping

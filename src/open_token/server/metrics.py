@@ -115,6 +115,11 @@ class CountingBus:
         self._bus = bus
         self._metrics = metrics
 
+    @property
+    def is_linked(self) -> bool:
+        """Whether other nodes hear of it at once; inside one process there is nothing to be linked to."""
+        return bool(getattr(self._bus, "is_linked", True))
+
     async def start(self) -> None:
         """Connect."""
         await self._bus.start()
