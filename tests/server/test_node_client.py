@@ -30,7 +30,7 @@ for (const name of names) socket.on(name, (payload) => {
 });
 socket.on("connect_error", (problem) => {
   say("connect_error", { message: problem.message, data: problem.data });
-  socket.close();
+  if (problem.data) socket.close();  // refused; a connection that is cut before it is made is tried again
 });
 socket.on("disconnect", (reason) => say("disconnect", reason));
 socket.on("connect", () => {
@@ -154,4 +154,4 @@ def test_it_comes_back_by_itself_and_has_everything_once(tmp_path: Path, node: s
             assert seen(client.mirror.branch()) == await folded(server.services)
             await client.close()
 
-    run(test(), seconds=200)  # a client that is cut while it connects learns of it by its next ping
+    run(test())
