@@ -7,7 +7,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from openapi_values import requests
@@ -62,14 +62,14 @@ def try_one(server: Rest, document: Any, data: st.DataObject) -> None:
         jsonschema.validate(answer.json(), {**said.get("schema", {}), "components": document["components"]})
 
 
-@settings(max_examples=300, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=300,
+    suppress_health_check=list(HealthCheck),
+    phases=(Phase.generate,),
+    database=None,
+    derandomize=True,
+)
 @given(data=st.data())
 def test_random_requests(server: Rest, document: Any, data: st.DataObject) -> None:
-    try_one(server, document, data)
-
-
-@pytest.mark.full
-@settings(max_examples=2000, suppress_health_check=list(HealthCheck))
-@given(data=st.data())
-def test_many_random_requests(server: Rest, document: Any, data: st.DataObject) -> None:
+    """The same requests each time; schemathesis tries others in `make test-full`."""
     try_one(server, document, data)
