@@ -1,10 +1,13 @@
 """Background tasks: they go on, are told of, are stopped, and are known after a restart."""
 
 import asyncio
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
+from open_token.files import write_whole
 from open_token.server import background
 from open_token.server.background import Output
 from open_token.server.config import ServerConfig
@@ -84,6 +87,35 @@ def test_tasks_end_with_the_server_and_are_known_after_it(tmp_path: Path) -> Non
             await crashed(Workshop(services, None, None, "", "sess_1", {}))  # type: ignore[arg-type]
 
     asyncio.run(again())
+
+
+def test_a_task_is_never_taken_for_lost_while_its_end_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slowly(path: Path, data: bytes) -> None:
+        time.sleep(0.05)
+        write_whole(path, data)
+        time.sleep(0.05)
+
+    monkeypatch.setattr(background, "write_whole", slowly)
+    seen: set[str] = set()
+    over = threading.Event()
+
+    async def do(shop: Workshop) -> None:
+        def look() -> None:
+            while not over.is_set():
+                seen.update(task.status for task in asyncio.run(shop.services.tasks.of(shop.session_id)))
+
+        watcher = threading.Thread(target=look)
+        watcher.start()
+        try:
+            await ended(shop, await begin(shop, "true"))
+        finally:
+            over.set()
+            await asyncio.to_thread(watcher.join)
+
+    working(tmp_path, do)
+    assert "failed" not in seen
 
 
 def test_so_many_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,6 +60,8 @@ class Tasks:
         self._services = services
         self._folders = Workspaces(services.config.data / "tasks")
         self._running: dict[str, asyncio.Task[None]] = {}
+        self._alive: set[str] = set()
+        """The tasks of this process, from before the first word written of them until after the last."""
         self._stopping: set[str] = set()
 
     async def begin(
@@ -78,8 +80,13 @@ class Tasks:
             status="running",
             started_at=clock.now(),
         )
-        await asyncio.to_thread(self._keep, task)
-        await self._tell(owner, task)
+        self._alive.add(task.id)
+        try:
+            await asyncio.to_thread(self._keep, task)
+            await self._tell(owner, task)
+        except BaseException:
+            self._alive.discard(task.id)
+            raise
         self._running[task.id] = asyncio.create_task(self._carry_out(owner, task, command))
         await asyncio.sleep(0)  # it has begun, so whoever stops it now finds its end written down
         return task
@@ -134,9 +141,12 @@ class Tasks:
             status: TaskStatus = "stopped" if task.id in self._stopping else "done" if code == 0 else "failed"
             now = self._services.clock.now()
             ended = structs.replace(task, status=status, exit_code=code, finished_at=now)
-            self._running.pop(task.id, None)
-            self._stopping.discard(task.id)
-            self._keep(ended)
+            try:
+                self._keep(ended)
+            finally:
+                self._running.pop(task.id, None)
+                self._alive.discard(task.id)
+                self._stopping.discard(task.id)
             self._services.workspaces.of(task.session_id).recount()
             await self._tell(owner, ended)
 
@@ -157,12 +167,17 @@ class Tasks:
         found = []
         for path in folder.glob("*.json") if folder.exists() else ():
             with contextlib.suppress(OSError, msgspec.DecodeError):
-                task = decode(path.read_bytes(), BackgroundTask)
-                if task.status == "running" and task.id not in self._running:
-                    task = structs.replace(task, status="failed")  # the server ended before it did
-                found.append(task)
+                found.append(self._as_it_is(path))
         found.sort(key=lambda task: (task.started_at, task.id), reverse=True)
         for old in itertools.islice(found, _MOST_KEPT, None):
             for suffix in (".json", ".0", ".1"):
                 self._path(old).with_suffix(suffix).unlink(missing_ok=True)
         return found[:_MOST_KEPT]
+
+    def _as_it_is(self, path: Path) -> BackgroundTask:
+        task = decode(path.read_bytes(), BackgroundTask)
+        if task.status == "running" and task.id not in self._alive:
+            task = decode(path.read_bytes(), BackgroundTask)  # it may have ended since the file was read
+            if task.status == "running":
+                return structs.replace(task, status="failed")  # the server ended before it did
+        return task
