@@ -1,19 +1,17 @@
 """`open-token archive`: every conversation of this machine, exported and up to date in a folder."""
 
 import argparse
-import contextlib
 import os
 import re
-import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import msgspec
 
 from open_token.archive import CHANGED, FAILED, GONE, LOST, NEW, Archive, Change
 from open_token.cli.console import Console, size, visible
+from open_token.cli.stopping import stopped_like_ctrl_c
 from open_token.cli.wanted import add_options, wanted_options, warn
 from open_token.discover import Discovery
 from open_token.errors import UsageError
@@ -66,7 +64,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         console.warn(visible(remark))
     folder = _folder(others, console) or settings.folders.data / "archive"
     archive = Archive(folder, lambda: context_for(options, settings, console.env), time.time, again=args.again)
-    with _stoppable(), archive.held():
+    with stopped_like_ctrl_c(), archive.held():
         try:
             code = _pass(archive, folder, args, console)
             while every:
@@ -101,20 +99,6 @@ def _folder(words: list[str], console: Console) -> Path | None:
     if os.path.exists(folder) and not os.path.isdir(folder):
         raise UsageError("this is a file; an archive is a folder", where=words[0], help="name a folder")
     return folder
-
-
-@contextlib.contextmanager
-def _stoppable() -> Iterator[None]:
-    """Let SIGTERM end a pass as Ctrl-C does: no half file, no lock left."""
-
-    def stop(*_: object) -> NoReturn:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _pass(archive: Archive, folder: Path, args: argparse.Namespace, console: Console, *, again: bool = False) -> int:

@@ -1,18 +1,16 @@
 """`export --follow`: streams a running conversation until it is stopped."""
 
 import argparse
-import signal
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
 from typing import BinaryIO
 
 from open_token.cli.choosing import Choice
 from open_token.cli.choosing_one import choose_one
 from open_token.cli.console import Console, plural, visible
+from open_token.cli.stopping import asked_to_stop
 from open_token.context import Context
 from open_token.errors import InputError, OutputError, UsageError
 from open_token.files import grown_file
@@ -31,8 +29,7 @@ def follow(args: argparse.Namespace, choice: Choice, context: Context, console: 
     _check(args, context)
     context = replace(context, source=str(source.path))
     reader = choose_one(args, choice, console)
-    stop = threading.Event()
-    with _signals(stop), _target(args, console) as (out, before):
+    with asked_to_stop() as stop, _target(args, console) as (out, before):
         growing = Growing(out, context, args.output or "<stdout>", before)
         console.say(f"follow  {reader}  {visible(source.name)}  (end with Ctrl-C)")
         record = Follower(
@@ -80,18 +77,3 @@ def _target(args: argparse.Namespace, console: Console) -> Iterator[tuple[Binary
             out.seek(before.end)
             out.truncate()
         yield out, before
-
-
-@contextmanager
-def _signals(stop: threading.Event) -> Iterator[None]:
-    """Ctrl-C and SIGTERM ask for the end instead of breaking off."""
-
-    def ask(number: int, frame: FrameType | None) -> None:
-        stop.set()
-
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, usual in before.items():
-            signal.signal(number, usual)

@@ -3,16 +3,16 @@
 import argparse
 import contextlib
 import logging
-import signal
 import sys
 import time
 from collections.abc import Iterator
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import Any
 
 import msgspec
 
 from open_token.cli.console import Console, visible
+from open_token.cli.stopping import stopped_like_ctrl_c
 from open_token.errors import OpenTokenError
 from open_token.server.config import ServerConfig
 from open_token.server.loading import load_config
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
             help="pip install 'open-token[server]', or in a checkout: scripts/setup server",
             code="server.packages",
         )
-    with _telling(config.log), _stoppable():
+    with _telling(config.log), stopped_like_ctrl_c():
         try:
             listen: Any = import_module("open_token.server.listen")
             listen.serve(config, console.env, lambda address, key: _told(address, key, args, console))
@@ -142,17 +142,3 @@ def _telling(kind: str) -> Iterator[None]:
     finally:
         everybody.removeHandler(handler)
         ours.setLevel(before)
-
-
-@contextlib.contextmanager
-def _stoppable() -> Iterator[None]:
-    """Let SIGTERM end the server as Ctrl-C does, also before it has handlers of its own."""
-
-    def stop(*_: object) -> NoReturn:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,24 @@
+"""Ctrl-C and SIGTERM to a command that goes on for long."""
+
+import signal
+
+import pytest
+
+from open_token.cli.stopping import asked_to_stop, stopped_like_ctrl_c
+
+
+def test_sigterm_breaks_off_like_ctrl_c() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(KeyboardInterrupt), stopped_like_ctrl_c():
+        signal.raise_signal(signal.SIGTERM)
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_both_ask_for_the_end(number: signal.Signals) -> None:
+    before = [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)]
+    with asked_to_stop() as asked:
+        assert not asked.is_set()
+        signal.raise_signal(number)
+        assert asked.is_set()
+    assert [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)] == before
