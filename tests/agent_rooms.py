@@ -35,7 +35,7 @@ from open_token.server.store.rows import Caller
 from open_token.turns import plain
 
 ENV = {"OPEN_TOKEN_DEMO_DELAY": "0"}
-OVER = 30.0
+OVER = 60.0
 
 
 class Time:

@@ -43,7 +43,7 @@ class Heard:
 
     async def until(self, last: int) -> None:
         """Wait until somebody said that the session goes on so far."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while self.last < last:
                 self._event.clear()
                 await self._event.wait()
@@ -82,14 +82,14 @@ async def nodes(kind: str, heads: Heads, poll: float = 30.0) -> AsyncIterator[tu
 
 async def linked(*buses: Any) -> None:
     """Wait until the links are up."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not all(bus.is_linked for bus in buses):
             await asyncio.sleep(0.01)
 
 
 async def followed(bus: Any, session_id: str) -> None:
     """Wait until other nodes' words about a session arrive."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while isinstance(bus, RemoteBus) and session_id not in bus._followed:
             await asyncio.sleep(0.01)
 

@@ -56,7 +56,7 @@ async def bench(folder: Path) -> AsyncIterator[Bench]:
 def run(folder: Path, test: Callable[[Bench], Awaitable[None]]) -> None:
     async def whole() -> None:
         async with bench(folder) as made:
-            await asyncio.wait_for(test(made), 30)
+            await asyncio.wait_for(test(made), 60)
 
     asyncio.run(whole())
 

@@ -87,7 +87,7 @@ class Node:
 
     async def close(self) -> None:
         self.send("close")
-        await asyncio.wait_for(self._process.wait(), 20)
+        await asyncio.wait_for(self._process.wait(), 60)
 
 
 @pytest.fixture

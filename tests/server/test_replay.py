@@ -57,7 +57,7 @@ def with_pause(folder: Path, test: Callable[[Asking], Any]) -> Any:
             await ask.talk()
             hands.move(3600)
             await ask.services.journal.write(ask.owner, "sess_1", lambda state: MORE)
-            return await asyncio.wait_for(test(ask), 30)
+            return await asyncio.wait_for(test(ask), 60)
 
     return asyncio.run(whole())
 

@@ -301,7 +301,7 @@ def test_it_sleeps_until_something_is_due_and_wakes_on_a_change(tmp_path: Path) 
         task = await services.schedules.add(ANNA, TASK)
         hand.turn(hours=1)
         await services.schedules.change(ANNA, task["id"], {"title": "Other"})
-        await asyncio.wait_for(fired.wait(), 10)
+        await asyncio.wait_for(fired.wait(), 60)
         await scheduler.close()
         await scheduler.close()
 

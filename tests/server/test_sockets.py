@@ -84,10 +84,11 @@ def test_who_does_not_say_who_they_are_is_cut_off(tmp_path: Path, monkeypatch: p
             with contextlib.suppress(ConnectionError):
                 while await stranger.reader.read(1000):
                     pass
+            server.live.server.patience = 2.0
             known = await Sleeper.wake(server.address, await key(server.services))
             while not server.services.connections.count():
                 await asyncio.sleep(0.01)
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(2.1)
             assert server.services.connections.count() == 1
             await known.close()
             await stranger.close()

@@ -170,7 +170,7 @@ class Sockets(socketio.AsyncServer):  # type: ignore[misc]
 
     def __init__(self, *, event_bytes: int, cors: tuple[str, ...] = (), patience: float = 10.0) -> None:
         self._event_bytes = event_bytes
-        self._patience = patience
+        self.patience = patience
         self.complain: Callable[[str, Refused], None] = lambda sid, problem: None
         """Told of what a connected client sent that is no event."""
         super().__init__(
@@ -227,11 +227,11 @@ class Sockets(socketio.AsyncServer):  # type: ignore[misc]
 
     async def _handle_eio_connect(self, eio_sid: str, environ: Any) -> None:
         await super()._handle_eio_connect(eio_sid, environ)
-        asyncio.get_running_loop().call_later(self._patience, self._end_stranger, eio_sid)
+        asyncio.get_running_loop().call_later(self.patience, self._end_stranger, eio_sid)
 
     async def _handle_disconnect(self, eio_sid: str, namespace: str | None, reason: Any = None) -> None:
         await super()._handle_disconnect(eio_sid, namespace, reason)
-        asyncio.get_running_loop().call_later(self._patience, self._end_stranger, eio_sid)
+        asyncio.get_running_loop().call_later(self.patience, self._end_stranger, eio_sid)
 
     def _end_stranger(self, eio_sid: str) -> None:
         """Who has not said who they are by now is cut off."""

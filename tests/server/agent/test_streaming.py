@@ -71,7 +71,7 @@ def test_a_fault_that_stays_fails_the_run(tmp_path: Path, fakes: Fakes, kind: st
 def test_a_silent_provider_has_failed(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
         fakes(Scripted(["a ", asyncio.Event().wait], "b"))
-        async with rooms(tmp_path, model_timeout=0.05) as opened:
+        async with rooms(tmp_path, model_timeout=0.5) as opened:
             room = await opened()
             await room.send("go")
             assert "said nothing" in room.turns()[1]["failure_reason"]

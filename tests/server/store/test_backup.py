@@ -29,16 +29,18 @@ def data(tmp_path: Path) -> Path:
 def test_a_backup_under_load_is_one_moment(store: Blocking, tmp_path: Path) -> None:
     new_session(store)
     _, plaintext = store.add_key(ANNA, "laptop", "full", "2026-01-31T00:00:00.000Z")
+    begun = asyncio.Event()
 
     async def write_and_copy() -> None:
         writing = asyncio.create_task(write())
-        await asyncio.sleep(0.02)
+        await begun.wait()
         await store.store.backup(tmp_path / "copy")
         writing.cancel()
 
     async def write() -> None:
         while True:
             await store.store.append(Step(owner=ANNA, session_id="sess_1", entries=entries(2)))
+            begun.set()
 
     store.loop.run_until_complete(write_and_copy())
     backup.restore(tmp_path / "copy", tmp_path / "again")

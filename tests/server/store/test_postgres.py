@@ -123,7 +123,8 @@ class TestFaults:
             async def stops(db: asyncpg.Connection) -> None:
                 await db.execute("SET LOCAL idle_in_transaction_session_timeout = '50ms'")
                 await db.execute("SELECT 1 FROM sessions WHERE id = 'sess_1' FOR UPDATE")
-                await asyncio.sleep(0.5)
+                while not db.is_closed():
+                    await asyncio.sleep(0.01)
                 await db.execute("SELECT 1")
 
             answers = await asyncio.gather(
