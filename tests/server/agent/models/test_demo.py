@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -73,6 +74,7 @@ def test_the_delay_is_set_in_the_environment(given: str, monkeypatch: pytest.Mon
         slept.append(seconds)
 
     monkeypatch.setattr(demo.asyncio, "sleep", sleep)
+    monkeypatch.setattr(demo, "time", SimpleNamespace(monotonic=lambda: sum(slept)))
 
     async def all_of() -> None:
         model = demo.open_model("demo", CONFIG, {demo.DELAY: given})
@@ -80,7 +82,25 @@ def test_the_delay_is_set_in_the_environment(given: str, monkeypatch: pytest.Mon
             pass
 
     asyncio.run(all_of())
-    assert set(slept) == {"0.001": {0.001}, "nonsense": {0.02}}.get(given, set())
+    assert {round(seconds, 6) for seconds in slept} == {"0.001": {0.001}, "nonsense": {0.02}}.get(given, set())
+
+
+def test_who_listens_slowly_does_not_slow_it_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, slept = [0.0], []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        now[0] += seconds
+
+    monkeypatch.setattr(demo.asyncio, "sleep", sleep)
+    monkeypatch.setattr(demo, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    async def all_of() -> None:
+        async for _ in demo.Demo(1.0).stream(Request(model="demo", messages=[Message("user", [Text("json")])])):
+            now[0] += 0.75
+
+    asyncio.run(all_of())
+    assert slept == [1.0, *[0.25] * (len(slept) - 1)]
 
 
 SCHEMAS = [

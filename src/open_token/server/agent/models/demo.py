@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any
 
@@ -53,11 +54,12 @@ class Demo:
         self._delay = delay
 
     async def stream(self, request: Request) -> AsyncIterator[Piece]:
-        """Word by word, with the delay between them."""
-        length = 0
+        """Word by word at a pace of its own, as a provider speaks whether or not one listens fast enough."""
+        length, due = 0, time.monotonic()
         for piece in _answer(request):
             if self._delay:
-                await asyncio.sleep(self._delay)
+                due += self._delay
+                await asyncio.sleep(max(0.0, due - time.monotonic()))
             if isinstance(piece, TextPiece | ThinkingPiece):
                 length += estimate(piece.text)
             yield piece
