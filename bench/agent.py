@@ -2,8 +2,9 @@
 
     python bench/agent.py [SESSIONS] [WORDS]
 
-The demo says a word every 20 ms. The limit is the same number of bare streams of it that nobody writes down. Every
-word goes through the loop, the log and the store, and reaches a listener; the lag is how much later that ends.
+The demo says a word every 20 ms, whether or not anybody keeps up. The limit is the same number of bare streams of it
+that nobody writes down. Every word goes through the loop, the log and the store, and reaches a listener; the lag is how
+much later that ends, and a server that falls behind shows more of it with more words.
 """
 
 import asyncio

@@ -305,3 +305,31 @@ class TestMigrations:
 
         with pytest.raises(StoreError, match="does not fit"):
             database(store).write(twice)
+
+
+def test_a_row_that_cannot_be_had_at_once_is_waited_for(tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    def find(db: sqlite3.Connection, key: int) -> int:
+        seen.append(threading.current_thread().name)
+        if len(seen) == 1:
+            problem = sqlite3.OperationalError("database is locked")
+            problem.sqlite_errorcode = sqlite3.SQLITE_BUSY
+            raise problem
+        found: int = db.execute("SELECT ?", (key,)).fetchone()[0]
+        return found
+
+    async def play() -> None:
+        store = SqliteStore(tmp_path / "data")
+        assert await store.looked_up(find, 7) == 7
+        assert seen[1].startswith("open-token-reader")
+        assert await store.looked_up(find, 8) == 8
+        assert seen[2] == seen[0]
+        with pytest.raises(StoreError):
+            await store.looked_up(lambda db: db.execute("SELECT nothing"))
+        assert await store.looked_up(find, 9) == 9
+        await store.close()
+        with pytest.raises(StoreError, match="closed"):
+            await store.looked_up(find, 10)
+
+    asyncio.run(play())

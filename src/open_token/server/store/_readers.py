@@ -11,6 +11,9 @@ from typing import Any
 from open_token.errors import StoreError
 from open_token.server.store._faults import explained
 
+_FAULTS = (sqlite3.Error, OverflowError, UnicodeEncodeError)
+_NO_WAIT = "PRAGMA busy_timeout = 0"
+
 
 class Readers:
     """Runs functions over the database, each on one unchanging view of it."""
@@ -18,6 +21,8 @@ class Readers:
     def __init__(self, connect: Callable[[], sqlite3.Connection], folder: Path, threads: int) -> None:
         self._connect, self._folder = connect, folder
         self._mine = threading.local()
+        self._looking = threading.Lock()
+        self._is_closed = False
         self._opened: list[sqlite3.Connection] = []
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="open-token-reader")
 
@@ -31,32 +36,58 @@ class Readers:
         future: asyncio.Future[Any] = self._guarded(loop.run_in_executor, self._threads, self._run, function, arguments)
         return future
 
+    def look_up(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Run a function that finds a row by its key, here and now: that takes less than to wake a thread.
+
+        None of those that write keeps it waiting; where the database is busy all the same, the answer is a future.
+        """
+        with self._looking:
+            if self._is_closed:
+                raise self._closed()
+            try:
+                return self._on(self._connection(_NO_WAIT), function, arguments)
+            except sqlite3.OperationalError as problem:
+                if problem.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                    raise explained(problem, self._folder) from None
+            except _FAULTS as problem:
+                raise explained(problem, self._folder) from None
+        return self.submit(function, *arguments)
+
     def close(self) -> None:
         """Wait for those that read, and stop."""
         self._threads.shutdown()
-        for db in self._opened:
-            db.close()
+        with self._looking:
+            self._is_closed = True
+            for db in self._opened:
+                db.close()
 
     def _guarded(self, start: Callable[..., Any], *arguments: Any) -> Any:
         try:
             return start(*arguments)
         except RuntimeError:
-            raise StoreError("the store is closed", where=str(self._folder), code="store.closed") from None
+            raise self._closed() from None
+
+    def _closed(self) -> StoreError:
+        return StoreError("the store is closed", where=str(self._folder), code="store.closed")
 
     def _run(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
         try:
-            db = self._connection()
-            db.execute("BEGIN")
-            try:
-                return function(db, *arguments)
-            finally:
-                db.execute("COMMIT")
-        except (sqlite3.Error, OverflowError, UnicodeEncodeError) as problem:
+            return self._on(self._connection(), function, arguments)
+        except _FAULTS as problem:
             raise explained(problem, self._folder) from None
 
-    def _connection(self) -> sqlite3.Connection:
+    def _on(self, db: sqlite3.Connection, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+        db.execute("BEGIN")
+        try:
+            return function(db, *arguments)
+        finally:
+            db.execute("COMMIT")
+
+    def _connection(self, *setup: str) -> sqlite3.Connection:
         db: sqlite3.Connection | None = getattr(self._mine, "db", None)
         if db is None:
             db = self._mine.db = self._connect()
+            for words in setup:
+                db.execute(words)
             self._opened.append(db)
         return db

@@ -40,6 +40,15 @@ def _reading(function: Callable[Concatenate[sqlite3.Connection, P], T]) -> Metho
     return method
 
 
+def _looking_up(function: Callable[Concatenate[sqlite3.Connection, P], T]) -> Method[P, T]:
+    """A function that finds a row by its key as a method; it seldom waits."""
+
+    async def method(self: "SqliteStore", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.looked_up(function, *args, **kwargs)
+
+    return method
+
+
 class SqliteStore:
     """The interface over a data folder."""
 
@@ -48,7 +57,7 @@ class SqliteStore:
         self.blobs = folder / BLOBS
 
     read_log = _reading(_log.read_log)
-    session = _reading(_sessions.session)
+    session = _looking_up(_sessions.session)
     heads = _reading(_sessions.heads)
     sessions = _reading(_sessions.sessions)
     delete_session = _writing(_sessions.delete_session)
@@ -87,8 +96,16 @@ class SqliteStore:
     nearest_fire = _reading(_schedules.nearest_fire)
     task_runs = _reading(_schedules.task_runs)
 
-    setting = _reading(_shares.setting)
+    setting = _looking_up(_shares.setting)
     set_setting = _writing(_shares.set_setting)
+
+    async def looked_up(
+        self, function: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """What a function finds by a key."""
+        found: Any = self.database.readers.look_up(lambda db: function(db, *args, **kwargs))
+        result: T = await found if isinstance(found, asyncio.Future) else found
+        return result
 
     async def append(self, step: Step) -> Appended:
         """Write a step; raises Conflict, Missing or Fenced, and then nothing is written."""
@@ -134,7 +151,7 @@ class SqliteStore:
         if key_id is None:
             return None
         digest = tokens.digest(self.database.pepper, plaintext)
-        caller: Caller | None = await self.database.readers.submit(_people.find_key, key_id, digest)
+        caller: Caller | None = await self.looked_up(_people.find_key, key_id, digest)
         if caller is not None and _people.is_worth_a_note(caller.key, at):
             with contextlib.suppress(StoreError):  # a full disk does not keep anybody from reading
                 await self.database.writer.submit(_people.touch_key, key_id, at)
@@ -152,7 +169,7 @@ class SqliteStore:
     async def share(self, token: str, now: str) -> Share | None:
         """What a token opens, unless its time is over."""
         digest = tokens.digest(self.database.pepper, token)
-        share: Share | None = await self.database.readers.submit(_shares.share, digest, now)
+        share: Share | None = await self.looked_up(_shares.share, digest, now)
         return share
 
     async def revoke_share(self, owner: str, session_id: str, token: str | None = None) -> int:
