@@ -162,11 +162,11 @@ def main() -> None:
                 continue
             compare(reader, path, path.name)
             large = Path(folder) / path.name
-            large.write_bytes(grown(path))
             try:
+                large.write_bytes(grown(path))
                 compare(reader, large, "the same, grown")
-            except OpenTokenError as problem:
-                print(f"{reader:20} cannot be grown: {problem.what}")
+            except (OpenTokenError, TypeError) as problem:
+                print(f"{reader:20} cannot be grown: {problem}")
 
 
 if __name__ == "__main__":

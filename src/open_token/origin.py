@@ -29,6 +29,9 @@ _IN_MEMORY = 1 << 25
 class Origin:
     """One input as bytes: its name for messages, and its neighbours on the disk."""
 
+    grows = False
+    """Whether it is still being written while it is read, so that nothing of it may be kept."""
+
     def __init__(
         self,
         name: str,
@@ -143,7 +146,7 @@ class Origin:
             return b""
         with self.opened() as stream:
             head = stream.read(_HEAD)
-        if len(head) < _HEAD and not self._is_packed:
+        if len(head) < _HEAD and not self.grows and not self._is_packed:
             self._small = head
         return head
 
