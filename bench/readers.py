@@ -2,17 +2,20 @@
 
     python bench/readers.py [READER ...]
 
-For each reader the largest conversation in ../shared/corpus, else its largest golden case. Both sides run in one
-process, in turn, as often as a fifth of a second allows; CPU seconds, the best of five. Small files show the fixed cost
-of an export, too.
+For each reader the largest conversation in ../shared/corpus, else its largest golden case: as it is, and grown to 5 MB,
+its records repeated with fresh ids. Both sides run in one process, in turn, as often as a fifth of a second allows; CPU
+seconds, the best of five. Small files show the fixed cost of an export, too.
 """
 
 import gc
 import io
+import re
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -27,6 +30,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PLACES = (ROOT.parent / "shared" / "corpus", ROOT / "tests" / "golden")
 CONTEXT = Context(ExportOptions.of({"redact": "none", "mode": "ndjson", "exported_at": "omit"}))
 SLICE = 0.2
+LARGE = 5_000_000
+_ID = re.compile("(?:^|.*_)u?u?ids?|.*[a-z](?:Id|ID|Uuid)|session")
 
 
 class Sink(io.RawIOBase):
@@ -95,15 +100,73 @@ def limit(path: Path) -> Callable[[], None]:
     return lambda: orjson.dumps(orjson.loads(raw)) and None
 
 
+def grown(path: Path) -> bytes:
+    """The same conversation with its records repeated until it is large, each time with fresh ids."""
+    source = Source.of(path)
+    if source.shape != "document":
+        first, *rest = [record for _, record in source.records()]
+        return b"".join(orjson.dumps(item) + b"\n" for item in [first, *repeated(rest or [first])])
+    whole = source.document
+    longest = max(lists(whole), key=lambda found: len(orjson.dumps(found)), default=[])
+    longest += list(repeated(list(longest)))
+    return orjson.dumps(whole)
+
+
+def lists(value: Any) -> Iterator[list[Any]]:
+    """The lists of objects that a document is made of, outermost first."""
+    if isinstance(value, list) and len(value) > 1 and all(isinstance(item, dict) for item in value):
+        yield value
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from lists(item)
+
+
+def repeated(records: list[Any]) -> Iterator[Any]:
+    """Copies up to the size that is wanted."""
+    size, round_ = 0, 0
+    while records and size < LARGE:
+        for record in records:
+            fresh = renamed(record, f"-{round_}") if round_ else record
+            size += len(orjson.dumps(fresh))
+            yield fresh
+        round_ += 1
+
+
+def renamed(value: Any, mark: str) -> Any:
+    """The same value with another name wherever an id stands."""
+    if isinstance(value, list):
+        return [renamed(item, mark) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: item + mark if isinstance(item, str) and _ID.fullmatch(key) else renamed(item, mark)
+        for key, item in value.items()
+    }
+
+
+def compare(reader: str, path: Path, note: str) -> None:
+    """One row."""
+    size = path.stat().st_size
+    mine, bound = seconds(ours(path, reader)), seconds(limit(path))
+    gc.collect()
+    print(f"{reader:20} {size / 1e3:9.1f} kB  {mine / bound:6.2f}x  {size / mine / 1e6:7.1f} MB/s  {note}", flush=True)
+
+
 def main() -> None:
-    """One row a reader."""
+    """Two rows a reader."""
     gc.disable()
     wanted = sys.argv[1:] or NAMES
-    for reader, (size, path) in sorted(largest().items()):
-        if reader in wanted:
-            mine, bound = seconds(ours(path, reader)), seconds(limit(path))
-            gc.collect()
-            print(f"{reader:20} {size / 1e3:9.1f} kB  {mine / bound:6.2f}x  {size / mine / 1e6:7.1f} MB/s  {path.name}")
+    with tempfile.TemporaryDirectory() as folder:
+        for reader, (_, path) in sorted(largest().items()):
+            if reader not in wanted:
+                continue
+            compare(reader, path, path.name)
+            large = Path(folder) / path.name
+            try:
+                large.write_bytes(grown(path))
+                compare(reader, large, "the same, grown")
+            except (OpenTokenError, TypeError) as problem:
+                print(f"{reader:20} cannot be grown: {problem}")
 
 
 if __name__ == "__main__":

@@ -676,6 +676,10 @@ VALUES = st.recursive(
 class TestPrefix:
     """A text that breaks off."""
 
+    @pytest.mark.parametrize("end", ["1", "1.", "1.5", "1e", "1e+", "1e+1", "-1E-"])
+    def test_a_number_that_breaks_off(self, end: str) -> None:
+        assert prefix(f'{{"a": "x", "b": {end}') == {"a": "x"}
+
     @given(VALUES, st.integers(0, 400), st.booleans())
     def test_what_is_told_is_true(self, value: Any, length: int, pretty: bool) -> None:
         text = json.dumps(value, indent=2 if pretty else None)

@@ -4,6 +4,7 @@ import os
 import stat
 from pathlib import Path
 
+import platformdirs
 import pytest
 
 from open_token.errors import OutputError
@@ -76,6 +77,15 @@ def test_a_missing_folder_is_a_clear_error(tmp_path: Path) -> None:
 def test_folders_follow_the_environment(tmp_path: Path) -> None:
     assert Folders.of({"OPEN_TOKEN_HOME": str(tmp_path)}).cache == tmp_path / "cache"
     assert Folders.of({}).settings.name == "open-token"
+
+
+@pytest.mark.parametrize("moved", [{}, {"XDG_CONFIG_HOME": "/x/config"}, {"XDG_DATA_HOME": "/x/data"}])
+def test_folders_are_those_of_the_platform(moved: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPEN_TOKEN_HOME", raising=False)
+    for name, value in moved.items():
+        monkeypatch.setenv(name, value)
+    ways = (platformdirs.user_config_dir, platformdirs.user_cache_dir, platformdirs.user_data_dir)
+    assert Folders.of(os.environ) == Folders(*(Path(way("open-token", appauthor=False)) for way in ways))
 
 
 def test_the_key_is_made_once_and_private(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
+
 from open_token.model import Event, Record
 from open_token.options import ExportOptions
 
@@ -11,8 +13,7 @@ ENGINES = ("auto", "hyperscan", "keywords")
 """How redaction rules are searched for."""
 
 
-@dataclass(frozen=True)
-class Policy:
+class Policy(msgspec.Struct, frozen=True):
     """What the user's or the system's settings demand, whatever the command says."""
 
     forbid_internal_full: bool = False
@@ -61,8 +62,7 @@ class Screen:
     """Values, in their canonical form, that a person chose to keep in this one export."""
 
 
-@dataclass(frozen=True)
-class Measure:
+class Measure(msgspec.Struct, frozen=True):
     """How many bytes the chosen writer needs, so that a pass can fit an export into a limit."""
 
     frame: Callable[[Record, int], int]

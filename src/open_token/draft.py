@@ -1,11 +1,11 @@
 """How a reader builds a conversation: Draft numbers, pairs, spans and notes, so that no reader can break them."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import Any, cast
 
 import msgspec
 
+from open_token.files import Spool
 from open_token.ledger import Ledger, links_of
 from open_token.model import (
     Content,
@@ -27,22 +27,27 @@ from open_token.walk import settle, weight
 MISSING = {"missing_result": True}
 
 
-@dataclass
 class Draft(Ledger):
     """A conversation under construction. Readers call its verbs in source order."""
 
-    branches: str = "active"
-    subagents: str = "inline"
-    conversation: Conversation = field(default_factory=lambda: Conversation())
-    participants: list[Participant] = field(default_factory=list)
-    is_export: bool = False
-    exported_at: str | None = None
-    integrity: Integrity | None = None
-    without_thoughts: str = "unavailable"
-    """What internal_availability says when no thought came: unavailable, or unknown where the format cannot tell."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def __init__(
+        self,
+        *,
+        branches: str = "active",
+        subagents: str = "inline",
+        without_thoughts: str = "unavailable",
+        spool: Spool | None = None,
+    ) -> None:
+        super().__init__(spool=spool)
+        self.branches = branches
+        self.subagents = subagents
+        self.conversation: Conversation = {}
+        self.participants: list[Participant] = []
+        self.is_export = False
+        self.exported_at: str | None = None
+        self.integrity: Integrity | None = None
+        self.without_thoughts = without_thoughts
+        """What internal_availability says when no thought came: unknown where the format cannot tell."""
         self._actors: dict[tuple[str | None, ...], str] = {}
         self._calls = Calls()
         self._span_count = 0

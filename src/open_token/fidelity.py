@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import msgspec
+
 from open_token.model import Event, Note, Record
 from open_token.readers import load
 from open_token.source import Source
@@ -83,7 +85,7 @@ class Report:
             "said": {"characters": self.said, "kept": self.said_kept, "percent": round(self.percent, 2)},
             "text": {"characters": self.text, "kept": self.text_kept, "percent": round(self.percent_of_all, 2)},
             "fields": {"seen": self.fields, "unmapped": [asdict(item) for item in self.unmapped]},
-            "skipped": [asdict(note) for note in self.skipped],
+            "skipped": [msgspec.to_builtins(note) for note in self.skipped],
             "usage": {**self.usage, "events": self.usage_events},
         }
 

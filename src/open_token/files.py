@@ -6,19 +6,20 @@ import os
 import stat
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, BinaryIO
+
+import msgspec
 
 from open_token.errors import InputError, OutputError
 from open_token.model import Event
 
 MEMORY_LIMIT = 48 * 1024 * 1024
 _FLUSH_AT = 512
+_MOVED = ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME")
 
 
-@dataclass(frozen=True)
-class Folders:
+class Folders(msgspec.Struct, frozen=True):
     """Where this user's settings, cache and data live."""
 
     settings: Path
@@ -32,6 +33,10 @@ class Folders:
         if home:
             root = Path(home)
             return cls(root / "settings", root / "cache", root / "data")
+        if sys.platform == "linux" and env.get("HOME") and not any(name in env for name in _MOVED):
+            # As platformdirs has it, which alone would take a twentieth of the time of a small export.
+            user = Path(env["HOME"])
+            return cls(*(user / place / "open-token" for place in (".config", ".cache", ".local/share")))
         import platformdirs
 
         return cls(

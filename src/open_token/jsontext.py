@@ -1,7 +1,6 @@
 """JSON text that a fast parser refused: what can be mended, what broke off, and where the fault stands."""
 
 import codecs
-import json
 from typing import Any
 
 import orjson
@@ -32,6 +31,8 @@ def with_surrogates(raw: bytes) -> Any | None:
     """The value when lone surrogates were the only fault, with each replaced by U+FFFD; else None."""
     if b"\\u" not in raw:
         return None
+    import json
+
     try:
         value = json.loads(raw.decode("utf-8"), parse_constant=_refuse)
     except (ValueError, RecursionError):
@@ -45,6 +46,8 @@ def glued(raw: bytes) -> list[Any] | None:
         text = raw.decode("utf-8")
     except UnicodeDecodeError:
         return None
+    import json
+
     decode = json.JSONDecoder(parse_constant=_refuse).raw_decode
     values: list[Any] = []
     may_be_broken = "\\u" in text

@@ -1,6 +1,5 @@
 """Where a draft writes its events down: ids, content that every JSON reader takes alike, the way into the spool."""
 
-from dataclasses import dataclass, field
 from typing import Any, cast
 
 from open_token.files import Spool
@@ -14,15 +13,13 @@ _HELD = 1 << 20
 _MOST_TOKENS = 2**53 - 1
 
 
-@dataclass
 class Ledger:
     """Events in the order in which they are told, numbered."""
 
-    first_ts: str | None = None
-    coercions: list[Coercion] = field(default_factory=list)
-    spool: Spool = field(default_factory=Spool)
-
-    def __post_init__(self) -> None:
+    def __init__(self, *, spool: Spool | None = None) -> None:
+        self.first_ts: str | None = None
+        self.coercions: list[Coercion] = []
+        self.spool = Spool() if spool is None else spool
         self._splice = Spliced(self.spool)
         self._fresh: list[Event] = []
         self._weight = 0

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, NotRequired, TypedDict
 
+import msgspec
+
 VERSION = "0.1"
 
 EventType = Literal["message", "tool_use", "tool_result", "span_start", "span_end", "annotation"]
@@ -115,8 +117,7 @@ class Export(TypedDict, total=False):
     integrity: Integrity
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(msgspec.Struct, frozen=True):
     """One of several conversations in one source, as a list shows it."""
 
     id: str
@@ -127,8 +128,7 @@ class Found:
     messages: int | None = None
 
 
-@dataclass(frozen=True)
-class Note:
+class Note(msgspec.Struct, frozen=True):
     """Something the export does not carry, or carries otherwise than the source: a code, the first place, how often."""
 
     code: str

@@ -1,8 +1,9 @@
 """The export options: one table for the command line, the library, the skill and the server, parsed once."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
+
+import msgspec
 
 from open_token.errors import UsageError
 from open_token.timestamps import to_utc
@@ -38,8 +39,7 @@ NAMES = tuple(option.name for option in TABLE)
 _BY_NAME = {option.name: option for option in TABLE}
 
 
-@dataclass(frozen=True)
-class ExportOptions:
+class ExportOptions(msgspec.Struct, frozen=True):
     """The options of one export, checked."""
 
     mode: str = "json"
@@ -67,16 +67,16 @@ class ExportOptions:
 
     def changed(self, **changes: Any) -> "ExportOptions":
         """The same options but for the given ones."""
-        return replace(self, **changes)
+        return msgspec.structs.replace(self, **changes)
 
     def as_words(self) -> str:
         """The options as `key=value` words, without those at their default."""
         usual = ExportOptions.of({"mode": self.mode})
         words = []
-        for item in fields(self):
-            value = getattr(self, item.name)
-            if value != getattr(usual, item.name) or (item.name == "mode" and value != "json"):
-                words.append(f"{item.name}={str(value).lower() if isinstance(value, bool) else value}")
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            if value != getattr(usual, name) or (name == "mode" and value != "json"):
+                words.append(f"{name}={str(value).lower() if isinstance(value, bool) else value}")
         return " ".join(words)
 
 

@@ -29,6 +29,9 @@ _IN_MEMORY = 1 << 25
 class Origin:
     """One input as bytes: its name for messages, and its neighbours on the disk."""
 
+    grows = False
+    """Whether it is still being written while it is read, so that nothing of it may be kept."""
+
     def __init__(
         self,
         name: str,
@@ -47,6 +50,8 @@ class Origin:
         """Whether a reader took its records, and did not only look at it."""
         self.is_folder = is_folder
         self._data = data
+        self._small: bytes | None = None
+        """All of a file that its first bytes are: it is opened once."""
 
     @classmethod
     def of(cls, path: Path, name: str | None = None) -> Self:
@@ -86,8 +91,9 @@ class Origin:
 
     def open(self) -> BinaryIO:
         """The bytes from the start, unpacked when they are gzip."""
-        if self._data is not None:
-            raw: BinaryIO = io.BytesIO(self._data)
+        held = self._data if self._data is not None else self._small
+        if held is not None:
+            raw: BinaryIO = io.BytesIO(held)
         else:
             assert self.path is not None
             raw = self.path.open("rb", buffering=1 << 20)
@@ -139,7 +145,10 @@ class Origin:
         if self.is_folder:
             return b""
         with self.opened() as stream:
-            return stream.read(_HEAD)
+            head = stream.read(_HEAD)
+        if len(head) < _HEAD and not self.grows and not self._is_packed:
+            self._small = head
+        return head
 
     @cached_property
     def sha256(self) -> str:
@@ -249,8 +258,8 @@ def _containers() -> Any:
 
 def files_below(folder: Path, pattern: str) -> list[Path]:
     """The files in a folder that match, in order of name; a link that leads elsewhere is none of them."""
-    home = folder.resolve()
-    found = (path for path in sorted(folder.glob(pattern)) if path.is_file())
+    found = [path for path in sorted(folder.glob(pattern)) if path.is_file()]
+    home = folder.resolve() if found else folder
     return [path for path in found if path.resolve().is_relative_to(home)]
 
 

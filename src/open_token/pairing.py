@@ -1,19 +1,18 @@
 """Pairs calls with their results: which call is open, its number, and where a result that never came must stand."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 
-@dataclass(slots=True)
-class Run:
+class Run(msgspec.Struct):
     """Consecutive tool events of one message; a missing result stands behind the last of them."""
 
     group: object
     last: int
 
 
-@dataclass(slots=True)
-class Call:
+class Call(msgspec.Struct):
     """One call: its id in the export, its tool, the span it is in."""
 
     call_id: str

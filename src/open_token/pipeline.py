@@ -2,9 +2,11 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from typing import BinaryIO, Protocol, cast
+
+import msgspec
 
 from open_token.canonical import CanonicalError
 from open_token.commitments import Committed, disclose
@@ -21,8 +23,7 @@ from open_token.writers import Writer, writer_for
 Pass = Callable[[Record, Context], Record]
 
 
-@dataclass(frozen=True)
-class Receipt:
+class Receipt(msgspec.Struct, frozen=True):
     """What an export was made of and what came out."""
 
     reader: str
@@ -70,8 +71,7 @@ def export(
     return _write(_seen(record, witness), out, writer, seal(record, context, committed), name)
 
 
-@dataclass(frozen=True)
-class Witnessed:
+class Witnessed(msgspec.Struct, frozen=True):
     """Events that somebody looks at as they go by."""
 
     events: Iterable[Event]

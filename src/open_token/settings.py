@@ -3,10 +3,12 @@
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from open_token.context import Allowance, OwnRule, Policy, Screen
 from open_token.errors import InputError, OutputError, UsageError
@@ -23,15 +25,14 @@ _OF_A_PROJECT = ("defaults", "rule", "allow")
 _OF_A_USER = (*_OF_A_PROJECT, "policy", "team_key", "trust_projects")
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(msgspec.Struct, frozen=True):
     """Defaults for the options, by rising rank: user file, project file, environment; and the policy."""
 
     defaults: dict[str, Any]
     policy: Policy
     team_key: bytes | None
     folders: Folders
-    screen: Screen = field(default_factory=Screen)
+    screen: Screen = msgspec.field(default_factory=Screen)
     remarks: tuple[str, ...] = ()
     """What a file asks for and does not get."""
 
@@ -65,6 +66,8 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 
 def _parsed(raw: bytes, name: str) -> dict[str, Any]:
+    if not raw:
+        return {}
     import tomllib
 
     try:
@@ -212,7 +215,7 @@ def _policy(*files: tuple[Path, dict[str, Any]]) -> Policy:
 
 def _checked_policy(table: dict[str, Any], path: Path) -> dict[str, Any]:
     """A policy that cannot be misread: a mistyped name or value would be one that silently does nothing."""
-    known = [item.name for item in fields(Policy)]
+    known = list(Policy.__struct_fields__)
     for name, value in table.items():
         if name not in known:
             remedy = f"{guess_of(name, known)}policy takes {', '.join(known)}"

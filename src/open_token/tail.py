@@ -13,6 +13,8 @@ from open_token.source import Decode, Source
 class Tail(Source):
     """A source of JSON lines whose records end only when it is told to stop."""
 
+    grows = True
+
     def __init__(self, path: Path, name: str, idle: Callable[[], bool], told: Callable[[], None]) -> None:
         super().__init__(name, path=path)
         self._idle = idle

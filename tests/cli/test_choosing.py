@@ -10,8 +10,9 @@ import pytest
 import fake_talk
 from fake_talk import write
 from open_token.cli import main
-from open_token.cli.choosing import RUNNING, Choice, choose_source
+from open_token.cli.choosing import Choice, choose_source
 from open_token.cli.console import Console
+from open_token.cli.looking import RUNNING
 from open_token.errors import InputError, UsageError
 from terminal import Terminal
 
@@ -154,7 +155,7 @@ class TestCurrent:
 
     @pytest.mark.parametrize(("reader", "variable"), RUNNING)
     def test_by_every_variable(self, home: Path, reader: str, variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("open_token.cli.choosing.RUNNING", ((fake_talk.NAME, variable),))
+        monkeypatch.setattr("open_token.cli.looking.RUNNING", ((fake_talk.NAME, variable),))
         monkeypatch.setenv(variable, "aaaa-newest")
         choice = chosen(current=True)
         assert stem(choice) == "aaaa-newest"

@@ -1,35 +1,19 @@
 """Which conversation is meant: a path, a folder, an id, `last`, the one this process runs in, or the newest here."""
 
-import contextlib
 import os
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from itertools import islice
-from pathlib import Path
+from importlib import import_module
+from typing import cast
 
-from open_token.cli.console import Console, plural, visible
-from open_token.cli.pick import pick
-from open_token.discover import Discovery, Session, by_id, in_folder, source_of
-from open_token.errors import InputError, UsageError
-from open_token.readers import choose
+import msgspec
+
+from open_token.cli.console import Console
+from open_token.errors import UsageError
 from open_token.source import Source
 
-RUNNING: tuple[tuple[str, str], ...] = (
-    ("claude_code", "CLAUDE_CODE_SESSION_ID"),
-    ("codex", "CODEX_THREAD_ID"),
-    ("codex", "CODEX_SESSION_ID"),
-    ("gemini_cli", "GEMINI_SESSION_ID"),
-    ("copilot_cli", "COPILOT_AGENT_SESSION_ID"),
-    ("qwen_code", "QWEN_CODE_SESSION_ID"),
-    ("pi", "PI_SESSION_ID"),
-)
-FILES = ("PI_SESSION_FILE", "CURSOR_TRANSCRIPT_PATH")
-_IN_A_PICK_LIST = 200
+FILE_ENDS = (".json", ".jsonl", ".ndjson", ".gz")
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(msgspec.Struct, frozen=True):
     """The source, and how it was found where that is not plain from the command."""
 
     source: Source
@@ -46,134 +30,22 @@ def choose_source(words: list[str], console: Console, *, current: bool, picking:
         )
     if current + picking + bool(words) > 1:
         raise UsageError("SOURCE, --current and --pick exclude each other", help="keep one of them")
-    if current:
-        return _current(console)
-    if picking:
-        return _picked(console)
-    return _named(words[0], console) if words else _newest(console)
+    if words and (choice := _plain(words[0], console)):
+        return choice
+    # What looks about on this machine is loaded only when a command does not name its file.
+    looking = import_module("open_token.cli.looking")
+    if current or picking:
+        return cast(Choice, looking.running(console) if current else looking.picked(console))
+    return cast(Choice, looking.named(words[0], console) if words else looking.newest(console))
 
 
-def _named(word: str, console: Console) -> Choice:
+def _plain(word: str, console: Console) -> Choice | None:
+    """Standard input, or a file by its path."""
     if word == "-":
         return Choice(Source.of_stream(console.stdin, "<stdin>"))
     path = console.cwd / os.path.expanduser(word)
     if os.path.isdir(path):
-        return _folder(path)
-    if os.path.exists(path) or "/" in word or path.suffix in (".json", ".jsonl", ".ndjson", ".gz"):
+        return None
+    if os.path.exists(path) or "/" in word or path.suffix in FILE_ENDS:
         return Choice(Source.of(path, word))
-    discovery = _discovery(console)
-    if word == "last" or re.fullmatch("@[0-9]{1,9}", word):
-        return _numbered(discovery.sessions(), 1 if word == "last" else int(word[1:]))
-    return _by_id(discovery, word)
-
-
-def _discovery(console: Console) -> Discovery:
-    return Discovery.of(console.env, console.home, console.cwd)
-
-
-def _by_id(discovery: Discovery, word: str) -> Choice:
-    found = discovery.sessions()
-    matching = by_id(found, word) or by_id([discovery.look(session) for session in found], word)
-    discovery.remember()
-    if len(matching) == 1:
-        return _found(matching[0], None)
-    if matching:
-        ids = ", ".join(session.id for session in matching[:4])
-        raise InputError(
-            f"{plural(len(matching), 'conversation')} start with that id", where=word, help=f"give more of it: {ids}"
-        )
-    raise InputError(
-        "there is no such file, and no conversation with that id",
-        where=word[:200],
-        help="list the conversations of this machine with `open-token sessions`",
-        code="input.missing",
-    )
-
-
-def _numbered(found: list[Session], number: int) -> Choice:
-    if not found:
-        raise _none_here()
-    if not 1 <= number <= len(found):
-        raise InputError(
-            f"there is no @{number}: {plural(len(found), 'conversation')} on this machine",
-            help="list them with `open-token sessions`",
-            code="input.none",
-        )
-    return _found(found[number - 1], "of this machine")
-
-
-def _folder(folder: Path) -> Choice:
-    whole = Source.of_folder(folder)
-    with contextlib.suppress(InputError):
-        return Choice(whole, reader=choose(whole))
-    for session in in_folder(folder):
-        return _found(session, "the newest conversation in that folder")
-    raise InputError(
-        "there is no conversation in this folder",
-        where=str(folder),
-        help="name a file; list what can be read with `open-token formats`",
-        code="input.none",
-    )
-
-
-def _newest(console: Console) -> Choice:
-    discovery = _discovery(console)
-    found = discovery.sessions()
-    session = next(discovery.held_in(found, console.cwd), None)
-    discovery.remember()
-    if session:
-        return _found(session, "the newest conversation of this folder")
-    if found:
-        return _found(found[0], "no conversation was held in this folder; this is the newest of this machine")
-    raise _none_here()
-
-
-def _none_here() -> InputError:
-    return InputError(
-        "no conversation was found on this machine",
-        help="name a file: open-token export FILE; list what can be read with `open-token formats`",
-        code="input.none",
-    )
-
-
-def _current(console: Console) -> Choice:
-    for variable in FILES:
-        if path := console.env.get(variable):
-            return Choice(Source.of(Path(path)), f"{visible(path)} (the conversation that {variable} names)")
-    discovery = _discovery(console)
-    found = discovery.sessions()
-    why = "no variable tells the running conversation"
-    for reader, variable in _running(console.env):
-        matching = [session for session in by_id(found, console.env[variable]) if session.reader == reader]
-        if len(matching) == 1:
-            return _found(matching[0], f"the conversation this process runs in, by {variable}")
-        why = f"the conversation that {variable} names was not found"
-    for session in discovery.held_in(found, console.cwd):
-        return _found(session, f"{why}; this is the newest of this folder")
-    raise InputError(
-        "the conversation this process runs in cannot be told",
-        help="name it: `open-token sessions` lists what is on this machine",
-        code="input.none",
-    )
-
-
-def _running(env: Mapping[str, str]) -> list[tuple[str, str]]:
-    return [(reader, variable) for reader, variable in RUNNING if env.get(variable)]
-
-
-def _picked(console: Console) -> Choice:
-    if not console.is_terminal:
-        raise UsageError("--pick asks, and this is not a terminal", help="name one: `open-token sessions` lists them")
-    discovery = _discovery(console)
-    found = [discovery.look(session) for session in islice(discovery.sessions(), _IN_A_PICK_LIST)]
-    if not found:
-        raise _none_here()
-    chosen = pick(found, console)
-    if chosen is None:
-        raise KeyboardInterrupt
-    return _found(chosen, None)
-
-
-def _found(session: Session, how: str | None) -> Choice:
-    place = visible(str(session.path))
-    return Choice(source_of(session), f"{place} ({how})" if how else place, session.reader)
+    return None

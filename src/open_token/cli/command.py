@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import gc
 import os
 import sys
 from importlib import import_module
@@ -58,6 +59,13 @@ class Verb(Protocol):
     def run(self, args: argparse.Namespace, console: Console) -> int:
         """Do it; gives the exit code."""
         ...
+
+
+class _Narrow(argparse.HelpFormatter):
+    """Asks no terminal for its width: every verb has a help text of its own."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=100)
 
 
 class Parser(argparse.ArgumentParser):
@@ -119,6 +127,9 @@ def _dispatch(words: list[str], console: Console) -> int:
         return 0
     args = parser_for(name, verb).parse_intermixed_args(rest)
     console.quiet, console.colour = args.quiet, args.color
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()
     return verb.run(args, console)
 
 
@@ -132,7 +143,9 @@ def _verb_first(words: list[str]) -> list[str]:
 
 def parser_for(name: str, verb: Verb) -> Parser:
     """The parser of one verb, with the options that every verb has."""
-    parser = Parser(prog=f"open-token {name}", add_help=False, allow_abbrev=False)
+    # A usage and a width of their own: argparse would find out both at every start, and load a lot for that.
+    usage = f"open-token {name}"
+    parser = Parser(usage, usage, formatter_class=_Narrow, add_help=False, allow_abbrev=False)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("-q", "--quiet", action="store_true")
     parser.add_argument("--color", choices=("auto", "always", "never"), default="auto")

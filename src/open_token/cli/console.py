@@ -4,7 +4,7 @@ import os
 import sys
 import unicodedata
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -15,14 +15,18 @@ from open_token.walk import without_lone_surrogates
 
 _COLOURS = {"red": "31", "green": "32", "yellow": "33", "cyan": "36", "bold": "1", "dim": "2"}
 _TURNING = (0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))
-_VISIBLE = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))} | {
-    code: f"\\u{code:04x}" for code in (*_TURNING, *range(0xD800, 0xE000))
-}
 
 
 def visible(text: str) -> str:
     """Text of a stranger on one line, without anything a terminal would obey."""
-    return text.translate(_VISIBLE)
+    return text.translate(_shown())
+
+
+@cache
+def _shown() -> dict[int, str]:
+    """What stands for each character that a terminal would obey."""
+    controls = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
+    return controls | {code: f"\\u{code:04x}" for code in (*_TURNING, *range(0xD800, 0xE000))}
 
 
 def cut(text: str, columns: int) -> str:

@@ -3,11 +3,11 @@
 import argparse
 import gc
 import os
-import shlex
 import time
-from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
+
+import msgspec
 
 from open_token.cli.choosing import Choice, choose_source
 from open_token.cli.choosing_one import choose_one, export_all
@@ -89,7 +89,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     seen = Seen() if args.report else None
     receipt = _export(args, choice, context, console, seen)
     tell(receipt, choice, args.output, time.monotonic() - started, console)
-    facts = {"schema": "open-token/receipt/1", "output": args.output, **_as_json(receipt)}
+    facts = {"schema": "open-token/receipt/1", "output": args.output, **msgspec.to_builtins(receipt)}
     if seen:
         facts["fidelity"] = seen.tell(choice.source, receipt, console)
     if args.json and args.output:
@@ -143,9 +143,7 @@ def tell(receipt: Receipt, choice: Choice, output: str | None, seconds: float, c
     if receipt.integrity:
         console.say(f"seal    sha256:{receipt.integrity['events_hash'][:16]}")
     if output:
+        import shlex
+
         console.say(f"wrote   {visible(output)}  {size(receipt.bytes)}  {seconds:.1f} s")
         console.say(f"next    open-token verify {shlex.quote(visible(output))}")
-
-
-def _as_json(receipt: Receipt) -> dict[str, object]:
-    return asdict(receipt)

@@ -4,9 +4,11 @@ import argparse
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
+
+import msgspec
 
 from open_token.cli.arriving import arriving
 from open_token.cli.choosing import Choice, choose_source
@@ -235,9 +237,9 @@ def _conversation(args: argparse.Namespace, choice: Choice, console: Console) ->
             source.progress = progress
             receipt = export(source, out, context, reader)
         source.progress = None
-        told = receipt if receipt.redaction else replace(receipt, redaction=[_nothing(context)])
+        told = receipt if receipt.redaction else msgspec.structs.replace(receipt, redaction=[_nothing(context)])
         tell(told, choice, args.output, time.monotonic() - started, console)
-        return {"schema": "open-token/receipt/1", "output": args.output, **asdict(receipt)}
+        return {"schema": "open-token/receipt/1", "output": args.output, **msgspec.to_builtins(receipt)}
 
     return Work(source.name, source.path, findings, write)
 

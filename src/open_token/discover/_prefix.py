@@ -8,6 +8,8 @@ NOTHING = object()
 _DEPTH = 6
 _LONG = 400
 """From this length on a string that is cut off is worth having: no id or folder is as long."""
+_CUT = ("", ".", "e", "E", "e+", "E+", "e-", "E-")
+"""What may stand behind a number that breaks off."""
 _decode = json.JSONDecoder().raw_decode
 _space = re.compile(r"[ \t\r\n]*").match
 
@@ -64,8 +66,8 @@ def _whole(text: str, place: int) -> tuple[Any, int]:
         value, end = _decode(text, place)
     except (ValueError, RecursionError):
         return NOTHING, len(text)
-    if end == len(text) and isinstance(value, int | float):
-        return NOTHING, end  # more digits may follow
+    if isinstance(value, int | float) and text[end : end + 3] in _CUT:
+        return NOTHING, len(text)  # more digits may follow
     return value, end
 
 

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import cast
+
+import msgspec
 
 from open_token.context import Context
 from open_token.model import Content, Event, Record
@@ -15,8 +16,7 @@ _LONGEST_EXTRACT = 280
 Change = Callable[[Event], Event | None]
 
 
-@dataclass(frozen=True)
-class Selected:
+class Selected(msgspec.Struct, frozen=True):
     """Events seen through a choice; may be walked any number of times."""
 
     events: Iterable[Event]

@@ -1,13 +1,13 @@
 """The calls that started a subagent and wait for it: finds the one that a subagent belongs to, however many wait."""
 
 from collections import deque
-from dataclasses import dataclass
+
+import msgspec
 
 from open_token.readers._claude_records import Record, text_in
 
 
-@dataclass(slots=True)
-class Spawn:
+class Spawn(msgspec.Struct):
     """A call that starts a subagent and has no result yet."""
 
     key: str

@@ -1,9 +1,10 @@
 """Subagents of a Claude Code session in all three layouts: lines in its file, files beside it, files in its folder."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
+
+import msgspec
 
 from open_token.draft import Draft
 from open_token.readers._claude_agent_files import AgentFiles
@@ -20,8 +21,7 @@ Records = Iterable[tuple[int, Any]]
 Run = Callable[[Records, Thread], None]
 
 
-@dataclass(slots=True)
-class Sidechain:
+class Sidechain(msgspec.Struct):
     """A subagent whose lines stand in the session's own file."""
 
     thread: Thread

@@ -1,7 +1,6 @@
 """One line of talk in a Claude Code session, the main one or a subagent's: who speaks, and what each message cost."""
 
 from collections import deque
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -14,8 +13,7 @@ from open_token.readers._wire_anthropic import usage_of
 _WINDOW = 256
 
 
-@dataclass(slots=True)
-class Account:
+class Account(msgspec.Struct):
     """The usage of one API message, which Claude Code spreads over several lines with a copy of it on each."""
 
     copy: TokenCounts | None
@@ -60,8 +58,7 @@ def usage_from(counts: TokenCounts | None) -> Usage | None:
     }
 
 
-@dataclass(slots=True)
-class Thread:
+class Thread(msgspec.Struct):
     """Who speaks, where it stands and what is still open in one line of talk."""
 
     draft: Draft
@@ -84,9 +81,9 @@ class Thread:
     speaker: str = ""
     """The model that spoke last: its actor, and its name below."""
     model: Any = None
-    nameless: deque[str] = field(default_factory=deque)
+    nameless: deque[str] = msgspec.field(default_factory=deque)
     """Open calls to which the runtime gave no id, oldest first."""
-    accounts: dict[str, Account] = field(default_factory=dict)
+    accounts: dict[str, Account] = msgspec.field(default_factory=dict)
 
     def meet(self, ts: str | None) -> None:
         """A record of a subagent is next."""

@@ -1,7 +1,8 @@
 """Tells the dialects of the providers apart in one place, so that no two of their readers can claim one input."""
 
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from open_token.readers._wire_pairs import split
 from open_token.source import Source
@@ -56,8 +57,7 @@ _ANTHROPIC_SETTINGS = frozenset(
 )
 
 
-@dataclass(frozen=True)
-class Look:
+class Look(msgspec.Struct, frozen=True):
     """What a record is (request, response, pair, message, chunk), in which dialects, and which of them is likelier."""
 
     kind: str

@@ -1,5 +1,6 @@
 """Contents and parts of the Gemini API told to a draft, and its partial responses merged."""
 
+from functools import cache
 from typing import Any
 
 from open_token.media import media
@@ -19,6 +20,7 @@ def either(value: Any, name: str) -> Any:
     return value.get(_snake(name)) if found is None else found
 
 
+@cache
 def _snake(name: str) -> str:
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
 
@@ -73,11 +75,18 @@ def tell(voice: Voice, content: Any, role: Role) -> None:
 
 
 def _is_said(part: Body) -> bool:
-    return not _is_thought(part) and not any(isinstance(either(part, name), dict) for name in _DONE)
+    return part.get("thought") is not True and _done(part) is None
 
 
 def _is_thought(part: Body) -> bool:
-    return part.get("thought") is True and not any(isinstance(either(part, name), dict) for name in _DONE)
+    return part.get("thought") is True and _done(part) is None
+
+
+def _done(part: Body) -> str | None:
+    """The name of what a part does, when it is more than words."""
+    if _DOING.isdisjoint(part):
+        return None
+    return next((name for name in _DONE if isinstance(either(part, name), dict)), None)
 
 
 def _say(voice: Voice, held: list[Body], role: Role) -> None:
@@ -171,6 +180,7 @@ _DONE = {
     "toolCall": _tool_call,
     "toolResponse": _tool_response,
 }
+_DOING = frozenset((*_DONE, *map(_snake, _DONE)))
 
 
 def gists(content: Any) -> list[Any]:
@@ -180,7 +190,7 @@ def gists(content: Any) -> list[Any]:
     for part in parts(content):
         if _is_thought(part):
             continue
-        done = next((name for name in _DONE if isinstance(either(part, name), dict)), None)
+        done = _done(part)
         if done is not None:
             inner = either(part, done)
             made.append(

@@ -183,7 +183,8 @@ class Conversation:
         """How many items of a request were told before; what is told next goes on from there."""
         extended = shared = (0, _START)
         digest = _START
-        for count, item in enumerate(items, 1):
+        # Before anything was told, nothing can be told again.
+        for count, item in enumerate(items if self._seen else (), 1):
             before, digest = digest, self._fold(digest, item)
             if digest != before and digest in self._ends:
                 extended = (count, digest)

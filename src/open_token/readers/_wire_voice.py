@@ -18,6 +18,9 @@ def said(text: str) -> str:
 
 def runs(role: str, parts: list[tuple[str, Any]]) -> list[Any]:
     """The gists of a message from its parts (kind, value): texts that follow each other count as one."""
+    if len(parts) == 1 and parts[0][0] == "text":
+        text = said(parts[0][1])
+        return [["text", role, text]] if text else [["empty", role]]
     made: list[Any] = []
     texts: list[str] = []
     for kind, value in (*parts, ("end", None)):
