@@ -1,7 +1,8 @@
 """What a person can tell an agent: a message, an answer, stop, compact."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -143,9 +144,6 @@ class Chat:
         if sent.askuser_answer is not None:
             raise busy("no question waits for an answer while the agent works", "no_question")
         message_id = self._services.clock.name("msg")
-        if sent.runtime_env:
-            env = msgspec.json.encode(sent.runtime_env).decode()
-            await self._services.store.set_setting(queued_env(sent.session_id, message_id), env)
         message = {name: value for name, value in payload.items() if name != "runtime_env"}
 
         def queued(state: State) -> list[Step]:
@@ -158,12 +156,29 @@ class Chat:
             return [("message.queued", {"message_id": message_id, "message": message})]
 
         try:
-            written = await self._write(owner, sent.session_id, queued, **_once(sent))
+            async with self._keeping_env(sent, message_id):
+                written = await self._write(owner, sent.session_id, queued, **_once(sent))
+                if written.repeated:
+                    raise _Known(await self._repeated(owner, sent, written))
         except _Known as known:
             return known.answer
         except _Free:
             return await self.send_again(owner, sent, payload)
-        return await self._repeated(owner, sent, written) if written.repeated else _ack(sent.session_id, queued=True)
+        return _ack(sent.session_id, queued=True)
+
+    @contextlib.asynccontextmanager
+    async def _keeping_env(self, sent: Sent, message_id: str) -> AsyncIterator[None]:
+        """Keep the environment of a message beside the log, unless it turns out that the message does not wait."""
+        store, key = self._services.store, queued_env(sent.session_id, message_id)
+        if sent.runtime_env:
+            await store.set_setting(key, msgspec.json.encode(sent.runtime_env).decode())
+        try:
+            yield
+        except (_Known, _Free, Refused) as why:
+            may_wait = isinstance(why, Refused) and why.status >= 500
+            if sent.runtime_env and not may_wait:
+                await store.set_setting(key, None)
+            raise
 
     async def send_again(self, owner: str, sent: Sent, payload: Json) -> Json:
         """The run that a message was to wait for ended meanwhile: it begins at once."""
