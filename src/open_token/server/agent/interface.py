@@ -31,11 +31,12 @@ class Thinking(Struct, frozen=True, tag="thinking"):
 
 
 class Call(Struct, frozen=True, tag="call"):
-    """A call that the model made; arguments are JSON text."""
+    """A call that the model made; arguments are JSON text. Some providers want it back with their signature."""
 
     id: str
     name: str
     arguments: str = "{}"
+    signature: str | None = None
 
 
 class Result(Struct, frozen=True, tag="result"):
@@ -93,10 +94,11 @@ class ThinkingPiece(Struct, frozen=True):
 
 
 class CallBegun(Struct, frozen=True):
-    """The model begins to call a tool."""
+    """The model begins to call a tool; with the signature of the provider, if it signs calls."""
 
     id: str
     name: str
+    signature: str | None = None
 
 
 class CallPiece(Struct, frozen=True):

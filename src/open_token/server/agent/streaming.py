@@ -186,6 +186,7 @@ class _Answer:
         taken = not piece.id or piece.id in state.callers
         name = self.names[piece.id] = self.work.services.clock.name("call") if taken else piece.id
         call: Json = {"id": name, "tool_name": piece.name, "display_name": self.work.display_name(piece.name)}
+        call |= {"signature": piece.signature} if piece.signature else {}
         await self.scribe.flush(("tool.called", {"turn_id": self.turn_id, "call": call}))
 
     def _opened(self, state: State) -> list[Step]:
