@@ -40,12 +40,13 @@ class Call(Struct, frozen=True, tag="call"):
 
 
 class Result(Struct, frozen=True, tag="result"):
-    """What came of a call."""
+    """What came of a call, and the pictures that came with it."""
 
     call_id: str
     name: str
     content: Any = None
     is_error: bool = False
+    media: Sequence[Media] = ()
 
 
 Part = Text | Media | Thinking | Call | Result

@@ -326,6 +326,24 @@ def test_a_history_as_the_provider_is_told_it(tmp_path: Path) -> None:
     run(talk())
 
 
+@pytest.mark.parametrize("name", ["anthropic:claude-x", "openai:gpt-5", "google:gemini-3-flash-preview"])
+def test_a_picture_of_a_result_reaches_the_model(tmp_path: Path, corpus: Path, name: str) -> None:
+    answers = recorded(corpus, "openai_responses/test_openai_responses_thinking_with_tool_calls.yaml")
+    streams = {"anthropic": ANTHROPIC_TEXT, "openai": openai_stream(answers[1]), "google": gemini({"text": "A dot."})}
+
+    async def talk() -> None:
+        async with provider(streams[name.partition(":")[0]]) as told:
+            model = opened(name, told, tmp_path)
+            looked = Result("c1", "get_capital", {"file_path": "a.png"}, media=[Media("image/png", data=b"hello")])
+            await answered(model, [*HI, Message("assistant", [Call("c1", "get_capital")]), Message("tool", [looked])])
+            asked = json.dumps(told.asked[0][2])
+            assert asked.count("aGVsbG8=") == 1
+            assert asked.count("a.png") == 1
+            await model.close()
+
+    run(talk())
+
+
 def error(kind: str, words: str) -> str:
     return json.dumps({"type": "error", "error": {"type": kind, "message": words}})
 

@@ -98,8 +98,9 @@ def _arguments(text: str) -> str:
 
 def _returned(part: Result) -> ToolReturnPart[Any]:
     outcome: Any = "failed" if part.is_error else "success"
-    content = part.content if isinstance(part.content, str) else msgspec.json.encode(part.content).decode()
-    return ToolReturnPart(part.name, content, part.call_id, outcome=outcome)
+    words = part.content if isinstance(part.content, str) else msgspec.json.encode(part.content).decode()
+    pictures = [BinaryContent(media.data, media_type=media.media_type) for media in part.media]
+    return ToolReturnPart(part.name, [words, *pictures] if pictures else words, part.call_id, outcome=outcome)
 
 
 def _content(part: Any) -> Iterator[UserContent]:
