@@ -30,7 +30,7 @@ with contextlib.suppress(ImportError):
 
 App = Callable[[MutableMapping[str, Any], Any, Any], Awaitable[None]]
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_KEYS = "/api/user/api-keys"
+_KEYS = ("/api/user/api-keys", "/api/auth/")
 _LET_FINISH = 5
 """Seconds that requests under way have when the server stops."""
 
