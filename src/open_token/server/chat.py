@@ -19,7 +19,13 @@ from open_token.server.refusals import Refused, bad, busy, missing, refusal_of
 from open_token.server.sent import Sent, sent_of
 from open_token.server.services import Services
 from open_token.server.store.rows import Caller, Fence, NewRun, RunEnd
+from open_token.turns import plain
 
+COMPACTION = (
+    *("compaction_id", "summary_preview", "summary_full", "archived_count"),
+    *("tokens_before", "tokens_after", "saved_ratio", "trigger"),
+)
+"""What a turn has more when it is a compaction."""
 _LONGEST_QUEUE = 100
 _MORE_TIME = 30.0
 """Seconds that a compaction may take beside the model's silence."""
@@ -96,8 +102,15 @@ class Chat:
         if last is None or last.status != "completed":
             reason = last.failure_reason if last is not None and isinstance(last.failure_reason, str) else None
             raise Refused(502, reason or "the compaction failed", "compaction_failed")
-        told = {"turn_id": last.turn_id, "compaction_id": last.compaction_id}
-        return {"status": "ok", "message": "the conversation was compacted", "code": "compacted", **told}
+        entry = plain(state.turn(last.turn_id))
+        told = {name: entry[name] for name in ("id", "turn_id", *COMPACTION)}
+        return {
+            "status": "ok",
+            "message": "the conversation was compacted",
+            "code": "compacted",
+            **told,
+            "entry": entry,
+        }
 
     async def ended(self, owner: str, session_id: str, run_id: str) -> None:
         """Wait until a run is over."""

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from agent_rooms import Fake, Scripted, calls, rooms, run
+from open_token.server.chat import COMPACTION
 from open_token.server.refusals import Refused
 from open_token.server.store.rows import Caller, KeyRow
 
@@ -231,6 +232,8 @@ def test_compact_makes_a_turn_of_its_own(tmp_path: Path) -> None:
             assert (ack["status"], ack["code"]) == ("ok", "compacted")
             turn = room.turns()[-1]
             assert (turn["kind"], turn["trigger"], turn["archived_count"]) == ("compaction", "manual", 2)
+            assert ack["entry"] == {name: turn[name] for name in ack["entry"]}
+            assert {name: ack[name] for name in COMPACTION} == {name: turn[name] for name in COMPACTION}
             assert turn["tokens_after"] < turn["tokens_before"]
             assert 0 < turn["saved_ratio"] < 1
             await room.check()
