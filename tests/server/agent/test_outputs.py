@@ -106,6 +106,8 @@ def test_the_last_words_are_the_result_of_every_chat(tmp_path: Path, fakes: Call
             await room.send("how old?")
             assert room.mirror.ended
             assert room.mirror.ended["result"] == {"result": "three"}
+            assert room.mirror.ended["config_snapshot"] == {"model": "demo", "mode": "executing"}
+            assert {"session_id", "chat_run_id", "duration_ms", "stream_sequence"} <= room.mirror.ended.keys()
             await room.send("ask me")
             assert (room.mirror.ended["session_status"], room.mirror.ended["result"]) == (
                 "waiting_for_input",
