@@ -8,7 +8,7 @@ import msgspec
 
 Json = dict[str, Any]
 SECTIONS: dict[str, str] = {
-    "The server": r"/healthz|/metrics|/api/(health|version|config|auth)\b",
+    "The server": r"/healthz|/metrics|/api/(health|version|config|auth/me)\b",
     "In and out": r"/api/sessions/(\{[^}]+\}/export|preview-import|import)$",
     "Replays": r"/api/sessions/\{[^}]+\}/replay\b",
     "Files of the workspace": r"/api/sessions/\{[^}]+\}/(ls|files|upload|download-dir)\b",
@@ -22,6 +22,7 @@ SECTIONS: dict[str, str] = {
     "Sessions": r"/api/sessions",
     "Memories": r"/api/memories",
     "Keys": r"/api/user/api-keys",
+    "Logins": r"/api/auth/",
     "Schedules": r"/api/scheduled-tasks",
     "Others": r"/",
 }

@@ -45,6 +45,12 @@ def test_it_is_short() -> None:
     compile(script, "chat.py", "exec")
 
 
+def test_it_resumes() -> None:
+    """Without this word the server tells a client only what comes from now on, and the page promises more."""
+    (script,) = SCRIPT.findall(PAGE.read_text(encoding="utf-8"))
+    assert '"resume": True' in script
+
+
 @pytest.mark.skipif(not all(map(is_there, NEEDED)), reason="the server is not whole yet")
 def test_it_talks(tmp_path: Path) -> None:
     (script,) = SCRIPT.findall(PAGE.read_text(encoding="utf-8"))

@@ -25,7 +25,7 @@ def wired(value: Any) -> Any:
 
 def seen(turns: list[dict[str, Any]]) -> list[Any]:
     """Turns of a client, without what only the stream carries."""
-    beside = ("session_id", "parent_id")
+    beside = ("session_id", "parent_id", "solution_id", "template_id")
     bare = [{name: item for name, item in turn.items() if name not in beside} for turn in turns]
     return [plain(typed(turn, TurnProjection)) for turn in bare]
 

@@ -137,7 +137,7 @@ def wired(value: Any) -> Any:
 
 def seen(turns: list[Json]) -> list[Any]:
     """Turns of a client, without what only the stream carries."""
-    beside = ("session_id", "parent_id", "stream_sequence")
+    beside = ("session_id", "parent_id", "stream_sequence", "solution_id", "template_id")
     bare = [{name: item for name, item in turn.items() if name not in beside} for turn in turns]
     return [wired(plain(typed(turn, TurnProjection))) for turn in bare]
 

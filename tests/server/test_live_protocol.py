@@ -88,6 +88,14 @@ def test_the_order_of_one_exchange(tmp_path: Path) -> None:
     ]
 
 
+def test_older_clients_hear_what_a_session_was_made_from(tmp_path: Path) -> None:
+    changes = {"changes": {"solution_id": "sol_1", "template_id": "report.daily"}}
+    told = heard(tmp_path, [("session.changed", changes), *said()])
+    turns = [payload for name, payload in told.events if name in ("turn:start", "turn:end")]
+    assert [(turn["solution_id"], turn["template_id"]) for turn in turns] == [("sol_1", "report.daily")] * 2
+    assert all("template_id" not in payload for payload in told.of("turn:start"))
+
+
 def test_a_question_and_its_answer(tmp_path: Path) -> None:
     questions = [{"question": "Which?", "options": [{"label": "A"}, {"label": "B"}]}]
 

@@ -27,9 +27,9 @@ def test_nothing_said(home: Path) -> None:
 
 
 def test_each_rank_wins_over_the_one_below(home: Path) -> None:
-    file = "[server]\nport = 1\nhost = 'a'\nmodel = 'file'\n[server.limits]\nruns = 5\n"
+    file = "[server]\nport = 1\nhost = 'a'\nmodel = 'openai:file'\n[server.limits]\nruns = 5\n"
     config = loaded(home, file, {"port": "3", "host": None}, OPEN_TOKEN_SERVER_PORT="2", OPEN_TOKEN_SERVER_HOST="b")
-    assert (config.port, config.host, config.model, config.limits.runs) == (3, "b", "file", 5)
+    assert (config.port, config.host, config.model, config.limits.runs) == (3, "b", "openai:file", 5)
 
 
 def test_every_kind_of_value(home: Path) -> None:
@@ -85,6 +85,10 @@ Bash = "Shell"
         ("", {}, {"port": "hidden"}, "--port"),
         ("", {}, {"cors": "hidden"}, "--cors"),
         ("", {}, {"log": "hidden"}, "--log"),
+        ("", {}, {"model": "hidden"}, "--model"),
+        ("", {}, {"model": "hidden:x"}, "--model"),
+        ("", {}, {"model": "openai:"}, "--model"),
+        ("[server]\nmodels = ['demo', 'hidden:x']", {}, {}, "models below [server] in "),
         ("", {}, {"data": "a\0b"}, "--data"),
         ("", {}, {"host": " "}, "--host"),
     ],

@@ -55,7 +55,8 @@ def test_providers_models_and_extensions(tmp_path: Path, monkeypatch: pytest.Mon
     assert made["model"].level == made["skills"].level == made["MCP servers"].level == "ok"
     assert "something" not in str(made)
     made = found(tmp_path, model="openai:x", skills=(tmp_path / "none",), tools_module="no.such.module")
-    assert made["model"].level == "note"
+    assert (made["model"].level, made["providers"].words) == ("note", "no key is set")
+    assert found(tmp_path, model="openai:x", base_url="http://localhost:1/v1")["model"].level == "ok"
     assert made["skills"].level == made["tools"].level == "missing"
     monkeypatch.setattr(readiness.shutil, "which", lambda name: None)
     assert "Bash is off" in found(tmp_path)["sandbox"].words

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -188,7 +189,8 @@ def test_it_is_in_the_description(tmp_path: Path) -> None:
 
 def test_a_reader_that_does_not_read_holds_no_more_than_its_share() -> None:
     async def test() -> None:
-        stream = sse._Stream(1000)
+        stream, cut = sse._Stream(1000), []
+        stream.cut = lambda: cut.append(True)
 
         def batch(number: int) -> Frame:
             item = {"type": "t", "payload": {"text": "x" * 300}, "stream_sequence": number}
@@ -196,10 +198,77 @@ def test_a_reader_that_does_not_read_holds_no_more_than_its_share() -> None:
 
         parts = aiter(stream)
         assert await anext(parts) == b": open\n\n"
-        for number in range(100):
+        for number in range(3):
             stream.take(batch(number))
+        assert not cut
+        for number in range(3, 100):
+            stream.take(batch(number))
+        assert cut == [True]
         assert stream._size < 2000
-        found: list[Any] = [part async for part in parts]
-        assert [part.split(b"\n")[0] for part in found] == [b"id: 0", b"id: 1", b"id: 2"]
+        assert [part async for part in parts] == []
+
+    run(test())
+
+
+@contextlib.asynccontextmanager
+async def stuck(address: str, token: str) -> AsyncIterator[socket.socket]:
+    """A connection whose reader has asked for the events and takes nothing."""
+    host, port = address.removeprefix("http://").split(":")
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.connect((host, int(port)))
+        head = f"GET /api/sessions/sess_1/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\r\n"
+        client.sendall(head.encode())
+        yield client
+
+
+def is_open(client: socket.socket) -> bool:
+    """Whether more could come, when all that came is read."""
+    client.setblocking(False)
+    try:
+        while client.recv(1 << 20):
+            pass
+    except ConnectionResetError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
+
+
+async def gone(there: Any) -> None:
+    """Wait until nobody is connected."""
+    while there.services.connections.count():
+        await asyncio.sleep(0)
+
+
+def test_who_takes_nothing_is_cut_off(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with listening(tmp_path, pending_bytes=100_000) as there, asyncio.timeout(60):
+            await begin(there.services)
+            await write(there.services, opened())
+            async with stuck(there.address, await key(there.services)) as client:
+                while not there.services.connections.count():
+                    await asyncio.sleep(0)
+                while there.services.connections.count():
+                    await write(there.services, word("x" * 100_000))
+                await gone(there)
+                assert not is_open(client)
+
+    run(test())
+
+
+def test_who_takes_nothing_of_the_past_is_cut_off_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sse, "_PATIENCE", 0.05)
+
+    async def test() -> None:
+        async with listening(tmp_path, pending_bytes=100_000) as there, asyncio.timeout(60):
+            await begin(there.services)
+            await write(there.services, opened())
+            for _ in range(100):
+                await write(there.services, word("x" * 100_000))
+            async with stuck(there.address, await key(there.services)):
+                while not there.services.connections.count():
+                    await asyncio.sleep(0)
+                await gone(there)
 
     run(test())

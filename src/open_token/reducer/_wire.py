@@ -83,9 +83,18 @@ def legacy(entry: Entry, view: View) -> Told | None:
         if "text_delta" in data:
             data["content"] = turn["blocks"][data["block_index"]]["content"]
         data["turn"] = turn
+    elif name in ("turn:start", "turn:end"):
+        payload |= _made_from(view.session)
     elif isinstance(shape, RunEnded) and shape.error is None:
         payload["result"] |= {"output": shape.output, "schema": shape.schema}
     return name, payload
+
+
+def _made_from(session: Session) -> Json:
+    """What older clients want to know with a turn: from which solution or template its session was made."""
+    template = session.more.get("template_id") if isinstance(session.more, dict) else None
+    told = {"solution_id": session.solution_id, "template_id": template}
+    return {name: value for name, value in told.items() if value is not None}
 
 
 def _told(entry: Entry, shape: Data, view: View) -> Told | None:

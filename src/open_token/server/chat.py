@@ -1,7 +1,8 @@
 """What a person can tell an agent: a message, an answer, stop, compact."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -18,7 +19,13 @@ from open_token.server.refusals import Refused, bad, busy, missing, refusal_of
 from open_token.server.sent import Sent, sent_of
 from open_token.server.services import Services
 from open_token.server.store.rows import Caller, Fence, NewRun, RunEnd
+from open_token.turns import plain
 
+COMPACTION = (
+    *("compaction_id", "summary_preview", "summary_full", "archived_count"),
+    *("tokens_before", "tokens_after", "saved_ratio", "trigger"),
+)
+"""What a turn has more when it is a compaction."""
 _LONGEST_QUEUE = 100
 _MORE_TIME = 30.0
 """Seconds that a compaction may take beside the model's silence."""
@@ -95,8 +102,15 @@ class Chat:
         if last is None or last.status != "completed":
             reason = last.failure_reason if last is not None and isinstance(last.failure_reason, str) else None
             raise Refused(502, reason or "the compaction failed", "compaction_failed")
-        told = {"turn_id": last.turn_id, "compaction_id": last.compaction_id}
-        return {"status": "ok", "message": "the conversation was compacted", "code": "compacted", **told}
+        entry = plain(state.turn(last.turn_id))
+        told = {name: entry[name] for name in ("id", "turn_id", *COMPACTION)}
+        return {
+            "status": "ok",
+            "message": "the conversation was compacted",
+            "code": "compacted",
+            **told,
+            "entry": entry,
+        }
 
     async def ended(self, owner: str, session_id: str, run_id: str) -> None:
         """Wait until a run is over."""
@@ -143,9 +157,6 @@ class Chat:
         if sent.askuser_answer is not None:
             raise busy("no question waits for an answer while the agent works", "no_question")
         message_id = self._services.clock.name("msg")
-        if sent.runtime_env:
-            env = msgspec.json.encode(sent.runtime_env).decode()
-            await self._services.store.set_setting(queued_env(sent.session_id, message_id), env)
         message = {name: value for name, value in payload.items() if name != "runtime_env"}
 
         def queued(state: State) -> list[Step]:
@@ -158,12 +169,29 @@ class Chat:
             return [("message.queued", {"message_id": message_id, "message": message})]
 
         try:
-            written = await self._write(owner, sent.session_id, queued, **_once(sent))
+            async with self._keeping_env(sent, message_id):
+                written = await self._write(owner, sent.session_id, queued, **_once(sent))
+                if written.repeated:
+                    raise _Known(await self._repeated(owner, sent, written))
         except _Known as known:
             return known.answer
         except _Free:
             return await self.send_again(owner, sent, payload)
-        return await self._repeated(owner, sent, written) if written.repeated else _ack(sent.session_id, queued=True)
+        return _ack(sent.session_id, queued=True)
+
+    @contextlib.asynccontextmanager
+    async def _keeping_env(self, sent: Sent, message_id: str) -> AsyncIterator[None]:
+        """Keep the environment of a message beside the log, unless it turns out that the message does not wait."""
+        store, key = self._services.store, queued_env(sent.session_id, message_id)
+        if sent.runtime_env:
+            await store.set_setting(key, msgspec.json.encode(sent.runtime_env).decode())
+        try:
+            yield
+        except (_Known, _Free, Refused) as why:
+            may_wait = isinstance(why, Refused) and why.status >= 500
+            if sent.runtime_env and not may_wait:
+                await store.set_setting(key, None)
+            raise
 
     async def send_again(self, owner: str, sent: Sent, payload: Json) -> Json:
         """The run that a message was to wait for ended meanwhile: it begins at once."""

@@ -25,6 +25,10 @@ class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     workspace_bytes: int = 1 << 30
 
 
+PROVIDERS = ("anthropic", "openai", "google", "recorded")
+"""What may stand before the colon in the name of a model."""
+
+
 class ServerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Everything that can be set; each is a flag, OPEN_TOKEN_SERVER_<NAME>, or a key of [server] in config.toml."""
 

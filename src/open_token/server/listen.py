@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import errno
+import functools
 import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, MutableMapping
@@ -18,6 +19,7 @@ from open_token.server.config import ServerConfig
 from open_token.server.http.app import make_app
 from open_token.server.live import Live
 from open_token.server.services import Services
+from open_token.server.sse import CUT
 from open_token.server.start import first_key, running
 
 new_event_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
@@ -28,7 +30,7 @@ with contextlib.suppress(ImportError):
 
 App = Callable[[MutableMapping[str, Any], Any, Any], Awaitable[None]]
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_KEYS = "/api/user/api-keys"
+_KEYS = ("/api/user/api-keys", "/api/auth/")
 _LET_FINISH = 5
 """Seconds that requests under way have when the server stops."""
 
@@ -86,12 +88,20 @@ def whole_app(services: Services, live: Live) -> App:
     rest = make_app(services)
 
     async def with_keys_watched(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
+        scope[CUT] = functools.partial(_cut, send)
         await rest(scope, receive, send)
         if scope["type"] == "http" and scope["method"] != "GET" and scope["path"].startswith(_KEYS):
             services.connections.recheck()
 
     app: App = socketio.ASGIApp(live.server, other_asgi_app=with_keys_watched)
     return app
+
+
+def _cut(send: Any) -> None:
+    """End a connection though the other side takes nothing; uvicorn's `send` belongs to what has the transport."""
+    transport = getattr(getattr(send, "__self__", None), "transport", None)
+    if transport is not None:
+        transport.abort()
 
 
 def _setup(config: ServerConfig, app: App) -> uvicorn.Config:

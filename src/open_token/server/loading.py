@@ -11,7 +11,7 @@ import msgspec
 from open_token.errors import UsageError
 from open_token.files import Folders, read_optional
 from open_token.options import guess_of
-from open_token.server.config import Limits, ServerConfig
+from open_token.server.config import PROVIDERS, Limits, ServerConfig
 
 PREFIX = "OPEN_TOKEN_SERVER_"
 ROLES = ("all", "gateway", "worker", "scheduler")
@@ -121,9 +121,16 @@ def _fault(name: str, value: Any) -> str | None:
         return "must be at least 1"
     if name == "host" and not value.strip():
         return "is empty"
+    if name in ("model", "models") and not all(map(_is_model, [value] if isinstance(value, str) else value or ())):
+        return f"is demo, or begins with {', '.join(f'{provider}:' for provider in PROVIDERS)}"
     if name == "cors" and not all(origin == "*" or "://" in origin for origin in value):
         return "names origins, as https://chat.example"
     return None
+
+
+def _is_model(name: str) -> bool:
+    provider, _, rest = name.partition(":")
+    return name == "demo" or (provider in PROVIDERS and bool(rest))
 
 
 def _form(kind: Any) -> str:

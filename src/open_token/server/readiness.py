@@ -100,10 +100,12 @@ def _model(config: ServerConfig, env: Mapping[str, str]) -> Iterator[Finding]:
     held = [name for name, words in PROVIDERS.items() if any(env.get(word) for word in words)]
     if config.base_url:
         held.append("a service of your own")
-    yield Finding("providers", "ok" if held else "note", ", ".join(held) or "no key is set: the demo model answers")
+    alone = "no key is set" if config.model else "no key is set: the demo model answers"
+    yield Finding("providers", "ok" if held else "note", ", ".join(held) or alone)
     if config.model:
         provider = config.model.partition(":")[0]
-        if provider in PROVIDERS and provider not in held:
+        is_own = provider == "openai" and config.base_url is not None
+        if provider in PROVIDERS and provider not in held and not is_own:
             yield Finding("model", "note", f"{config.model} needs {' or '.join(PROVIDERS[provider])}")
         else:
             yield Finding("model", "ok", config.model)

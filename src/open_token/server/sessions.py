@@ -64,9 +64,11 @@ async def stored(services: Services, owner: str, session_id: str) -> StoredSessi
     return row
 
 
-async def listed(services: Services, owner: str, q: str | None, limit: int, offset: int) -> bytes:
+async def listed(
+    services: Services, owner: str, q: str | None, limit: int, offset: int, template: str | None = None
+) -> bytes:
     """A part of the list as JSON, put together of what is stored."""
-    page = await services.store.sessions(owner, q, limit, offset)
+    page = await services.store.sessions(owner, q, limit, offset, template)
     rest = {
         "total": page.total,
         "limit": limit,
@@ -115,7 +117,6 @@ async def delete(services: Services, caller: Caller, session_id: str, delete_wor
     services.journal.forget(session_id)
     services.recent.forget(session_id)
     await services.tasks.forget(session_id)
-    await services.store.set_setting(_env_key(session_id), None)
     if delete_workspace:
         await asyncio.to_thread(services.workspaces.of(session_id).remove_all)
 
@@ -129,9 +130,18 @@ async def messages(services: Services, owner: str, session_id: str) -> bytes:
     known = services.recent.get(session_id, row.stream_sequence)
     if known is None:
         turns = await services.store.turns(owner, session_id)
-        known = b"[" + b",".join([turn.body for turn in turns]) + b"]"
+        known = _array([turn.body for turn in turns])
         services.recent.keep(session_id, row.stream_sequence, known)
     return known
+
+
+def _array(items: list[bytes]) -> bytes:
+    """JSON values as one array, copied once: a session may have hundreds of megabytes."""
+    if not items:
+        return b"[]"
+    items[0] = b"[" + items[0]
+    items[-1] += b"]"
+    return b",".join(items)
 
 
 async def environment(services: Services, session_id: str) -> dict[str, str]:
@@ -147,6 +157,9 @@ async def set_environment(services: Services, owner: str, session_id: str, env: 
     made = {name: before.get(name, "") if value == MASK else value for name, value in env.items()}
     value = msgspec.json.encode(_checked(made)).decode() if made else None
     await services.store.set_setting(_env_key(session_id), value)
+    if await services.store.session(owner, session_id) is None:  # deleted meanwhile, when this was not yet there
+        await services.store.set_setting(_env_key(session_id), None)
+        raise missing()
 
 
 def masked(env: Mapping[str, str]) -> dict[str, str]:

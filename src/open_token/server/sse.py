@@ -1,8 +1,9 @@
 """The log of a session as server-sent events: what live clients get in batches, for whoever can read HTTP."""
 
 import asyncio
+import logging
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query
@@ -13,8 +14,13 @@ from open_token.server.frames import Frame
 from open_token.server.http.auth import Reader, Serving
 from open_token.server.refusals import Refused, bad
 
+CUT = "open_token.cut"
+"""Where a request has a function that ends its connection at once."""
 router = APIRouter(tags=["live"])
 _KEEP_ALIVE = 15.0
+_PATIENCE = 60.0
+"""Seconds in which a reader must take something of what is sent."""
+_log = logging.getLogger(__name__)
 _MOST_DIGITS = 15
 _EXAMPLE = (
     'id: 12\ndata: {"type":"turn:patch","payload":{"session_id":"sess_7","sequence":4,"turn_id":"turn_2",'
@@ -32,10 +38,12 @@ _RESPONSES: dict[int | str, dict[str, Any]] = {
 
 
 class _Stream:
-    """What a reader has not taken yet; when that is too much the stream ends, and the reader may go on from its id."""
+    """What a reader has not taken yet; when that is too much the reader is cut off, and may go on from its id."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most = most_bytes
+        self.cut: Callable[[], None] = lambda: None
+        """Ends the connection at once, also while bytes for it wait that never leave."""
         self._parts: deque[bytes] = deque()
         self._size = 0
         self._news = asyncio.Event()
@@ -51,7 +59,10 @@ class _Stream:
             data = b"".join(b"id: %d\ndata: %s\n\n" % (item["stream_sequence"], part) for item, part in both)
             frame.made["sse"] = data
         if self._size > self._most:
+            _log.info("a reader of an event stream takes nothing and is cut off")
             self._is_over = True
+            self._parts.clear()
+            self.cut()
         else:
             self._parts.append(data)
             self._size += len(data)
@@ -73,7 +84,9 @@ class _Stream:
                 data = self._parts.popleft()
                 self._size -= len(data)
                 self._taken.set()
+                patience = asyncio.get_running_loop().call_later(_PATIENCE, self.cut)
                 yield data
+                patience.cancel()
             if self._is_over:
                 return
             self._news.clear()
@@ -89,11 +102,13 @@ class _Events(StreamingResponse):
     def __init__(self, stream: _Stream, leave: Any) -> None:
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         super().__init__(aiter(stream), media_type="text/event-stream", headers=headers)
+        self._stream = stream
         self._leave = leave
 
-    async def __call__(self, *asgi: Any) -> None:
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        self._stream.cut = scope.get(CUT, self._stream.cut)
         try:
-            await super().__call__(*asgi)
+            await super().__call__(scope, receive, send)
         finally:
             self._leave()
 

@@ -77,6 +77,8 @@ async def export(services: Services, owner: str, session_id: str, words: Iterabl
                 await asyncio.to_thread(run, source, made, context, READER)
         except OpenTokenError as problem:
             made.close()
+            if problem.code == "input.no-events":
+                raise bad("nothing was said in this session yet", problem.code) from None
             raise refused(problem) from None
         except BaseException:
             made.close()

@@ -80,7 +80,8 @@ def test_a_big_result_is_a_blob_with_a_preview(tmp_path: Path, fakes: Fakes, giv
             data = await room.services.store.read_blob(room.caller.user.id, room.id, result["blob"])
             assert data is not None
             assert len(data) == result["size"]
-            assert model.requests[1].messages[-1].parts[0].content["preview"] == result["preview"]
+            told = model.requests[1].messages[-1].parts[0].content
+            assert told == data.decode()
 
     run(talk())
 

@@ -45,6 +45,13 @@ def test_parts_of_a_message() -> None:
     ]
 
 
+def test_a_signature_goes_back_only_to_the_model_that_signed() -> None:
+    signed = {"id": "c1", "tool_name": "A", "arguments": "{}", "signature": "s"}
+    state = made(*user("t1", text("go")), *assistant("t2"), ("tool.called", {"turn_id": "t2", "call": signed}))
+    for model, signature in ((None, "s"), ("m", "s"), ("other", None)):
+        assert list(messages(state, model=model)[1].parts) == [Call("c1", "A", "{}", signature)]
+
+
 def test_every_call_has_a_result() -> None:
     state = made(
         *user("t1", text("go")),

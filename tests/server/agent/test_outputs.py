@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_rooms import Scripted, rooms, run
+from agent_rooms import Scripted, calls, rooms, run
 from open_token.server.agent.outputs import output_fault, output_of, schema_fault
 
 AGE = {"type": "object", "properties": {"age": {"type": "integer"}}, "required": ["age"]}
@@ -92,6 +92,29 @@ def test_headless_with_a_schema(tmp_path: Path, fakes: Callable[..., None], answ
             else:
                 assert ended["status"] == "failed"
                 assert result in ended["result"]["err_msg"]
+            await room.check()
+
+    run(talk())
+
+
+def test_the_last_words_are_the_result_of_every_chat(tmp_path: Path, fakes: Callable[..., None]) -> None:
+    async def talk() -> None:
+        questions = '{"questions":[{"question":"Which?","options":[{"label":"a"},{"label":"b"}]}]}'
+        fakes(Scripted("three", ["I ask. ", *calls("AskUserQuestion", "c1", questions)], "four"))
+        async with rooms(tmp_path) as opened:
+            room = await opened()
+            await room.send("how old?")
+            assert room.mirror.ended
+            assert room.mirror.ended["result"] == {"result": "three"}
+            assert room.mirror.ended["config_snapshot"] == {"model": "demo", "mode": "executing"}
+            assert {"session_id", "chat_run_id", "duration_ms", "stream_sequence"} <= room.mirror.ended.keys()
+            await room.send("ask me")
+            assert (room.mirror.ended["session_status"], room.mirror.ended["result"]) == (
+                "waiting_for_input",
+                {"result": None},
+            )
+            await room.send("b")
+            assert room.mirror.ended["result"] == {"result": "four"}
             await room.check()
 
     run(talk())

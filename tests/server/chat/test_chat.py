@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from agent_rooms import Fake, Scripted, calls, rooms, run
+from open_token.server.chat import COMPACTION
 from open_token.server.refusals import Refused
 from open_token.server.store.rows import Caller, KeyRow
 
@@ -33,23 +34,35 @@ def test_one_exchange_comes_in_order(tmp_path: Path) -> None:
     run(talk())
 
 
-def test_a_second_message_waits_and_then_has_its_own_run(tmp_path: Path, fakes: Fakes) -> None:
+def test_a_second_message_waits_and_then_has_its_own_run(
+    tmp_path: Path, fakes: Fakes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def talk() -> None:
         gate = asyncio.Event()
         fakes(Scripted([gate.wait, "first"], "second"))
         async with rooms(tmp_path) as opened:
             room = await opened()
             await room.send("one", wait=False)
+            store, kept = room.services.store, []
+            keep = store.set_setting
+
+            async def noted(key: str, value: str | None) -> None:
+                kept.append((key, value is not None))
+                await keep(key, value)
+
+            monkeypatch.setattr(store, "set_setting", noted)
             ack = await room.send("two", wait=False, client_message_id="m2", runtime_env={"A": "secret"})
-            again = await room.send("two", wait=False, client_message_id="m2")
+            again = await room.send("two", wait=False, client_message_id="m2", runtime_env={"A": "secret"})
             assert ack["queued"]
             assert again["queued"]
-            assert len((await room.state()).queue) == 1
+            (waiting,) = (await room.state()).queue
+            assert kept[0] == (f"env/{room.id}/{waiting}", True)
             gate.set()
             await room.until(lambda state: state.run is None and not state.queue)
             assert room.texts() == ["one", "first", "two", "second"]
             assert room.names().count("chat:end") == room.names().count("chat:start") == 2
             assert all("secret" not in str(entry) for entry in room.entries)
+            assert not any(dict(kept).values()), "an environment stayed behind"
             late = await room.send("two", client_message_id="m2")
             assert late["turn_id"] == room.turns()[2]["turn_id"]
             assert len(room.turns()) == 4
@@ -219,6 +232,8 @@ def test_compact_makes_a_turn_of_its_own(tmp_path: Path) -> None:
             assert (ack["status"], ack["code"]) == ("ok", "compacted")
             turn = room.turns()[-1]
             assert (turn["kind"], turn["trigger"], turn["archived_count"]) == ("compaction", "manual", 2)
+            assert ack["entry"] == {name: turn[name] for name in ack["entry"]}
+            assert {name: ack[name] for name in COMPACTION} == {name: turn[name] for name in COMPACTION}
             assert turn["tokens_after"] < turn["tokens_before"]
             assert 0 < turn["saved_ratio"] < 1
             await room.check()

@@ -14,6 +14,7 @@ def test_values_types_and_bytes() -> None:
 
 def test_every_error_has_one_form(rest: Rest) -> None:
     assert rest.refused("GET", "/nowhere") == 404
+    assert "/openapi.json" in rest.call("GET", "/").json()["detail"]
     assert rest.refused("PUT", "/api/version") == 405
     assert rest.refused("GET", "/api/sessions?limit=x") == 422
     assert rest.refused("GET", "/api/sessions/none") == 404

@@ -9,7 +9,14 @@ import pytest
 
 from rest import Rest
 
-OPEN = {"/api/health", "/api/health/runtime", "/healthz", "/api/version", "/api/share/{token}"}
+OPEN = {
+    "/api/health",
+    "/api/health/runtime",
+    "/healthz",
+    "/api/version",
+    "/api/share/{token}",
+    "/api/auth/sdk/token",
+}
 READING = {"/api/sessions/{session_id}/checkout", "/api/sessions/tokenize/prompt", "/api/sessions/tokenize/messages"}
 """What is posted and changes nothing."""
 

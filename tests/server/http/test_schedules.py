@@ -28,6 +28,21 @@ def played(tmp_path: Path, play: Callable[[Call], Awaitable[None]], scope: str =
     asyncio.run(whole())
 
 
+def test_tasks_are_listed_in_parts(tmp_path: Path) -> None:
+    async def play(call: Call) -> None:
+        made = [(await call("POST", URL, json={**TASK, "title": f"number {n}"})).json()["id"] for n in range(3)]
+        page = (await call("GET", URL, params={"limit": 1, "offset": 1})).json()
+        assert ([item["id"] for item in page["items"]], page["total"], page["limit"], page["offset"]) == (
+            [made[1]],
+            3,
+            1,
+            1,
+        )
+        assert (await call("GET", URL, params={"limit": "x"})).status_code == 422
+
+    played(tmp_path, play)
+
+
 def test_the_life_of_a_task(tmp_path: Path) -> None:
     async def play(call: Call) -> None:
         made = await call("POST", URL, json=TASK)

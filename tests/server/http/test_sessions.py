@@ -91,7 +91,18 @@ def test_the_list_is_searched_by_titles_and_words(rest: Rest) -> None:
     assert rest.get("/api/sessions", params={"q": "nowhere"})["total"] == 0
 
 
-@pytest.mark.parametrize("query", ["limit=-1", "limit=x", "offset=-1", "limit=99999", "q=" + "x" * 2000])
+def test_the_list_is_narrowed_to_a_template(rest: Rest) -> None:
+    daily, weekly = rest.session(template_id="report.daily"), rest.session(template_id="report.weekly")
+    rest.session(template_id="other")
+    found = rest.get("/api/sessions", params={"template_id_prefix": "report."})
+    assert ([item["id"] for item in found["items"]], found["total"]) == ([weekly, daily], 2)
+    assert rest.get("/api/sessions", params={"template_id_prefix": "report.d", "q": "mend"})["items"][0]["id"] == daily
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["limit=-1", "limit=x", "offset=-1", "limit=99999", "q=" + "x" * 2000, "template_id_prefix=" + "x" * 201],
+)
 def test_wrong_questions_are_refused(rest: Rest, query: str) -> None:
     assert rest.refused("GET", f"/api/sessions?{query}") == 422
 

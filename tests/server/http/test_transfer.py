@@ -156,7 +156,8 @@ def test_a_session_in_which_nothing_was_said(tmp_path: Path) -> None:
         return await ask("GET", EXPORT)
 
     answer = served(tmp_path, test)
-    assert (answer.status_code, answer.json()["code"]) == (422, "input.no-events")
+    told = {"detail": "nothing was said in this session yet", "code": "input.no-events"}
+    assert (answer.status_code, answer.json()) == (422, told)
 
 
 def zip_of(*members: tuple[str | zipfile.ZipInfo, bytes]) -> bytes:

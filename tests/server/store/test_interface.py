@@ -135,6 +135,33 @@ class TestSessions:
         assert [session.id for session in page.items] == ["sess_1", "sess_2"]
         assert page.total == 4
 
+    def test_the_list_is_narrowed_to_a_template(self, store: Blocking) -> None:
+        bodies = ['{"template_id":"report.daily"}', '{"template_id":"report"}', '{"template_id":"other"}', "{}"]
+        bodies += ['{"template_id":5}', '{"more":{"template_id":"report.inner"}}', '{"template_id":"rep\\"ort"}']
+        for number, body in enumerate(bodies):
+            new_session(store, f"sess_{number}", second=number, body=body.encode(), is_pinned=number == 0)
+        new_session(store, "sess_ben", BEN, body=bodies[0].encode())
+        page = store.sessions(ANNA, template="report")
+        assert [session.id for session in page.items] == ["sess_0", "sess_1"]
+        assert (page.total, page.content_match_truncated) == (2, False)
+        page = store.sessions(ANNA, "build", 1, 1, "report")
+        assert ([session.id for session in page.items], page.total) == (["sess_1"], 2)
+        assert store.sessions(ANNA, "nowhere", template="report").total == 0
+        assert [session.id for session in store.sessions(ANNA, template='rep"').items] == ["sess_6"]
+        assert store.sessions(ANNA, template="").total == len(bodies)
+        assert store.sessions(ANNA, template="%").total == store.sessions(ANNA, template="\0").total == 0
+
+    def test_its_environment_goes_with_a_session(self, store: Blocking) -> None:
+        new_session(store, "sess_1")
+        gone, kept = ["env/sess_1", "env/sess_1/msg_1", "env/sess_1/msg_2"], ["env/sess_10", "env/sess_2/msg_1", "env/"]
+        for key in gone + kept:
+            store.set_setting(key, "{}")
+        assert store.delete_session(BEN, "sess_1") is False
+        assert store.setting("env/sess_1") == "{}"
+        store.delete_session(ANNA, "sess_1")
+        assert [store.setting(key) for key in gone] == [None] * 3
+        assert [store.setting(key) for key in kept] == ["{}"] * 3
+
     def test_nobody_sees_what_is_another_user_s(self, store: Blocking) -> None:
         new_session(store)
         store.append(step(entries=entries(1), turns=[turn_row(0, text="words")], blobs=[]))

@@ -35,7 +35,8 @@ def _part(part: Part) -> int:
     if isinstance(part, Call):
         return estimate(part.name) + estimate(part.arguments)
     if isinstance(part, Result):
-        return estimate(part.content if isinstance(part.content, str) else _json(part.content))
+        words = part.content if isinstance(part.content, str) else _json(part.content)
+        return estimate(words) + len(part.media) * _PER_MEDIA
     assert isinstance(part, Media)
     return _PER_MEDIA
 

@@ -4,7 +4,7 @@ import msgspec
 
 from open_token.entries import Json, Step
 from open_token.reducer import State
-from open_token.server.agent import history, streaming, tokens
+from open_token.server.agent import history, results, streaming, tokens
 from open_token.server.agent.calls import milliseconds
 from open_token.server.agent.interface import Call, Message, ModelFault, Request, Result, Text, TextPiece, Thinking
 from open_token.server.agent.work import Spot, Work
@@ -25,6 +25,7 @@ async def is_due(work: Work, spot: Spot) -> bool:
     told = history.messages(state, loop_id=spot.loop_id, model=work.model.name)
     if len(told) < 2:
         return False
+    told = await results.shown(work, told)
     known = tokens.counted(state, spot.loop_id)
     used = max(known or 0, tokens.estimate_messages(told))
     return used > work.services.config.compact_at * work.model.context_window

@@ -14,7 +14,7 @@ _WITHOUT = {"error": "there is no result of this call"}
 
 
 def messages(state: State, *, loop_id: str = ROOT, model: str | None = None) -> list[Message]:
-    """The history as a model sees it; thoughts only of the model that is named, or of all when none is.
+    """The history as a model sees it; thoughts and signatures only of the model that is named, or of all when none is.
 
     Every call has its result: one that was cancelled or never answered says so. Turns that failed are left out, and so
     is the system text of an imported document, which nobody vouches for.
@@ -80,13 +80,20 @@ def _told(turn: TurnProjection, model: str | None) -> list[Message]:
 def _block(block: ContentBlock, turn: TurnProjection, model: str | None) -> list[Part]:
     if block.type == "text" and isinstance(block.content, str) and block.content:
         return [Text(block.content)]
-    if block.type == "thinking" and isinstance(block.content, str) and model in (None, turn.model):
-        signature = block.more.get("signature") if isinstance(block.more, dict) else None
-        return [Thinking(block.content, signature if isinstance(signature, str) else None)]
+    is_own = model in (None, turn.model)
+    if block.type == "thinking" and isinstance(block.content, str) and is_own:
+        return [Thinking(block.content, _signature(block))]
     if block.type == "tool_use":
         call = next((call for call in turn.tool_calls if call.id == block.tool_call_id), None)
-        return [Call(call.id, call.tool_name, call.arguments or "{}")] if call else []
+        if call is not None:
+            return [Call(call.id, call.tool_name, call.arguments or "{}", _signature(call) if is_own else None)]
     return []
+
+
+def _signature(signed: ContentBlock | ToolCallProjection) -> str | None:
+    """What the provider signed a thought or a call with; only the model that had them may see it again."""
+    signature = signed.more.get("signature") if isinstance(signed.more, dict) else None
+    return signature if isinstance(signature, str) else None
 
 
 def _result(call: ToolCallProjection) -> Result:

@@ -31,20 +31,22 @@ class Thinking(Struct, frozen=True, tag="thinking"):
 
 
 class Call(Struct, frozen=True, tag="call"):
-    """A call that the model made; arguments are JSON text."""
+    """A call that the model made; arguments are JSON text. Some providers want it back with their signature."""
 
     id: str
     name: str
     arguments: str = "{}"
+    signature: str | None = None
 
 
 class Result(Struct, frozen=True, tag="result"):
-    """What came of a call."""
+    """What came of a call, and the pictures that came with it."""
 
     call_id: str
     name: str
     content: Any = None
     is_error: bool = False
+    media: Sequence[Media] = ()
 
 
 Part = Text | Media | Thinking | Call | Result
@@ -93,10 +95,11 @@ class ThinkingPiece(Struct, frozen=True):
 
 
 class CallBegun(Struct, frozen=True):
-    """The model begins to call a tool."""
+    """The model begins to call a tool; with the signature of the provider, if it signs calls."""
 
     id: str
     name: str
+    signature: str | None = None
 
 
 class CallPiece(Struct, frozen=True):

@@ -107,7 +107,7 @@ class Job:
             await self._end(lambda _: [("run.ended", {"run_id": self._run.id, "output": None})], "completed")
             return
         outcome = await loop.go_on(work)
-        output: Any = outcome.text if work.order.headless else None
+        output: Any = outcome.text if outcome.asks is None else None
         if work.order.output_schema is not None and outcome.asks is None and outcome.finish_reason is None:
             output = await self._fitting(work, outcome.text)
         await self._end(lambda state: self._ended(state, outcome, output), "completed")

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Iterator
 
 from open_token.entries import Json, Step
 from open_token.reducer import State
-from open_token.server.agent import history, prompt, tokens
+from open_token.server.agent import history, prompt, results, tokens
 from open_token.server.agent.calls import milliseconds
 from open_token.server.agent.interface import (
     CallBegun,
@@ -42,9 +42,9 @@ def specs(work: Work, spot: Spot, mode: str) -> list[ToolSpec]:
     ]
 
 
-def request(work: Work, spot: Spot, state: State, note: str | None = None) -> Request:
+async def request(work: Work, spot: Spot, state: State, note: str | None = None) -> Request:
     """What the model is asked: who it is, what was said, what it can do."""
-    told = history.messages(state, loop_id=spot.loop_id, model=work.model.name)
+    told = await results.shown(work, history.messages(state, loop_id=spot.loop_id, model=work.model.name))
     if told and told[-1].role == "assistant":
         told.append(Message("user", [Text(note or prompt.GO_ON)]))
     elif note:
@@ -85,7 +85,7 @@ async def turn(work: Work, spot: Spot, note: str | None = None) -> None:
     for pause in (*BACKOFF, None):
         turn_id = work.services.clock.name("turn")
         state = await work.state()
-        asked = request(work, spot, state, note)
+        asked = await request(work, spot, state, note)
         try:
             await _Answer(work, spot, turn_id, asked).take()
             return
@@ -186,6 +186,7 @@ class _Answer:
         taken = not piece.id or piece.id in state.callers
         name = self.names[piece.id] = self.work.services.clock.name("call") if taken else piece.id
         call: Json = {"id": name, "tool_name": piece.name, "display_name": self.work.display_name(piece.name)}
+        call |= {"signature": piece.signature} if piece.signature else {}
         await self.scribe.flush(("tool.called", {"turn_id": self.turn_id, "call": call}))
 
     def _opened(self, state: State) -> list[Step]:

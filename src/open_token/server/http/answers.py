@@ -12,6 +12,11 @@ from open_token.errors import StoreError
 from open_token.server.refusals import Refused, refusal_of
 from open_token.turns import encode
 
+_PLAIN = {
+    404: "there is no such route; /openapi.json lists those that there are",
+    405: "this route has no such method; /openapi.json lists those that there are",
+}
+
 
 def answer(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """A value as JSON; bytes are JSON already."""
@@ -49,4 +54,5 @@ async def plain_error(_: Request, problem: Exception) -> Response:
     """What the framework refuses: no such route, wrong method."""
     assert isinstance(problem, HTTPException)
     headers = dict(problem.headers) if problem.headers else None
-    return answer({"detail": str(problem.detail), "code": "http"}, problem.status_code, headers)
+    words = _PLAIN.get(problem.status_code, str(problem.detail))
+    return answer({"detail": words, "code": "http"}, problem.status_code, headers)

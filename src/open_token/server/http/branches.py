@@ -20,6 +20,21 @@ router = APIRouter(tags=["branches"])
 
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
 _PLACE = {"checkpoint_id": "cp_4Hn8"}
+_COMPACTED = {
+    "status": "ok",
+    "message": "the conversation was compacted",
+    "code": "compacted",
+    "id": "entry_9",
+    "turn_id": "turn_9",
+    "compaction_id": "compaction_1",
+    "summary_preview": "The build was mended.",
+    "summary_full": "The build was mended.",
+    "archived_count": 8,
+    "tokens_before": 5200,
+    "tokens_after": 410,
+    "saved_ratio": 0.9212,
+    "trigger": "manual",
+}
 _STATS = {
     "model": "demo",
     "context_window": 128000,
@@ -78,11 +93,22 @@ class AtThatTime(Struct, kw_only=True):
 
 
 class Compaction(Struct, kw_only=True):
-    """What became of a compaction."""
+    """What became of a compaction: its turn as `entry`, whose own fields are repeated beside it."""
 
     status: str
     message: str | None = None
     code: str | None = None
+    id: str | None = None
+    turn_id: str | None = None
+    compaction_id: str | None = None
+    summary_preview: str | None = None
+    summary_full: str | None = None
+    archived_count: int | None = None
+    tokens_before: int | None = None
+    tokens_after: int | None = None
+    saved_ratio: float | None = None
+    trigger: str | None = None
+    entry: TurnProjection | None = None
 
 
 @router.get(
@@ -166,7 +192,7 @@ async def checkout(
 
 @router.post(
     "/api/sessions/{session_id}/compact",
-    responses=gives(Compaction, {"status": "ok", "message": "compacted", "code": None}),
+    responses=gives(Compaction, _COMPACTED),
 )
 async def compact(services: Serving, caller: Writer, session_id: str) -> Response:
     """Put what was said so far into a summary for the model; history and export keep it whole."""

@@ -63,11 +63,11 @@ async def add(services: Serving, caller: Writer, task: New) -> Response:
     return answer(await services.schedules.add(caller.user.id, task), 201)
 
 
-@router.get("", responses=_shows({"items": [_TASK], "total": 1}))
-async def every(services: Serving, caller: Reader) -> Response:
-    """All tasks, oldest first."""
+@router.get("", responses=_shows({"items": [_TASK], "total": 1, "limit": 20, "offset": 0}))
+async def every(services: Serving, caller: Reader, limit: Limit = 20, offset: Offset = 0) -> Response:
+    """A part of the tasks, oldest first."""
     items = await services.schedules.all(caller.user.id)
-    return answer({"items": items, "total": len(items), "limit": len(items), "offset": 0})
+    return answer({"items": items[offset : offset + limit], "total": len(items), "limit": limit, "offset": offset})
 
 
 @router.get("/calendar", responses=_shows({"items": [_RUN, _PLANNED], "total": 2, "truncated": False}))
@@ -113,7 +113,7 @@ async def run(services: Serving, caller: Writer, task_id: str) -> Response:
     return answer(await services.schedules.run_now(caller.user.id, task_id), 201)
 
 
-@router.get("/{task_id}/runs", responses=_shows({"items": [_RUN], "total": 1, "limit": 50, "offset": 0}))
-async def runs(services: Serving, caller: Reader, task_id: str, limit: Limit = 50, offset: Offset = 0) -> Response:
+@router.get("/{task_id}/runs", responses=_shows({"items": [_RUN], "total": 1, "limit": 20, "offset": 0}))
+async def runs(services: Serving, caller: Reader, task_id: str, limit: Limit = 20, offset: Offset = 0) -> Response:
     """A part of the runs of a task, newest first."""
     return answer(await services.schedules.runs(caller.user.id, task_id, limit, offset))

@@ -144,9 +144,12 @@ async def listing(
     q: Annotated[str | None, Query(max_length=1000, description="Words in titles and in what was said")] = None,
     limit: Annotated[int, Query(ge=0, le=1000)] = 20,
     offset: Annotated[int, Query(ge=0, le=1 << 53)] = 0,
+    template_id_prefix: Annotated[
+        str | None, Query(max_length=200, description="How the `template_id` begins that a session was made with")
+    ] = None,
 ) -> Response:
-    """List sessions; with `q` those whose title or turns have its words."""
-    return answer(await sessions.listed(services, caller.user.id, q, limit, offset))
+    """List sessions; with `q` those whose title or turns have its words, with `template_id_prefix` those made so."""
+    return answer(await sessions.listed(services, caller.user.id, q, limit, offset, template_id_prefix))
 
 
 @router.get("/api/sessions/{session_id}", responses=gives(SessionWhole, _SESSION | _MORE))

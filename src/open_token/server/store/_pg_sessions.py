@@ -7,6 +7,7 @@ import asyncpg
 from open_token.server.store._pg_schema import TERMS
 from open_token.server.store._schema import COUNT_BITS, TURN_BITS
 from open_token.server.store._sessions import GONE, MOST_TURNS_SEARCHED
+from open_token.server.store._templates import is_made_from, needle
 from open_token.server.store._terms import all_of
 from open_token.server.store.rows import Checkpoint, SessionPage, StoredSession, TurnRow
 
@@ -41,14 +42,44 @@ async def heads(db: asyncpg.Connection, session_ids: Collection[str]) -> dict[st
 
 
 async def sessions(
-    db: asyncpg.Connection, owner: str, q: str | None = None, limit: int = 20, offset: int = 0
+    db: asyncpg.Connection,
+    owner: str,
+    q: str | None = None,
+    limit: int = 20,
+    offset: int = 0,
+    template: str | None = None,
 ) -> SessionPage:
-    """A part of an owner's list, pinned ones first and then the newest; `q` looks in intents and in turns."""
+    """A part of an owner's list, pinned ones first and then the newest; `q` looks in intents and in turns.
+
+    `template` is how the template begins that the sessions were made from.
+    """
+    if template:
+        return await _from_template(db, owner, q, limit, offset, template)
     if q is None or not q.strip():
         held = await db.fetchval("SELECT sessions_held FROM users WHERE id = $1", owner)
         rows = await db.fetch(f"{_SESSION} WHERE owner = $1 {_IN_ORDER} LIMIT $2 OFFSET $3", owner, limit, offset)
         return SessionPage(items=[StoredSession(**dict(row)) for row in rows], total=held or 0)
     numbers, is_cut = await _matching(db, owner, q)
+    return await _page(db, owner, numbers, limit, offset, is_cut)
+
+
+async def _from_template(
+    db: asyncpg.Connection, owner: str, q: str | None, limit: int, offset: int, template: str
+) -> SessionPage:
+    rows = await db.fetch(
+        "SELECT number, body FROM sessions WHERE owner = $1 AND position($2::bytea in body) > 0",
+        *(owner, needle(template)),
+    )
+    numbers, is_cut = {number for number, body in rows if is_made_from(body, template)}, False
+    if q is not None and q.strip():
+        found, is_cut = await _matching(db, owner, q)
+        numbers &= found
+    return await _page(db, owner, numbers, limit, offset, is_cut)
+
+
+async def _page(
+    db: asyncpg.Connection, owner: str, numbers: Collection[int], limit: int, offset: int, is_cut: bool
+) -> SessionPage:
     rows = await db.fetch(
         f"{_SESSION} WHERE number = ANY ($1::bigint[]) AND owner = $2 {_IN_ORDER} LIMIT $3 OFFSET $4",
         *(list(numbers), owner, limit, offset),
@@ -69,6 +100,9 @@ async def delete_session(db: asyncpg.Connection, owner: str, session_id: str) ->
         WHERE session_id = $3 AND status = 'running'""",
         *(GONE, row["updated_at"], session_id),
     )
+    # What its tools find in their environment, and what messages that waited brought along for theirs.
+    own = f"env/{session_id}"
+    await db.execute("DELETE FROM settings WHERE key = $1 OR starts_with(key, $2)", own, f"{own}/")
     await db.execute("DELETE FROM log WHERE session = $1", row["number"])
     await db.execute("DELETE FROM sessions WHERE number = $1", row["number"])
     await db.execute("UPDATE users SET sessions_held = sessions_held - 1 WHERE id = $1", owner)

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from open_token.server.store._schema import COUNT_BITS, TURN_BITS
+from open_token.server.store._templates import is_made_from, needle
 from open_token.server.store._words import all_of
 from open_token.server.store.rows import Checkpoint, SessionPage, StoredSession, TurnRow
 
@@ -44,17 +45,45 @@ def heads(db: sqlite3.Connection, session_ids: Collection[str]) -> dict[str, tup
     return {name: (owner, last) for name, owner, last in rows}
 
 
-def sessions(db: sqlite3.Connection, owner: str, q: str | None = None, limit: int = 20, offset: int = 0) -> SessionPage:
-    """A part of an owner's list, pinned ones first and then the newest; `q` looks in intents and in turns."""
+def sessions(
+    db: sqlite3.Connection,
+    owner: str,
+    q: str | None = None,
+    limit: int = 20,
+    offset: int = 0,
+    template: str | None = None,
+) -> SessionPage:
+    """A part of an owner's list, pinned ones first and then the newest; `q` looks in intents and in turns.
+
+    `template` is how the template begins that the sessions were made from.
+    """
+    if template:
+        return _from_template(db, owner, q, limit, offset, template)
     if q is None or not q.strip():
         held = db.execute("SELECT sessions_held FROM users WHERE id = ?", (owner,)).fetchone()
         rows = db.execute(f"{_SESSION} WHERE owner = ? {_IN_ORDER} LIMIT ? OFFSET ?", (owner, limit, offset))
         return SessionPage(items=[_session(row) for row in rows], total=held[0] if held else 0)
     numbers, is_cut = _matching(db, owner, q)
     items = _few(db, owner, numbers) if len(numbers) <= _FEW else _many(db, owner, numbers, offset + limit)
-    wanted = items[offset : offset + limit]
+    return _page(db, items[offset : offset + limit], len(numbers), is_cut)
+
+
+def _from_template(
+    db: sqlite3.Connection, owner: str, q: str | None, limit: int, offset: int, template: str
+) -> SessionPage:
+    rows = db.execute(
+        f"SELECT number, body FROM sessions WHERE owner = ? AND instr(body, ?) {_IN_ORDER}", (owner, needle(template))
+    )
+    items, is_cut = [number for number, body in rows if is_made_from(body, template)], False
+    if q is not None and q.strip():
+        numbers, is_cut = _matching(db, owner, q)
+        items = [number for number in items if number in numbers]
+    return _page(db, items[offset : offset + limit], len(items), is_cut)
+
+
+def _page(db: sqlite3.Connection, wanted: Collection[int], total: int, is_cut: bool) -> SessionPage:
     whole = {row[-1]: _session(row[:-1]) for row in _whole(db, wanted)}
-    return SessionPage(items=[whole[number] for number in wanted], total=len(numbers), content_match_truncated=is_cut)
+    return SessionPage(items=[whole[number] for number in wanted], total=total, content_match_truncated=is_cut)
 
 
 def delete_session(db: sqlite3.Connection, owner: str, session_id: str) -> bool:
@@ -70,6 +99,9 @@ def delete_session(db: sqlite3.Connection, owner: str, session_id: str) -> bool:
         WHERE number = ?) WHERE session_id = ? AND status = 'running'""",
         (GONE, *row, session_id),
     )
+    # What its tools find in their environment, and what messages that waited brought along for theirs.
+    below = (f"env/{session_id}", f"env/{session_id}/", f"env/{session_id}0")
+    db.execute("DELETE FROM settings WHERE key = ? OR (key >= ? AND key < ?)", below)
     db.execute("DELETE FROM sessions WHERE number = ?", row)
     db.execute("UPDATE users SET sessions_held = sessions_held - 1 WHERE id = ?", (owner,))
     return True

@@ -54,11 +54,16 @@ class SessionStore(Protocol):
     async def heads(self, session_ids: Collection[str]) -> dict[str, tuple[str, int]]:
         """The owner and the last sequence of anybody's sessions, for who tells those who watch; none of those gone."""
 
-    async def sessions(self, owner: str, q: str | None = None, limit: int = 20, offset: int = 0) -> SessionPage:
-        """A part of the list, pinned ones first and then the newest; `q` looks in intents and in turns."""
+    async def sessions(
+        self, owner: str, q: str | None = None, limit: int = 20, offset: int = 0, template: str | None = None
+    ) -> SessionPage:
+        """A part of the list, pinned ones first and then the newest; `q` looks in intents and in turns.
+
+        `template` is how the template begins that the sessions were made from.
+        """
 
     async def delete_session(self, owner: str, session_id: str) -> bool:
-        """Take a session away with everything that belongs to it; False when there is none."""
+        """Take a session away with everything that belongs to it, its environment too; False when there is none."""
 
     async def turns(self, owner: str, session_id: str, whole_tree: bool = False) -> list[TurnRow]:
         """The turns of the current branch in order; or of all branches, in the order in which they began."""

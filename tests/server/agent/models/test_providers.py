@@ -148,6 +148,143 @@ def test_a_whole_exchange_with_thoughts_and_a_call(tmp_path: Path, fakes: Callab
     run(talk())
 
 
+def recorded(corpus: Path, name: str) -> list[Any]:
+    """The answers of a recording that was not streamed."""
+    taped = yaml.safe_load((corpus / name).read_text(encoding="utf-8"))["interactions"]
+    return [item["response"]["parsed_body"] for item in taped]
+
+
+def signatures(content: Any) -> list[str]:
+    """The signatures of calls, in one of the two alphabets that JSON has for bytes."""
+    marks = [part.get("thoughtSignature", "") for part in content["parts"] if "functionCall" in part]
+    return [mark.replace("-", "+").replace("_", "/") for mark in marks]
+
+
+def test_google_gets_its_signatures_back(tmp_path: Path, corpus: Path, fakes: Callable[..., None]) -> None:
+    """Recorded answers with calls, three at once among them: each later request has every signature in its place."""
+    answers = recorded(corpus, "gemini_api/test_google_instructions_only_with_tool_calls.yaml")
+    fakes(None, Fake("generate_topic", lambda _: "sheep"), Fake("final_result", lambda _: "taken"))
+    given = [signatures(answer["candidates"][0]["content"]) for answer in answers]
+    assert [len(marks) for marks in given] == [3, 1, 1, 1, 1]
+
+    async def talk() -> None:
+        streams = [f"data: {json.dumps(answer)}\r\n\r\n" for answer in answers]
+        async with provider(*streams, gemini({"text": "Done."})) as told:
+            async with rooms(tmp_path, Time()) as open_room:
+                room: Room = await open_room(model="google:gemini-3-flash-preview")
+                room.services.env = {**ENV, "GOOGLE_API_KEY": "k", "GOOGLE_GEMINI_BASE_URL": told.url}
+                await room.send("three jokes")
+                assert room.texts()[-1] == "Done."
+                assert room.turns()[1]["tool_calls"][0]["signature"] == given[0][0]
+                await room.check()
+            sent = [item for item in told.asked[-1][2]["contents"] if item["role"] == "model"]
+            assert [signatures(content) for content in sent] == given
+
+    run(talk())
+
+
+def test_who_signs_no_calls_is_not_given_signatures(tmp_path: Path) -> None:
+    async def talk() -> None:
+        async with provider(ANTHROPIC_TEXT) as told:
+            model = opened("anthropic:claude-x", told, tmp_path)
+            call = Call("c1", "get_capital", "{}", signature="c2ln")
+            await answered(
+                model, [*HI, Message("assistant", [call]), Message("tool", [Result("c1", "get_capital", 1)])]
+            )
+            assert "c2ln" not in json.dumps(told.asked[0][2])
+            await model.close()
+
+    run(talk())
+
+
+def openai_stream(answer: Any) -> str:
+    """A recorded answer of the Responses API as its stream."""
+    made: list[Any] = []
+    bare = {**answer, "output": [], "status": "in_progress", "usage": None}
+
+    def tell(kind: str, **data: Any) -> None:
+        made.append({"type": f"response.{kind}", "sequence_number": len(made), **data})
+
+    tell("created", response=bare)
+    for index, item in enumerate(answer["output"]):
+        place = {"output_index": index, "item_id": item["id"]}
+        empty = {"reasoning": {"summary": [], "encrypted_content": ""}, "function_call": {"arguments": ""}}
+        tell("output_item.added", output_index=index, item={**item, **empty.get(item["type"], {"content": []})})
+        for number, part in enumerate(item.get("summary", ())):
+            words = [part["text"][:20], part["text"][20:]]
+            about = {**place, "summary_index": number}
+            tell("reasoning_summary_part.added", **about, part={**part, "text": ""})
+            for word in words:
+                tell("reasoning_summary_text.delta", **about, delta=word)
+            tell("reasoning_summary_part.done", **about, part=part)
+        if item["type"] == "function_call":
+            tell("function_call_arguments.delta", **place, delta=item["arguments"])
+            tell("function_call_arguments.done", **place, arguments=item["arguments"], name=item["name"])
+        for number, part in enumerate(item.get("content") or ()):
+            tell("content_part.added", **place, content_index=number, part={**part, "text": ""})
+            tell("output_text.delta", **place, content_index=number, delta=part["text"], logprobs=[])
+        tell("output_item.done", output_index=index, item=item)
+    tell("completed", response=answer)
+    return events(*made)
+
+
+def test_openai_gets_its_encrypted_reasoning_back(tmp_path: Path, corpus: Path, fakes: Callable[..., None]) -> None:
+    """The reasoning has five summaries, and is signed after the last of them."""
+    answers = recorded(corpus, "openai_responses/test_openai_responses_thinking_with_tool_calls.yaml")
+    fakes(None, Fake("update_plan", lambda _: "plan updated"))
+    thought, call = answers[0]["output"]
+
+    async def talk() -> None:
+        async with provider(*map(openai_stream, answers)) as told:
+            async with rooms(tmp_path, Time()) as open_room:
+                room: Room = await open_room(model="openai:gpt-5")
+                room.services.env = {**ENV, "OPENAI_API_KEY": "k", "OPENAI_BASE_URL": f"{told.url}/v1"}
+                await room.send("a poem")
+                assert room.texts()[-1] == answers[1]["output"][0]["content"][0]["text"]
+                shown = [block["content"] for block in room.turns()[1]["blocks"] if block["type"] == "thinking"]
+                assert shown == ["\n\n".join(part["text"] for part in thought["summary"])]
+                await room.check()
+            assert told.asked[0][2]["include"] == ["reasoning.encrypted_content"]
+            sent = told.asked[1][2]["input"]
+            (back,) = [item for item in sent if item.get("type") == "reasoning"]
+            assert (back["id"], back["encrypted_content"]) == (thought["id"], thought["encrypted_content"])
+            assert [item["call_id"] for item in sent if item.get("type") == "function_call"] == [call["call_id"]]
+
+    run(talk())
+
+
+def test_services_that_speak_as_openai_get_their_signatures_back(tmp_path: Path, fakes: Callable[..., None]) -> None:
+    fakes(None, Fake("get_capital", lambda _: "London"))
+    signed = {"google": {"thought_signature": "c2ln"}}
+
+    def chunk(**choice: Any) -> dict[str, Any]:
+        return {
+            "id": "c",
+            "object": "chat.completion.chunk",
+            "created": 1,
+            "model": "m",
+            "choices": [{"index": 0, **choice}],
+        }
+
+    function = {"name": "get_capital", "arguments": "{}"}
+    called = {"index": 0, "id": "c1", "type": "function", "function": function, "extra_content": signed}
+    calls = events(
+        chunk(delta={"role": "assistant", "tool_calls": [called]}), chunk(delta={}, finish_reason="tool_calls")
+    )
+    text = events(chunk(delta={"content": "London."}), chunk(delta={}, finish_reason="stop"))
+
+    async def talk() -> None:
+        async with provider(calls, text) as told:
+            async with rooms(tmp_path, Time(), base_url=f"{told.url}/v1") as open_room:
+                room: Room = await open_room(model="openai:m")
+                await room.send("capital?")
+                assert room.texts()[-1] == "London."
+            (back,) = told.asked[1][2]["messages"][2]["tool_calls"]
+            assert back["extra_content"] == signed
+
+    run(talk())
+
+
 def test_google(tmp_path: Path) -> None:
     async def talk() -> None:
         call = {"functionCall": {"name": "get_capital", "args": {"country": "UK"}}}
@@ -184,6 +321,24 @@ def test_a_history_as_the_provider_is_told_it(tmp_path: Path) -> None:
             said = [part for message in body["messages"][2:] for part in message["content"]]
             assert [part["type"] for part in said] == ["tool_result", "text", "image"]
             assert said[0]["is_error"] is True
+            await model.close()
+
+    run(talk())
+
+
+@pytest.mark.parametrize("name", ["anthropic:claude-x", "openai:gpt-5", "google:gemini-3-flash-preview"])
+def test_a_picture_of_a_result_reaches_the_model(tmp_path: Path, corpus: Path, name: str) -> None:
+    answers = recorded(corpus, "openai_responses/test_openai_responses_thinking_with_tool_calls.yaml")
+    streams = {"anthropic": ANTHROPIC_TEXT, "openai": openai_stream(answers[1]), "google": gemini({"text": "A dot."})}
+
+    async def talk() -> None:
+        async with provider(streams[name.partition(":")[0]]) as told:
+            model = opened(name, told, tmp_path)
+            looked = Result("c1", "get_capital", {"file_path": "a.png"}, media=[Media("image/png", data=b"hello")])
+            await answered(model, [*HI, Message("assistant", [Call("c1", "get_capital")]), Message("tool", [looked])])
+            asked = json.dumps(told.asked[0][2])
+            assert asked.count("aGVsbG8=") == 1
+            assert asked.count("a.png") == 1
             await model.close()
 
     run(talk())

@@ -45,6 +45,11 @@ from open_token.server.agent.interface import (
     ThinkingPiece,
 )
 
+_GOOGLE = "google"
+_SIGNED = "thought_signature"
+_BESIDE = "extra_content"
+_AS_JSON = "json:"
+"""Where the library keeps the signatures of Google's, which stand on thoughts and calls alike."""
 _NAMED = "id:"
 """A signature that comes with an id of the provider's is kept together with it: `id:<id>|<signature>`."""
 
@@ -72,10 +77,14 @@ def _response_part(part: Any, system: str) -> Iterator[ModelResponsePart]:
     if isinstance(part, Text):
         yield TextPart(part.text)
     elif isinstance(part, Call):
-        yield ToolCallPart(part.name, _arguments(part.arguments), part.id)
+        signed: Any = {"provider_name": system, "provider_details": _details(part.signature)} if part.signature else {}
+        yield ToolCallPart(part.name, _arguments(part.arguments), part.id, **signed)
     elif isinstance(part, Thinking) and part.signature:  # without its signature no provider takes a thought back
         name, signature = unpacked(part.signature)
-        yield ThinkingPart(part.text, id=name, signature=signature, provider_name=system)
+        if system == _GOOGLE:
+            yield ThinkingPart(part.text, provider_name=system, provider_details={_SIGNED: signature})
+        else:
+            yield ThinkingPart(part.text, id=name, signature=signature, provider_name=system)
 
 
 def _arguments(text: str) -> str:
@@ -89,8 +98,9 @@ def _arguments(text: str) -> str:
 
 def _returned(part: Result) -> ToolReturnPart[Any]:
     outcome: Any = "failed" if part.is_error else "success"
-    content = part.content if isinstance(part.content, str) else msgspec.json.encode(part.content).decode()
-    return ToolReturnPart(part.name, content, part.call_id, outcome=outcome)
+    words = part.content if isinstance(part.content, str) else msgspec.json.encode(part.content).decode()
+    pictures = [BinaryContent(media.data, media_type=media.media_type) for media in part.media]
+    return ToolReturnPart(part.name, [words, *pictures] if pictures else words, part.call_id, outcome=outcome)
 
 
 def _content(part: Any) -> Iterator[UserContent]:
@@ -144,6 +154,10 @@ class _Taking:
 
     def __init__(self) -> None:
         self._begun: dict[int, str] = {}
+        self._unsigned: dict[int, str | None] = {}
+        """Thoughts that ended without a signature, by their ids: OpenAI signs the first of several after the last."""
+        self._is_next = False
+        """A thought begins right behind such a one."""
 
     def take(self, event: Any) -> Iterator[Piece]:
         """The pieces that an event stands for."""
@@ -157,28 +171,55 @@ class _Taking:
     def _start(self, index: int, part: Any) -> Iterator[Piece]:
         if isinstance(part, TextPart) and part.content:
             yield TextPiece(part.content)
-        elif isinstance(part, ThinkingPart) and part.content:
-            yield ThinkingPiece(part.content)
+        elif isinstance(part, ThinkingPart):
+            self._is_next = index - 1 in self._unsigned
+            yield from self._thought(part.content)
         elif isinstance(part, ToolCallPart) and not isinstance(part.args, dict):
             self._begun[index] = part.tool_call_id
-            yield CallBegun(part.tool_call_id, part.tool_name)
+            yield CallBegun(part.tool_call_id, part.tool_name, _signature(part))
             if part.args:
                 yield CallPiece(part.tool_call_id, part.args)
+
+    def _thought(self, words: str | None) -> Iterator[Piece]:
+        if words:
+            yield ThinkingPiece(f"\n\n{words}" if self._is_next else words)
+            self._is_next = False
 
     def _delta(self, index: int, delta: Any) -> Iterator[Piece]:
         if isinstance(delta, TextPartDelta) and delta.content_delta:
             yield TextPiece(delta.content_delta)
-        elif isinstance(delta, ThinkingPartDelta) and delta.content_delta:
-            yield ThinkingPiece(delta.content_delta)
+        elif isinstance(delta, ThinkingPartDelta):
+            yield from self._thought(delta.content_delta)
+            if delta.signature_delta and index in self._unsigned:
+                yield ThinkingPiece(signature=packed(self._unsigned.pop(index), delta.signature_delta))
         elif isinstance(delta, ToolCallPartDelta) and index in self._begun and isinstance(delta.args_delta, str):
             yield CallPiece(self._begun[index], delta.args_delta)
 
     def _end(self, index: int, part: Any) -> Iterator[Piece]:
-        if isinstance(part, ThinkingPart) and part.signature:
-            yield ThinkingPiece(signature=packed(part.id, part.signature))
+        if isinstance(part, ThinkingPart):
+            if signature := part.signature or _signature(part):
+                yield ThinkingPiece(signature=packed(part.id, signature))
+            else:
+                self._unsigned[index] = part.id
         elif isinstance(part, ToolCallPart) and index not in self._begun:
-            yield CallBegun(part.tool_call_id, part.tool_name)
+            yield CallBegun(part.tool_call_id, part.tool_name, _signature(part))
             yield CallPiece(part.tool_call_id, part.args_as_json_str())
+
+
+def _signature(part: ThinkingPart | ToolCallPart) -> str | None:
+    """What Google signed a part with, told in its own way or as services do that speak as OpenAI does."""
+    details = part.provider_details or {}
+    signature, beside = details.get(_SIGNED), details.get(_BESIDE)
+    if isinstance(signature, str):
+        return signature
+    return f"{_AS_JSON}{msgspec.json.encode(beside).decode()}" if beside else None
+
+
+def _details(signature: str) -> dict[str, Any]:
+    """The same for the way back."""
+    if not signature.startswith(_AS_JSON):
+        return {_SIGNED: signature}
+    return {_BESIDE: msgspec.json.decode(signature.removeprefix(_AS_JSON))}
 
 
 def usage_of(usage: Any) -> dict[str, int]:

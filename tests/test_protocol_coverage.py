@@ -1,0 +1,105 @@
+"""The page of protocol coverage is true: what it names exists; no route, event, type, field or value is left out."""
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple, get_args, get_origin
+
+import msgspec
+import pytest
+
+from open_token import turns
+from rest import Rest
+from sockets import EVENTS
+from test_spec_coverage import FUNCTIONS, ROOT, exists, tree_of
+
+PAGE = ROOT / "docs" / "reference" / "protocol-coverage.md"
+TYPES = ROOT.parent / "shared" / "spec" / "core-types.zh.md"
+ROUTE = re.compile(r"`((?:GET|POST|PUT|PATCH|DELETE) /[^`]*)`")
+FIELD = re.compile(r"^([A-Za-z_0-9]+) \| ", re.MULTILINE)
+SAID = ("session:subscribe", "session:unsubscribe", "chat:send", "chat:stop", "chat:compact")
+
+
+class Row(NamedTuple):
+    """One thing that the protocol asks for."""
+
+    number: str
+    what: str
+    places: list[str]
+    tests: list[str]
+
+
+def rows() -> Iterator[Row]:
+    for line in PAGE.read_text(encoding="utf-8").splitlines():
+        if line.startswith("| P"):
+            number, what, places, tests = line.strip("| ").split(" | ")
+            yield Row(number, what, places.strip("`").split("`, `"), tests.strip("`").split("`, `"))
+
+
+ROWS = list(rows())
+TOLD = "\n".join(row.what for row in ROWS)
+
+
+def named(what: str) -> set[str]:
+    return set(re.findall(r"`([^`]+)`", what))
+
+
+def test_numbers_are_unique_and_ascend() -> None:
+    assert len(ROWS) > 100
+    assert [row.number for row in ROWS] == [f"P{number}" for number in range(1, len(ROWS) + 1)]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.number)
+def test_what_a_row_names_is_there(row: Row) -> None:
+    assert row.places
+    assert [place for place in row.places if not exists(place)] == []
+    assert row.tests
+    for test in row.tests:
+        path, _, name = test.partition("::")
+        assert (ROOT / path).is_file(), f"there is no {path}"
+        assert name.startswith("test_")
+        known = {node.name for node in ast.walk(tree_of(ROOT / path)) if isinstance(node, FUNCTIONS)}
+        assert name in known, f"{path} has no {name}"
+
+
+def test_every_route_is_walked(tmp_path: Any) -> None:
+    rest = Rest(tmp_path / "data")
+    paths = rest.get("/openapi.json", key=None)["paths"]
+    rest.close()
+    served = {f"{method.upper()} {path}" for path, methods in paths.items() for method in methods}
+    assert set(ROUTE.findall(TOLD)) == {re.sub(r":path}", "}", route) for route in served}
+
+
+def test_every_event_is_walked() -> None:
+    assert [name for name in (*SAID, *EVENTS) if name not in named(TOLD)] == []
+
+
+def types() -> list[type[msgspec.Struct]]:
+    found = vars(turns).values()
+    kinds = [kind for kind in found if isinstance(kind, type) and issubclass(kind, turns.Open)]
+    return [kind for kind in kinds if kind is not turns.Open]
+
+
+@pytest.mark.parametrize("kind", types(), ids=lambda kind: kind.__name__)
+def test_every_field_of_every_type_is_walked(kind: type[msgspec.Struct]) -> None:
+    (what,) = [row.what for row in ROWS if row.what.startswith(f"{kind.__name__}: ")]
+    assert named(what) == {field.encode_name for field in msgspec.structs.fields(kind) if field.name != "more"}
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, value in vars(turns).items() if get_origin(value) is not None and get_args(value)]
+)
+def test_every_value_of_every_enumeration_is_walked(name: str) -> None:
+    values = get_args(getattr(turns, name))
+    if not all(isinstance(value, str) for value in values):
+        return
+    (what,) = [row.what for row in ROWS if row.what.startswith(f"{name}: ")]
+    assert named(what) == set(values)
+
+
+def test_every_field_that_the_types_name_is_walked() -> None:
+    if not TYPES.is_file():
+        pytest.skip("the core types are not beside this checkout")
+    fields = set(FIELD.findall(TYPES.read_text(encoding="utf-8")))
+    assert len(fields) > 50
+    assert fields - named(TOLD) == set()
