@@ -104,6 +104,7 @@ def _setup(config: ServerConfig, app: App) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
+        forwarded_allow_ips=list(config.proxies),
         timeout_graceful_shutdown=_LET_FINISH,
     )
 
