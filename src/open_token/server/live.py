@@ -148,7 +148,12 @@ class Live:
             self._soon(self.server.dismiss(sid))
 
     def _complain(self, sid: str, problem: Refused) -> None:
+        """What is no event counts as one."""
         if client := self._clients.get(sid):
+            try:
+                self._services.connections.speak(client.guest)
+            except Refused as too_many:
+                problem = too_many
             self._error(client, problem)
 
     def _error(self, client: _Client, problem: Refused, session_id: str | None = None) -> None:
