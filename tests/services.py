@@ -103,9 +103,10 @@ def redis() -> Instance:
     return _kept(Instance(folder, port, command, lambda: _answers(port)), signal.SIGTERM)
 
 
-def postgres_url() -> str:
+def postgres_url(is_durable: bool = False) -> str:
     """The address of an empty part of the database that nobody else uses."""
-    return f"postgresql://test@127.0.0.1:{postgres().port}/postgres?search_path=t{os.getpid()}_{next(_COUNT)}"
+    instance = postgres(is_durable=True) if is_durable else postgres()
+    return f"postgresql://test@127.0.0.1:{instance.port}/postgres?search_path=t{os.getpid()}_{next(_COUNT)}"
 
 
 def redis_url() -> str:

@@ -9,7 +9,7 @@ from open_token.server.limits import Buckets, address_of, length_of, refuse
 from open_token.server.sockets import Sockets
 
 PATH = "/socket.io/"
-STRANGERS = 100
+STRANGERS = 500
 """Connections of one address that have not said who they are; after ten seconds they are cut off anyway."""
 _SHORT = 64 << 10
 Scope = dict[str, Any]

@@ -8,7 +8,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEAD, BODY = 20.0, 60.0
 """Seconds for the head of a request, and between two pieces of a body."""
-SILENT = 256
+SILENT = 1000
 """Connections of one address that have not made a request yet."""
 
 
