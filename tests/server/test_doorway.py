@@ -88,3 +88,28 @@ def test_one_request_at_a_time(tmp_path: Path) -> None:
             assert (await first).status_code == 200
 
     run(test())
+
+
+def test_a_stranger_on_a_websocket_is_cut_off_by_a_long_message(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with listening(tmp_path) as server, aiohttp.ClientSession() as wires:
+            wire = await wires.ws_connect(f"{server.address}/socket.io/?EIO=4&transport=websocket")
+            assert (await wire.receive_str()).startswith("0")
+            await wire.send_str(LONG.decode())
+            assert (await wire.receive()).type in (aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.CLOSED)
+            await wire.close()
+
+    run(test())
+
+
+@pytest.mark.parametrize("transports", [["websocket"], ["polling", "websocket"]])
+def test_who_is_known_sends_long_messages(tmp_path: Path, transports: list[str]) -> None:
+    async def test() -> None:
+        async with listening(tmp_path) as server:
+            await begin(server.services)
+            async with Client(server.address, await key(server.services), transports) as client:
+                message = {"session_id": "sess_1", "message": "x" * (900 << 10)}
+                assert (await client.io.call("chat:send", message, timeout=60))["status"] == "ok"
+                assert client.io.transport() == "websocket"
+
+    run(test())

@@ -11,7 +11,8 @@ from open_token.server.sockets import Sockets
 PATH = "/socket.io/"
 STRANGERS = 500
 """Connections of one address that have not said who they are; after ten seconds they are cut off anyway."""
-_SHORT = 64 << 10
+SHORT = 64 << 10
+"""What a stranger may send at once."""
 Scope = dict[str, Any]
 
 
@@ -53,8 +54,8 @@ class Doorway:
         """One at a time, as the protocol has it, and a short one as long as nobody knows who it is."""
         if sid in self._posting:
             await refuse(send, 429, "one request at a time", "too_many_connections", retry_after=1)
-        elif length_of(scope) > _SHORT and not self._sockets.is_known(sid):
-            await refuse(send, 413, f"say first who you are; until then a body may have {_SHORT} bytes", "too_long")
+        elif length_of(scope) > SHORT and not self._sockets.is_known(sid):
+            await refuse(send, 413, f"say first who you are; until then a body may have {SHORT} bytes", "too_long")
         else:
             self._posting.add(sid)
             try:

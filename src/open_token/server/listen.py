@@ -15,7 +15,7 @@ import uvicorn
 from open_token.errors import OpenTokenError
 from open_token.server.clock import Clock
 from open_token.server.config import ServerConfig
-from open_token.server.doorway import Doorway
+from open_token.server.doorway import SHORT, Doorway
 from open_token.server.http.app import make_app
 from open_token.server.live import Live
 from open_token.server.patience import Patient
@@ -112,7 +112,7 @@ def _setup(config: ServerConfig, app: App) -> uvicorn.Config:
         app,
         http=Patient,
         ws="websockets-sansio",
-        ws_max_size=config.limits.event_bytes * 4,
+        ws_max_size=min(SHORT, config.limits.event_bytes * 4),  # more for those who are known
         ws_per_message_deflate=False,
         lifespan="off",
         log_config=None,

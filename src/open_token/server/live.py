@@ -128,7 +128,9 @@ class Live:
             raise Unwanted(problem.detail, {"code": problem.code}) from None
         except StoreError as problem:
             raise Unwanted(problem.what, {"code": problem.code}) from None
-        self._clients[sid] = _Client(sid, self.server.eio_of(sid), guest)
+        eio_sid = self.server.eio_of(sid)
+        self.server.trust(eio_sid)
+        self._clients[sid] = _Client(sid, eio_sid, guest)
 
     async def _disconnect(self, sid: str, reason: Any = None) -> None:
         if client := self._clients.get(sid):

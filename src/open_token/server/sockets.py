@@ -120,10 +120,13 @@ class _Wire(asgi.WebSocket):  # type: ignore[misc]
 
     def __init__(self, takes: Any, server: Any) -> None:
         super().__init__(takes, server)
-        takes.__self__.wire = self
+        self._socket = takes.__self__
+        self._socket.wire = self
 
     async def wait(self) -> Any:
         """The next packet; what is none of Engine.IO's would end the connection there, and is left out here."""
+        if getattr(self._socket, "is_trusted", False):
+            self.allow_long()
         while True:
             data = await super().wait()
             if isinstance(data, bytes) or data[:1] in _PACKETS:
@@ -143,6 +146,13 @@ class _Wire(asgi.WebSocket):  # type: ignore[misc]
             return False  # the connection is lost; whoever waits for packets will see it
         sending.close()
         return False
+
+    def allow_long(self) -> None:
+        """Take messages as long as anybody's may be; strangers have to be short."""
+        wire = getattr(self._protocol(), "conn", None)
+        for name in ("max_message_size", "max_size"):  # as older versions of websockets call it
+            if hasattr(wire, name):
+                setattr(wire, name, self._socket.server.max_http_buffer_size)
 
     def _protocol(self) -> Any:
         return getattr(self.asgi_send, "__self__", None)
@@ -226,6 +236,13 @@ class Sockets(socketio.AsyncServer):  # type: ignore[misc]
         eio_sid = self.eio_of(sid)
         await self.disconnect(sid)
         asyncio.get_running_loop().call_later(1.0, self.cut, eio_sid)
+
+    def trust(self, eio_sid: str) -> None:
+        """A connection has said who it is: it may send more than strangers do."""
+        if socket := self.eio.sockets.get(eio_sid):
+            socket.is_trusted = True
+            if wire := getattr(socket, "wire", None):
+                wire.allow_long()
 
     def is_known(self, eio_sid: str) -> bool:
         """Whether a connection has said who it is."""
