@@ -139,14 +139,13 @@ async def streamed(nodes: dict[str, Node], doors: list[Node], key: str, sessions
         await follower.io.disconnect()
     events, words = sum(item.events for item in followers), sum(item.words for item in followers)
     assert words == WORDS * sessions, words
-    seconds = WORDS * float(DELAY)
     shown = [f"{name} {value:.2f} s" for name, value in used.items()]
     total = sum(used.values())
     print(f"{sessions:3} sessions, {events} events, {words} words: CPU {', '.join(shown)}")
     each = {name: value / words * 1e6 for name, value in used.items()}
     print("    µs a word: " + ", ".join(f"{name} {value:.0f}" for name, value in each.items()), end="")
     print(f", all {total / words * 1e6:.0f}; all by delivered event {total / events * 1e6:.0f}")
-    print(f"    ms of CPU for each second of a session: {total / sessions / seconds * 1e3:.1f}", flush=True)
+    print(f"    s of CPU for each session: {total / sessions:.2f}", flush=True)
 
 
 @contextlib.contextmanager
