@@ -46,7 +46,10 @@ Exit: 0 stopped, or --check found nothing missing  1 --check did  2 usage  3 can
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """A flag for every setting; one that is on or off is on when nothing follows."""
     for name in SETTINGS:
-        parser.add_argument(flag_of(name), **({"nargs": "?", "const": "true"} if is_switch(name) else {}))
+        if is_switch(name):
+            parser.add_argument(flag_of(name), nargs="?", const="true")
+        else:
+            parser.add_argument(flag_of(name))
     parser.add_argument("--check", action="store_true")
 
 
