@@ -25,7 +25,7 @@ class Doorway:
         self._begun = Buckets(limits.requests_per_minute, *([now] if now else []))
         self._posting: set[str] = set()
 
-    async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Let a request or a websocket through, or refuse it."""
         if scope["type"] not in ("http", "websocket") or not scope["path"].startswith(PATH):
             await self._app(scope, receive, send)
