@@ -18,3 +18,8 @@ install() { # NAME VERSION PYTHON...: the first Python that works
 
 install claude-code-log 1.7.0 python3
 install atif-make 0.10.0 python3.14 python3.13 python3.12 "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.1[2-9].*/bin/python
+
+# LangGraph's local server, for bench/roles_peer.py.
+"${OPEN_TOKEN_PYTHON:-python3}" -m venv "$peers/langgraph-cli" &&
+  "$peers/langgraph-cli/bin/pip" install -q "langgraph-cli[inmem]==0.4.40" langgraph==1.2.20 ||
+  { rm -rf "$peers/langgraph-cli"; echo 'langgraph-cli: not installed'; }

@@ -6,13 +6,14 @@ cd "$(dirname -- "$0")/.." || exit 1
 scripts/setup dev server postgres redis full || exit 75
 
 # The servers that the tests start and end by themselves; where they cannot be had, those tests are skipped with a word.
-if ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || ! command -v redis-server >/dev/null; then
+if ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || ! command -v redis-server >/dev/null ||
+    ! PATH="$PATH:/usr/sbin" command -v nginx >/dev/null; then
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-        echo 'installing PostgreSQL and Redis' >&2
+        echo 'installing PostgreSQL, Redis and nginx' >&2
         { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-            postgresql redis-server; } >&2 || echo 'PostgreSQL and Redis cannot be installed: their tests are skipped' >&2
+            postgresql redis-server nginx; } >&2 || echo 'they cannot be installed: their tests are skipped' >&2
     else
-        echo 'PostgreSQL or Redis is missing; install both to run their tests' >&2
+        echo 'PostgreSQL, Redis or nginx is missing; install all three to run their tests' >&2
     fi
 fi
 

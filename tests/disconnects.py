@@ -122,7 +122,7 @@ async def settle(server: Listening, token: str, told: Told, way: str, final: int
 async def disconnects(folder: Path, rounds: int, seed: int) -> int:
     """So many connections, each of them lost; gives how many events there were."""
     random = Random(seed)
-    async with listening(folder, events_per_minute=10**9) as server:
+    async with listening(folder, events_per_minute=10**9, requests_per_minute=10**9) as server:
         services = server.services
         await begin(services)
         token, done = await key(services), asyncio.Event()

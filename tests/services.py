@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 
-_PLACES = ["/usr/lib/postgresql/*/bin", "/usr/local/pgsql/bin", "/opt/homebrew/opt/postgresql*/bin"]
+_PLACES = ["/usr/sbin", "/usr/lib/postgresql/*/bin", "/usr/local/pgsql/bin", "/opt/homebrew/opt/postgresql*/bin"]
 _COUNT = itertools.count(1)
 _SECONDS = 60.0
 
@@ -79,7 +79,7 @@ class Instance:
 def postgres(is_durable: bool = False) -> Instance:
     """A PostgreSQL with nothing in it; a durable one waits for the disk, which only measuring and a power cut need."""
     initdb, server, ready = needed("initdb"), needed("postgres"), needed("pg_isready")
-    folder, port = _folder("pg"), free_port()
+    folder, port = new_folder("pg"), free_port()
     made = [initdb, "-D", str(folder / "data"), "-U", "test", "-A", "trust", "-E", "UTF8", "--no-locale", "-N"]
     subprocess.run(made, check=True, stdout=subprocess.DEVNULL, **_as_other_user())  # type: ignore[call-overload]
     set_to = {"listen_addresses": "127.0.0.1", "unix_socket_directories": str(folder), "max_connections": "200"}
@@ -98,14 +98,15 @@ def postgres(is_durable: bool = False) -> Instance:
 def redis() -> Instance:
     """A Redis that writes nothing to the disk."""
     server = needed("redis-server")
-    folder, port = _folder("redis"), free_port()
+    folder, port = new_folder("redis"), free_port()
     command = [server, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)]
     return _kept(Instance(folder, port, command, lambda: _answers(port)), signal.SIGTERM)
 
 
-def postgres_url() -> str:
+def postgres_url(is_durable: bool = False) -> str:
     """The address of an empty part of the database that nobody else uses."""
-    return f"postgresql://test@127.0.0.1:{postgres().port}/postgres?search_path=t{os.getpid()}_{next(_COUNT)}"
+    instance = postgres(is_durable=True) if is_durable else postgres()
+    return f"postgresql://test@127.0.0.1:{instance.port}/postgres?search_path=t{os.getpid()}_{next(_COUNT)}"
 
 
 def redis_url() -> str:
@@ -129,7 +130,8 @@ def _kept(instance: Instance, how: int) -> Instance:
     return instance
 
 
-def _folder(kind: str) -> Path:
+def new_folder(kind: str) -> Path:
+    """An empty folder that the user who runs the servers may write into."""
     folder = Path(tempfile.mkdtemp(prefix=f"ot-{kind}-", dir="/tmp"))  # a socket's path must be short
     for user in _as_other_user().values():
         shutil.chown(folder, user)

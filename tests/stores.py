@@ -25,9 +25,9 @@ def postgres_in(folder: Path) -> Store:
     return open_postgres((folder / URL_FILE).read_text(), folder)
 
 
-def new_postgres() -> str:
+def new_postgres(is_durable: bool = False) -> str:
     """The address of a part of the throw-away database that is empty."""
-    url = postgres_url()
+    url = postgres_url(is_durable)
     schema = url.partition("search_path=")[2]
 
     async def make() -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from open_token.server.config import Limits, ServerConfig
 from open_token.server.http.app import ROUTERS, make_app
 from open_token.turns import PatchEnvelope, TurnProjection, typed
 from route_page import page_of, routes, titles_on
@@ -92,9 +91,3 @@ def test_examples_are_what_they_say(name: str, block: str) -> None:
         typed(value, TurnProjection)
     elif name == "turn:patch":
         typed(value, PatchEnvelope)
-
-
-def test_every_setting_is_on_the_page_for_operators() -> None:
-    page = (ROOT / "docs" / "how-to" / "run-the-server.md").read_text(encoding="utf-8")
-    named = {item.name for kind in (ServerConfig, Limits) for item in msgspec.structs.fields(kind)}
-    assert sorted(name for name in named if f"`{name}`" not in page and f"--{name} " not in page) == []

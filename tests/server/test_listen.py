@@ -14,7 +14,7 @@ import pytest
 
 from open_token.errors import OpenTokenError
 from open_token.server import listen
-from open_token.server.config import ServerConfig
+from open_token.server.config import Limits, ServerConfig
 from sockets import Client, listening
 from watching import ANNA, begin, key, run
 
@@ -88,6 +88,23 @@ def test_an_address_that_is_none_is_told(tmp_path: Path, host: str, port: int) -
     with pytest.raises(OpenTokenError) as caught:
         listen.serve(ServerConfig(data=tmp_path, host=host, port=port), {}, lambda address, key: None)
     assert caught.value.code == "server.address"
+
+
+def test_only_a_proxy_that_is_named_is_believed(tmp_path: Path) -> None:
+    """Clients behind a proxy are counted one by one; who says that they are others is counted as who they are."""
+
+    async def statuses(proxies: tuple[str, ...]) -> list[int]:
+        limits = Limits(requests_per_minute=1)
+        config = ServerConfig(data=tmp_path / "-".join(("data", *proxies)), port=0, proxies=proxies, limits=limits)
+        async with listen.listening(config, {}) as there, httpx2.AsyncClient(base_url=there.address) as client:
+            told = [{"X-Forwarded-For": f"203.0.113.{number}"} for number in range(3)]
+            return [(await client.get("/api/version", headers=headers)).status_code for headers in told]
+
+    async def test() -> None:
+        assert await statuses(("127.0.0.1",)) == [200, 200, 200]
+        assert await statuses(()) == [200, 429, 429]
+
+    run(test())
 
 
 def test_who_is_connected_is_told_that_it_stops(tmp_path: Path) -> None:

@@ -19,7 +19,6 @@ from open_token.reducer.steps import blocks_of, user_message
 from open_token.server.clock import Clock
 from open_token.server.config import Limits
 from open_token.server.transfer import MARKS, sweep
-from open_token.server.workspace import Workspace
 from whole_servers import TALK, Asking, served
 
 
@@ -151,9 +150,7 @@ def test_big_results_become_blobs_and_come_back(tmp_path: Path) -> None:
     assert back["integrity"]["events_hash"] == document["integrity"]["events_hash"]
 
 
-def test_our_zip_brings_the_workspace_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Workspace, "write", written, raising=False)
-
+def test_our_zip_brings_the_workspace_along(tmp_path: Path) -> None:
     async def test(ask: Asking) -> Any:
         await ask.talk()
         files = ask.services.workspaces.of("sess_1").folder / "sub"
@@ -175,13 +172,6 @@ def test_our_zip_brings_the_workspace_along(tmp_path: Path, monkeypatch: pytest.
     assert (told["reader"], told["title"], told["turns"], told["models"]) == ("open_token", "A talk", 3, ["demo"])
     assert told["warnings"] == []
     assert (again["intent"], again["status"], again["imported_from"]) == ("Again", "completed", "open_token")
-
-
-async def written(self: Workspace, path: str, data: bytes) -> None:
-    """What the workspace does, for as long as there is none."""
-    target = self.folder / path
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_bytes(data)
 
 
 def test_a_file_that_was_changed_says_so(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from open_token.cli.console import Console, visible
 from open_token.cli.stopping import stopped_like_ctrl_c
 from open_token.errors import OpenTokenError
 from open_token.server.config import ServerConfig
-from open_token.server.loading import load_config
+from open_token.server.loading import SETTINGS, flag_of, is_switch, load_config
 from open_token.server.readiness import Finding, findings, missing_packages
 
 HELP = """Start the session server: live sessions of agents, over REST, Socket.IO and event streams.
@@ -32,22 +32,24 @@ usage: open-token serve [--data DIR] [--host HOST] [--port PORT] [--model MODEL]
   --base-url URL       an OpenAI-compatible service: Ollama, vLLM, llama.cpp
   --database, --redis  addresses, for several nodes; --role all|gateway|worker|scheduler
   --cors ORIGIN,...    pages of other origins that may call; none by default
+  --proxies ADDR,...   proxies in front of it, on other machines
   --allow-unsandboxed  let Bash run without bubblewrap
   --public-url URL     how others reach this server, for the links of shares
   --log text|json|off  requests on stderr, without content
-Each is OPEN_TOKEN_SERVER_<NAME> too, or a key of [server] in config.toml; these have more.
+Every other setting is a flag, too: --max-turns 20, --sharing false, --limits-runs 10, ...
+A flag wins over OPEN_TOKEN_SERVER_<NAME>, which wins over [server] in config.toml.
 The first start makes the owner and prints one API key, which is shown once. Ctrl-C stops.
 Exit: 0 stopped, or --check found nothing missing  1 --check did  2 usage  3 cannot start
 """
 
-_FLAGS = ("data", "host", "port", "model", "base_url", "database", "redis", "role", "cors", "public_url", "log")
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """A flag for what is set most."""
-    for name in _FLAGS:
-        parser.add_argument(f"--{name.replace('_', '-')}")
-    parser.add_argument("--allow-unsandboxed", action="store_true", default=None)
+    """A flag for every setting; one that is on or off is on when nothing follows."""
+    for name in SETTINGS:
+        if is_switch(name):
+            parser.add_argument(flag_of(name), nargs="?", const="true")
+        else:
+            parser.add_argument(flag_of(name))
     parser.add_argument("--check", action="store_true")
 
 

@@ -32,7 +32,7 @@ usage: open-token server WHAT [WORDS] [--data DIR]
   restore BACKUP --data DIR   make a data folder of a backup, which must be sound
   migrate to URL | from URL NEW_DIR   copy the data into an empty PostgreSQL database, or back
   check [--deep]         look for damage; --deep reads every stored result too
-  --data DIR             the server's data folder, as for `open-token serve`
+  --data DIR, --database URL   where the server has its data, as for `open-token serve`
 A key that is revoked and a person who is disabled are out at once.
 Exit: 0 done  1 check found damage  2 usage  3 data cannot be read or written
 """
@@ -44,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Words, and where the data are."""
     parser.add_argument("words", nargs="*")
     parser.add_argument("--data")
+    parser.add_argument("--database")
     parser.add_argument("--name")
     parser.add_argument("--read", action="store_true")
     parser.add_argument("--deep", action="store_true")
@@ -51,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, console: Console) -> int:
     """Do what the first words say."""
-    config = load_config({"data": args.data}, console.env)
+    config = load_config({"data": args.data, "database": args.database}, console.env)
     what, rest = (args.words[0], args.words[1:]) if args.words else ("", [])
     if what in ("user", "key"):
         return _people(what, rest, args, config, console)

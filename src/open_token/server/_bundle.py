@@ -7,10 +7,10 @@ import shutil
 import stat
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
 from msgspec import Struct
 
@@ -125,10 +125,13 @@ def opened(path: Path, limits: Limits) -> Bundle | None:
     return Bundle(target, files, [f"members of the zip that {why}: {count}" for why, count in left.items() if count])
 
 
-def read_file(held: zipfile.ZipFile, file: File) -> bytes:
-    """The bytes of one file of the workspace."""
+def unpack(held: zipfile.ZipFile, file: File, write: Callable[[str, IO[bytes]], None]) -> None:
+    """Hand one file of the workspace on as a stream: unpacked it may be a thousand times as large as it is packed."""
     try:
-        return held.read(file.member)
+        with held.open(file.member) as stream:
+            write(file.path, stream)
+    except Refused:
+        raise
     except _DAMAGED:
         raise bad("the zip is damaged or cut off", "input.zip") from None
 

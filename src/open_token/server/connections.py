@@ -35,7 +35,6 @@ class _Spent:
 @dataclass
 class _Person:
     guests: set[Guest] = field(default_factory=set)
-    spent: _Spent = field(default_factory=lambda: _Spent(0.0))
 
 
 class Connections:
@@ -44,6 +43,8 @@ class Connections:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._people: dict[str, _Person] = {}
+        self._spent: dict[str, _Spent] = {}
+        """Kept when a user goes: who comes back in the same minute has not got another one."""
         self._look_now = asyncio.Event()
         self._looking: asyncio.Task[None] | None = None
 
@@ -73,15 +74,18 @@ class Connections:
         return sum(len(person.guests) for person in self._people.values())
 
     def speak(self, guest: Guest) -> None:
-        """Count an event; Refused when the user sent too many in this minute."""
+        """Count an event; Refused when the user sent too many in this minute, and who goes on is sent away."""
         most = self._services.config.limits.events_per_minute
-        spent = self._people[guest.caller.user.id].spent
+        spent = self._spent.setdefault(guest.caller.user.id, _Spent(0.0))
         now = asyncio.get_running_loop().time()
         if now - spent.since >= _MINUTE:
             spent.since, spent.count = now, 0
         spent.count += 1
         if spent.count > most:
-            raise Refused(429, f"more than {most} events in a minute; wait a little", "rate_limited")
+            problem = Refused(429, f"more than {most} events in a minute; wait a little", "rate_limited")
+            if spent.count > most * 2:
+                guest.dismiss(problem)
+            raise problem
 
     def recheck(self) -> None:
         """A key or a user changed: see at once who may stay."""

@@ -57,13 +57,13 @@ class Limited:
             return
         headers = dict(scope["headers"])
         key = _digest(headers.get(b"authorization"))
-        name = key if key in self._known else _address(scope)
+        name = key if key in self._known else address_of(scope)
         if seconds := self._buckets.wait(name):
-            await _refuse(send, 429, "too many requests; wait a little", "rate_limited", retry_after=seconds)
+            await refuse(send, 429, "too many requests; wait a little", "rate_limited", retry_after=seconds)
         elif not _lasts(scope) and self._at_once[name] >= self._limits.connections_per_user:
-            await _refuse(send, 429, "too many requests at once", "too_many_connections", retry_after=1)
-        elif _length(headers) > (most := self._most(headers)):
-            await _refuse(send, 413, f"the body is longer than {most} bytes", "too_long")
+            await refuse(send, 429, "too many requests at once", "too_many_connections", retry_after=1)
+        elif length_of(scope) > (most := self._most(headers)):
+            await refuse(send, 413, f"the body is longer than {most} bytes", "too_long")
         else:
             await self._counted(scope, receive, send, name, key, most)
 
@@ -117,7 +117,7 @@ class _Body:
     async def send(self, message: dict[str, Any]) -> None:
         if self._is_over and self.status == 500:
             self.status = 413
-            await _refuse(self._send, 413, f"the body is longer than {self._most} bytes", "too_long")
+            await refuse(self._send, 413, f"the body is longer than {self._most} bytes", "too_long")
         elif not self._is_over or self.status != 413:
             self.status = message.get("status", self.status)
             await self._send(message)
@@ -132,17 +132,20 @@ def _digest(authorization: bytes | None) -> str:
     return hashlib.sha256(authorization).hexdigest() if authorization else ""
 
 
-def _address(scope: Scope) -> str:
+def address_of(scope: Scope) -> str:
+    """The name under which an address is counted."""
     client = scope.get("client")
     return f"address:{client[0]}" if client else "address:"
 
 
-def _length(headers: dict[bytes, bytes]) -> int:
-    told = headers.get(b"content-length", b"")
+def length_of(scope: Scope) -> int:
+    """How long a body says that it is; 0 when it does not say."""
+    told = dict(scope["headers"]).get(b"content-length", b"")
     return int(told) if told.isdigit() and len(told) < 20 else 0
 
 
-async def _refuse(send: Send, status: int, detail: str, code: str, retry_after: float | None = None) -> None:
+async def refuse(send: Send, status: int, detail: str, code: str, retry_after: float | None = None) -> None:
+    """Answer that it is too much; the rest of a body that is too long is not read."""
     body = encode({"detail": detail, "code": code})
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     if retry_after is not None:

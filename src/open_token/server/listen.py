@@ -16,8 +16,10 @@ import uvicorn
 from open_token.errors import OpenTokenError
 from open_token.server.clock import Clock
 from open_token.server.config import ServerConfig
+from open_token.server.doorway import SHORT, Doorway
 from open_token.server.http.app import make_app
 from open_token.server.live import Live
+from open_token.server.patience import Patient
 from open_token.server.services import Services
 from open_token.server.sse import CUT
 from open_token.server.start import first_key, running
@@ -55,8 +57,18 @@ def serve(config: ServerConfig, env: Mapping[str, str], told: Callable[[str, str
                 told(server.address, server.first_key)
                 await stopped.wait()
 
+    _open_many()
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         runner.run(until_stopped())
+
+
+def _open_many() -> None:
+    """Let this process have as many connections open as it may; shells give it 1,024 and let it ask for more."""
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource
+
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 @contextlib.asynccontextmanager
@@ -93,7 +105,8 @@ def whole_app(services: Services, live: Live) -> App:
         if scope["type"] == "http" and scope["method"] != "GET" and scope["path"].startswith(_KEYS):
             services.connections.recheck()
 
-    app: App = socketio.ASGIApp(live.server, other_asgi_app=with_keys_watched)
+    both = socketio.ASGIApp(live.server, other_asgi_app=with_keys_watched)
+    app: App = Doorway(both, live.server, services.config.limits)
     return app
 
 
@@ -107,13 +120,15 @@ def _cut(send: Any) -> None:
 def _setup(config: ServerConfig, app: App) -> uvicorn.Config:
     return uvicorn.Config(
         app,
+        http=Patient,
         ws="websockets-sansio",
-        ws_max_size=config.limits.event_bytes * 4,
+        ws_max_size=min(SHORT, config.limits.event_bytes * 4),  # more for those who are known
         ws_per_message_deflate=False,
         lifespan="off",
         log_config=None,
         access_log=False,
         server_header=False,
+        forwarded_allow_ips=list(config.proxies),
         timeout_graceful_shutdown=_LET_FINISH,
     )
 

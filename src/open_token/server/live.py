@@ -128,7 +128,9 @@ class Live:
             raise Unwanted(problem.detail, {"code": problem.code}) from None
         except StoreError as problem:
             raise Unwanted(problem.what, {"code": problem.code}) from None
-        self._clients[sid] = _Client(sid, self.server.eio_of(sid), guest)
+        eio_sid = self.server.eio_of(sid)
+        self.server.trust(eio_sid)
+        self._clients[sid] = _Client(sid, eio_sid, guest)
 
     async def _disconnect(self, sid: str, reason: Any = None) -> None:
         if client := self._clients.get(sid):
@@ -148,7 +150,12 @@ class Live:
             self._soon(self.server.dismiss(sid))
 
     def _complain(self, sid: str, problem: Refused) -> None:
+        """What is no event counts as one."""
         if client := self._clients.get(sid):
+            try:
+                self._services.connections.speak(client.guest)
+            except Refused as too_many:
+                problem = too_many
             self._error(client, problem)
 
     def _error(self, client: _Client, problem: Refused, session_id: str | None = None) -> None:

@@ -15,6 +15,7 @@ import socketio
 from engineio.async_drivers import asgi
 
 from open_token.server.faults import log_fault
+from open_token.server.limits import address_of
 from open_token.server.refusals import Refused, bad
 
 MESSAGE = engineio.packet.MESSAGE
@@ -119,10 +120,13 @@ class _Wire(asgi.WebSocket):  # type: ignore[misc]
 
     def __init__(self, takes: Any, server: Any) -> None:
         super().__init__(takes, server)
-        takes.__self__.wire = self
+        self._socket = takes.__self__
+        self._socket.wire = self
 
     async def wait(self) -> Any:
         """The next packet; what is none of Engine.IO's would end the connection there, and is left out here."""
+        if getattr(self._socket, "is_trusted", False):
+            self.allow_long()
         while True:
             data = await super().wait()
             if isinstance(data, bytes) or data[:1] in _PACKETS:
@@ -142,6 +146,13 @@ class _Wire(asgi.WebSocket):  # type: ignore[misc]
             return False  # the connection is lost; whoever waits for packets will see it
         sending.close()
         return False
+
+    def allow_long(self) -> None:
+        """Take messages as long as anybody's may be; strangers have to be short."""
+        wire = getattr(self._protocol(), "conn", None)
+        for name in ("max_message_size", "max_size"):  # as older versions of websockets call it
+            if hasattr(wire, name):
+                setattr(wire, name, self._socket.server.max_http_buffer_size)
 
     def _protocol(self) -> Any:
         return getattr(self.asgi_send, "__self__", None)
@@ -171,6 +182,7 @@ class Sockets(socketio.AsyncServer):  # type: ignore[misc]
     def __init__(self, *, event_bytes: int, cors: tuple[str, ...] = (), patience: float = 10.0) -> None:
         self._event_bytes = event_bytes
         self.patience = patience
+        self._strangers: dict[str, set[str]] = {}
         self.complain: Callable[[str, Refused], None] = lambda sid, problem: None
         """Told of what a connected client sent that is no event."""
         super().__init__(
@@ -225,9 +237,27 @@ class Sockets(socketio.AsyncServer):  # type: ignore[misc]
         await self.disconnect(sid)
         asyncio.get_running_loop().call_later(1.0, self.cut, eio_sid)
 
+    def trust(self, eio_sid: str) -> None:
+        """A connection has said who it is: it may send more than strangers do."""
+        if socket := self.eio.sockets.get(eio_sid):
+            socket.is_trusted = True
+            if wire := getattr(socket, "wire", None):
+                wire.allow_long()
+
+    def is_known(self, eio_sid: str) -> bool:
+        """Whether a connection has said who it is."""
+        return self.manager.sid_from_eio_sid(eio_sid, "/") is not None
+
+    def strangers(self, address: str) -> int:
+        """How many connections of an address have not said who they are."""
+        here = self._strangers.get(address, set())
+        return sum(eio_sid in self.eio.sockets and not self.is_known(eio_sid) for eio_sid in here)
+
     async def _handle_eio_connect(self, eio_sid: str, environ: Any) -> None:
+        address = address_of(environ["asgi.scope"])
+        self._strangers.setdefault(address, set()).add(eio_sid)
+        asyncio.get_running_loop().call_later(self.patience, self._end_waiting, eio_sid, address)
         await super()._handle_eio_connect(eio_sid, environ)
-        asyncio.get_running_loop().call_later(self.patience, self._end_stranger, eio_sid)
 
     async def _handle_disconnect(self, eio_sid: str, namespace: str | None, reason: Any = None) -> None:
         await super()._handle_disconnect(eio_sid, namespace, reason)
@@ -235,8 +265,16 @@ class Sockets(socketio.AsyncServer):  # type: ignore[misc]
 
     def _end_stranger(self, eio_sid: str) -> None:
         """Who has not said who they are by now is cut off."""
-        if self.manager.sid_from_eio_sid(eio_sid, "/") is None:
+        if not self.is_known(eio_sid):
             self.cut(eio_sid)
+
+    def _end_waiting(self, eio_sid: str, address: str) -> None:
+        """The time is over that a new connection has to say who it is."""
+        self._end_stranger(eio_sid)
+        here = self._strangers[address]
+        here.discard(eio_sid)
+        if not here:
+            del self._strangers[address]
 
     async def _handle_eio_disconnect(self, eio_sid: str, reason: Any) -> None:
         await super()._handle_eio_disconnect(eio_sid, reason)

@@ -2,13 +2,12 @@
 
 import asyncio
 import contextlib
-import inspect
 import shutil
 import tempfile
 import zipfile
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from msgspec import Struct
 
@@ -233,13 +232,10 @@ async def _restore_files(services: Services, session_id: str, path: Path, found:
     """Put the files of a zip of ours into the workspace, which checks every path once more."""
     if not found.files:
         return
-    workspace: Any = services.workspaces.of(session_id)
+    workspace = services.workspaces.of(session_id)
     with zipfile.ZipFile(path) as held:
         for file in found.files:
-            data = await asyncio.to_thread(_bundle.read_file, held, file)
-            written = await asyncio.to_thread(workspace.write, file.path, data)
-            if inspect.isawaitable(written):
-                await written
+            await asyncio.to_thread(_bundle.unpack, held, file, workspace.write)
 
 
 async def _undo(services: Services, owner: str, session_id: str) -> None:

@@ -236,7 +236,7 @@ HOSTILE: dict[str, tuple[bytes, int, str]] = {
 @pytest.mark.parametrize("route", ["import", "preview-import"])
 def test_hostile_files(tmp_path: Path, route: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is refused in words, and nothing of it stays."""
-    monkeypatch.setattr(Workspace, "write", lambda self, path, data: None, raising=False)
+    monkeypatch.setattr(Workspace, "write", lambda self, path, data: data.read() and None, raising=False)
 
     async def test(ask: Asking) -> Any:
         found = {}
