@@ -7,6 +7,7 @@ import logging
 from open_token.errors import StoreError
 from open_token.server.agent.job import Job
 from open_token.server.services import Services
+from open_token.server.store.interface import PASSING
 from open_token.server.store.rows import Fence, Run
 
 LEASE = 30.0
@@ -15,6 +16,8 @@ _POLL = 5.0
 """Seconds after which a free worker looks for runs whose worker has died, or that another node has queued."""
 _GRACE = 10.0
 """Seconds that work has to come to a safe point when the server stops."""
+_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
+"""Seconds after which a worker looks whether a store that failed takes writes again."""
 _NEVER = 1 << 30
 """The number of attempts is looked at when a run is claimed: it is then ended in one transaction with its log."""
 
@@ -53,7 +56,10 @@ class Runner:
         self._woken.set()
 
     async def stop(self, session_id: str, run_id: str | None = None) -> bool:
-        """Break off the run of a session and wait until that is written; False when nobody here works on it."""
+        """Break off the run of a session and wait until that is written; False when nobody here works on it.
+
+        Raises what kept it from being written.
+        """
         task, own = self._working.get(session_id), self._runs.get(session_id)
         if task is None or own is None or task.done() or run_id not in (None, own):
             return False
@@ -61,6 +67,8 @@ class Runner:
         if own in self._begun:
             task.cancel()
         await asyncio.wait([task])
+        if not task.cancelled() and isinstance(problem := task.exception(), StoreError):
+            raise problem
         return True
 
     async def close(self) -> None:
@@ -120,7 +128,7 @@ class Runner:
         try:
             if run.id in self._stopped:
                 raise asyncio.CancelledError
-            await job.carry_out()
+            await self._carry_out(job, run)
         except asyncio.CancelledError:
             own.uncancel()
             if run.id in self._stopped:
@@ -130,6 +138,32 @@ class Runner:
         finally:
             beating.cancel()
             await job.close()
+
+    async def _carry_out(self, job: Job, run: Run) -> None:
+        """Work on a run; a store that is away or full for a while is waited for, and the run goes on from its log."""
+        pause = _PAUSE
+        while True:
+            try:
+                await job.carry_out()
+                return
+            except StoreError as problem:
+                if problem.code not in PASSING or self._is_closing:
+                    raise
+                _log.warning("a run waits for the store: %s", problem.what)
+            await job.begin_again()
+            if not await self._is_still_ours(run, pause):
+                return
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    async def _is_still_ours(self, run: Run, pause: float) -> bool:
+        """Wait until the store takes writes again; False when another worker has the run by then."""
+        fence = Fence(run_id=run.id, token=run.fencing_token)
+        while not self._is_closing:
+            await asyncio.sleep(pause)
+            with contextlib.suppress(StoreError):
+                return await self._services.store.renew_lease(fence, self._services.clock.now(plus=LEASE))
+            pause = min(2 * pause, _LONGEST_PAUSE)
+        return False
 
     async def _keep(self, run: Run, worker: "asyncio.Task[None]") -> None:
         """Renew the lease while the work goes on; when it is lost, the work is broken off."""
