@@ -3,10 +3,13 @@
 import asyncio
 import contextlib
 import logging
+from collections.abc import Callable
 
 from open_token.errors import StoreError
 from open_token.server.agent.job import Job
+from open_token.server.bus.interface import Grown
 from open_token.server.services import Services
+from open_token.server.stopping import stopped
 from open_token.server.store.interface import PASSING
 from open_token.server.store.rows import Fence, Run
 
@@ -22,6 +25,8 @@ _NEVER = 1 << 30
 """The number of attempts is looked at when a run is claimed: it is then ended in one transaction with its log."""
 
 _WORKERS = ("all", "worker")
+CALL = "*runs"
+"""Not a session: over this name nodes that do not work themselves tell those that do."""
 
 _log = logging.getLogger(__name__)
 
@@ -43,17 +48,22 @@ class Runner:
         self._stopped: set[str] = set()
         """The runs that are broken off because the person said so."""
         self._claiming: asyncio.Task[None] | None = None
+        self._deafen: Callable[[], None] = lambda: None
         self._is_closing = False
 
     async def start(self) -> None:
         """Begin to claim runs, if that is what this node is for."""
         if self._services.config.role not in _WORKERS:
             return
+        self._deafen = self._services.bus.listen(CALL, lambda _: self._woken.set())
         self._claiming = asyncio.ensure_future(self._claim_on())
 
     def wake(self) -> None:
-        """There may be something to do."""
-        self._woken.set()
+        """There may be something to do, here or at a node that works."""
+        if self._services.config.role in _WORKERS:
+            self._woken.set()
+        else:
+            self._services.bus.publish(Grown(CALL, "", 0, 0))
 
     async def stop(self, session_id: str, run_id: str | None = None) -> bool:
         """Break off the run of a session and wait until that is written; False when nobody here works on it.
@@ -74,9 +84,9 @@ class Runner:
     async def close(self) -> None:
         """Let what is under way come to a safe point, and stop; another start goes on with it."""
         self._is_closing = True
+        self._deafen()
         if self._claiming is not None:
-            self._claiming.cancel()
-            await asyncio.wait([self._claiming])
+            await stopped(self._claiming)
         tasks = list(self._working.values())
         if tasks:
             _, late = await asyncio.wait(tasks, timeout=self._grace)
