@@ -5,7 +5,7 @@ ROUNDS ?= 1000
 TIMEOUT := $(shell command -v timeout 2>/dev/null)
 WITHIN = $(if $(TIMEOUT),$(TIMEOUT) $(1),)
 
-.PHONY: help test test-full check accept bench fuzz crash disconnects clean ready
+.PHONY: help test test-full check accept bench fuzz crash disconnects nodes soak clean ready
 
 help:
 	@echo 'make test       lint, types and tests (at most 10 minutes)'
@@ -16,6 +16,8 @@ help:
 	@echo 'make fuzz       random input for every fuzz target, SECONDS=600 each'
 	@echo 'make crash      a writing server killed ROUNDS=1000 times; nothing acknowledged may be lost; STORE=postgres for that one'
 	@echo 'make disconnects  connections lost ROUNDS=1000 times at random; every event once at every client'
+	@echo 'make nodes      nodes killed, paused and cut off ROUNDS=48 times while agents speak; SEED=, LEASE=3 seconds'
+	@echo 'make soak       10,000 sessions, 500 sockets, 50 agents for SECONDS=1200: memory and delivery; STORE=postgres'
 	@echo 'make clean      remove everything that was made here'
 
 ready:
@@ -49,6 +51,12 @@ crash: ready
 
 disconnects: ready
 	PYTHONPATH=src:tests $(PYTHON) tests/disconnects.py $(ROUNDS) $(SEED)
+
+nodes: ready
+	PYTHONPATH=src:tests $(PYTHON) tests/node_faults.py $(if $(filter file,$(origin ROUNDS)),48,$(ROUNDS)) $(or $(SEED),-) $(LEASE)
+
+soak: ready
+	PYTHONPATH=src:tests $(PYTHON) tests/soak.py $(if $(filter file,$(origin SECONDS)),1200,$(SECONDS)) $(STORE)
 
 clean:
 	rm -rf .venv .venv.full .venv.schemathesis .node.full .venv.lock .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

@@ -133,9 +133,14 @@ def _kept(instance: Instance, how: int) -> Instance:
 def new_folder(kind: str) -> Path:
     """An empty folder that the user who runs the servers may write into."""
     folder = Path(tempfile.mkdtemp(prefix=f"ot-{kind}-", dir="/tmp"))  # a socket's path must be short
+    as_owner_of_postgres(folder)
+    return folder
+
+
+def as_owner_of_postgres(folder: Path) -> None:
+    """Give a folder to the user as whom the servers run."""
     for user in _as_other_user().values():
         shutil.chown(folder, user)
-    return folder
 
 
 def _as_other_user() -> dict[str, str]:

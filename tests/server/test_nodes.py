@@ -3,10 +3,12 @@
 import asyncio
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from buses import Heard, followed, linked
 from open_token.reducer.steps import user_message
+from open_token.server import runs
 from open_token.server.config import ServerConfig
 from open_token.server.start import first_key, running
 from open_token.turns import ContentBlock
@@ -39,6 +41,30 @@ def test_two_nodes_write_and_hear_of_one_session(tmp_path: Path, has_redis: bool
             states = [await node.journal.state(owner, "sess_1") for node in (one, other)]
             assert [list(state.turns) for state in states] == [[f"turn_{number}" for number in range(10)]] * 2
             assert (await one.store.sessions(owner, "words 7")).total == 1
+
+    asyncio.run(whole())
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("has_redis", [False, True])
+def test_a_worker_is_told_of_the_runs_of_a_gateway(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_redis: bool
+) -> None:
+    monkeypatch.setattr(runs, "_POLL", 3600.0)
+    config = ServerConfig(data=tmp_path / "data", database=new_postgres(), redis=redis_url() if has_redis else None)
+    gateway, worker = (msgspec.structs.replace(config, role=role) for role in ("gateway", "worker"))
+
+    async def whole() -> None:
+        async with running(gateway, {}) as one, running(worker, {"OPEN_TOKEN_DEMO_DELAY": "0"}) as other:
+            caller = await one.store.check_key(await first_key(one) or "", one.clock.now())
+            assert caller is not None
+            await linked(one.bus, other.bus)
+            await followed(other.bus._bus, runs.CALL)  # type: ignore[attr-defined]
+            for number in range(3):
+                written = await one.journal.create(caller.user.id, {})
+                name = written.entries[0].session_id
+                ack = await one.chat.send(caller, {"session_id": name, "message": f"hello {number}"})
+                await asyncio.wait_for(one.chat.ended(caller.user.id, name, ack["chat_run_id"]), 60)
 
     asyncio.run(whole())
 

@@ -18,6 +18,7 @@ from open_token.server.journal import Written
 from open_token.server.refusals import Refused, bad, busy, missing, refusal_of
 from open_token.server.sent import Sent, sent_of
 from open_token.server.services import Services
+from open_token.server.store.interface import PASSING
 from open_token.server.store.rows import Caller, Fence, NewRun, RunEnd
 from open_token.turns import plain
 
@@ -217,7 +218,11 @@ class Chat:
 
         try:
             await end_run(self._services, owner, session_id, interrupted, fence=fence, how=how)
-        except (_Free, StoreError):
+        except _Free:
+            return False
+        except StoreError as problem:
+            if problem.code in PASSING:
+                raise refusal_of(problem) from None
             return False
         self._services.runner.wake()
         return True

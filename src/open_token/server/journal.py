@@ -10,11 +10,12 @@ from typing import Any
 from msgspec import Struct
 
 from open_token.entries import Entry, Json, Step
+from open_token.errors import StoreError
 from open_token.reducer import State
 from open_token.server.bus.interface import Bus, Grown
 from open_token.server.clock import Clock
 from open_token.server.store import rows
-from open_token.server.store.interface import Conflict, Missing, Store
+from open_token.server.store.interface import PASSING, Conflict, Missing, Store
 from open_token.turns import ContentBlock, TurnProjection, encode
 
 STREAMED = frozenset({"text.delta", "thinking.delta", "tool.arguments"})
@@ -23,6 +24,8 @@ _PAGE = 1000
 _TRIES = 100
 _PAUSE = 0.002
 _MOST_HELD = 200
+_FRESH = 30.0
+"""Seconds for which a write that failed says something about the next one."""
 
 
 class Written(Struct, frozen=True):
@@ -60,6 +63,14 @@ class Journal:
         self._held: OrderedDict[str, _Held] = OrderedDict()
         self._locks: dict[str, asyncio.Lock] = {}
         self._waiting: dict[str, int] = {}
+        self._failed: tuple[float, str] | None = None
+
+    @property
+    def trouble(self) -> str | None:
+        """Why the last write could not be done, if that was just now; a smaller one might be done all the same."""
+        if self._failed is None or asyncio.get_running_loop().time() - self._failed[0] > _FRESH:
+            return None
+        return self._failed[1]
 
     async def state(self, owner: str, session_id: str) -> State:
         """The session as its log says by now, also what another node wrote; Missing when there is none.
@@ -139,7 +150,13 @@ class Journal:
             self._hold(held)
             return Written(state.seq, state.seq)
         step = self._step(owner, held, entries, expected, more)
-        appended = await self._store.append(step)
+        try:
+            appended = await self._store.append(step)
+        except StoreError as problem:
+            if problem.code in PASSING:
+                self._failed = (asyncio.get_running_loop().time(), problem.what)
+            raise
+        self._failed = None
         if appended.repeated:
             return Written(appended.first, appended.last, (), appended.run_id, True)
         if step.is_projected:

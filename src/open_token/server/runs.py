@@ -3,10 +3,14 @@
 import asyncio
 import contextlib
 import logging
+from collections.abc import Callable
 
 from open_token.errors import StoreError
 from open_token.server.agent.job import Job
+from open_token.server.bus.interface import Grown
 from open_token.server.services import Services
+from open_token.server.stopping import stopped
+from open_token.server.store.interface import PASSING
 from open_token.server.store.rows import Fence, Run
 
 LEASE = 30.0
@@ -15,10 +19,14 @@ _POLL = 5.0
 """Seconds after which a free worker looks for runs whose worker has died, or that another node has queued."""
 _GRACE = 10.0
 """Seconds that work has to come to a safe point when the server stops."""
+_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
+"""Seconds after which a worker looks whether a store that failed takes writes again."""
 _NEVER = 1 << 30
 """The number of attempts is looked at when a run is claimed: it is then ended in one transaction with its log."""
 
 _WORKERS = ("all", "worker")
+CALL = "*runs"
+"""Not a session: over this name nodes that do not work themselves tell those that do."""
 
 _log = logging.getLogger(__name__)
 
@@ -40,20 +48,28 @@ class Runner:
         self._stopped: set[str] = set()
         """The runs that are broken off because the person said so."""
         self._claiming: asyncio.Task[None] | None = None
+        self._deafen: Callable[[], None] = lambda: None
         self._is_closing = False
 
     async def start(self) -> None:
         """Begin to claim runs, if that is what this node is for."""
         if self._services.config.role not in _WORKERS:
             return
+        self._deafen = self._services.bus.listen(CALL, lambda _: self._woken.set())
         self._claiming = asyncio.ensure_future(self._claim_on())
 
     def wake(self) -> None:
-        """There may be something to do."""
-        self._woken.set()
+        """There may be something to do, here or at a node that works."""
+        if self._services.config.role in _WORKERS:
+            self._woken.set()
+        else:
+            self._services.bus.publish(Grown(CALL, "", 0, 0))
 
     async def stop(self, session_id: str, run_id: str | None = None) -> bool:
-        """Break off the run of a session and wait until that is written; False when nobody here works on it."""
+        """Break off the run of a session and wait until that is written; False when nobody here works on it.
+
+        Raises what kept it from being written.
+        """
         task, own = self._working.get(session_id), self._runs.get(session_id)
         if task is None or own is None or task.done() or run_id not in (None, own):
             return False
@@ -61,14 +77,16 @@ class Runner:
         if own in self._begun:
             task.cancel()
         await asyncio.wait([task])
+        if not task.cancelled() and isinstance(problem := task.exception(), StoreError):
+            raise problem
         return True
 
     async def close(self) -> None:
         """Let what is under way come to a safe point, and stop; another start goes on with it."""
         self._is_closing = True
+        self._deafen()
         if self._claiming is not None:
-            self._claiming.cancel()
-            await asyncio.wait([self._claiming])
+            await stopped(self._claiming)
         tasks = list(self._working.values())
         if tasks:
             _, late = await asyncio.wait(tasks, timeout=self._grace)
@@ -120,7 +138,7 @@ class Runner:
         try:
             if run.id in self._stopped:
                 raise asyncio.CancelledError
-            await job.carry_out()
+            await self._carry_out(job, run)
         except asyncio.CancelledError:
             own.uncancel()
             if run.id in self._stopped:
@@ -130,6 +148,32 @@ class Runner:
         finally:
             beating.cancel()
             await job.close()
+
+    async def _carry_out(self, job: Job, run: Run) -> None:
+        """Work on a run; a store that is away or full for a while is waited for, and the run goes on from its log."""
+        pause = _PAUSE
+        while True:
+            try:
+                await job.carry_out()
+                return
+            except StoreError as problem:
+                if problem.code not in PASSING or self._is_closing:
+                    raise
+                _log.warning("a run waits for the store: %s", problem.what)
+            await job.begin_again()
+            if not await self._is_still_ours(run, pause):
+                return
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    async def _is_still_ours(self, run: Run, pause: float) -> bool:
+        """Wait until the store takes writes again; False when another worker has the run by then."""
+        fence = Fence(run_id=run.id, token=run.fencing_token)
+        while not self._is_closing:
+            await asyncio.sleep(pause)
+            with contextlib.suppress(StoreError):
+                return await self._services.store.renew_lease(fence, self._services.clock.now(plus=LEASE))
+            pause = min(2 * pause, _LONGEST_PAUSE)
+        return False
 
     async def _keep(self, run: Run, worker: "asyncio.Task[None]") -> None:
         """Renew the lease while the work goes on; when it is lost, the work is broken off."""

@@ -15,6 +15,7 @@ from open_token.server.clock import iso, moment_of
 from open_token.server.cron import cron_of
 from open_token.server.refusals import Refused, busy
 from open_token.server.services import Services
+from open_token.server.stopping import stopped
 from open_token.server.store.rows import Firing, NewRun, TaskRow, TaskRun
 
 GRACE = 3600.0
@@ -46,9 +47,7 @@ class Scheduler:
     async def close(self) -> None:
         """Stop; a slot that is being taken is taken whole or not at all."""
         if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+            await stopped(self._task)
             self._task = None
 
     def wake(self) -> None:

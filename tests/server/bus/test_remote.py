@@ -201,6 +201,25 @@ class TestFaults:
 
         with_fakes(play)
 
+    def test_a_driver_that_swallows_a_cancellation_does_not_keep_the_server_from_stopping(self) -> None:
+        async def play(buses: list[RemoteBus], links: list[FakeLink], heads: Heads) -> None:
+            sending = asyncio.Event()
+
+            async def swallows(messages: Collection[tuple[str, bytes]]) -> None:
+                sending.set()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.Event().wait()
+
+            links[0].send = swallows  # type: ignore[method-assign]
+            buses[0].publish(grown(1))
+            await sending.wait()
+            closing = asyncio.create_task(buses[0].close())
+            links[0].send = FakeLink.send.__get__(links[0])  # type: ignore[method-assign]
+            done, _ = await asyncio.wait([closing], timeout=60)
+            assert done
+
+        with_fakes(play)
+
     def test_what_waits_is_bounded_and_sent_when_the_link_is_back(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("open_token.server.bus.remote._MOST_WAITING", 10)
 

@@ -20,6 +20,21 @@ def test_health_tells_of_a_disk_that_cannot_be_written(rest: Rest) -> None:
     assert answer.json() == {"status": "failed", "checks": {"store": "ok", "disk": "the disk is full"}}
 
 
+def test_health_tells_of_a_log_that_cannot_be_written(rest: Rest) -> None:
+    name, append = rest.session(), rest.services.store.append
+
+    async def fails(step: object) -> None:
+        raise StoreError("the disk is full", code="store.full")
+
+    rest.services.store.append = fails  # type: ignore[method-assign,assignment]
+    assert rest.call("PATCH", f"/api/sessions/{name}", json={"intent": "Another"}).status_code == 503
+    answer = rest.call("GET", "/api/health", key=None)
+    assert (answer.status_code, answer.json()["checks"]["disk"]) == (503, "the disk is full")
+    rest.services.store.append = append  # type: ignore[method-assign]
+    assert rest.call("PATCH", f"/api/sessions/{name}", json={"intent": "Another"}).status_code == 200
+    assert rest.services.journal.trouble is None
+
+
 def test_health_is_not_tried_anew_for_everybody(rest: Rest) -> None:
     tried: list[str] = []
     write = rest.services.store.set_setting

@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 
 from agent_rooms import Fake, Room, Scripted, Time, calls, rooms, run
+from open_token.errors import StoreError
+from open_token.server import runs
 from open_token.server.agent import job
 from open_token.server.config import Limits
+from open_token.server.refusals import Refused
 from open_token.server.runs import LEASE, Runner
 from open_token.server.store.rows import Fence
 
@@ -148,6 +151,94 @@ def test_a_worker_that_lost_its_run_writes_nothing_more(tmp_path: Path, fakes: F
             assert "two" not in "".join(room.texts())
             await room.check()
             await slow.close()
+
+    run(talk())
+
+
+class Failing:
+    """A store whose writes to logs fail for a while, as when the disk is full or the database away."""
+
+    def __init__(self, room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.failed = 0
+        self.is_failing = asyncio.Event()
+        self._left = 0
+        self._code = ""
+        store = room.services.store
+        append = store.append
+
+        async def failing(step: Any) -> Any:
+            if self._left:
+                self._left -= 1
+                self.failed += 1
+                self.is_failing.set()
+                raise StoreError("the disk is full", code=self._code)
+            return await append(step)
+
+        monkeypatch.setattr(store, "append", failing)
+        monkeypatch.setattr(runs, "_PAUSE", 0.0)
+
+    async def begin(self, count: int, code: str) -> None:
+        self._left, self._code = count, code
+
+    def end(self) -> None:
+        self._left = 0
+
+
+@pytest.mark.parametrize("code", ["store.full", "store.away"])
+def test_a_store_that_fails_for_a_while_is_waited_for(
+    tmp_path: Path, fakes: Fakes, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    async def talk() -> None:
+        async with rooms(tmp_path) as opened:
+            room = await opened()
+            failing = Failing(room, monkeypatch)
+            model = Scripted(["half " * 300, lambda: failing.begin(5, code), "lost " * 300, "behind"], "whole")
+            fakes(model)
+            await room.send("go")
+            assert failing.failed == 5
+            assert [turn["status"] for turn in room.turns()] == ["completed", "interrupted", "completed"]
+            assert room.texts() == ["go", "half " * 300, "whole"]
+            assert room.mirror.session["status"] == "completed"
+            (done,) = await room.services.store.runs(room.caller.user.id, room.id)
+            assert (done.status, done.attempts, done.error) == ("completed", 1, None)
+            await room.check()
+
+    run(talk())
+
+
+def test_a_fault_of_the_store_that_does_not_pass_is_told(
+    tmp_path: Path, fakes: Fakes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def talk() -> None:
+        async with rooms(tmp_path) as opened:
+            room = await opened()
+            failing = Failing(room, monkeypatch)
+            fakes(Scripted(["half " * 300, lambda: failing.begin(1, "store.value"), "lost " * 300]))
+            await room.send("go")
+            assert room.texts() == ["go", "half " * 300]
+            (error,) = [payload for name, payload in room.heard if name == "system:error"]
+            assert (error["code"], error["message"]) == ("store.value", "the disk is full")
+            await room.check()
+
+    run(talk())
+
+
+def test_a_stop_that_cannot_be_written_is_told(tmp_path: Path, fakes: Fakes, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def talk() -> None:
+        async with rooms(tmp_path) as opened:
+            room = await opened()
+            failing = Failing(room, monkeypatch)
+            fakes(Scripted(["half " * 300, lambda: failing.begin(10**9, "store.full"), "lost " * 300], "whole"))
+            await room.send("go", wait=False)
+            await failing.is_failing.wait()
+            with pytest.raises(StoreError):
+                await room.services.chat.stop(room.caller, room.id)
+            with pytest.raises(Refused) as caught:  # nobody works on it any more
+                await room.services.chat.stop(room.caller, room.id)
+            assert (caught.value.status, caught.value.code) == (503, "store.full")
+            failing.end()
+            assert (await room.services.chat.stop(room.caller, room.id))["stopped"]
+            assert room.mirror.session["status"] == "interrupted"
 
     run(talk())
 

@@ -245,6 +245,7 @@ def test_errors_are_told_without_values() -> None:
         ConnectionRefusedError(),
         asyncpg.InternalClientError("cannot switch"),
         asyncpg.InterfaceError("closed"),
+        asyncpg.IdleInTransactionSessionTimeoutError("it slept"),
     ):
         assert getattr(explained(lost), "code", None) == "store.away"
     mine = KeyError("as it is")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from open_token.entries import Json, Step
+from open_token.errors import StoreError
 from open_token.reducer import State, steps
 from open_token.server import exchanges, memories
 from open_token.server.agent import calls, compaction, history, loop, outputs, prompt
@@ -20,7 +21,7 @@ from open_token.server.agent.tools.interface import Tool
 from open_token.server.agent.tools.subagents import Agent
 from open_token.server.agent.work import Order, Put, Spot, Work
 from open_token.server.refusals import Refused
-from open_token.server.store.interface import Fenced, Missing
+from open_token.server.store.interface import PASSING, Fenced, Missing
 from open_token.server.store.rows import Fence, Run, RunEnd
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ class Job:
         self._run = run
         self._is_closing = is_closing
         self._work: Work | None = None
+        self._is_first = run.attempts <= 1
+        """Nobody has worked on it yet: there is nothing to recover."""
         self._fence = Fence(run_id=run.id, token=run.fencing_token)
 
     async def close(self) -> None:
@@ -54,8 +57,16 @@ class Job:
         if close is not None:
             await close()
 
+    async def begin_again(self) -> None:
+        """Forget what could not be written: the next `carry_out` goes on from the log."""
+        await self.close()
+        self._work, self._is_first = None, False
+
     async def carry_out(self) -> None:
-        """Work until the run is over, is put down for the next start, or belongs to another."""
+        """Work until the run is over, is put down for the next start, or belongs to another.
+
+        A fault of the store that may pass is raised: nothing can be written about it now.
+        """
         try:
             if await self._is_wanted():
                 await self._carried_out()
@@ -68,6 +79,10 @@ class Job:
         except (ModelFault, Refused, Failed) as fault:
             kind = fault.kind if isinstance(fault, ModelFault) else fault.code
             await self._fail(str(fault), kind)
+        except StoreError as fault:
+            if fault.code in PASSING:
+                raise
+            await self._fail(fault.what, fault.code)
         except Exception as fault:
             await self._fail(f"{_DEFAULT_TITLE}: {type(fault).__name__}", "internal")
 
@@ -100,7 +115,7 @@ class Job:
 
     async def _carried_out(self) -> None:
         work = self._work = await self._prepared()
-        if self._run.attempts > 1:
+        if not self._is_first:
             await work.write(lambda state: recovered(work, state))
         if work.order.kind == "compact":
             await compaction.compact(work, Spot(), "manual")

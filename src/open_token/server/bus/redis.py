@@ -9,6 +9,7 @@ import redis.asyncio
 
 from open_token.errors import StoreError
 from open_token.server.bus.remote import Heads, RemoteBus
+from open_token.server.stopping import stopped
 
 _PREFIX = "open-token:session:"
 _IDLE = "open-token:idle"
@@ -42,9 +43,7 @@ class RedisLink:
         """Let go."""
         task, self._task = self._task, None
         if task is not None:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+            await stopped(task)
         followed, self._followed = self._followed, None
         with contextlib.suppress(Exception):
             if followed is not None:

@@ -16,6 +16,7 @@ from msgspec import Struct
 from open_token.errors import StoreError
 from open_token.server.bus.interface import Grown, Listener
 from open_token.server.bus.local import LocalBus
+from open_token.server.stopping import stopped
 
 Heads = Callable[[Collection[str]], Awaitable[Mapping[str, tuple[str, int]]]]
 """The owner and the last sequence of sessions; those that are gone are left out."""
@@ -83,9 +84,7 @@ class RemoteBus:
     async def close(self) -> None:
         """Send what waits if the link is there, and let go."""
         if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+            await stopped(self._task)
             self._task = None
             if self.is_linked and self._waiting:
                 with contextlib.suppress(Exception):
@@ -137,7 +136,7 @@ class RemoteBus:
         except (msgspec.DecodeError, UnicodeError):
             return
         seen = self._seen.get(told.session_id, 0)
-        if told.node != self._node and told.last > seen:
+        if told.node != self._node and (told.last > seen or not told.last):  # 0: a call, no place in a log
             self._deliver(Grown(told.session_id, told.owner, max(told.first, seen + 1), told.last))
 
     async def _work(self) -> None:

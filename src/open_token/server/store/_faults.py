@@ -5,6 +5,9 @@ from pathlib import Path
 
 from open_token.errors import StoreError
 
+PASSING = frozenset({"store.away", "store.busy", "store.disk", "store.full", "store.read-only"})
+"""What may be over soon without anybody asking for something else: trying again later makes sense."""
+
 
 class Conflict(StoreError):
     """Somebody else wrote first."""

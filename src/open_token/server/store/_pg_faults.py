@@ -48,7 +48,8 @@ def explained(problem: Exception) -> Exception:
 
 def _of_state(problem: asyncpg.PostgresError) -> StoreError:
     state = str(getattr(problem, "sqlstate", None) or "")
-    if state.startswith(("08", "57P", "53300")):
+    # 25P03: this node slept in the middle of a step, and the database has let it go.
+    if state.startswith(("08", "57P", "53300", "25P03")):
         return away()
     for start, (what, advice, code) in _KNOWN.items():
         if state.startswith(start):

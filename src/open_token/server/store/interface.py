@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from open_token.entries import Entry
+from open_token.server.store._faults import PASSING as PASSING
 from open_token.server.store._faults import Conflict as Conflict
 from open_token.server.store._faults import Fenced as Fenced
 from open_token.server.store._faults import Missing as Missing
