@@ -95,20 +95,23 @@ class Detector:
     def _search(self, leaves: list[str]) -> list[tuple[int, list[Finding]]]:
         pieces = all_encoded(leaves)
         data = b"\0".join([b"", *pieces, b""])
-        windows = self._gate(len(data))(data)
-        if not windows:
-            return []
-        ends = list(accumulate(len(piece) + 1 for piece in pieces))
-        by_leaf: dict[int, list[Window]] = {}
-        for rule, start, end in windows:
-            number = bisect_left(ends, start)
-            offset = ends[number] - len(pieces[number])
-            by_leaf.setdefault(number, []).append(Window(rule, start - offset, end - offset))
+        by_leaf = _by_leaf(self._gate(len(data))(data), pieces)
+        if self._person is not None:
+            self._open_for_names(self._person, leaves, pieces, by_leaf)
         disguised: list[Disguised] = []
         found = {number: self._confirm(number, pieces[number], by_leaf[number], disguised) for number in by_leaf}
         for number, finding in self._undisguised(disguised):
             found[number].append(finding)
         return [(number, merged(found[number])) for number in sorted(found) if found[number]]
+
+    def _open_for_names(
+        self, number: int, leaves: list[str], pieces: list[bytes], by_leaf: dict[int, list[Window]]
+    ) -> None:
+        """Open the lines in which a word may be a name; the gate looks for what stands around names alone."""
+        for place, lines in _people().telling_leaves(leaves, pieces):
+            windows = by_leaf.setdefault(place, [])
+            opened = set(windows)
+            windows += [window for line in lines if (window := Window(number, *line)) not in opened]
 
     def is_odd_key(self, key: str) -> bool:
         """Whether a key that looks like a plain name is to be searched; no built-in rule finds anything in one."""
@@ -200,7 +203,7 @@ class Detector:
 
     def _prepare(self, number: int, rule: Rule) -> tuple[Search, Judge | None]:
         judge = _judges(rule.level)[rule.validator] if rule.validator and rule.validator not in DISGUISES else None
-        search = _people().PeopleSearch().spans if rule.finder else confirmation(rule.pattern).spans
+        search = _people().PeopleSearch(rule.pattern).spans if rule.finder else confirmation(rule.pattern).spans
         ready = self._ready[number] = search, judge
         return ready
 
@@ -212,6 +215,18 @@ class Detector:
             return True
         before = decoded(text[max(0, start - _BEFORE) : start])
         return judge(Candidate(decoded(text[start:end]), before, decoded(text[end : end + _AFTER])))
+
+
+def _by_leaf(windows: list[Window], pieces: list[bytes]) -> dict[int, list[Window]]:
+    """The windows of a joined text by the piece in which they lie."""
+    by_leaf: dict[int, list[Window]] = {}
+    if windows:
+        ends = list(accumulate(len(piece) + 1 for piece in pieces))
+        for rule, start, end in windows:
+            number = bisect_left(ends, start)
+            offset = ends[number] - len(pieces[number])
+            by_leaf.setdefault(number, []).append(Window(rule, start - offset, end - offset))
+    return by_leaf
 
 
 def _brought_back(item: Disguised, look: Look, findings: list[Finding], rule: Rule) -> Iterator[Finding]:
