@@ -17,7 +17,9 @@ REAL = ("agentcmd_askuserquestion", "agentcmd_image_interrupt", "agentcmd_missin
 _IDS = re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?:toolu|msg|req)_[0-9A-Za-z]{20,}")
 _WORD = re.compile(r"(?<![\w\\])[A-Z]?[a-z]{3,}(?!\w)")
 _SAID = ("message", "toolUseResult")
-_KEPT = frozenset(("type", "role", "id", "tool_use_id", "model", "name", "media_type", "stop_reason", "signature", "data"))
+_KEPT = frozenset(
+    ("type", "role", "id", "tool_use_id", "model", "name", "media_type", "stop_reason", "signature", "data")
+)
 _WORDS = "the test fails because parser reads one line too many and the buffer is not reset before next call".split()
 
 

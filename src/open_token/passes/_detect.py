@@ -30,6 +30,9 @@ _LONGEST_RETRY = 64
 _DEEPEST = 4
 # Sessions say the same again and again: files are read twice, lists are sent anew. So much text is remembered.
 _MOST_REMEMBERED = 1 << 23
+# Windows of at most this many bytes, and so many of them, are remembered beside.
+_LONGEST_REMEMBERED = 1 << 9
+_MOST_WINDOWS = 1 << 13
 _CONTINUATION = range(0x80, 0xC0)
 Search = Callable[[bytes, int], list[tuple[int, int]] | None]
 Judge = Callable[[Candidate], bool]
@@ -74,6 +77,7 @@ class Detector:
         self._ready: dict[int, tuple[Search, Judge | None]] = {}
         self._verdicts: dict[str, list[Finding]] = {}
         self._remembered = 0
+        self._windows: dict[tuple[int, bytes], list[tuple[int, int]]] = {}
         self._person = next((number for number, rule in enumerate(rules) if rule.finder), None)
 
     def find(self, leaves: list[str]) -> list[tuple[int, list[Finding]]]:
@@ -146,7 +150,7 @@ class Detector:
         findings = []
         for number, start, end in windows:
             rule = self.rules[number]
-            for first, last in self._matches(number, rule, text[start:end]):
+            for first, last in self._known_matches(number, rule, text[start:end]):
                 if rule.validator in DISGUISES:
                     raws = stretches(text[start + first : start + last], rule.validator)
                     disguised += [Disguised(leaf_number, raw, start + first, number) for raw in raws]
@@ -183,6 +187,17 @@ class Detector:
             if look is not None:
                 for finding in _brought_back(item, look, findings, self.rules[item.rank]):
                     yield item.leaf, finding
+
+    def _known_matches(self, number: int, rule: Rule, text: bytes) -> list[tuple[int, int]]:
+        """As `_matches`, remembered for short windows: what was masked is searched again, and most lines are the same."""
+        if len(text) > _LONGEST_REMEMBERED:
+            return self._matches(number, rule, text)
+        known = self._windows.get((number, text))
+        if known is None:
+            if len(self._windows) >= _MOST_WINDOWS:
+                self._windows.clear()
+            known = self._windows[number, text] = self._matches(number, rule, text)
+        return known
 
     def _matches(self, number: int, rule: Rule, text: bytes) -> list[tuple[int, int]]:
         """The spans of what a rule masks; a find that is refused is looked into again, since it may hide another."""

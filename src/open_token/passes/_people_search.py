@@ -1,7 +1,6 @@
 """Lets the search for names stand where the pattern of a rule would: the next name in a text, and what recurs of it."""
 
 import re
-
 from collections.abc import Iterator
 
 from open_token.passes._gate import confirmation
