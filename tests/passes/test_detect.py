@@ -213,6 +213,28 @@ def test_overlapping_findings_become_one_and_weak_ones_give_way() -> None:
     assert [(item.start, item.end, item.rank) for item in merged(items)] == [(5, 20, 1), (40, 50, 150)]
 
 
+def test_a_secret_counts_before_personal_data_that_overlaps_it() -> None:
+    secret = load_rules("secrets")[0]
+    email = next(rule for rule in load_rules("pii") if rule.id == "email")
+    items = [Finding(5, 9, 0, secret), Finding(7, 20, 400, email), Finding(30, 40, 400, email)]
+    assert [(item.start, item.end, item.rule.type) for item in merged(items)] == [
+        (5, 20, secret.type),
+        (30, 40, "email"),
+    ]
+
+
+@pytest.mark.parametrize("host", ["db.{word:7}.test:5432/x", "localhost/x", "10.20.30.40"])
+@pytest.mark.parametrize("user", ["app", ""])
+def test_a_password_in_a_url_is_a_password_at_every_level(user: str, host: str) -> None:
+    password = drawn("{alnum:14}")
+    text = f"DATABASE_URL=postgres://{drawn(user)}:{password}@{drawn(host)}"
+    for level in ("secrets", "pii"):
+        for detector in (FAST[level], SLOW[level]):
+            ((_, findings),) = detector.find([text])
+            assert [item.rule.type for item in findings if text[item.start : item.end] == password] == ["password"]
+            assert not any(item.rule.type == "email" for item in findings)
+
+
 def test_text_inside_a_mark_is_never_found() -> None:
     token = drawn("ghp_{alnum:36}")
     assert found(f"[REDACTED:{token}:0123abcd] {token}") == [token]

@@ -189,7 +189,7 @@ class Detector:
                     yield item.leaf, finding
 
     def _known_matches(self, number: int, rule: Rule, text: bytes) -> list[tuple[int, int]]:
-        """As `_matches`, remembered for short windows: what was masked is searched again, and most lines are the same."""
+        """As `_matches`, remembered for short windows: what was masked is searched again, most lines as they were."""
         if len(text) > _LONGEST_REMEMBERED:
             return self._matches(number, rule, text)
         known = self._windows.get((number, text))
@@ -269,7 +269,8 @@ def _judges(level: str) -> dict[str, Judge]:
 
 
 def merged(findings: list[Finding]) -> list[Finding]:
-    """Findings side by side: what overlaps becomes one, of the longest's kind; a weak one gives way to any other."""
+    """Findings side by side: what overlaps becomes one, a secret if any is, else of the longest's kind; a weak one
+    gives way to any other."""
     if len(findings) < 2:
         return findings
     strong = _joined([item for item in findings if not item.rule.weak])
@@ -284,7 +285,7 @@ def _joined(findings: list[Finding]) -> list[Finding]:
     for item in sorted(findings, key=_place):
         if joined and item.start < joined[-1].end:
             last = joined[-1]
-            longest = item if item.end - item.start > last.end - last.start else last
+            longest = max(last, item, key=_weight)
             start, end = last.start, max(last.end, item.end)
             plain = longest.plain if (longest.start, longest.end) == (start, end) else ""
             joined[-1] = Finding(start, end, longest.rank, longest.rule, plain, last.within + item.within)
@@ -296,6 +297,10 @@ def _joined(findings: list[Finding]) -> list[Finding]:
 def _overlaps(item: Finding, others: list[Finding], starts: list[int]) -> bool:
     number = bisect_left(starts, item.end)
     return number > 0 and others[number - 1].end > item.start
+
+
+def _weight(finding: Finding) -> tuple[bool, int]:
+    return finding.rule.level == "secrets", finding.end - finding.start
 
 
 def _place(finding: Finding) -> tuple[int, int, int]:
