@@ -94,6 +94,12 @@ def test_both_engines_find_the_same_in_the_shared_set(corpus: Path, name: str) -
     assert not different, f"rows {different} of {name}"
 
 
+def test_what_stands_alone_is_found_in_neighbours_by_both_engines() -> None:
+    leaves = [drawn("{pesel}")] * 5
+    found = [[number for number, _ in engine["pii"]._search(leaves)] for engine in (FAST, SLOW)]
+    assert found == [[0, 1, 2, 3, 4]] * 2
+
+
 def test_leaves_are_found_by_their_number_and_do_not_touch() -> None:
     token = drawn("ghp_{alnum:36}")
     leaves = ["password=", token, "x" * 10, f"a\0b {token}", "ünïcödé " + token]
