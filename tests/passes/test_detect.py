@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from open_token.passes import _detect
+from open_token.passes import _detect, _hyperscan
 from open_token.passes._detect import Detector, Finding, merged
 from open_token.passes._gate import KeywordGate
 from open_token.passes._hyperscan import hyperscan_gate, stored_database
@@ -279,7 +279,25 @@ def test_without_a_writable_cache_everything_still_works(tmp_path: Path) -> None
     assert gate is not None
 
 
+def test_what_no_cache_can_keep_is_compiled_once_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_hyperscan, "_COMPILED", {})
+    rules, (word, *_) = load_rules("none"), load_rules("none")[0].keywords
+    assert _hyperscan.stored_database(rules, None) is None
+    first = hyperscan_gate(rules, None, None)
+    kept = _hyperscan.stored_database(rules, None)
+    assert kept is not None
+    second = hyperscan_gate(rules, None, kept)
+    text = f"\0-----{word}-----\0".upper().encode()
+    assert first is not None
+    assert second is not None
+    assert first(text) == second(text)
+    assert _hyperscan.stored_database(rules[:1], None) is None
+    hyperscan_gate(rules, tmp_path, None)
+    assert len(_hyperscan._COMPILED) == 1
+
+
 def test_small_texts_need_no_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_hyperscan, "_COMPILED", {})
     made: list[int] = []
     real = _detect.hyperscan_gate
 
