@@ -53,6 +53,7 @@ _OPEN_NAME = late(
     r"anchor|marker|after|before|offset|query|cert|crt|pem|der)[ ]?=[ ]?[\"']?$",
     re.IGNORECASE,
 )
+_ANY_DIGIT = late("[0-9]")
 _LONE_NAME = late("[0-9A-Za-z]+")
 _WEB_CLIENT = late(r"\b(?:curl|wget|https?)\b", re.IGNORECASE)
 _QUOTES = ('"', "'", "`")
@@ -92,6 +93,8 @@ def _near_token(found: Candidate) -> bool:
 def _service_key(found: Candidate) -> bool:
     """Behind the name of a service that gives out keys; where more is said than that name, it must speak of secrets."""
     value, before, after = found
+    if _ANY_DIGIT.search(value) is None:  # the cheapest test of all, and most words have none
+        return False
     if is_harmless(before) or is_stand_in(value) or is_reference(value) or is_name(value) or _LEFT_OUT.match(after):
         return False
     if is_telling(before):
