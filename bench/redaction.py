@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import session
 from export import OURS, timed
@@ -26,8 +26,11 @@ from open_token.passes._rules import Rule, load_rules
 SET = Path(__file__).parents[2] / "shared" / "corpus" / "redaction"
 ANCHORS = Path(__file__).parent / "out" / "anchors" / "bin"
 CLEAN = ("clean_real", "clean_rulefp", "clean_prose")
-LARGEST = 10_000_000
-NOISE = 0.02
+LARGEST, PROBE = 10_000_000, 20_000
+SHORT, LONG = 0.1, 8.0
+"""Seconds that a rule, and that all rules together, may take for the longest text of theirs."""
+LIMIT, AGAIN = 2.2, 3
+NOISE = 0.1
 """What takes less, in seconds, tells nothing of growth."""
 TOGETHER = ("secret secret ", "Dr. Aa ")
 Found = Callable[[list[str]], list[list[str]]]
@@ -204,26 +207,59 @@ def hostile(rule: Rule) -> Iterator[str]:
     yield f"{word} {word}-"
 
 
-def growth(size: int) -> None:
-    """Each rule by itself on what is hostile to it, and all of them together on much more."""
-    worst = (0.0, "")
-    for rule in load_rules("pii"):
+def growth() -> None:
+    """Each rule by itself on what is hostile to it, and all of them together on as much as may be."""
+    rules = load_rules("pii")
+    grown = []
+    for rule in rules:
         detector = Detector((rule,), engine="hyperscan")
-        worst = max(worst, *(grown(detector, piece, size, rule.id) for piece in hostile(rule)))
-    print(f"  time(2n) / time(n), worst rule {worst[0]:6.2f}  ({worst[1]})")
-    detector = Detector(load_rules("pii"), engine="hyperscan")
-    worst = max(grown(detector, piece, LARGEST // 2, repr(piece)) for piece in TOGETHER)
-    print(f"  all rules, 5 and 10 MB         {worst[0]:6.2f}  ({worst[1]})")
+        grown += [Grown.of(detector, piece, rule.id) for piece in hostile(rule)]
+    told = [item for item in grown if item.seconds > NOISE]
+    worst = max(told, key=lambda item: item.ratio)
+    largest = sum(item.size == LARGEST for item in grown)
+    print(f"  time(2n) / time(n), worst rule {worst.ratio:6.2f}  ({worst.told()})")
+    print(f"  {len(grown)} texts for {len(rules)} rules, {largest} of them up to {LARGEST // 10**6} MB")
+    print(f"  over {LIMIT}:", ", ".join(item.told() for item in told if item.ratio > LIMIT) or "none")
+    slowest = max(grown, key=lambda item: item.seconds / item.size)
+    print(f"  slowest {slowest.size / slowest.seconds / 1e6:.1f} MB/s ({slowest.told()})")
+    detector = Detector(rules, engine="hyperscan")
+    for piece in TOGETHER:
+        item = Grown.of(detector, piece, f"all rules, {piece!r}", LONG)
+        print(f"  {item.told()}: {item.ratio:.2f}")
 
 
-def grown(detector: Detector, piece: str, size: int, name: str) -> tuple[float, str]:
-    once, twice = (elapsed(detector, piece * (length // len(piece))) for length in (size, 2 * size))
-    return (twice / once, f"{name}, {twice:.2f} s") if twice > NOISE else (0.0, name)
+class Grown(NamedTuple):
+    """How the time of a search grew from half a size to the size."""
+
+    name: str
+    size: int
+    seconds: float
+    ratio: float
+
+    @classmethod
+    def of(cls, detector: Detector, piece: str, name: str, most: float = SHORT) -> "Grown":
+        """At the largest size that takes about so many seconds; a ratio that says too much is measured again."""
+        pace = max(elapsed(detector, piece, PROBE), 1e-6) / PROBE
+        size = LARGEST
+        while size > 2 * PROBE and pace * size > most:
+            size //= 2
+        ratios = []
+        for _ in range(AGAIN):
+            once, twice = elapsed(detector, piece, size // 2), elapsed(detector, piece, size)
+            ratios.append(twice / once)
+            if twice <= NOISE or twice / once <= LIMIT:
+                break
+        return cls(name, size, twice, min(ratios))
+
+    def told(self) -> str:
+        return f"{self.name}, {self.size / 1e6:.1f} MB in {self.seconds:.2f} s"
 
 
-def elapsed(detector: Detector, text: str) -> float:
-    best = float("inf")
+def elapsed(detector: Detector, piece: str, size: int) -> float:
+    """CPU seconds of a search, the better of two; nothing is remembered from before."""
+    text, best = piece * (size // len(piece)), float("inf")
     for _ in range(2):
+        detector._windows.clear()
         begin = time.process_time()
         detector._search([text])
         best = min(best, time.process_time() - begin)
@@ -238,10 +274,12 @@ def main() -> None:
         print("  the labelled set is not there: only speed is measured")
     start()
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "session.jsonl"
-        session.write(path, size * 1_000_000)
-        speed(path)
-    growth(size * 10_000)
+        for fresh in (False, True):
+            path = Path(folder) / "session.jsonl"
+            session.write(path, size * 1_000_000, fresh=fresh)
+            print(f"  {size} MB, {'no string twice' if fresh else 'real sessions repeated'}")
+            speed(path)
+    growth()
 
 
 if __name__ == "__main__":

@@ -1,16 +1,25 @@
-"""Makes a Claude Code session of a wanted size: real ones from ../shared/corpus with fresh ids, else one of our own."""
+"""Makes a Claude Code session of a wanted size: real ones from ../shared/corpus with fresh ids, else one of our own.
+
+With fresh words each repetition says something else, in words of the same text, so that no string stands twice.
+"""
 
 import json
 import random
 import re
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "claude_code"
 REAL = ("agentcmd_askuserquestion", "agentcmd_image_interrupt", "agentcmd_missing_results", "cca_v0.2.105_first2.3MB")
 _IDS = re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?:toolu|msg|req)_[0-9A-Za-z]{20,}")
+_WORD = re.compile(r"(?<![\w\\])[A-Z]?[a-z]{3,}(?!\w)")
+_SAID = ("message", "toolUseResult")
+_KEPT = frozenset(
+    ("type", "role", "id", "tool_use_id", "model", "name", "media_type", "stop_reason", "signature", "data")
+)
 _WORDS = "the test fails because parser reads one line too many and the buffer is not reset before next call".split()
 
 
@@ -90,6 +99,44 @@ def session(size: int) -> Iterator[bytes]:
                 return
 
 
+def fresh_session(size: int) -> Iterator[bytes]:
+    """As a session, but each repetition has words of its own in the place of every other word."""
+    lines = real_lines() or own_lines()
+    first, chance = _session_id(lines), random.Random(11)
+    alike: dict[tuple[bool, int], list[str]] = {}
+    for word in sorted(set(_WORD.findall(b"".join(lines).decode("utf-8", "replace")))):
+        alike.setdefault(_shape(word), []).append(word)
+
+    def other(found: re.Match[str]) -> str:
+        return chance.choice(alike.get(_shape(found[0]), [found[0]])) if chance.random() < 0.5 else found[0]
+
+    made = copy = 0
+    while made < size:
+        copy += 1
+        for line in lines:
+            record = json.loads(_with_fresh_ids(line, first, copy))
+            record |= {key: _with_fresh_words(record[key], other) for key in _SAID if key in record}
+            fresh = json.dumps(record, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+            yield fresh
+            made += len(fresh)
+            if made >= size:
+                return
+
+
+def _shape(word: str) -> tuple[bool, int]:
+    return word[0].isupper(), len(word)
+
+
+def _with_fresh_words(value: Any, other: Callable[[re.Match[str]], str]) -> Any:
+    if isinstance(value, str):
+        return _WORD.sub(other, value)
+    if isinstance(value, list):
+        return [_with_fresh_words(item, other) for item in value]
+    if isinstance(value, dict):
+        return {key: item if key in _KEPT else _with_fresh_words(item, other) for key, item in value.items()}
+    return value
+
+
 def _with_fresh_ids(block: bytes, keep: bytes, copy: int) -> bytes:
     return _IDS.sub(lambda found: _renamed(found[0], keep, copy), block)
 
@@ -103,15 +150,15 @@ def _renamed(name: bytes, keep: bytes, copy: int) -> bytes:
     return name if name == keep else name[:-6] + f"{copy:06x}".encode()
 
 
-def write(path: Path, size: int) -> int:
+def write(path: Path, size: int, *, fresh: bool = False) -> int:
     """Write a session of about that size; tells the longest line."""
     longest = 0
     with path.open("wb") as out:
-        for line in session(size):
+        for line in fresh_session(size) if fresh else session(size):
             longest = max(longest, len(line))
             out.write(line)
     return longest
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1]), int(sys.argv[2]))
+    write(Path(sys.argv[1]), int(sys.argv[2]), fresh="fresh" in sys.argv[3:])

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linear import grows_no_faster
-from open_token.passes import _detect
+from open_token.passes import _detect, _hyperscan
 from open_token.passes._detect import Detector, Finding, merged
 from open_token.passes._gate import KeywordGate
 from open_token.passes._hyperscan import hyperscan_gate, stored_database
@@ -92,6 +92,12 @@ def test_both_engines_find_the_same_in_the_shared_set(corpus: Path, name: str) -
         texts = [json.loads(line)["text"] for line in lines]
     different = [number for number, text in enumerate(texts) if FAST["pii"].find([text]) != SLOW["pii"].find([text])]
     assert not different, f"rows {different} of {name}"
+
+
+def test_what_stands_alone_is_found_in_neighbours_by_both_engines() -> None:
+    leaves = [drawn("{pesel}")] * 5
+    found = [[number for number, _ in engine["pii"]._search(leaves)] for engine in (FAST, SLOW)]
+    assert found == [[0, 1, 2, 3, 4]] * 2
 
 
 def test_leaves_are_found_by_their_number_and_do_not_touch() -> None:
@@ -213,6 +219,28 @@ def test_overlapping_findings_become_one_and_weak_ones_give_way() -> None:
     assert [(item.start, item.end, item.rank) for item in merged(items)] == [(5, 20, 1), (40, 50, 150)]
 
 
+def test_a_secret_counts_before_personal_data_that_overlaps_it() -> None:
+    secret = load_rules("secrets")[0]
+    email = next(rule for rule in load_rules("pii") if rule.id == "email")
+    items = [Finding(5, 9, 0, secret), Finding(7, 20, 400, email), Finding(30, 40, 400, email)]
+    assert [(item.start, item.end, item.rule.type) for item in merged(items)] == [
+        (5, 20, secret.type),
+        (30, 40, "email"),
+    ]
+
+
+@pytest.mark.parametrize("host", ["db.{word:7}.test:5432/x", "localhost/x", "10.20.30.40"])
+@pytest.mark.parametrize("user", ["app", ""])
+def test_a_password_in_a_url_is_a_password_at_every_level(user: str, host: str) -> None:
+    password = drawn("{alnum:14}")
+    text = f"DATABASE_URL=postgres://{drawn(user)}:{password}@{drawn(host)}"
+    for level in ("secrets", "pii"):
+        for detector in (FAST[level], SLOW[level]):
+            ((_, findings),) = detector.find([text])
+            assert [item.rule.type for item in findings if text[item.start : item.end] == password] == ["password"]
+            assert not any(item.rule.type == "email" for item in findings)
+
+
 def test_text_inside_a_mark_is_never_found() -> None:
     token = drawn("ghp_{alnum:36}")
     assert found(f"[REDACTED:{token}:0123abcd] {token}") == [token]
@@ -251,7 +279,25 @@ def test_without_a_writable_cache_everything_still_works(tmp_path: Path) -> None
     assert gate is not None
 
 
+def test_what_no_cache_can_keep_is_compiled_once_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_hyperscan, "_COMPILED", {})
+    rules, (word, *_) = load_rules("none"), load_rules("none")[0].keywords
+    assert _hyperscan.stored_database(rules, None) is None
+    first = hyperscan_gate(rules, None, None)
+    kept = _hyperscan.stored_database(rules, None)
+    assert kept is not None
+    second = hyperscan_gate(rules, None, kept)
+    text = f"\0-----{word}-----\0".upper().encode()
+    assert first is not None
+    assert second is not None
+    assert first(text) == second(text)
+    assert _hyperscan.stored_database(rules[:1], None) is None
+    hyperscan_gate(rules, tmp_path, None)
+    assert len(_hyperscan._COMPILED) == 1
+
+
 def test_small_texts_need_no_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_hyperscan, "_COMPILED", {})
     made: list[int] = []
     real = _detect.hyperscan_gate
 

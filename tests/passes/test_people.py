@@ -17,7 +17,9 @@ from open_token.model import Event, Record
 from open_token.options import ExportOptions
 from open_token.passes import _extra, _people, _people_lists
 from open_token.passes._detect import Detector
+from open_token.passes._gate import confirmation
 from open_token.passes._people import parts, people
+from open_token.passes._people_cues import LIKELY, WORDS_BEFORE
 from open_token.passes._people_search import PeopleSearch
 from open_token.passes._rules import load_rules
 from open_token.passes.redact import redact
@@ -40,6 +42,8 @@ def forget() -> None:
         kept.cache_clear()
     for detector in (FAST, SLOW):
         detector._verdicts.clear()
+        detector._windows.clear()
+    _people._DULL.clear()
 
 
 @pytest.fixture
@@ -206,12 +210,43 @@ def test_damaged_lists_are_no_lists(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 @given(st.text(alphabet="AaÄß éŽžΩоИ'’-.,:<>@1\n王さん\x01\0\ud800", max_size=80))
 def test_spans_are_in_order_and_on_whole_letters(text: str) -> None:
     raw = text.encode("utf-8", "surrogatepass")
-    search, place, last = PeopleSearch(), 0, 0
+    search, place, last = PeopleSearch(PERSON[0].pattern), 0, 0
     while found := search.spans(raw, place):
         (start, end) = found[0]
         assert last <= start < end <= len(raw)
         raw[start:end].decode("utf-8", "surrogatepass")
         place = last = end
+
+
+STRONG = sorted(word for word, weight in WORDS_BEFORE.items() if weight >= LIKELY)
+ROLES = """author maintainer contributors creator customer patient assignee reviewers owner contact speaker by
+    Ansprechpartner autora auteur cliente kontakt автор клиент first_name Surname display-name Vorname Nachname prénom
+    PRÉNOM apellidos sobrenome cognome imię nazwisko příjmení jméno имя όνομα""".split()
+CUES = [
+    *(f"{start}{word}{sign} {{}} and" for word in STRONG for start, sign in (("", ""), ('say "', ","), ("x\n", "."))),
+    *(f"{start}{word.upper()} {{}}" for word in STRONG for start in ("", "(")),
+    *(f"{role}{sign}{{}}" for role in ROLES for sign in (": ", "=", '": "', "**: ", "\x01")),
+    *("my name is {}", "the woman called {} is", "ich heiße {}", "je m'appelle {}", "me llamo {}", "volám sa {}"),
+    *("meu nome é {}", "nazywam się {}", "меня зовут {}", "με λένε {}", "benim adım {}", "jmenuji se {}"),
+    *("{} <q.x@mail.test>", "{}, said", "{} told us", "by {}", "{} has", "{}'s", "© 2024 {}", "{}: hm"),
+]
+WHO = ("Qoxvu", "Qoxvu Zzyv", "Qoxvu B. Zzyv", "Qoxvu van Zzyv", "Élqov Zzyv", "Jennifer", "Иван Петрович Зюв")
+
+
+@pytest.mark.parametrize("who", WHO)
+def test_every_line_with_a_name_is_opened(who: str) -> None:
+    """The words and the cues that open a line must be there wherever the search would find a name in it."""
+    for cue in CUES:
+        text = cue.format(who)
+        for line in text.split("\n"):
+            wanted = people(line) if confirmation(PERSON[0].pattern).spans(line.encode(), 0) else []
+            raw = line.encode()
+            found = [
+                (len(raw[: item.start].decode()), len(raw[: item.end].decode()))
+                for _, findings in FAST._search([line])
+                for item in findings
+            ]
+            assert found == [span for span in wanted if span[0] > line.find("\x01")], line
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,9 @@ _LONGEST_RETRY = 64
 _DEEPEST = 4
 # Sessions say the same again and again: files are read twice, lists are sent anew. So much text is remembered.
 _MOST_REMEMBERED = 1 << 23
+# Windows of at most this many bytes, and so many of them, are remembered beside.
+_LONGEST_REMEMBERED = 1 << 9
+_MOST_WINDOWS = 1 << 13
 _CONTINUATION = range(0x80, 0xC0)
 Search = Callable[[bytes, int], list[tuple[int, int]] | None]
 Judge = Callable[[Candidate], bool]
@@ -74,6 +77,7 @@ class Detector:
         self._ready: dict[int, tuple[Search, Judge | None]] = {}
         self._verdicts: dict[str, list[Finding]] = {}
         self._remembered = 0
+        self._windows: dict[tuple[int, bytes], list[tuple[int, int]]] = {}
         self._person = next((number for number, rule in enumerate(rules) if rule.finder), None)
 
     def find(self, leaves: list[str]) -> list[tuple[int, list[Finding]]]:
@@ -95,20 +99,23 @@ class Detector:
     def _search(self, leaves: list[str]) -> list[tuple[int, list[Finding]]]:
         pieces = all_encoded(leaves)
         data = b"\0".join([b"", *pieces, b""])
-        windows = self._gate(len(data))(data)
-        if not windows:
-            return []
-        ends = list(accumulate(len(piece) + 1 for piece in pieces))
-        by_leaf: dict[int, list[Window]] = {}
-        for rule, start, end in windows:
-            number = bisect_left(ends, start)
-            offset = ends[number] - len(pieces[number])
-            by_leaf.setdefault(number, []).append(Window(rule, start - offset, end - offset))
+        by_leaf = _by_leaf(self._gate(len(data))(data), pieces)
+        if self._person is not None:
+            self._open_for_names(self._person, leaves, pieces, by_leaf)
         disguised: list[Disguised] = []
         found = {number: self._confirm(number, pieces[number], by_leaf[number], disguised) for number in by_leaf}
         for number, finding in self._undisguised(disguised):
             found[number].append(finding)
         return [(number, merged(found[number])) for number in sorted(found) if found[number]]
+
+    def _open_for_names(
+        self, number: int, leaves: list[str], pieces: list[bytes], by_leaf: dict[int, list[Window]]
+    ) -> None:
+        """Open the lines in which a word may be a name; the gate looks for what stands around names alone."""
+        for place, lines in _people().telling_leaves(leaves, pieces):
+            windows = by_leaf.setdefault(place, [])
+            opened = set(windows)
+            windows += [window for line in lines if (window := Window(number, *line)) not in opened]
 
     def is_odd_key(self, key: str) -> bool:
         """Whether a key that looks like a plain name is to be searched; no built-in rule finds anything in one."""
@@ -143,7 +150,7 @@ class Detector:
         findings = []
         for number, start, end in windows:
             rule = self.rules[number]
-            for first, last in self._matches(number, rule, text[start:end]):
+            for first, last in self._known_matches(number, rule, text[start:end]):
                 if rule.validator in DISGUISES:
                     raws = stretches(text[start + first : start + last], rule.validator)
                     disguised += [Disguised(leaf_number, raw, start + first, number) for raw in raws]
@@ -181,6 +188,17 @@ class Detector:
                 for finding in _brought_back(item, look, findings, self.rules[item.rank]):
                     yield item.leaf, finding
 
+    def _known_matches(self, number: int, rule: Rule, text: bytes) -> list[tuple[int, int]]:
+        """As `_matches`, remembered for short windows: what was masked is searched again, most lines as they were."""
+        if len(text) > _LONGEST_REMEMBERED:
+            return self._matches(number, rule, text)
+        known = self._windows.get((number, text))
+        if known is None:
+            if len(self._windows) >= _MOST_WINDOWS:
+                self._windows.clear()
+            known = self._windows[number, text] = self._matches(number, rule, text)
+        return known
+
     def _matches(self, number: int, rule: Rule, text: bytes) -> list[tuple[int, int]]:
         """The spans of what a rule masks; a find that is refused is looked into again, since it may hide another."""
         confirm, judge = self._ready.get(number) or self._prepare(number, rule)
@@ -200,7 +218,7 @@ class Detector:
 
     def _prepare(self, number: int, rule: Rule) -> tuple[Search, Judge | None]:
         judge = _judges(rule.level)[rule.validator] if rule.validator and rule.validator not in DISGUISES else None
-        search = _people().PeopleSearch().spans if rule.finder else confirmation(rule.pattern).spans
+        search = _people().PeopleSearch(rule.pattern).spans if rule.finder else confirmation(rule.pattern).spans
         ready = self._ready[number] = search, judge
         return ready
 
@@ -212,6 +230,18 @@ class Detector:
             return True
         before = decoded(text[max(0, start - _BEFORE) : start])
         return judge(Candidate(decoded(text[start:end]), before, decoded(text[end : end + _AFTER])))
+
+
+def _by_leaf(windows: list[Window], pieces: list[bytes]) -> dict[int, list[Window]]:
+    """The windows of a joined text by the piece in which they lie."""
+    by_leaf: dict[int, list[Window]] = {}
+    if windows:
+        ends = list(accumulate(len(piece) + 1 for piece in pieces))
+        for rule, start, end in windows:
+            number = bisect_left(ends, start)
+            offset = ends[number] - len(pieces[number])
+            by_leaf.setdefault(number, []).append(Window(rule, start - offset, end - offset))
+    return by_leaf
 
 
 def _brought_back(item: Disguised, look: Look, findings: list[Finding], rule: Rule) -> Iterator[Finding]:
@@ -239,7 +269,8 @@ def _judges(level: str) -> dict[str, Judge]:
 
 
 def merged(findings: list[Finding]) -> list[Finding]:
-    """Findings side by side: what overlaps becomes one, of the longest's kind; a weak one gives way to any other."""
+    """Findings side by side: what overlaps becomes one, a secret if any is, else of the longest's kind; a weak one
+    gives way to any other."""
     if len(findings) < 2:
         return findings
     strong = _joined([item for item in findings if not item.rule.weak])
@@ -254,7 +285,7 @@ def _joined(findings: list[Finding]) -> list[Finding]:
     for item in sorted(findings, key=_place):
         if joined and item.start < joined[-1].end:
             last = joined[-1]
-            longest = item if item.end - item.start > last.end - last.start else last
+            longest = max(last, item, key=_weight)
             start, end = last.start, max(last.end, item.end)
             plain = longest.plain if (longest.start, longest.end) == (start, end) else ""
             joined[-1] = Finding(start, end, longest.rank, longest.rule, plain, last.within + item.within)
@@ -266,6 +297,10 @@ def _joined(findings: list[Finding]) -> list[Finding]:
 def _overlaps(item: Finding, others: list[Finding], starts: list[int]) -> bool:
     number = bisect_left(starts, item.end)
     return number > 0 and others[number - 1].end > item.start
+
+
+def _weight(finding: Finding) -> tuple[bool, int]:
+    return finding.rule.level == "secrets", finding.end - finding.start
 
 
 def _place(finding: Finding) -> tuple[int, int, int]:

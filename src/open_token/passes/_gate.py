@@ -119,8 +119,11 @@ class KeywordGate:
             for number in numbers:
                 windows.hit(number, place)
         for number, pattern in self._free:
-            for match in pattern.finditer(data):
+            place = 0
+            while match := pattern.search(data, place):
                 windows.hit(number, match.end() - 1)
+                # The zero byte that ends one string begins the next, and a rule may look at both.
+                place = max(match.end() - 1, match.start() + 1)
         return windows.opened
 
     def _each_word(self, data: bytes) -> list[tuple[int, tuple[int, ...]]]:

@@ -9,6 +9,10 @@ from open_token.files import make_folder, read_optional, write_whole
 from open_token.passes._gate import Window, Windows
 from open_token.passes._rules import Rule, fingerprint
 
+# As bytes, since a database itself must not be searched by two threads at once.
+_COMPILED: dict[str, bytes] = {}
+_MOST_COMPILED = 8
+
 
 class HyperscanGate:
     """Has the same windows as the gate of keywords, or fewer; never one less in which a rule matches."""
@@ -29,8 +33,9 @@ class HyperscanGate:
 
 
 def stored_database(rules: tuple[Rule, ...], cache: Path | None) -> bytes | None:
-    """The compiled form of these rules, if the cache has it."""
-    return read_optional(_place(rules, cache)) if cache else None
+    """The compiled form of these rules, if the cache has it, or this process where no cache can be written."""
+    stored = read_optional(_place(rules, cache)) if cache else None
+    return stored or (_COMPILED.get(fingerprint(rules)) if _COMPILED else None)
 
 
 def hyperscan_gate(rules: tuple[Rule, ...], cache: Path | None, stored: bytes | None) -> HyperscanGate | None:
@@ -44,9 +49,19 @@ def hyperscan_gate(rules: tuple[Rule, ...], cache: Path | None, stored: bytes | 
         database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
         gates = [rule.gate.encode() for rule in rules]
         database.compile(expressions=gates, ids=list(range(len(gates))), elements=len(gates), flags=[0] * len(gates))
+        compiled = hyperscan.dumpb(database)
         if cache and make_folder(cache):
-            write_whole(_place(rules, cache), hyperscan.dumpb(database))
+            write_whole(_place(rules, cache), compiled)
+        else:
+            _keep(rules, compiled)
     return HyperscanGate(rules, database)
+
+
+def _keep(rules: tuple[Rule, ...], compiled: bytes) -> None:
+    """Keep what was compiled for the next search of this process: it takes seconds, and an export needs it twice."""
+    if len(_COMPILED) >= _MOST_COMPILED:
+        _COMPILED.clear()
+    _COMPILED[fingerprint(rules)] = compiled
 
 
 def literal_database(words: list[bytes]) -> Any:

@@ -21,6 +21,7 @@ from open_token.passes._strict import hidden, is_hidden
 from open_token.walk import ID_NAME, NAME_END, ODD, named, named_strings, rewrite_named
 
 _MOST_ROUNDS = 40
+_MOST_REMEMBERED = 1 << 22
 _AN_ID = ID_NAME + NAME_END
 Change = Callable[[str, str], str]
 
@@ -39,6 +40,8 @@ class Masker:
         self._spread = Spread(recurring(found), detector.engine)
         self._marker = marker
         self._masked_keys: dict[str, str] = {}
+        self._rewrites: dict[tuple[str, tuple[Occurrence, ...]], tuple[str, list[tuple[str, str]]]] = {}
+        self._rewritten_size = 0
 
     def events(self, events: list[Event]) -> list[Event]:
         """The events with everything masked; a string that changes is looked through again until nothing is found."""
@@ -167,7 +170,7 @@ class Masker:
             spans = found.get(leaf)
             if not spans:
                 return text
-            new = self._replaced(encoded(leaf), spans)
+            new = self._replaced(leaf, spans)
             if new == text:  # what was found stands in the name alone
                 return text
             changed.append(named(name, new))
@@ -175,15 +178,32 @@ class Masker:
 
         return change
 
-    def _replaced(self, raw: bytes, spans: list[Occurrence]) -> str:
-        """The text behind its name with marks for the spans; those that overlap share the mark of the longest."""
-        parts = []
+    def _replaced(self, leaf: str, spans: list[Occurrence]) -> str:
+        """The text behind its name with marks for the spans; what a session says again is not put together again."""
+        key = (leaf, tuple(spans))
+        new, marked = self._rewrites.get(key, ("", []))
+        if marked and all(self._known.values[value].rule.type == kind for kind, value in marked):
+            for kind, value in marked:
+                self._mark(kind, value)
+            return new
+        new, marked = self._put_together(encoded(leaf), spans)
+        self._rewritten_size += len(leaf)
+        if self._rewritten_size > _MOST_REMEMBERED:
+            self._rewrites, self._rewritten_size = {}, len(leaf)
+        self._rewrites[key] = new, marked
+        return new
+
+    def _put_together(self, raw: bytes, spans: list[Occurrence]) -> tuple[str, list[tuple[str, str]]]:
+        """Spans that overlap share the mark of the longest; tells also what was marked, as type and value."""
+        parts, marked = [], []
         place = offset = raw.find(b"\x01") + 1
         for start, end, value in side_by_side(span for span in spans if span.start >= offset):
-            parts += [raw[place:start], self._mark(self._known.values[value].rule.type, value).encode()]
+            kind = self._known.values[value].rule.type
+            parts += [raw[place:start], self._mark(kind, value).encode()]
+            marked.append((kind, value))
             place = end
         parts.append(raw[place:])
-        return b"".join(parts).decode("utf-8", "surrogatepass")
+        return b"".join(parts).decode("utf-8", "surrogatepass"), marked
 
     def _mark(self, type: str, value: str) -> str:
         self.marks[type] += 1

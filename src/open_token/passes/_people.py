@@ -34,8 +34,10 @@ _PARTICLES = (
     "de|da|do|dos|das|del|della|di|du|des|la|le|van|von|der|den|ter|ten|zu|zum|zur|el|al|bin|ibn|ben|bint|af|av|y|e"
 )
 # It begins with the capital, so that the search can skip to one, and only then looks at what is before.
+_FIRST = rf"[{_UPPER}](?<![\w@/\\.$#&%=~+^-].)(?<!\w['’].)"
+_WORD = late(_FIRST + _LETTERS)
 _RUN = late(
-    rf"[{_UPPER}](?<![\w@/\\.$#&%=~+^-].)(?<!\w['’].)(?:{_INITIALS}|{_LETTERS})"
+    rf"{_FIRST}(?:{_INITIALS}|{_LETTERS})"
     rf"(?: (?:(?:{_PARTICLES}) ){{0,2}}{_UNIT}){{0,7}}"
 )
 _PART = late(_UNIT)
@@ -45,8 +47,13 @@ _PREFIX = late("(?:Mc|Mac|De|Di|Du|La|Le|Van|Fitz)(?=[^\\W\\d_a-z])")
 _ENOUGH = 3.5
 # What an initial or a father's name between two others adds.
 _TELLING = 1.5
+# Two words below this, with anything but a strong cue around them, are never enough.
+_TELLING_WORD = 2.0
 _LONGEST = 24
+_MOST_DULL = 1 << 16
 _TAIL = 48
+_DULL: set[str] = set()
+"""Capitalised words that are known to tell nothing: most of those that a text has, over and over."""
 
 
 class _Token(NamedTuple):
@@ -65,6 +72,19 @@ def people(line: str) -> list[tuple[int, int]]:
 def _may_name(run: str) -> bool:
     """Most capitalised words stand alone and are words: a look at the lists is enough."""
     return " " in run or len(run) > _LONGEST or speaks_for_a_name(run)
+
+
+def telling_words(text: str) -> set[str]:
+    """The words of a text that make a name likely; where there is none, only a strong cue opens a name."""
+    found = set(_WORD.findall(text))
+    found -= _DULL
+    if not found:
+        return found
+    telling = {word for word in found if len(word) <= _LONGEST and max(_weights(word)) >= _TELLING_WORD}
+    if len(_DULL) > _MOST_DULL:
+        _DULL.clear()
+    _DULL.update(found - telling)
+    return telling
 
 
 def parts(name: str) -> list[str]:

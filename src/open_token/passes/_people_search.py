@@ -1,8 +1,10 @@
 """Lets the search for names stand where the pattern of a rule would: the next name in a text, and what recurs of it."""
 
 import re
+from collections.abc import Iterator
 
-from open_token.passes._people import parts, people, speaks_for_a_name
+from open_token.passes._gate import confirmation
+from open_token.passes._people import parts, people, speaks_for_a_name, telling_words
 from open_token.passes._people_asian import asian_people
 
 # How addresses spell names: torvild.enqvist, torvild_enqvist7, TorvildEnqvist.
@@ -10,22 +12,49 @@ _SPELLED = re.compile(r"([A-Za-z]{3,16})[._-]([A-Za-z]{3,16})[0-9]{0,4}|([A-Z][a
 
 
 class PeopleSearch:
-    """Looks through a text once and then tells its names one by one."""
+    """Looks through a text once and then tells its names one by one; only where the pattern matches may any be."""
 
-    def __init__(self) -> None:
+    def __init__(self, pattern: str) -> None:
+        self._may_hold = confirmation(pattern).spans
         self._text = b""
         self._spans: list[tuple[int, int]] = []
 
     def spans(self, text: bytes, place: int) -> list[tuple[int, int]] | None:
         """The next name from a place on, in bytes; None when there is none."""
         if text is not self._text:
-            self._text, self._spans = text, _spans(text)
+            self._text, self._spans = text, _spans(text) if self._may_hold(text, 0) else []
             self._spans.reverse()
         while self._spans:
             start, end = self._spans.pop()
             if start >= place:
                 return [(start, end)]
         return None
+
+
+def telling_leaves(leaves: list[str], pieces: list[bytes]) -> Iterator[tuple[int, list[tuple[int, int]]]]:
+    """The texts with a word that makes a name likely, by number, and the lines, in bytes, in which such words stand."""
+    for number, leaf in enumerate(leaves):
+        if words := telling_words(leaf):
+            yield number, list(_lines_of(words, pieces[number]))
+
+
+def _lines_of(words: set[str], raw: bytes) -> Iterator[tuple[int, int]]:
+    places = sorted(place for word in words for place in _places(word.encode(), raw))
+    behind = -1
+    for place in places:
+        if place >= behind:
+            end = raw.find(b"\n", place)
+            behind = len(raw) if end < 0 else end
+            yield raw.rfind(b"\n", 0, place) + 1, behind
+
+
+def _places(word: bytes, raw: bytes) -> Iterator[int]:
+    """Where a word stands, once a line."""
+    place = raw.find(word)
+    while place >= 0:
+        yield place
+        line_end = raw.find(b"\n", place)
+        place = raw.find(word, line_end) if line_end >= 0 else -1
 
 
 def _spans(text: bytes) -> list[tuple[int, int]]:

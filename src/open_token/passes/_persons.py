@@ -34,6 +34,8 @@ _NO_ONES_HOME = frozenset(
     foo bar xxx someone somebody example myuser my-user openhands swe-agent claude codex kali opc azureuser core
     cloudshell workspace work model models""".split()
 )
+# What stands here before an @ is a password, and what stands behind it is a host.
+_IN_A_URL = late(r"://[^\s/@\"'<>]*:[^\s/@\"'<>]*$")
 _USUAL_CARD = late(r"4\d{15}|(?:5[1-5]|2[2-7])\d{14}|3[47]\d{13}|(?:6011|65\d\d|64[4-9]\d)\d{12}|35\d{14}|3[068]\d{12}")
 _CARD_WORDS = late(r"card|credit|debit|visa|master|amex|payment|kredit|tarjeta|carte|\bcc\b", re.IGNORECASE)
 _IP_WORDS = late(
@@ -68,7 +70,7 @@ def _email(found: Candidate) -> bool:
     name, _, domain = found.value.rpartition("@")
     if name.lower() in _NOBODY or domain.rpartition(".")[2].lower() in _FILE_ENDINGS:
         return False
-    return not found.before.endswith(("://", "/@"))
+    return not found.before.endswith(("://", "/@")) and not _IN_A_URL.search(found.before)
 
 
 def _phone(found: Candidate) -> bool:

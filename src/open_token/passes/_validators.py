@@ -37,6 +37,7 @@ _CODE_AFTER = late(r"\s*[(\[{]|\s*\?\?|\s*\|\|")
 # The rest is left out, or to be put in; a tag that closes, or makes a line end, says nothing of the kind.
 _LEFT_OUT = late(r"###|\*\*\*|\.\.\.|…|<(?!/|[a-z]{1,6}[ />])")
 _BEGINNING, _FEW = 6, 3
+_JUDGED = 200
 # What stands behind a comma, a bracket or a comparison need not belong to the name before it.
 _IN_CODE = late(r"(?:[!=]=|[,(])[ \t]*[brufBRUF@]?[\"'`]*$")
 _MIXED = late(r"(?=.*[a-z])(?=.*[A-Z]).*[0-9]")
@@ -45,6 +46,15 @@ _JOSE = frozenset(
     """alg typ enc kid cty zip apu apv epk iv tag p2s p2c jku jwk x5u x5c x5t x5t#S256 crit b64 ppt url nonce svt iss
     sub aud key_ops kty""".split()
 )
+# Names of what is long and odd and yet no secret.
+_OPEN_NAME = late(
+    r"(?:cid|nonce|challenge|verifier|cursor|addr|address|txid|tx|wallet|pub|sig|seed|data|content|contents|blob|base64|b64|"
+    r"img|src|class|classname|body|payload|text|string|expected|actual|output|input|encoded|bytes|raw|ipfs|fid|slug|"
+    r"anchor|marker|after|before|offset|query|cert|crt|pem|der)[ ]?=[ ]?[\"']?$",
+    re.IGNORECASE,
+)
+_ANY_DIGIT = late("[0-9]")
+_LONE_NAME = late("[0-9A-Za-z]+")
 _WEB_CLIENT = late(r"\b(?:curl|wget|https?)\b", re.IGNORECASE)
 _QUOTES = ('"', "'", "`")
 
@@ -78,6 +88,19 @@ def _near_token(found: Candidate) -> bool:
     if is_digest(value) or is_uuid(value) or is_drill(value):
         return is_telling(before)
     return is_random(value) or is_likely_key(value)
+
+
+def _service_key(found: Candidate) -> bool:
+    """Behind the name of a service that gives out keys; where more is said than that name, it must speak of secrets."""
+    value, before, after = found
+    if _ANY_DIGIT.search(value) is None:  # the cheapest test of all, and most words have none
+        return False
+    if is_harmless(before) or is_stand_in(value) or is_reference(value) or is_name(value) or _LEFT_OUT.match(after):
+        return False
+    if is_telling(before):
+        return is_likely_key(value) or is_drill(value)
+    is_alone = _LONE_NAME.fullmatch(name_of(before)) is not None
+    return is_alone and len(value) >= _SURE_LENGTH and is_likely_key(value)
 
 
 def _private_key(found: Candidate) -> bool:
@@ -263,6 +286,24 @@ def _spaced_secret(found: Candidate) -> bool:
     return len(value) >= _SURE_LENGTH and is_key(value) and entropy(value) >= 3.3 and not is_digest(value)
 
 
+def _glued_secret(found: Candidate) -> bool:
+    """Behind a name that ends with a word for secrets, even where a hyphen, a stop or a space alone parts the two."""
+    value, named = found.value, found.before.rstrip("-. ") + "="
+    if not is_telling(named) or is_harmless(named) or is_name(value):
+        return False
+    has_digits = len(re.findall("[0-9]", value[:_JUDGED])) >= _FEW and re.search("[A-Za-z]", value) is not None
+    return has_digits and (is_likely_key(value) or is_uuid(value) or (is_drill(value) and not is_stand_in(value)))
+
+
+def _lone_assignment(found: Candidate) -> bool:
+    """No word says that it is a secret: only what is long, has all kinds of letters and follows no pattern."""
+    value = found.value
+    if is_harmless(found.before) or _OPEN_NAME.search(found.before) or is_digest(value) or not is_key(value):
+        return False
+    kinds = min(len(re.findall(kind, value)) for kind in ("[a-z]", "[A-Z]", "[0-9]"))
+    return kinds >= 3 and entropy(value) >= 4.2
+
+
 def _secret_below(found: Candidate) -> bool:
     value, before = found.value, found.before
     if is_harmless(before) or is_name(value) or is_reference(value) or is_code(value):
@@ -284,6 +325,7 @@ VALIDATORS: dict[str, Callable[[Candidate], bool]] = {
     "mixed": _mixed,
     "bearer_of_as": _bearer_of_as,
     "near_token": _near_token,
+    "service_key": _service_key,
     "wif": lambda found: is_wif(found.value),
     "stellar": lambda found: is_stellar_seed(found.value),
     "seed": lambda found: is_seed_phrase(found.value),
@@ -310,4 +352,6 @@ VALIDATORS: dict[str, Callable[[Candidate], bool]] = {
     "assigned_secret": _assigned_secret,
     "spaced_secret": _spaced_secret,
     "secret_below": _secret_below,
+    "glued_secret": _glued_secret,
+    "lone_assignment": _lone_assignment,
 }

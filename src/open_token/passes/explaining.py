@@ -90,6 +90,9 @@ class _Listener(OwnDetector):
         super().__init__(rules, context, own, engine)
         self.misses: list[_Miss] = []
 
+    def _known_matches(self, number: int, rule: Rule, text: bytes) -> list[tuple[int, int]]:
+        return self._matches(number, rule, text)  # what is refused is noted each time, for each has a place
+
     def _accepts(self, rule: Rule, judge: Judge | None, text: bytes, start: int, end: int) -> bool:
         return super()._accepts(rule, judge, text, start, end) or self._note(rule, text, start, end)
 
