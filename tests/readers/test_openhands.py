@@ -85,6 +85,13 @@ class TestCalls:
         _, events = read(lines(action(tool_call=call)))
         assert events[0]["content"]["data"]["arguments"] == {"raw": "{oops"}
 
+    def test_calls_of_a_model_that_writes_them_into_its_words_stay_words(self) -> None:
+        """Of models without function calls OpenHands keeps `<function=...>` in the message; no call is invented."""
+        words = "I look.\n<function=terminal>\n<parameter=command>ls</parameter>\n</function>"
+        said = event("MessageEvent", llm_message={"role": "assistant", "content": text(words)})
+        _, events = read(lines(said))
+        assert brief(events) == [("assistant", words)]
+
     def test_an_orphan_tells_its_command(self) -> None:
         seen = {"content": text("x"), "command": "ls", "kind": "TerminalObservation"}
         _, events = read(lines(event("ObservationEvent", "environment", tool_call_id="gone", observation=seen)))
