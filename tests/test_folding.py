@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from open_token.folding import Carried, Unresolved, fold, fold_block, liken, unfold, unfold_all
+from open_token.folding import Carried, Unresolved, fold, liken, unfold, unfold_all
 from open_token.walk import MAX_DEPTH
 
 LONG = "A long sentence that an event carries, word for word."
@@ -132,17 +132,18 @@ def test_the_memory_of_places_moves_along_with_the_source() -> None:
     assert found == [f"evt_{n:06d}#/content/text" for n in range(1, 5001)]
 
 
-def test_a_block_of_text_refers_to_what_was_said_in_order() -> None:
-    text = f"#### {LONG}\nanswer {LONG}!\n"
-    block = fold_block(text, iter(PLACES.items()))
-    assert block == {"$parts": ["#### ", {"$ref": "evt_000001#/content/text"}, "\nanswer ",
-                                {"$ref": "evt_000002#/content/data/a~1b/1"}, "\n"]}  # fmt: skip
-    assert unfold(block, PLACES.__getitem__) == text
-    assert fold_block("nothing of it", iter(PLACES.items())) == "nothing of it"
-
-
 @pytest.mark.parametrize(
-    "value", [{"$ref": 3}, {"$json": [9, 1]}, {"$raw": 1}, {"$withheld": "x"}, {"$strange": 1}, {"$like": [7, {}]}]
+    "value",
+    [
+        {"$ref": 3},
+        {"$json": [9, 1]},
+        {"$raw": 1},
+        {"$withheld": "x"},
+        {"$strange": 1},
+        {"$like": [7, {}]},
+        {"$lines": ["evt_000001#/content/text", 1, "", True]},
+        {"$cut": [1, 2]},
+    ],
 )
 def test_marks_that_say_nothing_cannot_be_resolved(value: Any) -> None:
     with pytest.raises(Unresolved):

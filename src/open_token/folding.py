@@ -4,11 +4,12 @@ import base64
 import hashlib
 import json
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
 
+from open_token.blocks import set_in
 from open_token.model import Event
 from open_token.walk import pointed
 
@@ -134,22 +135,6 @@ def _fold_dict(value: dict[str, Any], find: Find, conceal: bool, depth: int) -> 
     return value if changed is None else changed
 
 
-def fold_block(text: str, said: Iterator[tuple[str, str]]) -> Any:
-    """A block of text as pieces, of which those that events carry, in their order, are references."""
-    pieces: list[Any] = []
-    place = 0
-    for reference, words in said:
-        found = text.find(words, place)
-        if found >= 0:
-            if found > place:
-                pieces.append(text[place:found])
-            pieces.append({"$ref": reference})
-            place = found + len(words)
-    if not pieces:
-        return text
-    return {"$parts": [*pieces, text[place:]] if place < len(text) else pieces}
-
-
 def liken(values: list[Any]) -> list[Any]:
     """Records that follow each other, each told only as far as it differs from an earlier one with the same keys."""
     bases: dict[Any, int] = {}
@@ -256,6 +241,17 @@ def _unfold_mark(name: str, given: Any, resolve: Callable[[str], str]) -> Any:
             return {key: unfold(inner, resolve)}
         case "$parts", list():
             return "".join(str(unfold(piece, resolve)) for piece in given)
+        case "$cut", [str() as place, int() as start, int() as end]:
+            return resolve(place)[start:end]
+        case "$lines", [str() as place, str() as before, str() as behind, bool() as bare]:
+            return set_in(resolve(place), before, behind, bare)
+        case "$lines", [
+            [str() as place, int() as start, int() as end],
+            str() as before,
+            str() as behind,
+            bool() as bare,
+        ]:
+            return set_in(resolve(place)[start:end], before, behind, bare)
         case "$bytes", str():
             return base64.b64decode(given)
         case "$deep", str():

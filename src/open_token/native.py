@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any
 
+from open_token.blocks import Blocks
 from open_token.files import Spool
-from open_token.folding import SHORTEST, Carried, fold, fold_block, liken
+from open_token.folding import SHORTEST, Carried, fold, liken
 from open_token.model import Event, Record
 from open_token.source import Source
 from open_token.units import Unit, owned
@@ -85,8 +86,9 @@ def _folded_blocks(units: Iterator[Unit], record: Record) -> Iterator[Unit]:
         for pointer, text in pointed(event["content"], "/content")
         if len(text) >= SHORTEST
     ]
+    blocks = Blocks(said)
     for unit in units:
-        yield replace(unit, value=fold_block(unit.value, iter(said)))
+        yield replace(unit, value=blocks.fold(unit.value))
 
 
 def _batches(about: dict[str, Any], units: Iterator[Unit]) -> Iterator[dict[str, Any]]:
