@@ -256,15 +256,9 @@ def _unfold_mark(name: str, given: Any, resolve: Resolve, before: list[Any] | No
             return "".join(str(unfold(piece, resolve)) for piece in given)
         case "$cut", [str() as place, int() as start, int() as end]:
             return str(resolve(place))[start:end]
-        case "$lines", [str() as place, str() as before, str() as behind, bool() as bare]:
-            return set_in(str(resolve(place)), before, behind, bare)
-        case "$lines", [
-            [str() as place, int() as start, int() as end],
-            str() as before,
-            str() as behind,
-            bool() as bare,
-        ]:
-            return set_in(str(resolve(place))[start:end], before, behind, bare)
+        case "$lines", [words, str() as left, str() as right, bool() as bare]:
+            said = {"$ref": words} if isinstance(words, str) else {"$cut": words}
+            return set_in(unfold(said, resolve), left, right, bare)
         case "$bytes", str():
             return base64.b64decode(given)
         case "$deep", str():

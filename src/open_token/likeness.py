@@ -213,7 +213,7 @@ def _is_telling(value: Any) -> bool:
 
 def _is_pair(value: dict[str, Any]) -> bool:
     """Whether a part says what another is, as `name` does of `value`: apart they would not be known for a secret."""
-    return "value" in value and any(type(value.get(key)) is str for key in _NAMING)
+    return "value" in value and not has_parts(value["value"]) and any(type(value.get(key)) is str for key in _NAMING)
 
 
 def _kind(value: dict[str, Any]) -> str | None:
