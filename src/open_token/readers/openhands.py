@@ -36,6 +36,8 @@ LEAVES = (
     "State updates, token ids, files before and after an edit; times, which have no zone; "
     "a benchmark's own description of a task."
 )
+ASIDE = ("tools", "persistence_dir")
+"""Fields that nobody said."""
 
 
 def sniff(source: Source) -> bool:
