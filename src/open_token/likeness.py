@@ -42,8 +42,10 @@ class _Batch:
         self._left: dict[int, int] = {}
         """How many are like a record, one after the other."""
         self._find_bases()
-        self._places = [dict(self._telling(value)) for value in values]
+        self._leaves = [list(_leaves(value, ())) for value in values]
+        self._places = [dict(self._telling(leaves)) for leaves in self._leaves]
         self._shifts = [self._shift(number) for number in range(len(values))]
+        self._middles: dict[int, int | None] = {}
         self._formed: list[Any] = []
         self._seen: dict[str | int, tuple[int, Path]] = {}
 
@@ -64,9 +66,9 @@ class _Batch:
             follower = self._next.get(number)
             self._left[number] = 0 if follower is None else self._left[follower] + 1
 
-    def _telling(self, value: Any) -> Iterator[tuple[Path, Place]]:
+    def _telling(self, leaves: list[tuple[Path, Any]]) -> Iterator[tuple[Path, Place]]:
         """The leaves of a record that tell by themselves from which event they are."""
-        for path, leaf in _leaves(value, ()):
+        for path, leaf in leaves:
             place = _place(leaf) if type(leaf) is dict else self._nearby.telling(leaf)
             if place is not None:
                 yield path, place
@@ -103,7 +105,7 @@ class _Batch:
                 changes = {} if change is _SAME else change["$in"]
                 made.append({"$like": [base, changes, by] if by else [base, changes]})
             self._formed.append(formed)
-            self._remember(value, number)
+            self._remember(number)
         return made
 
     def _tell(self, value: Any, base: Any, path: Path, number: int, depth: int) -> tuple[Any, Any]:
@@ -187,7 +189,10 @@ class _Batch:
         """The reference that the record which follows shares with this one, but for its event; none if it has none."""
         after = self._next[number]
         by = self._shifts[after]
-        middle = next((event for move, event in self._moves(number, after) if move == by), None)
+        if number not in self._middles:
+            moved = (event for move, event in self._moves(number, after) if move == by)
+            self._middles[number] = next(moved, None)
+        middle = self._middles[number]
         if middle is None:
             return None
         for near, pointer in self._nearby.around(middle, value):
@@ -200,8 +205,8 @@ class _Batch:
             return form if self._pays(form, value, path, number) else None
         return None
 
-    def _remember(self, value: Any, number: int) -> None:
-        for path, leaf in _leaves(value, ()):
+    def _remember(self, number: int) -> None:
+        for path, leaf in self._leaves[number]:
             if _is_telling(leaf) and all(map(_is_plain, path)):
                 self._seen[leaf] = number, path
 

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 from open_token.model import Event
@@ -10,6 +11,7 @@ from open_token.timestamps import from_epoch, to_epoch_ms
 _LONGEST = 64
 _TELLING = 16
 """So long a string, as an id or a time is, tells which event it is from."""
+_MOST = 256
 _AROUND = 5
 _SAFE = 2**53 - 1
 """Larger numbers are written otherwise, as are fractions without a fraction."""
@@ -40,7 +42,7 @@ class Nearby:
             if event is None:
                 return
             number = int(event["id"][4:])
-            values = self._values[number] = dict(_values(event))
+            values = self._values[number] = dict(islice(_values(event), _MOST))
             self._order.append(number)
             for pointer, value in values.items():
                 if type(value) is str and len(value) >= _TELLING:
