@@ -97,6 +97,49 @@ def test_usage_is_added_up_once() -> None:
     assert (found.usage["input_tokens"], found.usage["output_tokens"]) == (10, 5)
 
 
+def of_text(reader: str, text: str) -> Report:
+    source, witness = Source("talk", data=text.encode()), Witness()
+    receipt = export(source, io.BytesIO(), Context(ExportOptions.of({"redact": "none"})), reader, witness)
+    return judge(source, reader, witness, receipt.notes)
+
+
+def test_a_text_is_judged_by_its_lines() -> None:
+    """A history of Aider was one string, of which nothing was found."""
+    rows = ["# aider chat started at 2026-01-01 00:00:00", "", f"> {LONG}  ", f"> {LONG} Second.  ", ""]
+    rows += [f"#### {LONG} Asked.  ", "", f"{LONG} Answered.", ""]
+    history = "\n".join(rows)
+    found = of_text("aider", history)
+    assert (found.percent, found.carried) == (100.0, 1)
+    assert found.said > 3 * len(LONG)
+
+
+def test_a_recording_is_judged_by_its_values() -> None:
+    """So were recordings in YAML, whose texts are wrapped and escaped."""
+    recording = f"""interactions:
+- request:
+    body: '{{"model": "gpt-4o", "messages": [{{"role": "user", "content": "{LONG}"}}]}}'
+    headers:
+      x-side: ["{LONG} Nobody said it."]
+    method: POST
+    uri: https://api.openai.com/v1/chat/completions
+  response:
+    body:
+      string: "{{\\"choices\\": [{{\\"message\\": {{\\"role\\": \\"assistant\\", \\"content\\": \\"{LONG}
+        Answered.\\"}}}}]}}"
+    status: {{code: 200, message: OK}}
+version: 1
+"""
+    found = of_text("http_recording", recording)
+    assert (found.percent, found.said) == (100.0, 2 * len(LONG) + len(" Answered."))
+
+
+def test_hidden_reasoning_is_told_apart() -> None:
+    block = {"type": "thinking", "thinking": f"{LONG} Hidden.", "signature": "c2ln"}
+    said = {"type": "assistant", "uuid": "v", "sessionId": "s", "message": {"role": "assistant", "content": [block]}}
+    assert report([user(LONG), said]).reasoning_left == len(f"{LONG} Hidden.")
+    assert report([user(LONG), said], include="include-internal", internal="full").reasoning_left == 0
+
+
 def test_every_real_conversation_keeps_all_that_was_said(corpus: Any) -> None:
     words = {"include": "include-internal", "internal": "full", "branches": "all", "redact": "none"}
     tried = 0

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from open_token.folding import Carried, Unresolved, fold, fold_block, liken, unfold, unfold_all
-from open_token.walk import MAX_DEPTH
+from open_token.folding import Carried, Unresolved, fold, shifted, unfold, unfold_all
 
 LONG = "A long sentence that an event carries, word for word."
 EVENTS: list[Any] = [
@@ -51,12 +50,6 @@ def test_what_is_folded_unfolds(value: Any) -> None:
     assert exactly(unfold(folded(value), PLACES.__getitem__), value)
 
 
-@given(st.lists(st.dictionaries(st.sampled_from("abc$"), JSON, min_size=3) | JSON, max_size=6))
-def test_records_told_by_their_differences_unfold(values: list[Any]) -> None:
-    told = liken([folded(value) for value in values])
-    assert exactly(unfold_all(told, PLACES.__getitem__), values)
-
-
 def test_a_carried_string_is_a_reference() -> None:
     value = {"text": LONG, "deep": [{"x": LONG + "!"}], "short": "short", "other": LONG + "?"}
     assert folded(value) == {
@@ -77,18 +70,6 @@ def test_json_in_a_string_is_looked_into_when_it_can_be_written_again(style: dic
     assert folded(odd) == odd
 
 
-def test_only_what_differs_is_told_of_records_with_the_same_keys() -> None:
-    records = [{"id": n, "cwd": "/work", "type": "user"} for n in range(3)]
-    assert liken(records) == [records[0], {"$like": [0, {"id": 1}]}, {"$like": [1, {"id": 2}]}]
-    deep = [{"a": {"same": "x", "n": n}, "b": n} for n in range(2)]
-    assert liken(deep) == [deep[0], {"$like": [0, {"a": {"$in": {"n": 1}}, "b": 1}]}]
-
-
-def test_one_and_true_are_not_the_same() -> None:
-    records = [{"a": 1, "b": 1.0, "c": True}, {"a": True, "b": 1, "c": 1.0}]
-    assert exactly(unfold_all(liken(records), PLACES.__getitem__), records)
-
-
 def test_hidden_reasoning_is_withheld_when_asked() -> None:
     value = {"type": "thinking", "thinking": "hm", "text": "said"}
     assert folded(value, conceal=True) == {"type": "thinking", "thinking": {"$withheld": "reasoning"}, "text": "said"}
@@ -103,26 +84,6 @@ def test_what_lies_too_deep_is_told_as_text() -> None:
     assert unfold(folded(value), PLACES.__getitem__) == value
 
 
-def depth_of(value: Any) -> int:
-    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return 1 + max(map(depth_of, items), default=0)
-
-
-def test_marks_make_nothing_deeper_than_an_event_may_be() -> None:
-    """Found by the fuzzer: an export of such an export had other bytes."""
-
-    def nested(end: Any) -> Any:
-        value = end
-        for number in range(99):
-            value = {"a": json.dumps({"b": value}) if number > 95 else value, "same": 1}
-        return value
-
-    pair = [folded(nested(number)) for number in range(2)]
-    told = liken(pair)
-    assert max(map(depth_of, told)) < MAX_DEPTH - 8
-    assert unfold_all(told, PLACES.__getitem__) == [nested(0), nested(1)]
-
-
 def test_the_memory_of_places_moves_along_with_the_source() -> None:
     events: list[Any] = [
         {"id": f"evt_{n:06d}", "content": {"text": f"{LONG} number {n} of many"}} for n in range(1, 5001)
@@ -132,18 +93,71 @@ def test_the_memory_of_places_moves_along_with_the_source() -> None:
     assert found == [f"evt_{n:06d}#/content/text" for n in range(1, 5001)]
 
 
-def test_a_block_of_text_refers_to_what_was_said_in_order() -> None:
-    text = f"#### {LONG}\nanswer {LONG}!\n"
-    block = fold_block(text, iter(PLACES.items()))
-    assert block == {"$parts": ["#### ", {"$ref": "evt_000001#/content/text"}, "\nanswer ",
-                                {"$ref": "evt_000002#/content/data/a~1b/1"}, "\n"]}  # fmt: skip
-    assert unfold(block, PLACES.__getitem__) == text
-    assert fold_block("nothing of it", iter(PLACES.items())) == "nothing of it"
-
-
 @pytest.mark.parametrize(
-    "value", [{"$ref": 3}, {"$json": [9, 1]}, {"$raw": 1}, {"$withheld": "x"}, {"$strange": 1}, {"$like": [7, {}]}]
+    "value",
+    [
+        {"$ref": 3},
+        {"$json": [9, 1]},
+        {"$raw": 1},
+        {"$withheld": "x"},
+        {"$strange": 1},
+        {"$like": [7, {}]},
+        {"$lines": ["evt_000001#/content/text", 1, "", True]},
+        {"$cut": [1, 2]},
+    ],
 )
 def test_marks_that_say_nothing_cannot_be_resolved(value: Any) -> None:
     with pytest.raises(Unresolved):
         unfold_all([value], PLACES.__getitem__)
+
+
+def test_records_of_older_exports_unfold() -> None:
+    """Changes named without a shift, and told of what stood in the record before."""
+    told = [
+        {"a": {"$ref": "evt_000001#/content/text"}, "b": {"c": 1, "d": 2}},
+        {"$like": [0, {"b": {"$in": {"c": 3}}}]},
+    ]
+    assert unfold_all(told, PLACES.__getitem__) == [
+        {"a": LONG, "b": {"c": 1, "d": 2}},
+        {"a": LONG, "b": {"c": 3, "d": 2}},
+    ]
+
+
+def test_references_of_a_record_that_is_further_on() -> None:
+    told = [
+        {"id": "first", "text": {"$ref": "evt_000001#/content/text"}, "time": {"$ms": "evt_000001#/ts"}},
+        {"$like": [0, {"id": {"$at": "1/id"}}, 1]},
+    ]
+    places = {
+        "evt_000001#/content/text": "one",
+        "evt_000002#/content/text": "two",
+        "evt_000001#/ts": "2026-01-01T00:00:00Z",
+        "evt_000002#/ts": "2026-01-01T00:00:00.250Z",
+    }
+    assert unfold_all(told, places.__getitem__) == [
+        {"id": "first", "text": "one", "time": 1767225600000},
+        {"id": "first", "text": "two", "time": 1767225600250},
+    ]
+    assert shifted([{"$raw": ["$ref", "evt_000001#"]}, {"$ref": 4}], 3) == [
+        {"$raw": ["$ref", "evt_000001#"]},
+        {"$ref": 4},
+    ]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        [{"a": 1}, {"$like": [0, {"a": {"$in": {"b": 1}}}]}],
+        [{"a": [1]}, {"$like": [0, {"a": {"$in": {"1": 2}}}]}],
+        [{"a": {"$ref": "here"}}, {"$like": [0, {}, 1]}],
+        [{"a": {"$ref": "evt_000001#/content/text"}}, {"$like": [0, {}, "x"]}],
+        [{"a": {"$at": "1/a"}}],
+        [{"a": 1}, {"a": {"$at": "2/a"}}],
+        [{"a": 1}, {"a": {"$at": "1/b"}}],
+        [{"a": {"$at": 3}}],
+        [{"a": {"$ms": "evt_000001#/content/text"}}],
+    ],
+)
+def test_what_leads_nowhere_cannot_be_resolved(told: list[Any]) -> None:
+    with pytest.raises(Unresolved):
+        unfold_all(told, {**PLACES, "here": "x"}.__getitem__)

@@ -31,10 +31,9 @@ def test_the_events_are_the_same_as_without() -> None:
 def test_what_stands_there() -> None:
     document = export(DATA, native="full", **FULL)
     ref = next(event["id"] for event in document["events"] if event["content"].get("text") == LONG)
-    first, records = kept(document)
-    assert first == {"kind": "native", "reader": "claude_code", "record": 0,
-                     "value": {"shape": "lines", "name": "<bytes>"}}  # fmt: skip
+    (records,) = kept(document)
     assert (records["record"], records["reader"]) == (1, "claude_code")
+    assert records["about"] == {"shape": "lines", "name": "<bytes>"}
     assert records["value"]["message"] == {"role": "user", "content": {"$ref": f"{ref}#/content/text"}}
     assert records["more"][0] == {"$like": [0, {"uuid": "u2", "message": {"$in": {"content": "more"}}}]}
     assert records["more"][1]["value"] == {"$int": str(2**70)}
@@ -67,3 +66,14 @@ def _references(value: Any) -> list[str]:
         own = [value["$ref"]] if set(value) == {"$ref"} else []
         return own + [found for item in value.values() for found in _references(item)]
     return [found for item in value for found in _references(item)] if isinstance(value, list) else []
+
+
+def test_strict_masks_all_of_the_source() -> None:
+    """Only the first record of an annotation was masked; what tools gave out stood in those that follow."""
+    side = "what only the source has"
+    records = [*RECORDS, {"type": "user", "uuid": "u4", "sessionId": "s", "toolUseResult": {"stdout": side}}]
+    data = b"".join(json.dumps(record).encode() + b"\n" for record in records)
+    assert side in json.dumps(export(data, native="full"))
+    document = export(data, native="full", redact="strict")
+    assert side not in json.dumps(document)
+    assert [set(item) for item in kept(document)] == [{"kind", "reader", "record", "value"}]

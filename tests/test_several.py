@@ -58,6 +58,15 @@ def test_what_does_not_choose_one_is_an_error(path: Path, wanted: str) -> None:
     assert caught.value.code == "input.conversation"
 
 
+def test_the_first_of_a_file_that_holds_one_may_be_named(tmp_path: Path) -> None:
+    record = {"type": "user", "uuid": "u", "sessionId": "s", "message": {"role": "user", "content": "hello"}}
+    (tmp_path / "talk.jsonl").write_text(json.dumps(record) + "\n")
+    assert said(export(tmp_path / "talk.jsonl", reader="claude_code", conversation="1")) == ["hello"]
+    with pytest.raises(InputError) as caught:
+        export(tmp_path / "talk.jsonl", reader="claude_code", conversation="2")
+    assert caught.value.help == "it holds one; leave --conversation out"
+
+
 def test_a_file_with_one_needs_no_choice(tmp_path: Path) -> None:
     (tmp_path / "one.json").write_text(json.dumps(TALKS[1:2]))
     assert said(export(tmp_path / "one.json")) == ["second", "third"]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from open_token.timestamps import format_utc, from_epoch, to_utc
+from open_token.timestamps import format_utc, from_epoch, to_epoch_ms, to_utc
 
 
 @pytest.mark.parametrize(
@@ -62,3 +62,16 @@ def test_what_is_formatted_reads_as_itself(moment: datetime) -> None:
 def test_any_text_is_safe(text: str) -> None:
     made = to_utc(text)
     assert made is None or made.endswith("Z")
+
+
+@given(st.integers(-(10**12), 10**13))
+def test_milliseconds_there_and_back(moment: int) -> None:
+    assert to_epoch_ms(from_epoch(moment, 0.001)) == moment
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, 3, "", "2026-01-01", "2026-01-01T00:00:00.0001Z", "2026-02-30T00:00:00Z", "2026-01-01T00:00:00+01:00"],
+)
+def test_what_is_no_time_in_milliseconds(value: object) -> None:
+    assert to_epoch_ms(value) is None

@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -40,6 +40,15 @@ _ASIDE = frozenset(
     )
 )
 
+_REASONING = frozenset(
+    "thinking thought thoughts think reasoning reasoning_content reasoningText thinking_blocks".split()
+)
+_STREAM = re.compile(r"(?:(?:event|id): .*\r?\n)?data: [{\[]")
+"""How a saved stream of events begins."""
+_MARGIN = re.compile(r"[\s>#*|-]*")
+_KEY = re.compile(r"[\w.-]{1,40}:\s+(?=\S)")
+"""What may stand before the words of a line in a text: a margin, and in YAML and streams of events a key."""
+
 
 @dataclass
 class Field:
@@ -59,6 +68,8 @@ class Report:
     carried: int = 0
     said: int = 0
     said_kept: int = 0
+    reasoning_left: int = 0
+    """How many of the characters that are not kept are hidden reasoning."""
     text: int = 0
     text_kept: int = 0
     fields: int = 0
@@ -82,7 +93,12 @@ class Report:
         return {
             "schema": "open-token/fidelity/1",
             "records": {"read": self.records, "carried": self.carried},
-            "said": {"characters": self.said, "kept": self.said_kept, "percent": round(self.percent, 2)},
+            "said": {
+                "characters": self.said,
+                "kept": self.said_kept,
+                "percent": round(self.percent, 2),
+                "reasoning_left_out": self.reasoning_left,
+            },
             "text": {"characters": self.text, "kept": self.text_kept, "percent": round(self.percent_of_all, 2)},
             "fields": {"seen": self.fields, "unmapped": [asdict(item) for item in self.unmapped]},
             "skipped": [msgspec.to_builtins(note) for note in self.skipped],
@@ -130,6 +146,8 @@ class Witness:
         self._known.add(digest)
         if len(text) < LONG:
             return
+        if "\n" in text:
+            self._known.update(_digest(line) for row in text.splitlines() if len(line := row.strip()) >= LONG)
         if "[REDACTED:" in text:
             self._masked.append(_MARK.split(text))
         if self._size < _HELD:
@@ -162,17 +180,41 @@ def _fits(text: str, pieces: list[str]) -> bool:
 def judge(source: Source, reader: str, witness: Witness, notes: list[Note]) -> Report:
     """Walk the source on its own and look for all of it in the export."""
     report = Report(skipped=notes, usage=witness.usage, usage_events=witness.usage_events)
-    fields: dict[str, Field] = {}
-    judged: dict[bytes, bool] = {}
-    for part, units in owned(source, load(reader)):
+    module = load(reader)
+    split = re.compile(getattr(module, "SPLIT", "$"))
+    judging = _Judging(witness, report, _ASIDE.union(getattr(module, "ASIDE", ())))
+    for part, units in _units(source, module):
         for unit in units:
             if not isinstance(unit.value, bytes):
                 report.records += 1
-                place = _place(part, unit)
-                report.carried += _judge_unit(unit.value, place, witness, report, fields, judged)
-    report.fields = len(fields)
-    report.unmapped = [item for item in fields.values() if not item.kept]
+                texts = _lines(unit.value, split) if part.shape == "text" else _texts(unit.value, "")
+                report.carried += judging.judge(texts, _place(part, unit))
+    report.fields = len(judging.fields)
+    report.unmapped = [item for item in judging.fields.values() if not item.kept]
     return report
+
+
+def _units(source: Source, module: Any) -> Iterator[tuple[Part, Iterator[Unit]]]:
+    """The units of the source; of a text whose reader knows how to read the values in it, those."""
+    is_whole = source.shape == "text" and source.conversation is None
+    for part, units in owned(source, module):
+        if is_whole and not part.file and part.shape == "text" and hasattr(module, "values"):
+            yield replace(part, shape="list"), (Unit(n, value) for n, value in enumerate(module.values(source), 1))
+        else:
+            yield part, units
+
+
+def _lines(text: str, split: re.Pattern[str] | None = None) -> Iterator[tuple[str, str]]:
+    """The lines of a text that is no JSON, each without its margin, and without the key that may stand before it.
+
+    A line with which the reader says that a conversation begins is said by nobody.
+    """
+    for row in text.splitlines():
+        line = row[_MARGIN.match(row).end() :].strip()  # type: ignore[union-attr]
+        if len(line) >= LONG and not (split and split.match(row)):
+            key = _KEY.match(line)
+            words = line[key.end() :].strip("'\"") if key else line
+            yield from _texts(words, key[0].strip(": ") if key else "line")
 
 
 def _place(part: Part, unit: Unit) -> str:
@@ -182,44 +224,57 @@ def _place(part: Part, unit: Unit) -> str:
     return f"{where}{'line' if part.shape == 'lines' else 'record'} {unit.number}"
 
 
-def _judge_unit(
-    value: Any, place: str, witness: Witness, report: Report, fields: dict[str, Field], judged: dict[bytes, bool]
-) -> bool:
-    carried = False
-    for text, path in _texts(value, ""):
-        known = fields.get(path)
-        if known is None and len(fields) < _MOST_FIELDS:
-            known = fields[path] = Field(path, first=place)
-        is_long = len(text.strip()) >= LONG
-        digest = _digest(text.strip())
-        is_kept = judged.get(digest)
-        if is_kept is None:
-            is_kept = judged[digest] = witness.knows(text)
-            if is_long:
-                _count(report, path, text, is_kept)
-        if known:
-            known.seen += 1
-            known.kept += is_kept
-        carried = carried or (is_kept and is_long)
-    return carried
+class _Judging:
+    """Looks for texts in an export, and counts each once."""
 
+    def __init__(self, witness: Witness, report: Report, aside: frozenset[str]) -> None:
+        self._witness = witness
+        self._report = report
+        self._aside = aside
+        self._judged: dict[bytes, bool] = {}
+        self.fields: dict[str, Field] = {}
 
-def _count(report: Report, path: str, text: str, is_kept: bool) -> None:
-    length = len(text)
-    report.text += length
-    report.text_kept += length * is_kept
-    if not _ASIDE.intersection(path.replace("[]", "").split(".")) and not _SEALED.fullmatch(text):
-        report.said += length
-        report.said_kept += length * is_kept
+    def judge(self, texts: Iterator[tuple[str, str]], place: str) -> bool:
+        """The texts of one unit; tells whether one of them is in the export."""
+        carried = False
+        for text, path in texts:
+            known = self.fields.get(path)
+            if known is None and len(self.fields) < _MOST_FIELDS:
+                known = self.fields[path] = Field(path, first=place)
+            is_long = len(text.strip()) >= LONG
+            digest = _digest(text.strip())
+            is_kept = self._judged.get(digest)
+            if is_kept is None:
+                is_kept = self._judged[digest] = self._witness.knows(text)
+                if is_long:
+                    self._count(path, text, is_kept)
+            if known:
+                known.seen += 1
+                known.kept += is_kept
+            carried = carried or (is_kept and is_long)
+        return carried
+
+    def _count(self, path: str, text: str, is_kept: bool) -> None:
+        report, length = self._report, len(text)
+        steps = path.replace("[]", "").split(".")
+        report.text += length
+        report.text_kept += length * is_kept
+        if not self._aside.intersection(steps) and not _SEALED.fullmatch(text):
+            report.said += length
+            report.said_kept += length * is_kept
+            report.reasoning_left += length * (not is_kept and not _REASONING.isdisjoint(steps))
 
 
 def _texts(value: Any, path: str, depth: int = 0, inside: bool = False) -> Iterator[tuple[str, str]]:
     """Every string and number of a value with its path, also inside JSON that a string holds, which is one field."""
     if isinstance(value, str):
         inner = _json(value)
-        if inner is None or depth > _DEEPEST:
+        if depth > _DEEPEST or (inner is None and not _STREAM.match(value)):
             if value.strip():
                 yield value, path
+        elif inner is None:
+            for line, _ in _lines(value):
+                yield line, path
         else:
             yield from _texts(inner, path, depth + 1, True)
     elif isinstance(value, dict):

@@ -4,19 +4,20 @@ import base64
 import hashlib
 import json
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
 
+from open_token.blocks import set_in
 from open_token.model import Event
+from open_token.timestamps import to_epoch_ms
 from open_token.walk import pointed
 
 SHORTEST = 40
 _REMEMBERED = 150_000
 _DEEPEST = 64
 """What marks add around a value must not make it deeper than an event may be."""
-_PARTS = 16
 _SAFE = 2**53 - 1
 _LONGEST_JSON = 1 << 20
 _HIDDEN = frozenset(
@@ -120,7 +121,7 @@ def _fold_text(text: str, find: Find, conceal: bool, depth: int) -> Any:
 def _fold_dict(value: dict[str, Any], find: Find, conceal: bool, depth: int) -> Any:
     if depth > _DEEPEST:
         return {"$deep": json.dumps(value)}
-    if _is_mark(value):
+    if is_mark(value):
         return {"$raw": [next(iter(value)), fold(next(iter(value.values())), find, conceal=conceal, depth=depth + 3)]}
     changed = None
     for key, item in value.items():
@@ -134,74 +135,24 @@ def _fold_dict(value: dict[str, Any], find: Find, conceal: bool, depth: int) -> 
     return value if changed is None else changed
 
 
-def fold_block(text: str, said: Iterator[tuple[str, str]]) -> Any:
-    """A block of text as pieces, of which those that events carry, in their order, are references."""
-    pieces: list[Any] = []
-    place = 0
-    for reference, words in said:
-        found = text.find(words, place)
-        if found >= 0:
-            if found > place:
-                pieces.append(text[place:found])
-            pieces.append({"$ref": reference})
-            place = found + len(words)
-    if not pieces:
-        return text
-    return {"$parts": [*pieces, text[place:]] if place < len(text) else pieces}
+def has_parts(value: Any) -> bool:
+    """Whether a folded value is an object of the source that is not empty."""
+    return type(value) is dict and bool(value) and not is_mark(value)
 
 
-def liken(values: list[Any]) -> list[Any]:
-    """Records that follow each other, each told only as far as it differs from an earlier one with the same keys."""
-    bases: dict[Any, int] = {}
-    made: list[Any] = []
-    for number, value in enumerate(values):
-        if not _has_parts(value):
-            made.append(value)
-            continue
-        shape, keys = _shape(value, 2), tuple(value)
-        base = bases.get(shape, bases.get(keys))
-        made.append(value if base is None else {"$like": [base, _changes(value, values[base])]})
-        bases[shape] = bases[keys] = number
-    return made
-
-
-def _shape(value: dict[str, Any], depth: int) -> Any:
-    """The names of a record's keys, and of those in its parts."""
-    return tuple((key, _shape(item, depth - 1)) if depth and _has_parts(item) else key for key, item in value.items())
-
-
-def _changes(value: dict[str, Any], base: dict[str, Any], depth: int = 0) -> dict[str, Any]:
-    """What differs from a record with the same keys; a part that differs in part is told in part.
-
-    Each part in a part adds a level, so far inside a part is told whole.
-    """
-    changed = {}
-    for key, item in value.items():
-        other = base[key]
-        if depth < _PARTS and _has_parts(item) and _has_parts(other) and list(item) == list(other):
-            if inner := _changes(item, other, depth + 1):
-                changed[key] = {"$in": inner}
-        elif not _same(item, other):
-            changed[key] = item
-    return changed
-
-
-def _has_parts(value: Any) -> bool:
-    return type(value) is dict and bool(value) and not _is_mark(value)
-
-
-def _is_mark(value: dict[str, Any]) -> bool:
+def is_mark(value: dict[str, Any]) -> bool:
+    """Whether an object in a folded value stands for something else."""
     return len(value) == 1 and next(iter(value)).startswith("$")
 
 
-def _same(one: Any, other: Any) -> bool:
+def same(one: Any, other: Any) -> bool:
     """Whether two values are alike in JSON: 1, 1.0 and true are not, and neither are keys in another order."""
     if type(one) is not type(other):
         return False
     if type(one) is dict:
-        return list(one) == list(other) and all(_same(item, other[key]) for key, item in one.items())
+        return list(one) == list(other) and all(same(item, other[key]) for key, item in one.items())
     if type(one) is list:
-        return len(one) == len(other) and all(map(_same, one, other))
+        return len(one) == len(other) and all(map(same, one, other))
     return bool(one == other)
 
 
@@ -209,53 +160,105 @@ class Unresolved(Exception):
     """A value cannot be given back: it was withheld, or what it refers to is not there or has changed."""
 
 
-def unfold(value: Any, resolve: Callable[[str], str]) -> Any:
-    """The value as it was in the source."""
+Resolve = Callable[[str], Any]
+
+
+def unfold(value: Any, resolve: Resolve, before: list[Any] | None = None) -> Any:
+    """The value as it was in the source; before it stand the records that were told together with it."""
     if isinstance(value, list):
-        return [unfold(item, resolve) for item in value]
+        return [unfold(item, resolve, before) for item in value]
     if not isinstance(value, dict):
         return value
     if len(value) == 1:
         (name, given), *_ = value.items()
+        if name == "$at":
+            return _at(given, before or [])
         if name.startswith("$"):
-            return _unfold_mark(name, given, resolve)
-    return {key: unfold(item, resolve) for key, item in value.items()}
+            return _unfold_mark(name, given, resolve, before)
+    return {key: unfold(item, resolve, before) for key, item in value.items()}
 
 
-def unfold_all(values: list[Any], resolve: Callable[[str], str]) -> list[Any]:
+def _at(given: Any, before: list[Any]) -> Any:
+    """What stands in an earlier record: so many records back, at this place."""
+    back, *steps = given.split("/") if isinstance(given, str) else [""]
+    if not back.isdecimal() or not 0 < int(back) <= len(before):
+        raise Unresolved("$at")
+    value = before[-int(back)]
+    try:
+        for step in steps:
+            value = value[int(step)] if isinstance(value, list) else value[step]
+    except (KeyError, IndexError, ValueError, TypeError):
+        raise Unresolved("$at") from None
+    return value
+
+
+def unfold_all(values: list[Any], resolve: Resolve) -> list[Any]:
     """Records that were told together, as they were in the source."""
+    told: list[Any] = []
     made: list[Any] = []
     for value in values:
         match value:
-            case {"$like": [int() as base, dict() as changed]} if len(value) == 1 and 0 <= base < len(made):
-                made.append(_changed(made[base], changed, resolve))
-            case _:
-                made.append(unfold(value, resolve))
+            case {"$like": [int() as base, dict() as changed, *shift]} if len(value) == 1 and 0 <= base < len(told):
+                value = _changed(shifted(told[base], *shift) if shift else told[base], changed)
+        told.append(value)
+        made.append(unfold(value, resolve, made))
     return made
 
 
-def _changed(base: Any, changes: dict[str, Any], resolve: Callable[[str], str]) -> dict[str, Any]:
-    if not isinstance(base, dict):
+def shifted(value: Any, by: int) -> Any:
+    """A folded value whose references lead to events so many numbers further on."""
+    if not by:
+        return value
+    if isinstance(value, list):
+        return [shifted(item, by) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if len(value) == 1:
+        (name, given), *_ = value.items()
+        if name in ("$ref", "$ms") and isinstance(given, str):
+            number, _, pointer = given.removeprefix("evt_").partition("#")
+            if not number.isdecimal() or type(by) is not int:
+                raise Unresolved(name)
+            return {name: f"evt_{int(number) + by:06d}#{pointer}"}
+    return {key: shifted(item, by) for key, item in value.items()}
+
+
+def _changed(base: Any, changes: dict[str, Any]) -> Any:
+    if isinstance(base, list):
+        made: Any = list(base)
+        places = {key: int(key) for key in changes if key.isdecimal() and int(key) < len(base)}
+    elif isinstance(base, dict):
+        made, places = dict(base), {key: key for key in changes}  # type: ignore[misc]
+    else:
         raise Unresolved("$like")
-    made = dict(base)
+    if len(places) < len(changes):
+        raise Unresolved("$like")
     for key, item in changes.items():
+        place: Any = places[key]
         if isinstance(item, dict) and len(item) == 1 and isinstance(inner := item.get("$in"), dict):
-            made[key] = _changed(made.get(key), inner, resolve)
+            made[place] = _changed(made[place] if isinstance(made, list) else made.get(place), inner)
         else:
-            made[key] = unfold(item, resolve)
+            made[place] = item
     return made
 
 
-def _unfold_mark(name: str, given: Any, resolve: Callable[[str], str]) -> Any:
+def _unfold_mark(name: str, given: Any, resolve: Resolve, before: list[Any] | None) -> Any:
     match name, given:
         case "$ref", str():
             return resolve(given)
+        case "$ms", str() if (moment := to_epoch_ms(resolve(given))) is not None:
+            return moment
         case "$json", [int() as style, inner] if 0 <= style < len(_STYLES):
-            return json.dumps(unfold(inner, resolve), **_STYLES[style])
+            return json.dumps(unfold(inner, resolve, before), **_STYLES[style])
         case "$raw", [str() as key, inner]:
-            return {key: unfold(inner, resolve)}
+            return {key: unfold(inner, resolve, before)}
         case "$parts", list():
             return "".join(str(unfold(piece, resolve)) for piece in given)
+        case "$cut", [str() as place, int() as start, int() as end]:
+            return str(resolve(place))[start:end]
+        case "$lines", [words, str() as left, str() as right, bool() as bare]:
+            said = {"$ref": words} if isinstance(words, str) else {"$cut": words}
+            return set_in(unfold(said, resolve), left, right, bare)
         case "$bytes", str():
             return base64.b64decode(given)
         case "$deep", str():

@@ -37,6 +37,9 @@ _ALLOWED = frozenset(
 )
 _UPDATED_BY_SQLITE = ("sqlite_master", "sqlite_sequence")
 _FUNCTIONS = frozenset(("json_extract", "->", "->>", "lower", "upper", "coalesce", "ifnull", "length", "json_valid"))
+_REFERRED = ("content", "ts", "usage")
+"""The parts of an event that references lead to."""
+_RECENT = 64
 _MEMBER_TIME = (1980, 1, 1, 0, 0, 0)
 
 
@@ -46,7 +49,6 @@ class Restored:
 
     files: list[str] = field(default_factory=list)
     records: int = 0
-    withheld: int = 0
 
 
 class Shelf:
@@ -57,7 +59,8 @@ class Shelf:
         self._shelf.execute("CREATE TABLE contents (name TEXT PRIMARY KEY, content BLOB)")
         self._shelf.execute("CREATE TABLE units (file TEXT, number INTEGER, at TEXT, place INTEGER, value BLOB)")
         self.files: dict[str, dict[str, Any]] = {}
-        self.withheld = 0
+        self.has_records = False
+        self._recent: dict[str, Any] = {}
 
     def close(self) -> None:
         """Forget all."""
@@ -66,39 +69,64 @@ class Shelf:
     def take(self, events: Iterable[Event]) -> None:
         """All events of one export."""
         self._shelf.execute("DELETE FROM contents")
+        self._recent.clear()
         for event in events:
             data = event["content"].get("data")
             if event["type"] == "annotation" and isinstance(data, dict) and data.get("kind") == "native":
                 self._native(data)
             else:
-                content = msgspec.json.encode(event["content"])
-                self._shelf.execute("INSERT OR REPLACE INTO contents VALUES (?, ?)", (event["id"], content))
+                told = {name: event[name] for name in _REFERRED if name in event}  # type: ignore[literal-required]
+                self._shelf.execute(
+                    "INSERT OR REPLACE INTO contents VALUES (?, ?)", (event["id"], msgspec.json.encode(told))
+                )
 
     def _native(self, data: dict[str, Any]) -> None:
-        file, number = data.get("file", ""), data.get("record")
-        if not isinstance(file, str) or not isinstance(number, int):
+        self.has_records = True
+        for piece in (data, *data.get("then", [])):
+            self._piece(piece)
+
+    def _piece(self, data: dict[str, Any]) -> None:
+        file, number, value = data.get("file", ""), data.get("record"), data.get("value")
+        if not isinstance(file, str) or not isinstance(number, int) or (number == 0 and not isinstance(value, dict)):
             raise Unresolved("record")
+        facts = value if number == 0 else data.get("about")
+        if isinstance(facts, dict):
+            self._know(file, facts)
         if number == 0:
-            self.files.setdefault(file, data["value"])
             return
         at, place = str(data.get("at", "")), int(data.get("place", 0))
-        values = unfold_all([data.get("value"), *data.get("more", [])], self._resolve)
+        values = unfold_all([value, *data.get("more", [])], self._resolve)
         rows = [(file, number + n, at, place + n, _packed(value)) for n, value in enumerate(values)]
         self._shelf.executemany("INSERT INTO units VALUES (?, ?, ?, ?, ?)", rows)
 
-    def _resolve(self, reference: str) -> str:
-        name, _, pointer = reference.partition("#/content")
-        row = self._shelf.execute("SELECT content FROM contents WHERE name = ?", (name,)).fetchone()
+    def _know(self, file: str, facts: dict[str, Any]) -> None:
+        """What a file is; of a zip each conversation may name only its own members."""
+        known = self.files.setdefault(file, facts)
+        members, more = known.get("members"), facts.get("members")
+        if known is not facts and isinstance(members, list) and isinstance(more, list):
+            known["members"] = list(dict.fromkeys(str(name) for name in (*members, *more)))
+
+    def _resolve(self, reference: str) -> Any:
+        name, _, pointer = reference.partition("#")
+        value = self._event(name)
         try:
-            value: Any = msgspec.json.decode(row[0]) if row else None
             for step in pointer.split("/")[1:]:
                 step = step.replace("~1", "/").replace("~0", "~")
                 value = value[int(step)] if isinstance(value, list) else value[step]
         except (KeyError, IndexError, ValueError, TypeError):
             value = None
-        if not isinstance(value, str):
+        if not isinstance(value, str | int | float) or isinstance(value, bool):
             raise Unresolved(name)
         return value
+
+    def _event(self, name: str) -> Any:
+        """What is kept of an event; one record may refer to it several times."""
+        if name not in self._recent:
+            row = self._shelf.execute("SELECT content FROM contents WHERE name = ?", (name,)).fetchone()
+            if len(self._recent) > _RECENT:
+                self._recent.clear()
+            self._recent[name] = msgspec.json.decode(row[0]) if row else None
+        return self._recent[name]
 
     def units(self, file: str) -> Iterator[tuple[str, int, Any]]:
         """The units of a file in their order."""
@@ -142,6 +170,8 @@ def restore(exports: Iterable[Iterable[Event]], folder: Path) -> Restored:
     try:
         for events in exports:
             shelf.take(events)
+        if not shelf.files and shelf.has_records:
+            raise Unresolved("about")
         if not shelf.files:
             raise InputError(
                 "this export does not hold its source",

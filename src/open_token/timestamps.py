@@ -60,6 +60,17 @@ def from_epoch(value: object, unit: float = 1.0) -> str | None:
     return format_utc(moment)
 
 
+def to_epoch_ms(value: object) -> int | None:
+    """A timestamp in UTC as milliseconds since 1970, when it has no finer part."""
+    if not isinstance(value, str) or not _UTC.fullmatch(value) or not _is_day(value[:10]):
+        return None
+    fraction = value[20:-1].ljust(3, "0")
+    if fraction[3:].strip("0"):
+        return None
+    seconds = (datetime.fromisoformat(f"{value[:19]}+00:00") - _EPOCH) // timedelta(seconds=1)
+    return seconds * 1000 + int(fraction[:3])
+
+
 def format_utc(moment: datetime) -> str:
     """A moment with a zone as RFC 3339 in UTC, with milliseconds or microseconds only when it has them."""
     moment = moment.astimezone(UTC)

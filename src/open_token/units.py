@@ -3,7 +3,8 @@
 import os
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -162,7 +163,14 @@ def owned(source: Source, module: Any) -> Iterator[tuple[Part, Iterator[Unit]]]:
         return
     ownership = _Ownership(source, module)
     for part in parts(source, split, ownership.has_file):
-        yield part, ownership.units(part)
+        units = ownership.units(part)
+        if not ownership.is_later:
+            yield part, units
+        elif part.shape == "zip":
+            own = [name for name in part.facts["members"] if ownership.has_own(name)]
+            yield replace(part, facts={**part.facts, "members": own}), units
+        elif (first := next(units, None)) is not None or not part.file:
+            yield part, chain((first,), units) if first is not None else units
 
 
 class _Ownership:
@@ -175,11 +183,17 @@ class _Ownership:
         known = _ids(source, module) if self._wanted is not None else []
         self._known = frozenset(known)
         self._is_first = known[:1] == [self._wanted]
+        self.is_later = self._wanted is not None and not self._is_first
+        """Whether it is one of several and not the first, which has what is nobody's own."""
 
     def has_file(self, name: str) -> bool:
         """Whether there can be something of the conversation in a file."""
         whose = self._belongs(self._source, name, None)
         return whose is None or self._is_ours(whose)
+
+    def has_own(self, name: str) -> bool:
+        """Whether a file is the conversation's alone."""
+        return bool(self._belongs(self._source, name, None) == self._wanted)
 
     def units(self, part: Part) -> Iterator[Unit]:
         """The units of a file that are the conversation's; which they are is found out once for all conversations."""

@@ -14,6 +14,7 @@ from open_token.model import Event, Record
 from open_token.options import ExportOptions
 from open_token.pipeline import export
 from open_token.readers import choose, cursor
+from open_token.readers._cursor_rows import CHATS, COMPOSERS
 from open_token.readers._cursor_store import _links
 from open_token.readers._cursor_texts import pieces
 from open_token.source import Source
@@ -416,3 +417,43 @@ def test_the_shared_corpus(corpus: Path) -> None:
                 )
         calls = sorted(item["links"]["call_id"] for item in events if item["type"] == "tool_use")
         assert calls == sorted(item["links"]["call_id"] for item in events if item["type"] == "tool_result")
+
+
+TABS = {
+    "tabs": [
+        {
+            "tabId": "t1",
+            "chatTitle": "A",
+            "bubbles": [{"type": "user", "text": "hi"}, {"type": "ai", "text": "ho"}],
+        },
+        {"tabId": "t2", "bubbles": []},
+        {"bubbles": [{"type": "user", "text": "nameless"}]},
+    ]
+}
+
+
+class TestChatsBeforeComposers:
+    """All chats of a workspace in one row, of a build from before composers or with the first of them."""
+
+    def workspace(self, folder: Path, *rows: tuple[str, Any], tables: str = STATE) -> Source:
+        return database(folder, tables, {"ItemTable": rows})
+
+    def test_those_in_which_something_was_said_are_listed(self, tmp_path: Path) -> None:
+        (tmp_path / "workspace.json").write_text('{"folder": "file:///srv/my%20shop"}')
+        inline = {"composerId": "c1", "conversation": [{"type": 1, "text": "hi"}]}
+        composers = {"allComposers": [inline, {"composerId": "elsewhere"}, 7]}
+        source = self.workspace(tmp_path, (CHATS, TABS), (COMPOSERS, composers))
+        assert choose(source) == "cursor"
+        found = [(item.id, item.title, item.messages, item.cwd) for item in cursor.conversations(source)]
+        assert found == [("t1", "A", 2, "/srv/my shop"), ("c1", None, 1, "/srv/my shop")]
+
+    def test_a_database_without_the_newer_table(self, tmp_path: Path) -> None:
+        only = "CREATE TABLE ItemTable (key TEXT UNIQUE, value BLOB);"
+        source = self.workspace(tmp_path, (CHATS, TABS), tables=only)
+        assert [item.id for item in cursor.conversations(source)] == ["t1"]
+        assert cursor.belongs(source, "ItemTable", {"key": CHATS, "value": ""}) is None
+        assert cursor.belongs(source, "ItemTable", {"key": "workbench.colorTheme", "value": ""}) == "(nobody)"
+
+    @pytest.mark.parametrize("value", [[], {"tabs": 3}, {"tabs": [3, {"tabId": 4, "bubbles": [1]}]}, {"tabs": None}])
+    def test_odd_rows_hold_no_chats(self, tmp_path: Path, value: Any) -> None:
+        assert cursor.conversations(self.workspace(tmp_path, (CHATS, value))) == []

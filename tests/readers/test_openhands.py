@@ -85,6 +85,13 @@ class TestCalls:
         _, events = read(lines(action(tool_call=call)))
         assert events[0]["content"]["data"]["arguments"] == {"raw": "{oops"}
 
+    def test_calls_of_a_model_that_writes_them_into_its_words_stay_words(self) -> None:
+        """Of models without function calls OpenHands keeps `<function=...>` in the message; no call is invented."""
+        words = "I look.\n<function=terminal>\n<parameter=command>ls</parameter>\n</function>"
+        said = event("MessageEvent", llm_message={"role": "assistant", "content": text(words)})
+        _, events = read(lines(said))
+        assert brief(events) == [("assistant", words)]
+
     def test_an_orphan_tells_its_command(self) -> None:
         seen = {"content": text("x"), "command": "ls", "kind": "TerminalObservation"}
         _, events = read(lines(event("ObservationEvent", "environment", tool_call_id="gone", observation=seen)))
@@ -107,6 +114,42 @@ class TestCalls:
         _, events = read(lines(begun, over))
         assert [item[0] for item in brief(events)] == ["assistant", "tool", "annotation"]
         assert events[2]["content"]["data"] == {"kind": "result_facts", "is_error": True}
+
+
+def a_run(name: str, *history: Any, **fields: Any) -> dict[str, Any]:
+    return {"instance_id": name, "history": list(history), "metrics": None, "metadata": {}, **fields}
+
+
+class TestRuns:
+    """The output.jsonl of a benchmark."""
+
+    def test_each_line_is_a_conversation_of_its_own(self) -> None:
+        data = lines(a_run("a", action("c1")), a_run("b", instruction="Try.", error="no runtime"))
+        source = Source("output.jsonl", data=data)
+        assert choose(source) == "openhands"
+        assert [(item.id, item.title, item.messages) for item in openhands.conversations(source)] == [
+            ("a", None, 1),
+            ("b", "Try.", 0),
+        ]
+        assert openhands.belongs(source, "/2", a_run("b")) == "b"
+
+    def test_a_run_that_broke_off_before_its_first_event_tells_its_task(self) -> None:
+        _, events = read(lines(a_run("a", instruction="Try.", error="no runtime")))
+        assert brief(events)[0] == ("user", "Try.")
+        assert events[1]["content"]["data"] == {"kind": "outcome", "error": "no runtime"}
+
+    def test_a_task_that_no_event_says_is_told_first(self) -> None:
+        said = event("MessageEvent", "user", llm_message={"role": "user", "content": text("Go on.")})
+        _, events = read(lines(a_run("a", said, instruction="Try.")))
+        assert brief(events) == [("user", "Try."), ("user", "Go on.")]
+
+    def test_two_attempts_at_one_task_are_two_conversations(self) -> None:
+        source = Source("output.jsonl", data=lines(a_run("a", action("c1")), a_run("a", action("c2"))))
+        assert [item.id for item in openhands.conversations(source)] == ["a", "a#2"]
+
+    @pytest.mark.parametrize("history", [[1], [None], [[]], [[3, None]], ["x"], [{"role": "user"}]])
+    def test_a_history_of_something_else_is_not_ours(self, history: list[Any]) -> None:
+        assert not openhands.sniff(Source("x.jsonl", data=lines(a_run("a", *history))))
 
 
 class TestLayouts:

@@ -170,3 +170,21 @@ def test_hostile_shapes(odd: Any) -> None:
             response(part("user-prompt", [odd, {"kind": "binary", "data": odd}])),
         ]
     )
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        part("text", "words"),
+        part("thinking", "a thought"),
+        part("file", {}),
+        part("compaction", "what was said"),
+        {"part_kind": "tool-call", "tool_name": "f", "args": "{}"},
+    ],
+)
+def test_what_only_a_model_says_has_a_speaker_in_a_request_too(odd: Any) -> None:
+    """Found by the fuzzer: its actor was nobody."""
+    record, events = read([request(odd)])
+    known = {participant["actor_id"] for participant in record.participants}
+    assert events
+    assert {event["actor_id"] for event in events} <= known

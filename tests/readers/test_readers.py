@@ -7,6 +7,7 @@ import pytest
 import fake_talk
 from golden_cases import CASES, read_case
 from open_token import readers
+from open_token.discover import Discovery
 from open_token.errors import InputError, UsageError
 from open_token.readers import NAMES, choose, load
 from open_token.source import Source
@@ -95,3 +96,35 @@ def test_the_table_lists_every_reader() -> None:
 def test_a_broken_line_is_named_though_nobody_claims_the_input() -> None:
     problem = problem_of(b'{"a": 1}\n{"b": \n{"c": 2}\n')
     assert (problem.code, problem.where) == ("input.json", "talk:2:6")
+
+
+_PLACES_TRIED = 6
+
+
+def at_home(reader: str) -> list[tuple[Path, str]]:
+    """Golden files of a reader, one for each place below the home folder in which such a file is looked for."""
+    places = [place for place in load(reader).PLACES if not place.startswith(("$", "./"))]
+    cases = [case for case in CASES if case.parent.name == reader]
+    found = []
+    for place in places:
+        for case in cases:
+            suffix = ".sql" if Path(place).suffix in (".db", ".vscdb") else Path(place).suffix
+            if suffix and any(file.suffix == suffix for file in (*case.glob("input*"), *case.glob("input/*"))):
+                found.append((case, place.replace("*", "5d1f7b3e-9a2c-4e8f-b1d0-3c4a5b6c7d8e")))
+    return found[:: max(1, len(found) // _PLACES_TRIED)]
+
+
+@pytest.mark.parametrize("reader", [name for name in NAMES if at_home(name)])
+def test_what_lies_in_a_usual_place_is_found(reader: str, tmp_path: Path) -> None:
+    """A file of a format that may hold several conversations, and holds one, was not listed."""
+    for number, (case, place) in enumerate(at_home(reader)):
+        made = tmp_path / str(number)
+        made.mkdir()
+        source, _ = read_case(case, made)
+        if source.suffix not in (".db", Path(place).suffix):
+            continue
+        target = made / "home" / place
+        target.parent.mkdir(parents=True)
+        target.write_bytes(source.read_bytes())
+        if choose(Source.of(target)) == reader:
+            assert Discovery({}, made / "home").sessions(), f"{case.name} as {place}"

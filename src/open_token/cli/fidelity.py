@@ -75,6 +75,7 @@ def lines(report: Report) -> list[str]:
     made = [
         f"records  {report.records:,} read, {report.carried:,} with text that is in the export",
         f"said     {report.percent:.2f} % of {report.said:,} characters kept",
+        *_hidden(report),
         f"text     {report.percent_of_all:.2f} % of {report.text:,} characters kept, seals and side data included",
     ]
     if report.usage:
@@ -89,6 +90,13 @@ def lines(report: Report) -> list[str]:
         if len(report.unmapped) > _SHOWN:
             made.append(f"           ... and {len(report.unmapped) - _SHOWN:,} more; --json lists all")
     return made
+
+
+def _hidden(report: Report) -> list[str]:
+    if not report.reasoning_left:
+        return []
+    what = f"{report.reasoning_left:,} of the others are hidden reasoning"
+    return [f"         {what}: include=include-internal internal=full keeps it"]
 
 
 def _first(report: Report) -> list[Field]:

@@ -211,7 +211,11 @@ def _several(session: Session, most: int | None) -> list[Row] | None:
         if most is not None and session.bytes > most and not is_cheap:
             return None
         reader: Any = readers.load(session.reader)
-        return [_listed(item) for item in reader.conversations(source)] if reader.sniff(source) else []
+        if not reader.sniff(source):
+            return []
+        found = [_listed(item) for item in reader.conversations(source)]
+        # A file of a format of which only databases and archives hold several is one conversation.
+        return found or ([] if is_cheap else [_row(told)])
     except _ODD:
         return None
 

@@ -11,6 +11,8 @@ _PROMPTS = ("system", "developer")
 _MISSING = {"missing_result": True}
 _ABOUT_TEXT = {"truncated", "original_length", "summary"}
 _OUTPUT_KEYS = {"native": "value", "repeated_result": "output"}
+_BESIDE = ("more", "then", "about")
+"""What stands beside the value of a native annotation: records that follow, those of other files, facts about it."""
 
 
 def is_hidden(event: Event) -> bool:
@@ -26,8 +28,12 @@ def hidden(event: Event, mark: Mark, encode: Callable[[Any], str]) -> Event:
         return event
     if key is not None:
         data = content["data"]
-        masked = _mark_of(data[key], "tool_output", mark, encode)
-        return event if masked is data[key] else {**event, "content": {**content, "data": {**data, key: masked}}}
+        beside = {name: data[name] for name in _BESIDE if key == "value" and name in data}
+        masked = _mark_of({key: data[key], **beside} if beside else data[key], "tool_output", mark, encode)
+        if masked is data[key]:
+            return event
+        left = {name: value for name, value in data.items() if name not in beside}
+        return {**event, "content": {**content, "data": {**left, key: masked}}}
     kind = "system_prompt" if event.get("role") in _PROMPTS else "tool_output"
     new = _content(content, kind, mark, encode)
     return event if new is content else {**event, "content": new}

@@ -58,7 +58,16 @@ SIGNS: dict[str, tuple[bytes, ...]] = {
     "openai_chat": (),
     "openai_responses": (),
     "opencode": (b'"sessionID"', b'"projectID"', b'"directory"', b'"slug"'),
-    "openhands": (b'"source"', b'"observation"', b'"action"', b'"agent"', b'"latency_sec"', b'"messages"', b'"input"'),
+    "openhands": (
+        b'"source"',
+        b'"observation"',
+        b'"action"',
+        b'"agent"',
+        b'"latency_sec"',
+        b'"messages"',
+        b'"input"',
+        b'"instance_id"',
+    ),
     "otel_genai": (b'"resourceSpans"', b'"resource_spans"', b'"resourceLogs"', b'"resource_logs"', b'"trace_id"'),
     "pi": (b'"session"', b'"parentId"', b'"toolResult"'),
     "pydantic_ai": (b'"part_kind"', b'"parts"'),
@@ -136,16 +145,20 @@ def conversations(source: Source, name: str) -> list[Found]:
 def pick(source: Source, name: str, wanted: str) -> Found:
     """Choose one of several by its id, its number in the list, or the start of its id."""
     found = conversations(source, name)
+    if not found and wanted == "1":
+        return Found("1")
     exact = [item for item in found if item.id == wanted]
     if not exact and wanted.isdecimal() and 1 <= int(wanted) <= len(found):
         exact = [found[int(wanted) - 1]]
     matching = exact or [item for item in found if item.id.startswith(wanted)]
     if len(matching) != 1:
         what = "several conversations start with that" if matching else "there is no such conversation in this input"
-        many = f"it holds {len(found)}; " if found else "it holds one; leave --conversation out. "
-        raise InputError(
-            what, where=source.name, help=f"{many}give an id, or a number in the list", code="input.conversation"
+        way = (
+            f"it holds {len(found):,}; give an id, or a number in the list"
+            if found
+            else "it holds one; leave --conversation out"
         )
+        raise InputError(what, where=source.name, help=way, code="input.conversation")
     source.conversation = matching[0].id if len(found) > 1 else None
     return matching[0]
 

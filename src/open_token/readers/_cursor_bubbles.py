@@ -13,7 +13,7 @@ from open_token.timestamps import from_epoch, to_utc
 
 _decode = msgspec.json.Decoder().decode
 _PERSON, _MODEL = (1, "user"), (2, "ai", "assistant")
-_ATTACHED = ("attachedCodeChunks", "attachedFolders", "cursorRules")
+_ATTACHED = ("attachedCodeChunks", "attachedFolders", "cursorRules", "selections", "fileSelections", "folderSelections")
 _FAILED = ("error", "cancelled", "rejected")
 Started = Callable[[str, str | None, Any, Any, str], None]
 
@@ -39,7 +39,8 @@ class Bubbles:
             self._draft.skip("unknown-record", place, f"bubble {name_of(kind)}")
 
     def _prompt(self, bubble: Record, ts: str | None) -> None:
-        blocks: list[Any] = [{"type": "text", "text": bubble["text"]}] if word_in(bubble, "text") else []
+        text = word_in(bubble, "text") or word_in(bubble, "rawText")
+        blocks: list[Any] = [{"type": "text", "text": text}] if text else []
         blocks += [_image(image) for image in records_in(bubble, "images")]
         self._talk.prompt(blocks, ts)
         context = {name: value for name, value in record_in(bubble, "context").items() if value and name != "mentions"}

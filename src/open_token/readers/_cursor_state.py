@@ -1,4 +1,4 @@
-"""The composers in Cursor's editor database: which there are, and one of them told with the subagents it started."""
+"""The composers and chats in Cursor's editor databases: which there are, one of them told with its subagents."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,6 +10,8 @@ import msgspec
 from open_token.draft import Draft
 from open_token.model import Found
 from open_token.readers._cursor_bubbles import Bubbles
+from open_token.readers._cursor_chats import chats, workspace
+from open_token.readers._cursor_rows import CHATS, COMPOSERS
 from open_token.readers._cursor_talk import Talk, spawned
 from open_token.readers._fields import Record, kept, record_in, records_in, word_in
 from open_token.readers._lineage import Lineage
@@ -44,6 +46,8 @@ class _Index:
     """The composers of a database in the order of its rows, and who started whom."""
 
     composers: dict[str, Record] = field(default_factory=dict)
+    inside: dict[str, Record] = field(default_factory=dict)
+    """Those that stand whole in a row with others."""
     lineage: Lineage = field(default_factory=lambda: Lineage({}))
 
 
@@ -70,6 +74,8 @@ def _found(name: str, brief: Record) -> Found:
 def belongs(source: Source, at: str, value: Any) -> str | None:
     """The composer that a row belongs to; the editor's settings and tokens belong to none of them."""
     key = value.get("key", value.get("composerId")) if type(value) is dict else None
+    if at == "ItemTable" and key in (CHATS, COMPOSERS):
+        return None
     if not isinstance(key, str) or at not in ("cursorDiskKV", "composerHeaders"):
         return _NOBODY
     name = key.split(":")[1] if ":" in key else key
@@ -80,14 +86,25 @@ def belongs(source: Source, at: str, value: Any) -> str | None:
 def _index(source: Source) -> _Index:
     if source not in _known:
         composers = {name: brief for name, brief in _briefs(source) if brief["messages"]}
+        inside = {name: chat for name, chat in chats(source) if name not in composers}
+        cwd = workspace(source) if inside else None
+        composers |= {name: _brief_of(chat, cwd) for name, chat in inside.items()}
         for name, header in _headers(source).items():
             if name in composers:
                 composers[name] = {**composers[name], **header}
-        _known[source] = _Index(composers, Lineage(composers, "parent"))
+        _known[source] = _Index(composers, inside, Lineage(composers, "parent"))
     return _known[source]
 
 
+def _brief_of(chat: Record, cwd: str | None) -> Record:
+    said = records_in(chat, "conversation") or record_in(chat, "conversationMap")
+    made = _facts(chat.get("name"), chat.get("createdAt"), chat.get("lastUpdatedAt"), chat.get("subagentInfo"))
+    return made | {"messages": len(said)} | ({"cwd": cwd} if cwd else {})
+
+
 def _briefs(source: Source) -> Iterator[tuple[str, Record]]:
+    if "cursorDiskKV" not in source.tables:
+        return
     for key, value in source.rows(
         "SELECT key, value FROM cursorDiskKV WHERE key >= 'composerData:' AND key < 'composerData;' ORDER BY rowid"
     ):
@@ -174,7 +191,7 @@ class _Composer:
 
     def tell(self) -> None:
         """All bubbles, then the subagents that no call named."""
-        composer = self._row(f"composerData:{self._name}") or {}
+        composer = self._index.inside.get(self._name) or self._row(f"composerData:{self._name}") or {}
         self._talk.model = word_in(record_in(composer, "modelConfig"), "modelName")
         self._context(composer)
         bubbles = Bubbles(self._talk, self._started)
@@ -200,7 +217,7 @@ class _Composer:
         inside = composer.get("conversationMap")
         held: Record = inside if type(inside) is dict else {}
         headers = records_in(composer, "fullConversationHeadersOnly")
-        if headers:
+        if headers and self._name not in self._index.inside:
             for header in headers:
                 name = word_in(header, "bubbleId")
                 bubble = self._row(f"bubbleId:{self._name}:{name}") or record_in(held, name or "")

@@ -7,6 +7,7 @@ import msgspec
 
 from open_token.draft import Draft
 from open_token.media import media, media_url
+from open_token.model import Found
 from open_token.readers._cursor_talk import SPAWNING, Talk, spawned
 from open_token.readers._fields import Record, kept, name_of, record_in, word_in
 from open_token.source import Source
@@ -24,6 +25,23 @@ def read(source: Source, draft: Draft) -> None:
     _Chat(source, draft).tell()
 
 
+def conversations(source: Source) -> list[Found]:
+    """The one chat that such a database holds."""
+    meta = _meta(source) or {}
+    name = word_in(meta, "agentId")
+    started = from_epoch(meta.get("createdAt"), 0.001)
+    return [Found(name, title=word_in(meta, "name"), started_at=started)] if name else []
+
+
+def _meta(source: Source) -> Record | None:
+    value = next(source.rows("SELECT value FROM meta WHERE key = '0'"), (None,))[0]
+    try:
+        meta = _decode(bytes.fromhex(value))
+    except (TypeError, ValueError, RecursionError):
+        return None
+    return meta if type(meta) is dict else None
+
+
 class _Chat:
     """One chat while it is told."""
 
@@ -36,7 +54,7 @@ class _Chat:
 
     def tell(self) -> None:
         """All that the root lists."""
-        meta = self._meta()
+        meta = self._known()
         names = {"id": word_in(meta, "agentId"), "title": word_in(meta, "name")}
         conversation = self._draft.conversation
         conversation |= {name: value for name, value in names.items() if value}  # type: ignore[typeddict-item]
@@ -54,15 +72,11 @@ class _Chat:
             self._message(message, f"message {number}")
         self._talk.providers.settle(conversation)
 
-    def _meta(self) -> Record:
-        value = next(self._source.rows("SELECT value FROM meta WHERE key = '0'"), (None,))[0]
-        try:
-            meta = _decode(bytes.fromhex(value))
-        except (TypeError, ValueError, RecursionError):
-            meta = None
-        if type(meta) is not dict:
+    def _known(self) -> Record:
+        meta = _meta(self._source)
+        if meta is None:
             self._draft.skip("broken-row", "meta", "the facts about the chat are no JSON object")
-        return meta if type(meta) is dict else {}
+        return meta or {}
 
     def _messages(self, root: str | None) -> Iterator[Record]:
         """The messages that the root lists; without a root that can be read all that there are, as they were stored."""

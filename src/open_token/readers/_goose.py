@@ -6,9 +6,10 @@ from pathlib import PurePath
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from open_token.containers import quoted
 from open_token.draft import Draft
 from open_token.model import Found
-from open_token.readers._fields import Record, record_in, word_in
+from open_token.readers._fields import Record, name_of, record_in, word_in
 from open_token.readers._goose_blocks import moment, parsed
 from open_token.readers._goose_talk import Talk
 from open_token.readers._lineage import Lineage
@@ -27,6 +28,7 @@ _CONTEXT = {
     "schedule_id": "schedule_id",
     "parent_session_id": "parent_id",
 }
+_TOLD_TABLES = ("messages", "thread_messages")
 _OPTIONAL = ("message_id", "created_timestamp", "metadata_json")
 _FILE_NAME = re.compile(r"\d{8}_\d{1,9}")
 _DEEPEST = 16
@@ -199,6 +201,15 @@ class _Database:
             for child in children:
                 self._child(talk, child, None, depth)
         _totals(talk, info)
+        self._note_tables(name, f"{label}session")
+
+    def _note_tables(self, name: str, place: str) -> None:
+        """What other tables, such as the ledger of usage, hold of a session is not told."""
+        for table, columns in self._source.tables.items():
+            if "session_id" in columns and table not in _TOLD_TABLES:
+                rows = self._source.rows(f"SELECT count(*) FROM {quoted(table)} WHERE session_id = ?", (name,))
+                for _ in range(next(rows, (0,))[0]):
+                    self._draft.skip("other-table", place, f"a row of the table {name_of(table)}")
 
     def _delegated(self, name: str) -> dict[str, list[str]]:
         """The sessions that one delegated to, by the message in which it did."""

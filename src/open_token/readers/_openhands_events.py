@@ -1,6 +1,6 @@
 """Tells the events of the OpenHands SDK, from a conversation folder, one of its files, a stream or a list."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 from typing import Any
 
@@ -15,13 +15,18 @@ _LEFT = {"kind": "abandoned_branch", "detail": "the conversation went on from an
 
 def read(source: Source, draft: Draft) -> None:
     """Tell the conversation to the draft, in source order."""
-    draft.conversation["source_runtime"] = "cli"
     state, files = _parts(source)
     talk = Talk(draft)
     if state is not None:
         talk.meet(state)
+    tell(draft, talk, _from_files(files, draft) if files is not None else _from(source), state)
+
+
+def tell(draft: Draft, talk: Talk, events: Iterable[tuple[str, Any]], state: dict[str, Any] | None = None) -> None:
+    """Tell events, each with its place."""
+    draft.conversation["source_runtime"] = "cli"
     branches = _Branches(state)
-    for place, event in _from_files(files, draft) if files is not None else _from(source):
+    for place, event in events:
         first = draft.count
         if is_event(event) or (isinstance(event, dict) and isinstance(event.get("kind"), str)):
             talk.tell(event, place)

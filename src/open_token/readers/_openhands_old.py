@@ -1,7 +1,7 @@
 """Tells OpenHands conversations of version 0: one list of actions and observations, or a folder of numbered files."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 from typing import Any
 
@@ -27,9 +27,14 @@ _TOLD_EXTRAS = frozenset(("command", "metadata", "exit_code", "command_id", "hid
 
 def read(source: Source, draft: Draft) -> None:
     """Tell the conversation to the draft, in source order."""
+    tell(draft, _events(source))
+
+
+def tell(draft: Draft, events: Iterable[tuple[str, Any]], model: str | None = None, spent: Any = None) -> None:
+    """Tell actions and observations, each with its place; the model and its figures where they stand beside them."""
     draft.conversation["source_runtime"] = "cli"
-    talk = _Talk(draft)
-    for place, event in _events(source):
+    talk = _Talk(draft, model, spent)
+    for place, event in events:
         if is_old_event(event) or (isinstance(event, dict) and ("action" in event or "observation" in event)):
             talk.tell(event, place)
         else:
@@ -52,11 +57,13 @@ def _events(source: Source) -> Iterator[tuple[str, Any]]:
 class _Talk:
     """Tells events; pairs an observation with its action by the number of its cause, its call id, or by order."""
 
-    def __init__(self, draft: Draft) -> None:
+    def __init__(self, draft: Draft, model: str | None, spent: Any) -> None:
         self._draft = draft
         self._runtime = draft.actor("system", "OpenHands")
         self._spending = Spending()
-        self._model: str | None = None
+        if isinstance(spent, dict):
+            self._spending.add("agent", spent)
+        self._model = model
         self._answer: str | None = None
         self._keys: dict[Any, str | None] = {}
         """By number of an action, and by call id: the key of its call; None for what no model called."""

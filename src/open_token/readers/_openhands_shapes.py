@@ -59,6 +59,17 @@ def is_log(record: Any) -> bool:
     return asked and "timestamp" in record and "latency_sec" in record
 
 
+def is_run(record: Any) -> bool:
+    """One run of a benchmark: the task by its id, the events of the agent, how it ended."""
+    if not isinstance(record, dict) or not isinstance(record.get("instance_id"), str):
+        return False
+    history = record.get("history")
+    if not isinstance(history, list) or not record.keys() & {"test_result", "metrics", "metadata"}:
+        return False
+    first = flat(history[:1])[:1]
+    return not history or any(is_event(event) or is_old_event(event) for event in first)
+
+
 def in_order(files: list[Source]) -> list[Source]:
     """The files of a folder by the number in their names, which outgrows its zeros in a long conversation."""
     return sorted(files, key=lambda file: (_number(file.name), file.name))

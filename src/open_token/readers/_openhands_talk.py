@@ -66,6 +66,12 @@ class Talk:
             self._draft.annotation({"kind": "tools", "names": tools}, actor=self.runtime)
         self._spending.take(state.get("stats"))
 
+    def ask(self, model: str | None, spent: Any) -> None:
+        """The model that is asked, and its figures, where they do not stand in a state."""
+        self._speak(model)
+        if isinstance(spent, dict):
+            self._spending.add("agent", spent)
+
     def tell(self, event: Body, place: str) -> None:
         """One event."""
         kind = event["kind"]

@@ -107,6 +107,10 @@ class _Messages:
         if made.usage and made.usage.get("reasoning_tokens"):
             self._draft.without_thoughts = "unavailable"
 
+    def _who(self, made: _Message) -> str:
+        """Who says what only a model says, also where it stands in a request."""
+        return made.actor or self._draft.actor("model", "assistant")
+
     def _close(self, message: Body, made: _Message) -> None:
         if made.usage and any(made.usage.values()):
             self._draft.annotation({"kind": "usage"}, actor=made.actor, ts=made.ts, usage=made.spent())
@@ -177,12 +181,12 @@ class _Messages:
     def text(self, part: Body, made: _Message) -> None:
         if words := part.get("content"):
             said = words if isinstance(words, str) else [words]
-            made.event = self._draft.message("assistant", said, made.actor, ts=made.ts, usage=made.spent())
+            made.event = self._draft.message("assistant", said, self._who(made), ts=made.ts, usage=made.spent())
 
     def thinking(self, part: Body, made: _Message) -> None:
         words = word(part.get("content"))
         if words or part.get("signature"):
-            self._draft.thought(words, made.actor, ts=made.ts)
+            self._draft.thought(words, self._who(made), ts=made.ts)
         else:
             self._draft.skip("empty-reasoning", made.place, "reasoning without words")
 
@@ -195,7 +199,7 @@ class _Messages:
             native,
             tool,
             arguments(part.get("args")),
-            made.actor,
+            self._who(made),
             ts=made.ts,
             usage=made.usage,
             group=made.place,
@@ -207,13 +211,13 @@ class _Messages:
 
     def file(self, part: Body, made: _Message) -> None:
         block = self._block(part.get("content"), made)
-        made.event = self._draft.message("assistant", [block], made.actor, ts=made.ts, usage=made.spent())
+        made.event = self._draft.message("assistant", [block], self._who(made), ts=made.ts, usage=made.spent())
 
     def compaction(self, part: Body, made: _Message) -> None:
         data: Body = {"kind": "compaction", **kept({"summary": part.get("content")}, "summary")}
         if "summary" not in data:
             data["encrypted"] = True
-        self._draft.annotation(data, actor=made.actor, ts=made.ts)
+        self._draft.annotation(data, actor=self._who(made), ts=made.ts)
 
 
 _PARTS: dict[str, Callable[[_Messages, Body, _Message], None]] = {

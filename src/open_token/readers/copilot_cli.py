@@ -22,6 +22,8 @@ CARRIES = (
     " was sent to the model in place of what was typed, usage, cost in requests."
 )
 LEAVES = "Detailed views of results, hooks, telemetry and other bookkeeping, all only with native=full."
+ASIDE = ("detailedContent", "toolTelemetry")
+"""Fields that nobody said."""
 
 _LOG = "events.jsonl"
 _EVENT = re.compile(r"(session|user|assistant|tool|system|subagent|hook|skill|permission)\.[a-z_.]+|abort")

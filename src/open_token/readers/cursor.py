@@ -1,14 +1,16 @@
-"""Cursor: agent transcripts, the chats of its command line, and the composers in the editor's database."""
+"""Cursor: agent transcripts, the chats of its command line, the composers and older chats in the editor's databases."""
 
 from importlib import import_module
 from typing import Any
 
 from open_token.draft import Draft
 from open_token.model import Found
+from open_token.readers._cursor_rows import CHATS, COMPOSERS
 from open_token.source import Source
 
 TITLE = "Cursor"
 _EDITOR = "Cursor/User/globalStorage/state.vscdb"
+_WORKSPACES = "Cursor/User/workspaceStorage/*/state.vscdb"
 PLACES = (
     ".cursor/projects/*/agent-transcripts/*/*.jsonl",
     ".cursor/projects/*/agent-transcripts/*.jsonl",
@@ -17,11 +19,18 @@ PLACES = (
     f".config/{_EDITOR}",
     f"Library/Application Support/{_EDITOR}",
     f"AppData/Roaming/{_EDITOR}",
+    f"$XDG_CONFIG_HOME/{_WORKSPACES}",
+    f".config/{_WORKSPACES}",
+    f"Library/Application Support/{_WORKSPACES}",
+    f"AppData/Roaming/{_WORKSPACES}",
 )
 PARTS = ("subagents/*.jsonl",)
-SEEN = "transcripts of 2026; store.db and state.vscdb (composers of version 3 to 17) as described"
+SEEN = (
+    "transcripts of 2026; store.db, state.vscdb (composers of version 3 to 17) "
+    "and the chats and composers that older builds kept with a workspace as described"
+)
 CARRIES = "prompts, answers, reasoning, calls and results, images, subagents; from databases also times, models, tokens"
-LEAVES = "drafts, checkpoints, diffs, side data of results, chats from before composers; transcripts lack most results"
+LEAVES = "drafts, checkpoints, diffs, side data of results; transcripts lack most results"
 
 _FOREIGN = ("uuid", "parentUuid", "sessionId", "type")
 _TALK = {"role", "message", "uuid", "payload"}
@@ -57,11 +66,15 @@ def is_store(source: Source) -> bool:
 
 
 def is_state(source: Source) -> bool:
-    """The editor's database, with composers in it."""
-    if not {"key", "value"} <= set(source.tables.get("cursorDiskKV", ())):
+    """The editor's database, with composers or chats in it."""
+    if {"key", "value"} <= set(source.tables.get("cursorDiskKV", ())):
+        rows = source.rows("SELECT 1 FROM cursorDiskKV WHERE key >= 'composerData:' AND key < 'composerData;' LIMIT 1")
+        if next(rows, None) is not None:
+            return True
+    if not {"key", "value"} <= set(source.tables.get("ItemTable", ())):
         return False
-    rows = source.rows("SELECT 1 FROM cursorDiskKV WHERE key >= 'composerData:' AND key < 'composerData;' LIMIT 1")
-    return next(rows, None) is not None
+    found = source.rows("SELECT 1 FROM ItemTable WHERE key IN (?, ?) LIMIT 1", (CHATS, COMPOSERS))
+    return next(found, None) is not None
 
 
 def peek(records: list[Any]) -> dict[str, str]:
@@ -87,16 +100,17 @@ def read(source: Source, draft: Draft) -> None:
 
 
 def conversations(source: Source) -> list[Found]:
-    """The composers in the editor's database; a transcript and a chat are one conversation each."""
-    if source.shape != "sqlite" or not is_state(source):
+    """The composers and chats in the editor's database, or the one chat in that of the command line."""
+    if source.shape != "sqlite":
         return []
-    found: list[Found] = import_module("open_token.readers._cursor_state").conversations(source)
+    part = "_cursor_store" if is_store(source) else "_cursor_state"
+    found: list[Found] = import_module(f"open_token.readers.{part}").conversations(source)
     return found
 
 
 def belongs(source: Source, at: str, value: Any) -> str | None:
-    """The composer that a row belongs to; a transcript and a chat are nobody's but their own."""
-    if source.shape != "sqlite" or not source.tables.keys() & {"cursorDiskKV", "composerHeaders"}:
+    """The composer that a row belongs to; a transcript and a chat of the command line are nobody's but their own."""
+    if source.shape != "sqlite" or is_store(source):
         return None
     name: str | None = import_module("open_token.readers._cursor_state").belongs(source, at, value)
     return name

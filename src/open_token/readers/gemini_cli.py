@@ -21,6 +21,8 @@ CARRIES = (
     " token counts, rewound branches, subagents from files of their own"
 )
 LEAVES = "what the screen showed of a result (resultDisplay), labels and descriptions of tools, the memory scratchpad"
+ASIDE = ("resultDisplay",)
+"""Fields that nobody said."""
 
 
 def sniff(source: Source) -> bool:

@@ -13,6 +13,8 @@ PLACES: tuple[str, ...] = ()
 SEEN = "vcrpy and pydantic-ai cassettes of four dialects; go-vcr, Ruby's VCR, Betamax, Polly and HAR as described"
 CARRIES = "every model call in the dialects of OpenAI, Anthropic and Gemini, streamed or not, joined to conversations"
 LEAVES = "other traffic (a note counts it), headers, and bodies in compressions other than gzip and deflate"
+ASIDE = ("headers", "uri", "tools", "set-cookie")
+"""Fields that nobody said."""
 SPLIT = r"^- (?=\w)|^    - (?=id: \d+$)"
 """Where a cassette in YAML begins another interaction."""
 
@@ -61,3 +63,9 @@ def read(source: Source, draft: Draft) -> None:
 
 def _private() -> Any:
     return import_module("open_token.readers._http_recording")
+
+
+def values(source: Source) -> list[Any]:
+    """What a recording in YAML holds, for whoever looks at the source on its own."""
+    found: list[Any] = import_module("open_token.readers._yaml_values").documents(source.text, source.name)
+    return found

@@ -11,6 +11,8 @@ PLACES = (".iflow/projects/*/session-*.jsonl",)
 SEEN = "a session of January 2026 (records of version 1.0.0)"
 CARRIES = "prompts, answers, thoughts, each call once with its result and status, token counts where they are given"
 LEAVES = "what the screen showed of a result (resultDisplay), and the tree of records, which tells of streaming alone"
+ASIDE = ("resultDisplay",)
+"""Fields that nobody said."""
 
 
 def sniff(source: Source) -> bool:

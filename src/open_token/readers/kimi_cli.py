@@ -20,6 +20,8 @@ CARRIES = (
     " undone turns, subagents from files of their own"
 )
 LEAVES = "what the screen showed of a call (display), timings, and bookkeeping: requests, token counters, file history"
+ASIDE = ("display",)
+"""Fields that nobody said."""
 
 _RECORDS = ("context.append_message", "context.append_loop_event", "turn.prompt")
 

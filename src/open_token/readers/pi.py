@@ -14,6 +14,8 @@ CARRIES = (
     " model and thinking level, usage, cost; entries off the current branch as abandoned branches."
 )
 LEAVES = "The details beside a result and the state that extensions keep, both only with native=full."
+ASIDE = ("details",)
+"""Fields that nobody said."""
 
 _ROLES = ("user", "assistant", "toolResult", "bashExecution", "custom", "hookMessage")
 

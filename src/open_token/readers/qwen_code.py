@@ -19,6 +19,8 @@ CARRIES = (
     " commands, compressions, titles, branches that were rewound, subagents from files of their own"
 )
 LEAVES = "what the screen showed of a result (resultDisplay), telemetry, snapshots of files, artifacts and attributions"
+ASIDE = ("resultDisplay",)
+"""Fields that nobody said."""
 
 _KINDS = ("user", "assistant", "tool_result", "system")
 

@@ -19,6 +19,8 @@ CARRIES = (
     "Prompts, demonstrations, answers, thoughts, commands, outputs with state and time, the outcome, tokens and cost."
 )
 LEAVES = "The configuration of the run, and the input of each model call, which repeats what was said before."
+ASIDE = ("replay_config",)
+"""Fields that nobody said."""
 
 _MARKS = frozenset("agent message_type thought action is_demo".split())
 _STEP = frozenset("action observation response thought state query".split())

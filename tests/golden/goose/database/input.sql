@@ -10,6 +10,8 @@ CREATE TABLE messages (
   id INTEGER PRIMARY KEY AUTOINCREMENT, message_id TEXT, session_id TEXT NOT NULL, role TEXT NOT NULL, content_json TEXT NOT NULL,
   created_timestamp INTEGER NOT NULL, timestamp TIMESTAMP, tokens INTEGER, metadata_json TEXT
 );
+CREATE TABLE usage_ledger (id INTEGER PRIMARY KEY, session_id TEXT NOT NULL, model TEXT, input_tokens INTEGER, output_tokens INTEGER, cost REAL);
+INSERT INTO usage_ledger (session_id, model, input_tokens, output_tokens, cost) VALUES ('20260101_1', 'claude-sonnet-4-5', 300, 60, 0.01), ('20260101_1', 'claude-sonnet-4-5', 300, 40, 0.01);
 INSERT INTO schema_version (version, applied_at) VALUES (17, '2026-01-01 00:00:00');
 INSERT INTO sessions (id, name, working_dir, created_at, updated_at, provider_name, model_config_json, total_tokens, input_tokens, output_tokens) VALUES ('20260101_1', 'Sum the basket', '/srv/shop', '2026-01-01 00:00:00', '2026-01-01 01:00:00', 'anthropic', '{"model_name":"claude-sonnet-4-5"}', 700, 600, 100);
 INSERT INTO sessions (id, name, working_dir, created_at, updated_at, provider_name, model_config_json, session_type, parent_session_id, parent_delegation) VALUES ('20260101_2', 'Look for tests', '/srv/shop', '2026-01-01 00:00:00', '2026-01-01 01:00:00', 'anthropic', '{"model_name":"claude-sonnet-4-5"}', 'sub_agent', '20260101_1', '{"execution_mode": "foreground", "parent_delegate_message_id": "msg_2", "result_delivered_to_parent": true}');
