@@ -61,10 +61,9 @@ async def exchange(services: Services, code: str, state: str, origin: str) -> tu
     """The person and the key that a code stands for; whoever guesses wrong ends the code that is there."""
     user_id = code.partition(".")[0]
     may_be_one = len(code) <= _LONGEST and code.isascii() and code.isprintable()
-    text = await services.store.setting(_place(user_id)) if may_be_one else None
+    text = await services.store.take_setting(_place(user_id)) if may_be_one else None
     if text is None:
         raise _unknown()
-    await services.store.set_setting(_place(user_id), None)
     kept = msgspec.json.decode(text, type=Code)
     is_right = hmac.compare_digest(kept.digest, _digest(code)) and (kept.state, kept.origin) == (state, origin)
     user = await services.store.user(user_id)

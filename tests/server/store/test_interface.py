@@ -456,6 +456,12 @@ class TestPeople:
         store.set_setting("title", None)
         assert store.setting("title") is None
 
+    def test_a_setting_is_taken_by_one(self, store: Blocking) -> None:
+        store.set_setting("code", "once")
+        told = store.together(*(store.store.take_setting("code") for _ in range(8)))
+        assert sorted(filter(None, told)) == ["once"]
+        assert store.setting("code") is None
+
 
 def remember(store: Blocking, content: str, user: str = ANNA, supersedes: tuple[int, ...] = (), **more: Any) -> int:
     memory = NewMemory(content=content, created_at=at(1), **{"type": "feedback"} | more)

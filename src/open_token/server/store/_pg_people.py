@@ -162,6 +162,12 @@ async def set_setting(db: asyncpg.Connection, key: str, value: str | None) -> No
     )
 
 
+async def take_setting(db: asyncpg.Connection, key: str) -> str | None:
+    """Take a setting away and tell what it was."""
+    value: str | None = await db.fetchval("DELETE FROM settings WHERE key = $1 RETURNING value", key)
+    return value
+
+
 def _key(row: "asyncpg.Record | dict[str, str]") -> KeyRow:
     values = dict(row)
     return KeyRow(**values | {"masked": tokens.masked(values["masked"])})

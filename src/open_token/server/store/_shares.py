@@ -52,3 +52,9 @@ def set_setting(db: sqlite3.Connection, key: str, value: str | None) -> None:
         db.execute("DELETE FROM settings WHERE key = ?", (key,))
     else:
         db.execute("REPLACE INTO settings (key, value) VALUES (?, ?)", (key, value))
+
+
+def take_setting(db: sqlite3.Connection, key: str) -> str | None:
+    """Take a setting away and tell what it was."""
+    row = db.execute("DELETE FROM settings WHERE key = ? RETURNING value", (key,)).fetchone()
+    return None if row is None else row[0]

@@ -228,6 +228,9 @@ class Store(SessionStore, PeopleStore, MemoryStore, RunStore, ScheduleStore, Pro
     async def set_setting(self, key: str, value: str | None) -> None:
         """Keep a setting; None takes it away."""
 
+    async def take_setting(self, key: str) -> str | None:
+        """Take a setting away and tell what it was; of several who ask at once, one is told."""
+
     async def check(self, is_deep: bool = False) -> list[str]:
         """What is wrong with the data, in words; deep also reads every blob."""
 

@@ -131,6 +131,7 @@ class PostgresStore:
 
     setting = _reading(_pg_people.setting)
     set_setting = _writing(_pg_people.set_setting)
+    take_setting = _writing(_pg_people.take_setting)
     check = _viewing(_pg_blobs.check)
 
     async def append(self, step: Step) -> Appended:

@@ -98,6 +98,7 @@ class SqliteStore:
 
     setting = _looking_up(_shares.setting)
     set_setting = _writing(_shares.set_setting)
+    take_setting = _writing(_shares.take_setting)
 
     async def looked_up(
         self, function: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
