@@ -56,7 +56,18 @@ def test_a_command_that_is_stopped_leaves_nothing_behind(number: signal.Signals,
         assert started.stdout.readline() == b"reading\n"
         assert len(list(tmp_path.iterdir())) == 2
         started.send_signal(number)
-        _, err = started.communicate(timeout=10)
+        _, err = started.communicate(timeout=60)
     assert started.returncode == code
     assert b"Traceback" not in err
     assert [path.name for path in tmp_path.iterdir()] == ["talk.jsonl"]
+
+
+def test_closed_streams_harm_no_file(tmp_path: Path) -> None:
+    talk = Path(__file__).parents[2] / "examples" / "claude_code.jsonl"
+    command = [sys.executable, "-m", "open_token", "export", str(talk), "exported_at=omit", "-o"]
+    subprocess.run([*command, "usual.json"], cwd=tmp_path, check=True, capture_output=True)
+    closed = ["sh", "-c", '"$@" <&- >&- 2>&-', "sh"]
+    assert subprocess.run([*closed, *command, "closed.json"], cwd=tmp_path, check=False).returncode == 0
+    assert (tmp_path / "closed.json").read_bytes() == (tmp_path / "usual.json").read_bytes()
+    formats = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *command[:3], "formats"], check=False, capture_output=True)
+    assert (formats.returncode, formats.stderr) == (0, b"")

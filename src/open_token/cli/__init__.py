@@ -10,6 +10,7 @@ from open_token import __version__
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command; gives its exit code."""
+    _fill_in_closed()
     words = sys.argv[1:] if argv is None else argv
     if words and words[0] in ("--version", "-V"):
         sys.stdout.write(f"open-token {__version__} (Open-Token format 0.1)\n")
@@ -26,6 +27,13 @@ def main(argv: list[str] | None = None) -> int:
     code = _run(words)
     _leave(code)
     return code
+
+
+def _fill_in_closed() -> None:
+    """Let a stream that was closed from outside lead nowhere: no file that is opened later may take its place."""
+    sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
 
 
 def _run(words: list[str]) -> int:
