@@ -1,5 +1,6 @@
 """What the name before a value says about it: that it is a secret, or that it only sounds like one."""
 
+import functools
 import re
 
 from open_token.passes._late import late
@@ -50,11 +51,16 @@ _NO_KEYS = frozenset(("monkey", "donkey", "turkey", "hockey", "jockey", "whiskey
 
 def name_of(before: str) -> str:
     """The name that stands right before a value; of a pair such as name and value, what the first says."""
-    found = _NAME.search(before[-80:])
+    return _name_of(before[-80:])
+
+
+@functools.lru_cache(4096)  # it is asked for several times, and a long search of little text
+def _name_of(before: str) -> str:
+    found = _NAME.search(before)
     if not found:
         return ""
     if found[1].lstrip("-").lower() in _VALUE:
-        pair = _PAIR.search(before[-80:][: found.start()])
+        pair = _PAIR.search(before[: found.start()])
         return pair[1] if pair else found[1]
     return found[1]
 
