@@ -15,6 +15,8 @@ from open_token.server.loading import SETTINGS, flag_of, load_config, variable_o
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "settings.md"
 TEXTS = {
+    "model": ("demo", "openai:a", "anthropic:b"),
+    "models": ("demo", "openai:a,google:b", "recorded:c"),
     "role": ("worker", "gateway", "scheduler"),
     "log": ("off", "json", "text"),
     "database": ("postgresql://a/b", "postgres://c/d", "postgresql://e/f"),
