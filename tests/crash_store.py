@@ -72,8 +72,10 @@ def one_round(folder: Path, wait: float, kind: str = "sqlite", *, kills_database
     command = [sys.executable, __file__, "write", str(folder), kind]
     count = 1 if kind == "sqlite" else 2
     env = {"PYTHONPATH": ":".join(sys.path)}
+    # Nothing is read ahead: `communicate` would not see it.
     children = [
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env) for _ in range(count)
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env, bufsize=0)
+        for _ in range(count)
     ]
     firsts = [child.stdout.readline() for child in children if child.stdout]
     time.sleep(wait)

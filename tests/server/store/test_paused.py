@@ -29,7 +29,7 @@ def _one_round(folder: Path, wait: float) -> None:
     first = store.claim_run("slow", at(10), at(40))
     command = [sys.executable, paused_worker.__file__, str(folder), str(first.fencing_token)]
     env = {"PYTHONPATH": ":".join(sys.path)}
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env)
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, env=env, bufsize=0)  # nothing is read ahead
     assert child.stdout
     lines = [child.stdout.readline()]
     time.sleep(wait)
@@ -45,8 +45,8 @@ def _one_round(folder: Path, wait: float) -> None:
         told = store.append(Step(owner=ANNA, session_id="sess_1", entries=[entry], fence=fence))
         history.acknowledged("sess_1", [(2, number)], told.first)
     child.send_signal(signal.SIGCONT)
-    lines += child.communicate(timeout=30)[0].splitlines()
-    words = [line.split() for line in lines]
+    lines += child.communicate(timeout=60)[0].splitlines()
+    words = [line.decode().split() for line in lines]
     assert words[-1][0] == "fenced"
     for _, number, at_sequence in words[:-1]:
         history.acknowledged("sess_1", [(1, int(number))], int(at_sequence))

@@ -21,6 +21,7 @@ _REF = "#/components/schemas/{name}"
 _OPEN_KEY = "\ue000more"
 _TYPES: set[type[Struct]] = set()
 _ERRORS = {
+    400: "What was asked for cannot be: a path that leads nowhere, a file that is none; `detail` says why",
     401: "No key, or one that is not valid",
     403: "The key may only read, or what was asked for is switched off",
     404: "It is not there, or not for this user",
@@ -142,7 +143,7 @@ def _add_errors(operation: Json, route: APIRoute) -> None:
     wanted |= {401} if reads(route) else set()
     wanted |= {403} if writes(route) else set()
     wanted |= {404} if "{" in route.path_format else set()
-    wanted |= {422} if operation.get("parameters") or "requestBody" in operation else set()
+    wanted |= {400, 422} if operation.get("parameters") or "requestBody" in operation else set()
     wanted |= {409} if writes(route) else set()
     wanted |= {413} if "requestBody" in operation else set()
     responses = operation["responses"]
