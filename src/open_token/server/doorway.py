@@ -27,7 +27,7 @@ class Doorway:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Let a request or a websocket through, or refuse it."""
-        if scope["type"] not in ("http", "websocket") or not scope["path"].startswith(PATH):
+        if scope["type"] not in ("http", "websocket") or not f"{scope['path']}/".startswith(PATH):
             await self._app(scope, receive, send)
             return
         (sid,) = parse_qs(scope["query_string"].decode("latin-1")).get("sid", [""])[:1]
