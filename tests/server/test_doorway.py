@@ -26,7 +26,9 @@ def test_so_many_new_ones_a_minute_by_both_ways(tmp_path: Path) -> None:
             async with httpx2.AsyncClient(base_url=server.address) as client:
                 statuses = [(await client.get(POLLS)).status_code for _ in range(3)]
                 refused = await client.get(POLLS)
-                assert (await client.get(POLLS.replace("/?", "?"))).status_code == 429  # Socket.IO takes it for the same
+                assert (
+                    await client.get(POLLS.replace("/?", "?"))
+                ).status_code == 429  # Socket.IO takes it for the same
             assert statuses == [200, 200, 429]
             assert (refused.json()["code"], int(refused.headers["retry-after"]) > 0) == ("rate_limited", True)
             async with aiohttp.ClientSession() as wires:
