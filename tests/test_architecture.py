@@ -180,9 +180,11 @@ def effects(path: Path, tree: ast.Module) -> Iterator[str]:
 def disk_rooms(call: ast.Call) -> set[str] | None:
     """Which rooms may make this call when it reaches for the disk; what we ship ourselves may be read anywhere."""
     function = call.func
+    if "os.devnull" in map(ast.unparse, call.args):
+        return None
     if isinstance(function, ast.Name):
         return ON_DISK if function.id == "open" else None
-    if not isinstance(function, ast.Attribute) or "os.devnull" in ast.unparse(call):
+    if not isinstance(function, ast.Attribute):
         return None
     owner = ast.unparse(function.value)
     if "resources.files" in owner:

@@ -72,3 +72,10 @@ def test_whatever_stands_beside_it_comes_back(
 ) -> None:
     said = [(f"e{number}#/content/text", text) for number, text in enumerate([words, *others]) if text]
     comes_back(around + set_in(words, before, behind, bare) + around + words, said)
+
+
+def test_words_that_are_longer_than_a_block_take_no_steps_of_it() -> None:
+    said = [(f"e{number}#/content/text", f"{number} " * 2000) for number in range(10, 60)]
+    text = f"{LONG}\n" * 4
+    block = Blocks([*said, *SAID], budget=len(text) * 4 + 100).fold(text)
+    assert block["$parts"][0] == {"$ref": "e1#/content/text"}

@@ -155,6 +155,8 @@ def test_references_of_a_record_that_is_further_on() -> None:
         [{"a": 1}, {"a": {"$at": "2/a"}}],
         [{"a": 1}, {"a": {"$at": "1/b"}}],
         [{"a": {"$at": 3}}],
+        [{"a": {"b": 1}}, {"a": [{"$at": "1/a"}, {"$at": "1/a"}]}],
+        [{"a": "b"}, {"a": {"$json": [0, [{"$at": "1/a"}, {"$at": "1/a"}]]}}],
         [{"a": {"$ms": "evt_000001#/content/text"}}],
     ],
 )

@@ -171,6 +171,29 @@ def native(file: str, record: int, value: Any, **more: Any) -> Event:
     return {"id": "evt_000001", "type": "annotation", "content": {"mime": "application/json", "data": data}}
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"value": [1], "more": [{"$like": [0, {"9" * 5000: 1}]}]},
+        {"value": {"a": 1}, "more": [{"a": {"$at": "9" * 5000 + "/a"}}]},
+        {"value": {"a": 1}, "more": [{"$like": [0, {}, 1, 2]}]},
+        {"value": 1, "more": 7},
+        {"value": 1, "then": [7]},
+        {"value": 1, "then": 7},
+        {"value": 1, "place": "x"},
+        {"value": 1, "record": 1 << 70},
+        {"value": {"$int": "x"}},
+        {"value": {"$deep": "{"}},
+    ],
+)
+def test_records_that_are_made_up_are_refused(tmp_path: Path, more: dict[str, Any]) -> None:
+    facts = {"shape": "lines", "name": "a.jsonl"}
+    with pytest.raises(InputError) as caught:
+        restore([[native(**{"file": "", "record": 1, "about": facts, **more})]], tmp_path / "back")
+    assert caught.value.code == "restore.partial"
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_name_cannot_leave_the_folder(tmp_path: Path) -> None:
     events = [native("../../out.txt", 0, {"shape": "text"}), native("../../out.txt", 1, "hello")]
     restore([events], tmp_path / "deep" / "back")

@@ -24,22 +24,31 @@ class Blocks:
         for reference, words in said:
             firsts.setdefault(words, reference)
         self._said = sorted(firsts.items(), key=lambda item: (-len(item[0]), item[1]))
+        self._stretches: dict[str, list[tuple[int, int]]] = {}
         self._budget = budget
 
     def fold(self, text: str) -> Any:
         """The block in its pieces: what an event says is a reference, the longest first; as it is, if none is."""
         taken = _Taken()
         for words, reference in self._said:
-            if len(words) > _STRETCH or len(words) <= len(text):
-                is_there = self._look(text, words, reference, taken)
-                if not is_there and len(words) > _STRETCH:
-                    for start, end in _stretches(words):
+            if not self._look(text, words, reference, taken) and len(words) > _STRETCH <= len(text):
+                for start, end in self._stretches_of(words):
+                    if end - start <= len(text):
                         self._look(text, words[start:end], [reference, start, end], taken)
             if self._budget < 0:
                 break
         return taken.pieces(text)
 
+    def _stretches_of(self, words: str) -> list[tuple[int, int]]:
+        known = self._stretches.get(words)
+        if known is None:
+            known = self._stretches[words] = list(_stretches(words))
+        self._budget -= len(known)
+        return known
+
     def _look(self, text: str, words: str, reference: Reference, taken: "_Taken") -> bool:
+        if len(words) > len(text):  # and set in they are longer still
+            return False
         self._budget -= len(text)
         found = list(_found(text, words, reference))
         for start, end, piece in found:
@@ -96,11 +105,14 @@ def _found(text: str, words: str, reference: Reference) -> Iterator[tuple[int, i
     while found >= 0:
         yield found, found + len(words), {"$ref": reference} if isinstance(reference, str) else {"$cut": reference}
         found = text.find(words, found + len(words))
-    first, *others = words.split("\n")
-    follower = next((number for number, line in enumerate(others) if line), None)
-    if follower is None or len(first) < _SHORTEST_LINE:
+    first = words[: max(0, words.find("\n"))]
+    place = text.find(first) if len(first) >= _SHORTEST_LINE else -1
+    if place < 0:
         return
-    place = text.find(first)
+    _, *others = words.split("\n")
+    follower = next((number for number, line in enumerate(others) if line), None)
+    if follower is None:
+        return
     tries = _TRIES
     while place >= 0 and tries:
         margins = _margins(text, place + len(first), follower, others[follower])

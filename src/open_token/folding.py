@@ -174,7 +174,7 @@ def unfold(value: Any, resolve: Resolve, before: list[Any] | None = None) -> Any
         if name == "$at":
             return _at(given, before or [])
         if name.startswith("$"):
-            return _unfold_mark(name, given, resolve, before)
+            return _unfold_mark(name, given, resolve)
     return {key: unfold(item, resolve, before) for key, item in value.items()}
 
 
@@ -189,6 +189,8 @@ def _at(given: Any, before: list[Any]) -> Any:
             value = value[int(step)] if isinstance(value, list) else value[step]
     except (KeyError, IndexError, ValueError, TypeError):
         raise Unresolved("$at") from None
+    if not isinstance(value, str | int | float):  # whole records in records would double with each
+        raise Unresolved("$at")
     return value
 
 
@@ -242,16 +244,16 @@ def _changed(base: Any, changes: dict[str, Any]) -> Any:
     return made
 
 
-def _unfold_mark(name: str, given: Any, resolve: Resolve, before: list[Any] | None) -> Any:
+def _unfold_mark(name: str, given: Any, resolve: Resolve) -> Any:
     match name, given:
         case "$ref", str():
             return resolve(given)
         case "$ms", str() if (moment := to_epoch_ms(resolve(given))) is not None:
             return moment
         case "$json", [int() as style, inner] if 0 <= style < len(_STYLES):
-            return json.dumps(unfold(inner, resolve, before), **_STYLES[style])
+            return json.dumps(unfold(inner, resolve), **_STYLES[style])
         case "$raw", [str() as key, inner]:
-            return {key: unfold(inner, resolve, before)}
+            return {key: unfold(inner, resolve)}
         case "$parts", list():
             return "".join(str(unfold(piece, resolve)) for piece in given)
         case "$cut", [str() as place, int() as start, int() as end]:

@@ -40,6 +40,8 @@ _FUNCTIONS = frozenset(("json_extract", "->", "->>", "lower", "upper", "coalesce
 _REFERRED = ("content", "ts", "usage")
 """The parts of an event that references lead to."""
 _RECENT = 64
+_MADE_UP = (AttributeError, OverflowError, RecursionError, TypeError, ValueError, msgspec.DecodeError)
+"""What comes of records that no export has: other kinds of values, and numbers without end."""
 _MEMBER_TIME = (1980, 1, 1, 0, 0, 0)
 
 
@@ -82,8 +84,11 @@ class Shelf:
 
     def _native(self, data: dict[str, Any]) -> None:
         self.has_records = True
-        for piece in (data, *data.get("then", [])):
-            self._piece(piece)
+        try:
+            for piece in (data, *data.get("then", [])):
+                self._piece(piece)
+        except _MADE_UP:
+            raise Unresolved("record") from None
 
     def _piece(self, data: dict[str, Any]) -> None:
         file, number, value = data.get("file", ""), data.get("record"), data.get("value")

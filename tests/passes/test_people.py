@@ -20,7 +20,7 @@ from open_token.passes._detect import Detector
 from open_token.passes._gate import confirmation
 from open_token.passes._people import parts, people
 from open_token.passes._people_cues import LIKELY, WORDS_BEFORE
-from open_token.passes._people_search import PeopleSearch
+from open_token.passes._people_search import PeopleSearch, telling_leaves
 from open_token.passes._rules import load_rules
 from open_token.passes.redact import redact
 
@@ -296,3 +296,27 @@ def test_an_address_of_words_spells_no_name(address: str) -> None:
     detector = Detector(load_rules("pii"), engine="keywords")
     [(_, [found])] = detector.find([f"write to {address}"])
     assert found.within == ()
+
+
+@needs_lists
+def test_a_list_of_many_people_takes_no_longer_for_each() -> None:
+    known = sorted(filter(str.isalpha, _people_lists.lists().given))
+
+    def work(size: int) -> None:
+        text = "\n".join(
+            f"member {name.title()} since the year {2000 + number % 20}" for number, name in enumerate(known[:size])
+        )
+        list(telling_leaves([text], [text.encode()]))
+
+    assert grows_no_faster(work, 4_000)
+
+
+@needs_lists
+@pytest.mark.parametrize("count", [3, 200])
+def test_the_lines_with_names_are_told_in_bytes(count: int) -> None:
+    known = sorted(name.title() for name in _people_lists.lists().given if name.isalpha() and len(name) > 5)
+    few = [name for name in known if _people.telling_words(name)][:count]
+    text = "".join(f"ü {name} ü\nnobody here\n" for name in few)
+    ((number, lines),) = telling_leaves([text], [text.encode()])
+    told = [text.encode()[start:end].decode() for start, end in lines]
+    assert (number, told) == (0, [f"ü {name} ü" for name in few])

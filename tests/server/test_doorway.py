@@ -26,6 +26,9 @@ def test_so_many_new_ones_a_minute_by_both_ways(tmp_path: Path) -> None:
             async with httpx2.AsyncClient(base_url=server.address) as client:
                 statuses = [(await client.get(POLLS)).status_code for _ in range(3)]
                 refused = await client.get(POLLS)
+                assert (
+                    await client.get(POLLS.replace("/?", "?"))
+                ).status_code == 429  # Socket.IO takes it for the same
             assert statuses == [200, 200, 429]
             assert (refused.json()["code"], int(refused.headers["retry-after"]) > 0) == ("rate_limited", True)
             async with aiohttp.ClientSession() as wires:
@@ -86,6 +89,30 @@ def test_one_request_at_a_time(tmp_path: Path) -> None:
             assert (await client.post(f"{POLLS}&sid={sid}", content=b"3")).status_code == 429
             may_go.set()
             assert (await first).status_code == 200
+
+    run(test())
+
+
+def test_so_many_requests_of_strangers_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doorway, "STRANGERS", 1)
+
+    async def test() -> None:
+        async with listening(tmp_path) as server, httpx2.AsyncClient(base_url=server.address, timeout=60) as client:
+            sid = await handshake(client)
+            is_there, may_go = asyncio.Event(), asyncio.Event()
+
+            async def slow(environ: object) -> None:
+                is_there.set()
+                await may_go.wait()
+
+            server.live.server.eio.sockets[sid].handle_post_request = slow
+            first = asyncio.create_task(client.post(f"{POLLS}&sid={sid}", content=b"3"))
+            await is_there.wait()
+            refused = await client.post(f"{POLLS}&sid=another", content=b"3")
+            assert (refused.status_code, refused.json()["code"]) == (429, "too_many_connections")
+            may_go.set()
+            assert (await first).status_code == 200
+            assert (await client.post(f"{POLLS}&sid=another", content=b"3")).status_code == 400
 
     run(test())
 

@@ -187,6 +187,25 @@ def test_it_is_in_the_description(tmp_path: Path) -> None:
     run(test())
 
 
+def test_a_reader_that_left_is_not_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sse, "_PATIENCE", 0.0)
+
+    async def test() -> None:
+        stream, cut = sse._Stream(1000), []
+        stream.cut = lambda: cut.append(True)
+        parts = stream.__aiter__()
+        assert await anext(parts) == b": open\n\n"
+        item = {"type": "t", "payload": {}, "stream_sequence": 1}
+        stream.take(Frame("turn:events", {}, [item], [b"{}"]))
+        assert await anext(parts) == b"id: 1\ndata: {}\n\n"
+        await parts.aclose()  # type: ignore[attr-defined]
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert not cut
+
+    run(test())
+
+
 def test_a_reader_that_does_not_read_holds_no_more_than_its_share() -> None:
     async def test() -> None:
         stream, cut = sse._Stream(1000), []

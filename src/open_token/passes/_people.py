@@ -74,9 +74,14 @@ def _may_name(run: str) -> bool:
     return " " in run or len(run) > _LONGEST or speaks_for_a_name(run)
 
 
+def capitalised(text: str) -> list[str]:
+    """The words of a text that begin as names do."""
+    return _WORD.findall(text)
+
+
 def telling_words(text: str) -> set[str]:
     """The words of a text that make a name likely; where there is none, only a strong cue opens a name."""
-    found = set(_WORD.findall(text))
+    found = set(capitalised(text))
     found -= _DULL
     if not found:
         return found

@@ -170,8 +170,11 @@ class Runner:
         fence = Fence(run_id=run.id, token=run.fencing_token)
         while not self._is_closing:
             await asyncio.sleep(pause)
-            with contextlib.suppress(StoreError):
+            try:
                 return await self._services.store.renew_lease(fence, self._services.clock.now(plus=LEASE))
+            except StoreError as problem:
+                if problem.code not in PASSING:
+                    raise
             pause = min(2 * pause, _LONGEST_PAUSE)
         return False
 

@@ -85,8 +85,10 @@ class _Stream:
                 self._size -= len(data)
                 self._taken.set()
                 patience = asyncio.get_running_loop().call_later(_PATIENCE, self.cut)
-                yield data
-                patience.cancel()
+                try:
+                    yield data
+                finally:
+                    patience.cancel()
             if self._is_over:
                 return
             self._news.clear()

@@ -206,6 +206,30 @@ def test_a_store_that_fails_for_a_while_is_waited_for(
     run(talk())
 
 
+def test_a_store_that_will_not_come_back_is_not_waited_for(
+    tmp_path: Path, fakes: Fakes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def talk() -> None:
+        async with rooms(tmp_path) as opened:
+            room = await opened()
+            failing = Failing(room, monkeypatch)
+            fakes(Scripted(["half " * 300, lambda: failing.begin(10**9, "store.full"), "lost " * 300]))
+            asking: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+            async def broken(*_: Any) -> bool:
+                if not asking.done():
+                    asking.set_result(asyncio.current_task())
+                raise StoreError("the database is damaged", code="store.damaged")
+
+            monkeypatch.setattr(room.services.store, "renew_lease", broken)
+            await room.send("go", wait=False)
+            with pytest.raises(StoreError) as caught:
+                await (await asking)
+            assert caught.value.code == "store.damaged"
+
+    run(talk())
+
+
 def test_a_fault_of_the_store_that_does_not_pass_is_told(
     tmp_path: Path, fakes: Fakes, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -327,6 +327,8 @@ def test_a_row_that_cannot_be_had_at_once_is_waited_for(tmp_path: Path) -> None:
         assert seen[2] == seen[0]
         with pytest.raises(StoreError):
             await store.looked_up(lambda db: db.execute("SELECT nothing"))
+        with pytest.raises(StoreError):
+            await store.looked_up(lambda db: db.execute("SELECT CAST(x'ff' AS TEXT)").fetchall())
         assert await store.looked_up(find, 9) == 9
         await store.close()
         with pytest.raises(StoreError, match="closed"):

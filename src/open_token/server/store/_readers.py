@@ -47,7 +47,8 @@ class Readers:
             try:
                 return self._on(self._connection(_NO_WAIT), function, arguments)
             except sqlite3.OperationalError as problem:
-                if problem.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                # What the module says itself, as of text that is no text, has no code.
+                if getattr(problem, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_BUSY:
                     raise explained(problem, self._folder) from None
             except _FAULTS as problem:
                 raise explained(problem, self._folder) from None

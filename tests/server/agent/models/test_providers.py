@@ -197,6 +197,19 @@ def test_who_signs_no_calls_is_not_given_signatures(tmp_path: Path) -> None:
     run(talk())
 
 
+def test_a_signature_that_is_made_up_is_left_out(tmp_path: Path) -> None:
+    async def talk() -> None:
+        async with provider(ANTHROPIC_TEXT) as told:
+            model = opened("anthropic:claude-x", told, tmp_path)
+            call = Call("c1", "get_capital", "{}", signature="json:{c2ln")
+            history = [*HI, Message("assistant", [call]), Message("tool", [Result("c1", "get_capital", 1)])]
+            assert await answered(model, history)
+            assert "c2ln" not in json.dumps(told.asked[0][2])
+            await model.close()
+
+    run(talk())
+
+
 def openai_stream(answer: Any) -> str:
     """A recorded answer of the Responses API as its stream."""
     made: list[Any] = []

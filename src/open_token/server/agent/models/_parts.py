@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import contextlib
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from typing import Any
 
@@ -216,10 +217,12 @@ def _signature(part: ThinkingPart | ToolCallPart) -> str | None:
 
 
 def _details(signature: str) -> dict[str, Any]:
-    """The same for the way back."""
+    """The same for the way back; of an imported log it may say anything."""
     if not signature.startswith(_AS_JSON):
         return {_SIGNED: signature}
-    return {_BESIDE: msgspec.json.decode(signature.removeprefix(_AS_JSON))}
+    with contextlib.suppress(msgspec.DecodeError, RecursionError):
+        return {_BESIDE: msgspec.json.decode(signature.removeprefix(_AS_JSON))}
+    return {}
 
 
 def usage_of(usage: Any) -> dict[str, int]:
