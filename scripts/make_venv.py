@@ -49,7 +49,7 @@ def _make_ready(extras: set[str], lock: int) -> None:
     if sound and extras <= known and all(_read_bytes(INSTALLED / name) == wanted[name] for name in SOURCES):
         return
     start = time.monotonic()
-    _say("renewing .venv ..." if sound else "setting up .venv, once; this may take a minute ...")
+    _say(_reason(sound, extras - known))
     fresh = not sound
     try:
         if fresh:
@@ -63,6 +63,15 @@ def _make_ready(extras: set[str], lock: int) -> None:
             _remove()
         raise
     _say(f"ready after {time.monotonic() - start:.0f} s")
+
+
+def _reason(sound: bool, new: set[str]) -> str:
+    """What takes so long."""
+    if not sound:
+        return "setting up .venv, once; this may take a minute ..."
+    if "server" in new:
+        return "adding to .venv what the server needs, once; this may take a minute ..."
+    return "renewing .venv ..."
 
 
 def _is_sound() -> bool:

@@ -52,8 +52,11 @@ def page() -> str:
 
 
 def _row(name: str, words: str) -> str:
-    given = f"{flag_of(name)} true" if is_switch(name) else flag_of(name)
-    cells = [f"`{name}`", f"`{variable_of(name)}`", f"`{given}`", _default(name), words.replace("|", "\\|")]
+    default = _default(name)
+    given = flag_of(name)
+    if is_switch(name):
+        given += " false" if default == "`true`" else " true"
+    cells = [f"`{name}`", f"`{variable_of(name)}`", f"`{given}`", default, words.replace("|", "\\|")]
     return f"| {' | '.join(cells)} |\n"
 
 

@@ -222,12 +222,12 @@ def test_the_server_is_installed_when_it_is_first_used(ready: Checkout, words: t
     place = ready.venv / "installed" / "extras"
     place.write_text("dev http pii\n")
     before = ready.builds()
-    for other in (("export", "serve"), ()):
-        ready.words(*other)
+    for other in (("export", "serve"), (), (*words, "--help"), ("serve", "-h")):
+        assert ready.words(*other) == list(other)
     assert ready.builds() == before
     done = ready.run(*words)
     assert json.loads(done.stdout)["words"] == list(words)
-    assert "open-token: renewing .venv" in done.stderr
+    assert "open-token: adding to .venv what the server needs" in done.stderr
     assert (ready.builds(), place.read_text()) == (before + 1, "dev http pii server\n")
     ready.words(*words)
     assert ready.builds() == before + 1

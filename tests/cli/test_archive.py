@@ -133,6 +133,7 @@ class TestOnePass:
         code, out, err = told(capsys, *words)
         assert (code, out) == (2, "")
         assert "help: " in err
+        assert ("from 0.1 to 999999" in err) == ("--every" in words)
         assert os.listdir(home / "here") == ["file"]
 
     def test_it_is_in_use(self, home: Path, capsys: pytest.CaptureFixture[str]) -> None:

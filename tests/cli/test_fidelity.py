@@ -35,6 +35,14 @@ def test_something_is_not(talk: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     assert answer["said"]["percent"] < 50
 
 
+def test_an_export_of_something_else(talk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other, made = tmp_path / "other.json", tmp_path / "talk.json"
+    other.write_text('{"model":"m","messages":[{"role":"user","content":"hello"}]}')
+    main(["export", str(other), "-o", str(made), "--quiet"])
+    assert main(["fidelity", str(talk), str(made)]) == 1
+    assert "another conversation" in capsys.readouterr().err
+
+
 def test_two_sources_are_an_error(talk: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["fidelity", str(talk), str(talk)]) == 3
     assert "not an Open-Token export" in capsys.readouterr().err

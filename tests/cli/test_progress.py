@@ -36,6 +36,18 @@ def test_it_comes_after_a_moment_and_leaves_no_trace(clock: Clock, monkeypatch: 
     ]
 
 
+def test_it_is_gone_before_the_payload_comes(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Terminal(monkeypatch, stdout=True) as terminal, Progress(100, Console(env={})) as tell:
+        clock.now = 5.0
+        tell(50)
+        out = tell.until_written(Console(env={}).payload)
+        assert out.write(b"{") + out.write(b"}") == 2
+        clock.now = 6.0
+        tell(100)
+        Console(env={}).payload.flush()
+    assert terminal.seen.endswith("\r\x1b[K{}")
+
+
 def test_a_short_read_shows_nothing(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     with Terminal(monkeypatch) as terminal, Progress(100, Console(env={})) as tell:
         tell(50)

@@ -82,10 +82,11 @@ def test_people_hear_the_address_and_the_key(
 ) -> None:
     class Listen:
         @staticmethod
-        def serve(config: Any, env: Any, told: Any) -> None:
+        def serve(config: Any, env: Any, told: Any, stopping: Any) -> None:
             assert (config.data, config.port, config.model) == (tmp_path, 7, "demo")
             told("http://here", "the-key")
             logging.getLogger("open_token.server").info("request", extra={"fields": FIELDS})
+            stopping()
 
     monkeypatch.setattr(serve, "import_module", lambda name: Listen)
     assert main(["serve", "--data", str(tmp_path), "--port", "7", "--model", "demo"]) == 0
@@ -93,6 +94,7 @@ def test_people_hear_the_address_and_the_key(
     assert out == "address  http://here\nkey      the-key\n"
     assert "shown once" in err
     assert " GET /api/x 200 1.5 ms\n" in err
+    assert "\nstopping: " in err
     assert err.endswith("stopped\n")
 
 

@@ -27,6 +27,7 @@ def test_a_changed_file(tmp_path: Path, integrity: str, capsys: pytest.CaptureFi
     assert main(["verify", str(path)]) == 1
     captured = capsys.readouterr()
     assert "FAIL  events_hash" in captured.out
+    assert captured.out.endswith(f"FAIL  {path}  changed since it was written\n")
     assert "hullo" not in captured.out + captured.err
 
 
@@ -43,6 +44,19 @@ def test_without_a_hash_there_is_nothing_to_verify(tmp_path: Path) -> None:
     assert main(["verify", str(tmp_path / "talk.json")]) == 3
     (tmp_path / "other.json").write_text("[]")
     assert main(["verify", str(tmp_path / "other.json")]) == 3
+
+
+def test_what_is_no_whole_export_is_told_briefly(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log, half = tmp_path / "log.jsonl", tmp_path / "half.json"
+    log.write_text('{"type":"user"}\n' * 100)
+    export_file(CHAT, half)
+    half.write_bytes(half.read_bytes()[:300])
+    for path, lines in ((log, 21), (half, 1)):
+        assert main(["verify", str(path)]) == 3
+        captured = capsys.readouterr()
+        assert len(captured.out.splitlines()) == lines
+        assert "open-token export FILE" in captured.err
+        assert "integrity=hash" not in captured.err
 
 
 def test_json_for_scripts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,7 +31,8 @@ async def hangs(self):
 if sys.argv[2] == "hangs":
     runs.Runner.close = hangs
 told = lambda address, key: print(address, key, flush=True)
-listen.serve(ServerConfig(data=Path(sys.argv[1]), port=0), {}, told)
+stopping = lambda: print("stopping", flush=True)
+listen.serve(ServerConfig(data=Path(sys.argv[1]), port=0), {}, told, stopping)
 print("stopped", flush=True)
 """
 
@@ -57,7 +58,7 @@ def test_it_starts_tells_its_key_once_and_stops_by_signal(tmp_path: Path, number
         answer = httpx2.get(f"{address}/api/sessions/none/events", headers={"Authorization": f"Bearer {key}"})
         assert answer.status_code == 404
         process.send_signal(number)
-        assert process.communicate(timeout=30) == ("stopped\n", "")
+        assert process.communicate(timeout=30) == ("stopping\nstopped\n", "")
         assert process.returncode == 0
     if number == signal.SIGTERM:
         with served(tmp_path) as (_, _, again):
@@ -68,7 +69,7 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
     with served(tmp_path, "hangs") as (process, _, _):
         assert process.stdout
         process.terminate()
-        assert process.stdout.readline() == "closing\n"
+        assert [process.stdout.readline() for _ in range(2)] == ["stopping\n", "closing\n"]
         process.terminate()
         assert process.wait(30) == -signal.SIGTERM
 

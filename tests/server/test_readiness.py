@@ -28,7 +28,7 @@ def test_a_new_folder_is_fine_and_nothing_is_made(tmp_path: Path) -> None:
 def test_data_that_are_there_are_looked_at(tmp_path: Path) -> None:
     async def begun() -> None:
         async with running(ServerConfig(data=tmp_path), {}):
-            assert found(tmp_path)["data"] == Finding("data", "missing", f"another server has {tmp_path}")
+            assert found(tmp_path)["data"] == Finding("data", "missing", f"another server is at work in {tmp_path}")
 
     asyncio.run(begun())
     assert found(tmp_path)["data"] == Finding("data", "ok", f"SQLite in {tmp_path}")

@@ -40,6 +40,7 @@ Exit: 0 done  1 some could not be read  2 usage  3 cannot be written, or in use 
 """
 
 _EVERY = 30
+_SHORTEST = 0.1
 _TOLD = (NEW, CHANGED, GONE, LOST, FAILED)
 _COUNTED = (NEW, CHANGED, "unchanged", GONE, "empty", FAILED)
 
@@ -82,8 +83,11 @@ def run(args: argparse.Namespace, console: Console) -> int:
 def _pace(args: argparse.Namespace) -> float:
     if args.every is None:
         return _EVERY if args.watch else 0
-    if not re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,3})?", args.every) or float(args.every) < 0.1:
-        raise UsageError("--every takes a number of seconds", help="as in --every 60")
+    if not re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,3})?", args.every) or float(args.every) < _SHORTEST:
+        raise UsageError(
+            f"--every takes a number of seconds, from {_SHORTEST} to 999999",
+            help="as in --every 60; a single pass has neither --every nor --watch",
+        )
     return float(args.every)
 
 

@@ -120,7 +120,7 @@ def _export(args: argparse.Namespace, choice: Choice, context: Context, console:
     with Progress(source.size, console) as progress:
         source.progress = progress
         if not args.output:
-            return export(source, console.payload, context, reader, seen)
+            return export(source, progress.until_written(console.payload), context, reader, seen)
         target = Path(args.output)
         if source.path and os.path.isfile(target) and os.path.samefile(source.path, target):
             raise UsageError(

@@ -51,6 +51,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
     else:
         for line in lines(report):
             console.out(line)
+    if report.said and not report.said_kept:
+        console.say("note    nothing that was said is in this export: is it one of another conversation?")
     return 0 if report.said_kept == report.said else 1
 
 

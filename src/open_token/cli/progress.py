@@ -2,6 +2,7 @@
 
 import sys
 import time
+from typing import BinaryIO, cast
 
 from open_token.cli.console import Console, size
 
@@ -29,10 +30,30 @@ class Progress:
         sys.stderr.write(f"\rreading [{bar:24}] {share:4.0%}  {size(done)} / {size(self._total)}\x1b[K")
         sys.stderr.flush()
 
+    def until_written(self, out: BinaryIO) -> BinaryIO:
+        """`out`, before whose first bytes the bar is gone: at the end of a pipe may be the same screen."""
+        return cast(BinaryIO, _Follower(self, out))
+
+    def end(self) -> None:
+        """Take the bar away for good."""
+        if self._shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+        self._on = self._shown = False
+
     def __enter__(self) -> "Progress":
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+        self.end()
+
+
+class _Follower:
+    """What is written after the bar has ended."""
+
+    def __init__(self, progress: Progress, out: BinaryIO) -> None:
+        self._progress, self._out = progress, out
+
+    def write(self, data: bytes) -> int:
+        self._progress.end()
+        return self._out.write(data)

@@ -67,11 +67,22 @@ def run(args: argparse.Namespace, console: Console) -> int:
     with _telling(config.log), stopped_like_ctrl_c():
         try:
             listen: Any = import_module("open_token.server.listen")
-            listen.serve(config, console.env, lambda address, key: _told(address, key, args, console))
+            listen.serve(
+                config,
+                console.env,
+                lambda address, key: _told(address, key, args, console),
+                lambda: _stopping(console),
+            )
         except KeyboardInterrupt:
             console.say("")
     console.say("stopped")
     return 0
+
+
+def _stopping(console: Console) -> None:
+    """Agents may take some seconds to come to a safe point; on a screen, the line of the ^C is left first."""
+    line = "\n" if console.err_is_terminal else ""
+    console.say(f"{line}stopping: agents are brought to a safe point; a second Ctrl-C ends it at once")
 
 
 def _told(address: str, key: str | None, args: argparse.Namespace, console: Console) -> None:

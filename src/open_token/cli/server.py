@@ -195,9 +195,8 @@ def _tell_key(key: KeyRow, plaintext: str, args: argparse.Namespace, console: Co
         console.json({"schema": "open-token/server-key/1", **_key(key), "plaintext": plaintext})
     else:
         console.out(plaintext)
-    console.say(
-        f"This key is shown once. Its id is {key.id}, it is {'for reading' if key.scope == 'read' else 'full'}."
-    )
+    may = "may only read" if key.scope == "read" else "may read and change"
+    console.say(f"This key is shown once. Its id is {key.id}, and it {may} what is its user's.")
     return 0
 
 

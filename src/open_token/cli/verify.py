@@ -29,6 +29,8 @@ A hash shows that nothing changed since the export, not who made it or when.
 Exit: 0 unchanged  1 changed  2 usage  3 cannot be verified (no hash, or not an export)
 """
 
+_SHOWN = 20
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The file."""
@@ -93,13 +95,25 @@ def _show(verdict: Verdict, name: str, code: int, console: Console) -> None:
     good, bad = console.paint("ok  ", "green", terminal), console.paint("FAIL", "red", terminal)
     for part in verdict.parts:
         console.out(_line(part, {MATCH: good, MISMATCH: bad}.get(part.state, "--  ")))
-    for reason in verdict.reasons if verdict.status == UNVERIFIABLE else ():
+    reasons = verdict.reasons if verdict.status == UNVERIFIABLE else ()
+    for reason in reasons[:_SHOWN]:
         console.out(f"{bad}  {visible(reason)}")
+    if len(reasons) > _SHOWN:
+        console.out(f"... and {len(reasons) - _SHOWN:,} more; --json has them all")
     for warning in verdict.warnings:
         console.warn(visible(warning))
     if verdict.matched_profile:
         console.say(f"note    the hash holds when the canonical form is read as {verdict.matched_profile}")
     if code == 0:
         console.out(f"{good}  {visible(name)}  unchanged since it was written, {plural(verdict.events, 'event')}")
-    elif code == 3:
-        console.say("help    export it again with integrity=hash; a hash shows change, not authorship")
+    elif code == 1:
+        console.out(f"{bad}  {visible(name)}  changed since it was written")
+    else:
+        console.say(f"help    {_advice(verdict)}")
+
+
+def _advice(verdict: Verdict) -> str:
+    """What to do about a file that cannot be verified: an export without a hash, or none that can be read at all."""
+    if verdict.parts or verdict.events:
+        return "export it again with integrity=hash; a hash shows change, not authorship"
+    return "this is no export, or not a whole one: get it again, or make one with `open-token export FILE`"

@@ -48,14 +48,20 @@ class Listening:
     live: Live
 
 
-def serve(config: ServerConfig, env: Mapping[str, str], told: Callable[[str, str | None], None]) -> None:
-    """Run a server until a signal stops it; tells the address, and on the first start the owner's key."""
+def serve(
+    config: ServerConfig,
+    env: Mapping[str, str],
+    told: Callable[[str, str | None], None],
+    stopping: Callable[[], None] = lambda: None,
+) -> None:
+    """Run a server until a signal stops it; tells the address, on the first start the owner's key, and the signal."""
 
     async def until_stopped() -> None:
         with _signals() as stopped:
             async with listening(config, env) as server:
                 told(server.address, server.first_key)
                 await stopped.wait()
+                stopping()
 
     _open_many()
     with asyncio.Runner(loop_factory=new_event_loop) as runner:

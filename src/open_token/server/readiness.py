@@ -64,7 +64,7 @@ def _database(config: ServerConfig) -> Finding:
         return _new_folder(folder)
     with contextlib.suppress(OpenTokenError), locked(folder / LOCK) as is_ours:
         if not is_ours:
-            return Finding("data", "missing", f"another server has {folder}")
+            return Finding("data", "missing", f"another server is at work in {folder}")
     if not all(os.access(place, os.W_OK) for place in (folder, folder / DATABASE)):
         return Finding("data", "missing", f"{folder} may not be written")
     if faults := check(folder):

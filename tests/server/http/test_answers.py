@@ -23,6 +23,14 @@ def test_every_error_has_one_form(rest: Rest) -> None:
     assert rest.call("PUT", "/api/version").headers["allow"] == "GET"
 
 
+def test_a_body_that_is_called_a_form(rest: Rest) -> None:
+    form, path = {"Content-Type": "application/x-www-form-urlencoded"}, f"/api/sessions/{rest.session()}/replay"
+    answered = rest.call("POST", path, content=b'{"speed": 2}', headers=form)
+    assert answered.status_code == 422
+    assert "Content-Type: application/json" in answered.json()["detail"]
+    assert "Content-Type" not in rest.call("POST", path, [2]).json()["detail"]
+
+
 def test_what_was_sent_is_not_in_an_error(rest: Rest) -> None:
     for answered in (
         rest.call("GET", "/api/sessions?limit=mysecret"),

@@ -22,6 +22,8 @@ def _driven(name: str, url: str, heads: Heads) -> Bus:
         bus: Bus = importlib.import_module(DRIVERS[name]).open_bus(url, heads)
     except ModuleNotFoundError as problem:
         raise StoreError(
-            f"the package {problem.name} is not installed", help=f"install open-token[{name}]", code="store.driver"
+            f"the package {problem.name} is not installed",
+            help=f"pip install 'open-token[{name}]', or in a checkout: scripts/setup server {name}",
+            code="store.driver",
         ) from None
     return bus

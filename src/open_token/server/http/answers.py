@@ -43,10 +43,14 @@ async def unfitting(request: Request, problem: Exception) -> Response:
     return await refused(request, Refused(409, f"this does not fit the session: {problem}", "log"))
 
 
-async def invalid(_: Request, problem: Exception) -> Response:
+async def invalid(request: Request, problem: Exception) -> Response:
     """A body or a parameter of the wrong shape: where it is wrong and how, never what was sent."""
     assert isinstance(problem, RequestValidationError)
-    places = [f"{'.'.join(str(part) for part in fault['loc'])}: {fault['msg']}" for fault in problem.errors()[:5]]
+    faults = problem.errors()[:5]
+    places = [f"{'.'.join(str(part) for part in fault['loc'])}: {fault['msg']}" for fault in faults]
+    # curl calls every body a form unless it is told otherwise, and a form is not looked into.
+    if any(fault["loc"] == ("body",) for fault in faults) and "json" not in request.headers.get("content-type", ""):
+        places.append("a JSON body needs the header Content-Type: application/json")
     return answer({"detail": "; ".join(places) or "the request is not valid", "code": "invalid"}, 422)
 
 

@@ -12,9 +12,18 @@ PASSING = frozenset({"store.away", "store.busy", "store.disk", "store.full", "st
 class Conflict(StoreError):
     """Somebody else wrote first."""
 
-    def __init__(self, what: str, *, actual: int | None = None) -> None:
-        super().__init__(what, help="read what is there now, and try again", code="store.conflict")
+    def __init__(
+        self, what: str, *, actual: int | None = None, help: str = "read what is there now, and try again"
+    ) -> None:
+        super().__init__(what, help=help, code="store.conflict")
         self.actual = actual
+
+
+def name_taken() -> Conflict:
+    """A user of that name is there, perhaps disabled."""
+    return Conflict(
+        "there is a user of that name", help="choose another one; `open-token server user list` tells who is there"
+    )
 
 
 class Missing(StoreError):

@@ -5,7 +5,7 @@ import sqlite3
 from datetime import datetime, timedelta
 
 from open_token.server.store import tokens
-from open_token.server.store._faults import Conflict, Missing
+from open_token.server.store._faults import Conflict, Missing, name_taken
 from open_token.server.store.rows import Caller, KeyRow, Scope, User
 
 _USER = "SELECT users.id, users.name, role, users.created_at, disabled_at, body FROM users"
@@ -18,7 +18,7 @@ def add_user(db: sqlite3.Connection, user: User) -> User:
     if user.role == "owner" and db.execute("SELECT 1 FROM users WHERE role = 'owner'").fetchone():
         raise Conflict("the server has its owner already")
     if db.execute("SELECT 1 FROM users WHERE id = ? OR name = ?", (user.id, user.name)).fetchone():
-        raise Conflict("there is a user of that name")
+        raise name_taken()
     db.execute(
         "INSERT INTO users (id, name, role, created_at, disabled_at, body) VALUES (?, ?, ?, ?, ?, ?)",
         (user.id, user.name, user.role, user.created_at, user.disabled_at, user.body),

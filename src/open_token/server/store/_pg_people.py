@@ -5,7 +5,7 @@ import hmac
 import asyncpg
 
 from open_token.server.store import tokens
-from open_token.server.store._faults import Conflict, Missing
+from open_token.server.store._faults import Conflict, Missing, name_taken
 from open_token.server.store.rows import Caller, KeyRow, Share, User
 
 _USER = f"SELECT {', '.join(User.__struct_fields__)} FROM users"
@@ -18,7 +18,7 @@ async def add_user(db: asyncpg.Connection, user: User) -> User:
     if user.role == "owner" and await db.fetchval("SELECT 1 FROM users WHERE role = 'owner'"):
         raise Conflict("the server has its owner already")
     if await db.fetchval("SELECT 1 FROM users WHERE id = $1 OR name = $2", user.id, user.name):
-        raise Conflict("there is a user of that name")
+        raise name_taken()
     await db.execute(
         "INSERT INTO users (id, name, role, created_at, disabled_at, body) VALUES ($1, $2, $3, $4, $5, $6)",
         *(user.id, user.name, user.role, user.created_at, user.disabled_at, user.body),

@@ -49,5 +49,7 @@ def _loaded(module: str) -> ModuleType:
         return importlib.import_module(module)
     except ModuleNotFoundError as problem:
         raise StoreError(
-            f"the package {problem.name} is not installed", help="install open-token[postgres]", code="store.driver"
+            f"the package {problem.name} is not installed",
+            help="pip install 'open-token[postgres]', or in a checkout: scripts/setup server postgres",
+            code="store.driver",
         ) from None
