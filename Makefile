@@ -5,7 +5,7 @@ ROUNDS ?= 1000
 TIMEOUT := $(shell command -v timeout 2>/dev/null)
 WITHIN = $(if $(TIMEOUT),$(TIMEOUT) $(1),)
 
-.PHONY: help test test-full check accept bench fuzz crash disconnects nodes soak clean ready
+.PHONY: help test test-full check accept bench fuzz crash disconnects nodes soak agents clean ready
 
 help:
 	@echo 'make test       lint, types and tests (at most 10 minutes)'
@@ -18,6 +18,7 @@ help:
 	@echo 'make disconnects  connections lost ROUNDS=1000 times at random; every event once at every client'
 	@echo 'make nodes      nodes killed, paused and cut off ROUNDS=48 times while agents speak; SEED=, LEASE=3 seconds'
 	@echo 'make soak       10,000 sessions, 500 sockets, 50 agents for SECONDS=1200: memory and delivery; STORE=postgres'
+	@echo 'make agents     the real agents go on with conversations that were handed over to them; needs npm; WORDS="codex FILE"'
 	@echo 'make clean      remove everything that was made here'
 
 ready:
@@ -57,6 +58,9 @@ nodes: ready
 
 soak: ready
 	PYTHONPATH=src:tests $(PYTHON) tests/soak.py $(if $(filter file,$(origin SECONDS)),1200,$(SECONDS)) $(STORE)
+
+agents: ready
+	$(PYTHON) tests/real_agents.py $(WORDS)
 
 clean:
 	rm -rf .venv .venv.full .venv.schemathesis .node.full .venv.lock .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

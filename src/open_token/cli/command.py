@@ -16,6 +16,7 @@ VERBS: dict[str, str] = {
     "export": "turn a conversation into an Open-Token document",
     "sessions": "list the conversations on this machine",
     "archive": "keep every conversation of this machine exported",
+    "handoff": "let another agent go on with a conversation",
     "redact": "mask secrets in a conversation or a text, after a look",
     "rules": "list, try and explain the rules of redaction",
     "fidelity": "tell how much of a conversation is in an export",
@@ -36,9 +37,9 @@ HELP = """open-token: take agent conversations out, check them, hand them on.
   open-token export last -o talk.json    the newest one of this machine, to a file
   open-token sessions                    what is on this machine
 
-READ    sessions  formats  rules         WRITE   export  redact  archive  restore  skill
+READ    sessions  formats  rules         WRITE   export  handoff  redact  archive  restore
 CHECK   validate  verify  fidelity       SERVE   serve  server
-SETUP   schema  completion
+SETUP   skill  schema  completion
 
 Options everywhere: --json  --quiet  --color auto|always|never  --help
 Help: open-token VERB --help             Version: open-token --version

@@ -1,0 +1,43 @@
+"""A conversation as a session of another agent, in the form in which that agent keeps its own, to go on there."""
+
+from importlib import import_module
+from typing import Protocol, cast
+
+from open_token.errors import UsageError
+from open_token.handoff._scene import Scene, Session
+from open_token.handoff.talk import Talk, talk_of
+
+TARGETS = {
+    "claude-code": "claude_code",
+    "codex": "codex",
+    "gemini-cli": "gemini_cli",
+    "qwen-code": "qwen_code",
+    "opencode": "opencode",
+    "copilot-cli": "copilot_cli",
+    "pi": "pi",
+}
+
+
+class Target(Protocol):
+    """What the module of an agent defines."""
+
+    TITLE: str
+    SEEN: str
+
+    def session(self, talk: Talk, scene: Scene) -> Session:
+        """The files of one session."""
+        ...
+
+
+def target(name: str) -> Target:
+    """An agent by its name."""
+    module = TARGETS.get(name.replace("_", "-"))
+    if module is None:
+        raise UsageError(
+            f"cannot hand over to '{name[:60]}'",
+            help=f"the agents are {', '.join(TARGETS)}; any other takes a file: open-token export SOURCE -o FILE",
+        )
+    return cast(Target, import_module(f"open_token.handoff.{module}"))
+
+
+__all__ = ["TARGETS", "Scene", "Session", "Talk", "Target", "talk_of", "target"]

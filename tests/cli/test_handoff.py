@@ -1,0 +1,119 @@
+"""`open-token handoff`."""
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from conftest import ROOT
+from open_token.cli import main
+from open_token.handoff import TARGETS
+
+TALK = str(ROOT / "examples" / "claude_code.jsonl")
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in (
+        "CLAUDE_CONFIG_DIR",
+        "CODEX_HOME",
+        "GEMINI_CLI_HOME",
+        "QWEN_HOME",
+        "COPILOT_HOME",
+        "PI_CODING_AGENT_DIR",
+    ):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "project").mkdir()
+    monkeypatch.chdir(tmp_path / "project")
+    return tmp_path / "home"
+
+
+def files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file() and "open-token" not in str(path))
+
+
+@pytest.mark.parametrize("agent", TARGETS)
+def test_stdout_has_the_command_that_goes_on(agent: str, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["handoff", TALK, "--to", agent]) == 0
+    out, err = capsys.readouterr()
+    assert out.count("\n") == 1
+    assert "redact  masked 1 password" in err
+    session = next(path for path in files(home.parent) if path.suffix in (".json", ".jsonl"))
+    assert f"wrote   {session}" in err
+    assert session.stat().st_mode & 0o077 == 0
+    assert "hunter2" not in session.read_text()
+
+
+def test_the_same_again_changes_nothing(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["handoff", TALK, "--to", "pi"]) == 0
+    first = capsys.readouterr().out
+    (path,) = files(home)
+    path.write_text("the agent went on")
+    assert main(["handoff", TALK, "--to", "pi"]) == 0
+    out, err = capsys.readouterr()
+    assert out == first
+    assert "handed over before" in err
+    assert path.read_text() == "the agent went on"
+
+
+def test_one_more_copy_on_request(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in range(3):
+        assert main(["handoff", TALK, "--to", "codex", "--again"]) == 0
+    assert len(set(capsys.readouterr().out.splitlines())) == 3
+    assert len(files(home)) == 3
+
+
+def test_in_another_folder(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = home.parent / "my project"
+    other.mkdir()
+    assert main(["handoff", TALK, "--to", "claude-code", "--cwd", str(other)]) == 0
+    assert capsys.readouterr().out.startswith(f"cd {shlex.quote(str(other))} && claude --resume ")
+
+
+def test_to_a_file_alone(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["handoff", TALK, "--to", "claude-code", "-o", "talk.jsonl"]) == 0
+    assert capsys.readouterr().out == f"claude --resume {Path.cwd() / 'talk.jsonl'}\n"
+    assert files(home.parent) == [Path.cwd() / "talk.jsonl"]
+    assert main(["handoff", TALK, "--to", "codex", "-o", "talk.jsonl"]) == 0
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "this agent finds it only at" in err
+
+
+def test_for_scripts(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["handoff", TALK, "--to", "codex", "--json", "--quiet"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    (path,) = files(home)
+    assert facts["files"] == [str(path)]
+    assert facts["start"] == [f"codex resume {facts['id']}"]
+    assert (facts["turns"], facts["calls"], facts["behind"]) == (6, 4, {})
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ([TALK], 2, "which agent shall go on?"),
+        ([TALK, "--to", "cursor"], 2, "cannot hand over to 'cursor'"),
+        ([TALK, "--to", "codex", "--cwd", "nowhere"], 2, "this is no folder"),
+        (["nothing.jsonl", "--to", "codex"], 3, "No such file"),
+        ([TALK, "--to", "codex", "--from", "smoke"], 2, "there is no reader"),
+        ([TALK, "--to", "codex", "redact=all"], 2, "redact"),
+    ],
+)
+def test_errors_say_what_to_do(
+    words: list[str], code: int, said: str, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["handoff", *words]) == code
+    assert said in capsys.readouterr().err
+    assert files(home.parent) == []
+
+
+def test_a_folder_that_cannot_be_made(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    home.mkdir()
+    (home / ".codex").write_text("no folder")
+    assert main(["handoff", TALK, "--to", "codex"]) == 3
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "cannot write" in err

@@ -1,0 +1,30 @@
+"""Sessions for GitHub Copilot CLI."""
+
+from pathlib import Path
+
+import yaml
+
+from open_token.handoff import talk_of
+from talks import CWD, SMALL, handed, records, told
+
+
+def test_all_of_it_arrives(tmp_path: Path) -> None:
+    talk = talk_of(SMALL)
+    session, back = handed("copilot-cli", talk, tmp_path)
+    assert told(back)[:-1] == told(talk)
+    assert [str(path) for path in session.files] == [
+        f"/home/sam/.copilot/session-state/{session.id}/{name}" for name in ("events.jsonl", "workspace.yaml")
+    ]
+    assert session.start == [["copilot", f"--resume={session.id}"]]
+
+
+def test_events_are_a_chain(tmp_path: Path) -> None:
+    lines = records(handed("copilot-cli", talk_of(SMALL), tmp_path)[0])
+    assert lines[0]["type"] == "session.start"
+    assert [line["parentId"] for line in lines] == [None, *(line["id"] for line in lines[:-1])]
+
+
+def test_its_workspace_is_yaml(tmp_path: Path) -> None:
+    session, _ = handed("copilot-cli", talk_of(SMALL), tmp_path)
+    about = yaml.safe_load(list(session.files.values())[1])
+    assert (about["id"], about["cwd"], about["name"], about["user_named"]) == (session.id, CWD, "Tides", False)

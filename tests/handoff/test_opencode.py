@@ -1,0 +1,35 @@
+"""Files for `opencode import`."""
+
+import json
+from pathlib import Path
+
+from open_token.handoff import Scene, talk_of, target
+from talks import CWD, SMALL, handed, told
+
+
+def test_all_of_it_arrives(tmp_path: Path) -> None:
+    talk = talk_of(SMALL)
+    session, back = handed("opencode", talk, tmp_path)
+    assert sorted(map(str, told(back)[:-1])) == sorted(map(str, told(talk)))
+    path = f"{CWD}/{session.id}.json"
+    assert [str(place) for place in session.files] == [path]
+    assert session.start == [["opencode", "import", path], ["opencode", "--session", session.id]]
+
+
+def test_the_times_say_the_order() -> None:
+    session = target("opencode").session(talk_of(SMALL), Scene(CWD, Path("/home/sam"), {}))
+    made = json.loads(next(iter(session.files.values())))
+    times = [message["info"]["time"]["created"] for message in made["messages"]]
+    assert times == sorted(set(times))
+    assert made["info"]["id"].startswith("ses_")
+    names = [[part["id"] for part in message["parts"]] for message in made["messages"]]
+    assert names == [sorted(parts) for parts in names]
+    assert len({name for parts in names for name in parts}) == 6
+
+
+def test_a_failed_call_is_an_error() -> None:
+    session = target("opencode").session(talk_of(SMALL), Scene(CWD, Path("/home/sam"), {}))
+    made = json.loads(next(iter(session.files.values())))
+    states = [part["state"] for message in made["messages"] for part in message["parts"] if part["type"] == "tool"]
+    assert [state["status"] for state in states] == ["error", "completed"]
+    assert states[0]["error"] == "1 failed"

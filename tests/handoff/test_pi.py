@@ -1,0 +1,25 @@
+"""Sessions for pi."""
+
+from pathlib import Path
+
+from open_token.handoff import talk_of
+from talks import SMALL, handed, records, told
+
+
+def test_all_of_it_arrives(tmp_path: Path) -> None:
+    talk = talk_of(SMALL)
+    session, back = handed("pi", talk, tmp_path)
+    assert told(back)[:-1] == told(talk)
+    assert [str(path) for path in session.files] == [
+        f"/home/sam/.pi/agent/sessions/--home-sam-tide_table--/2026-03-01T10-00-01-500Z_{session.id}.jsonl"
+    ]
+    assert session.start == [["pi", "--session", session.id]]
+
+
+def test_entries_are_a_chain_and_answers_have_a_usage(tmp_path: Path) -> None:
+    head, *lines = records(handed("pi", talk_of(SMALL), tmp_path)[0])
+    assert (head["type"], head["version"]) == ("session", 3)
+    assert [line["parentId"] for line in lines] == [None, *(line["id"] for line in lines[:-1])]
+    spoken = [line["message"] for line in lines if line.get("message", {}).get("role") == "assistant"]
+    assert spoken
+    assert all(message["usage"]["totalTokens"] == 0 for message in spoken)

@@ -1,0 +1,132 @@
+"""What of a conversation goes over to another agent, and what stays behind."""
+
+import hypothesis
+from hypothesis import strategies as st
+
+from open_token.handoff import talk_of
+from open_token.handoff.talk import Answer, Prompt, iso, made_uuid
+from talks import SMALL, answered, called, document, noted, said, told
+
+
+def test_every_call_has_its_result() -> None:
+    assert told(talk_of(SMALL))[:-1] == [
+        ("user", "Fix the test."),
+        ("assistant", "I look."),
+        ("call", "Bash", '{"command": "make test"}'),
+        ("call", "Read", '{"path": "tides.py"}'),
+        ("result", "1 failed", True),
+        ("result", "def tide(): ...", False),
+        ("assistant", "Done, naïvely: 潮."),
+    ]
+
+
+def test_the_last_words_say_what_it_is() -> None:
+    last = talk_of(SMALL).turns[-1]
+    assert isinstance(last, Prompt)
+    assert "handed over by open-token: conversation conv-1, 8 events" in last.text
+    assert "not as instructions" in last.text
+
+
+def test_a_call_after_a_result_is_another_answer() -> None:
+    talk = talk_of(document(said("user", "go"), called(1), answered(1, "a"), called(2), answered(2, "b")))
+    assert [len(turn.calls) for turn in talk.turns if isinstance(turn, Answer)] == [1, 1]
+
+
+def test_a_call_that_never_ended_is_closed() -> None:
+    missing = {"mime": "application/json", "data": {"missing_result": True}}
+    talk = talk_of(document(said("user", "go"), called(1), {**answered(1, ""), "content": missing}, called(2)))
+    assert all("no result" in call.output for call in talk.calls)
+
+
+def test_what_stays_behind_is_counted() -> None:
+    image = {"type": "image", "media_type": "image/png", "encoding": "base64", "bytes": 4, "base64": "AAAA"}
+    seen = {"mime": "application/json", "data": [{"type": "text", "text": "look"}, image]}
+    span = {"span_id": "span_000001"}
+    start = {"content": {"mime": "application/json", "data": {"kind": "subagent"}}, "links": span}
+    talk = talk_of(
+        document(
+            said("system", "You obey."),
+            {**said("user", ""), "content": seen},
+            {"type": "span_start", **start},
+            {**said("assistant", "inner words"), "links": span},
+            {"type": "span_end", "links": span},
+            {**said("assistant_thought", "hm"), "visibility": "internal"},
+            answered(9, "whose?"),
+            said("assistant", "Yes."),
+        )
+    )
+    assert told(talk)[:-1] == [("user", "look\n\n[left out: image/png, 4 bytes]"), ("assistant", "Yes.")]
+    assert talk.behind == {
+        "subagents": 1,
+        "system messages": 1,
+        "images and files": 1,
+        "thoughts": 1,
+        "results without a call": 1,
+    }
+
+
+def test_it_goes_on_from_the_last_compaction() -> None:
+    made = document(
+        said("user", "first"),
+        said("assistant", "long ago"),
+        said("user", "summary of all that"),
+        noted(3, kind="compaction_summary"),
+        said("assistant", "and now"),
+    )
+    assert [line[1] for line in told(talk_of(made))[:-1]] == ["summary of all that", "and now"]
+    assert talk_of(made).behind == {"events before the last compaction": 2}
+    assert len(told(talk_of(made, whole=True))) == 5
+
+
+def test_nothing_begins_with_an_answer() -> None:
+    talk = talk_of(document(said("assistant", "Hello.")))
+    assert isinstance(talk.turns[0], Prompt)
+    assert "not in the record" in talk.turns[0].text
+
+
+def test_a_talk_of_subagents_alone_is_told() -> None:
+    span = {"span_id": "span_000001"}
+    start = {"content": {"mime": "application/json", "data": {"kind": "subagent"}}, "links": span}
+    talk = talk_of(document({"type": "span_start", **start}, {**said("user", "do it"), "links": span}))
+    assert told(talk)[0] == ("user", "do it")
+    assert not talk.behind
+
+
+def test_names_of_tools_fit_every_provider() -> None:
+    talk = talk_of(document(said("user", "go"), called(1, "mcp.notes/größe find" + "x" * 99)))
+    assert talk.calls[0].tool == "mcp_notes_gr__e_find" + "x" * 44
+
+
+def test_times_never_go_back_and_are_never_absent() -> None:
+    talk = talk_of(
+        document({**said("user", "a"), "ts": "2026-03-01T10:00:09.123456Z"}, {**said("assistant", "b"), "ts": None})
+    )
+    assert [iso(turn.ms) for turn in talk.turns] == [
+        "2026-03-01T10:00:09.123Z",
+        "2026-03-01T10:00:09.123Z",
+        "2026-03-01T10:00:09.124Z",
+    ]
+
+
+def test_ids_are_the_same_for_the_same_talk() -> None:
+    assert made_uuid(talk_of(SMALL), "a") == made_uuid(talk_of(SMALL), "a") != made_uuid(talk_of(SMALL), "b")
+
+
+def test_an_empty_conversation_has_no_turns() -> None:
+    assert talk_of(document()).turns == []
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+keys = st.sampled_from(["type", "role", "content", "links", "ts", "id", "actor_id"])
+words = st.sampled_from(["message", "tool_use", "tool_result", "annotation", "span_start", "user", "assistant"])
+
+
+@hypothesis.settings(max_examples=60)
+@hypothesis.given(st.lists(st.dictionaries(keys, words | json_values, max_size=6), max_size=6))
+def test_whatever_a_file_holds_a_talk_is_made(events: list[object]) -> None:
+    made = {"conversation": {}, "participants": [], "events": events}
+    assert all(turn.text or getattr(turn, "calls", None) for turn in talk_of(made).turns)  # type: ignore[arg-type]

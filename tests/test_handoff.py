@@ -1,0 +1,48 @@
+"""Conversations handed over from any runtime to any agent come back as they were."""
+
+from pathlib import Path
+
+import pytest
+
+import open_token
+from conftest import CORPUS, ROOT
+from open_token.errors import UsageError
+from open_token.handoff import TARGETS, talk_of, target
+from talks import handed, told
+
+EXAMPLES = sorted((ROOT / "examples").glob("*.json*"))
+REAL = ("claude_code", "codex_cli", "gemini_cli", "pi", "copilot_cli", "kimi_cli", "opencode", "openhands")
+LARGEST = 120_000
+
+
+def check(source: Path, agent: str, folder: Path) -> None:
+    talk = talk_of(open_token.export(source, redact="none"), whole=True)
+    if not talk.turns:
+        return
+    _, back = handed(agent, talk, folder)
+    here, there = told(talk, failures=agent != "codex"), told(back, failures=agent != "codex")[:-1]
+    # OpenCode keeps a result with its call, so that of several calls at once each stands beside its own result.
+    assert sorted(map(str, there)) == sorted(map(str, here)) if agent == "opencode" else there == here
+
+
+@pytest.mark.parametrize("agent", TARGETS)
+@pytest.mark.parametrize("source", EXAMPLES, ids=lambda path: path.name)
+def test_examples_arrive_whole(source: Path, agent: str, tmp_path: Path) -> None:
+    check(source, agent, tmp_path)
+
+
+@pytest.mark.parametrize("agent", TARGETS)
+def test_real_conversations_arrive_whole(agent: str, tmp_path: Path) -> None:
+    if not CORPUS.is_dir():
+        pytest.skip("the shared corpus is not here")
+    found = [path for name in REAL for path in sorted((CORPUS / name).glob("*.json*"))]
+    sources = [path for path in found if path.stat().st_size < LARGEST]
+    assert sources
+    for number, source in enumerate(sources):
+        check(source, agent, tmp_path / str(number))
+
+
+def test_an_unknown_agent_is_told() -> None:
+    with pytest.raises(UsageError, match="cannot hand over to 'cursor'") as caught:
+        target("cursor")
+    assert "claude-code, codex" in str(caught.value)
