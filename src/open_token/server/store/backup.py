@@ -26,9 +26,12 @@ _MISCOUNTED = """
 
 
 def backup(folder: Path, target: Path) -> None:
-    """Copy a data folder as it is at one moment, while a server may be writing to it; the copy appears whole."""
+    """Copy a data folder as it is at one moment, while a server may be writing to it; the copy appears whole.
+
+    It is for this user only, as the data are: the files of agents lie in it as open as agents made them.
+    """
     _must_be_data(folder)
-    with whole_folder(target) as made, _explaining(folder):
+    with whole_folder(target, is_private=True) as made, _explaining(folder):
         with contextlib.closing(connect_to_read(folder)) as db:
             _copy_database(db, made / DATABASE)
         with contextlib.closing(connect_to_read(made)) as copy:
