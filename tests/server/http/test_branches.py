@@ -83,7 +83,15 @@ def test_what_fills_the_window(rest: Rest) -> None:
     stats = rest.get(f"/api/sessions/{name}/context-stats")
     assert stats.keys() == {"model", "context_window", "used_tokens", "parts", "estimated"}
     assert stats["parts"].keys() == {"system", "tools", "memory", "history", "pending"}
-    assert stats["used_tokens"] > 0
+    assert stats["used_tokens"] == sum(stats["parts"].values())
+    assert (stats["model"], stats["context_window"], stats["estimated"]) == ("demo", 32_000, True)
+    assert stats["parts"]["pending"] > 0
+    assert stats["parts"]["tools"] > 100
+    tree = rest.get(f"/api/sessions/{name}/history")
+    assert (tree["system_prompt_tokens"], tree["tools_tokens"]) == (stats["parts"]["system"], stats["parts"]["tools"])
+    assert tree["tokenizer_model"] == "estimate"
+    bare = rest.session(disable_tools=True)
+    assert rest.get(f"/api/sessions/{bare}/context-stats")["parts"]["tools"] == 0
 
 
 def test_compacting_is_the_chats_matter(rest: Rest, monkeypatch: pytest.MonkeyPatch) -> None:
