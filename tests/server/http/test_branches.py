@@ -14,29 +14,51 @@ def test_going_back_and_across(rest: Rest) -> None:
     place = f"/api/sessions/{name}"
     first, second = rest.say(name, "one", "two")
     went = rest.post(f"{place}/rewind", {"checkpoint_id": second})
-    assert went["head"] == rest.get(f"{place}/messages")[-1]["id"]
-    assert went["leaf_id"] == first
+    turn = rest.get(f"{place}/messages")[-1]
+    assert went == {
+        "session_id": name,
+        "checkpoint_id": second,
+        "head": turn["id"],
+        "turn_id": turn["turn_id"],
+        "leaf_id": first,
+    }
     assert words(rest, name) == ["one"]
     (third,) = rest.say(name, "another two")
     assert words(rest, name) == ["one", "another two"]
-    rest.post(f"{place}/switch-branch", {"checkpoint_id": second})
+    across = rest.post(f"{place}/switch-branch", {"checkpoint_id": second})
     assert words(rest, name) == ["one", "two"]
+    assert (across["head"], across["leaf_id"]) == (rest.get(f"{place}/messages")[-1]["id"], second)
     rest.post(f"{place}/switch-branch", {"checkpoint_id": third})
     assert words(rest, name) == ["one", "another two"]
     assert rest.post(f"{place}/rewind", {"checkpoint_id": first})["head"] is None
     assert words(rest, name) == []
+    nodes = rest.get(f"{place}/history")["nodes"]
+    assert [node["turn"]["blocks"][0]["content"] for node in nodes] == ["one", "two", "another two"]
+    assert not any(node["active"] for node in nodes)
 
 
 def test_history_has_the_whole_tree(rest: Rest) -> None:
     name = rest.session()
     _, second = rest.say(name, "one", "two")
     rest.post(f"/api/sessions/{name}/rewind", {"checkpoint_id": second})
-    rest.say(name, "another two")
+    (third,) = rest.say(name, "another two")
     tree = rest.get(f"/api/sessions/{name}/history")
     assert tree.keys() == {"nodes", "system_prompt_tokens", "tools_tokens", "tokenizer_model"}
     assert [node["active"] for node in tree["nodes"]] == [True, False, True]
     assert [node["parent_id"] for node in tree["nodes"]] == [None, tree["nodes"][0]["id"], tree["nodes"][0]["id"]]
+    turn = rest.get(f"/api/sessions/{name}/messages")[-1]
     assert tree["nodes"][1]["checkpoint_id"] == second
+    assert tree["nodes"][2] == {
+        "id": turn["id"],
+        "parent_id": tree["nodes"][0]["id"],
+        "kind": "message",
+        "turn_id": turn["turn_id"],
+        "role": "user",
+        "created_at": turn["started_at"],
+        "checkpoint_id": third,
+        "active": True,
+        "turn": turn,
+    }
 
 
 def test_checkpoints_and_their_last(rest: Rest) -> None:
@@ -46,6 +68,15 @@ def test_checkpoints_and_their_last(rest: Rest) -> None:
     assert [point["checkpoint_id"] for point in made["nodes"]] == [first, second]
     assert made["leaf_id"] == second
     assert [point["is_leaf"] for point in made["nodes"]] == [False, True]
+    turn = rest.get(f"/api/sessions/{name}/messages")[-1]
+    assert made["nodes"][1] == {
+        "checkpoint_id": second,
+        "turn_id": turn["turn_id"],
+        "parent_id": first,
+        "label": None,
+        "created_at": turn["started_at"],
+        "is_leaf": True,
+    }
 
 
 @pytest.mark.parametrize(("position", "seen"), [("before", ["one"]), ("turn_end", ["one", "two"])])
