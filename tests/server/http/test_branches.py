@@ -1,8 +1,12 @@
 """Routes of the tree: history, checkpoints, going back and across."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from rest import Rest
+from whole_servers import Asking, served
 
 
 def words(rest: Rest, name: str) -> list[str]:
@@ -135,6 +139,26 @@ def test_compacting_is_the_chats_matter(rest: Rest, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(rest.services.chat, "compact", compact)
     assert rest.post(f"/api/sessions/{name}/compact") == {"status": "ok", "message": "done", "code": None}
     assert asked == [name]
+
+
+def test_a_compaction_is_answered_with_its_entry(tmp_path: Path) -> None:
+    async def test(ask: Asking) -> Any:
+        await ask.services.journal.create(ask.owner, {"id": "sess_0"})
+        refused = await ask("POST", "/api/sessions/sess_0/compact")
+        await ask.talk()
+        made = await ask("POST", "/api/sessions/sess_1/compact")
+        return refused, made.json(), (await ask("GET", "/api/sessions/sess_1/messages")).json()
+
+    refused, made, turns = served(tmp_path, test)
+    assert (refused.status_code, refused.json()["code"]) == (409, "nothing_to_compact")
+    entry = turns[-1]
+    assert (entry["kind"], entry["role"], entry["status"]) == ("compaction", "system", "completed")
+    assert made["entry"] == entry
+    names = ("id", "turn_id", "compaction_id", "summary_preview", "summary_full", "archived_count")
+    names += ("tokens_before", "tokens_after", "saved_ratio", "trigger")
+    assert {name: made[name] for name in names} == {name: entry[name] for name in names}
+    assert (made["status"], made["trigger"], made["archived_count"]) == ("ok", "manual", 3)
+    assert [turn["turn_id"] for turn in turns[:-1]] == ["turn_1", "turn_2", "turn_3"]
 
 
 def test_trees_of_others_are_not_there(rest: Rest) -> None:
