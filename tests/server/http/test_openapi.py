@@ -83,8 +83,8 @@ def test_answers_are_of_their_schemas(rest: Rest, document: Any) -> None:
     rest.say(name, "hello", "again")
     memory = rest.post("/api/memories", {"content": "likes tea"})["id"]
     token = rest.post(f"/api/sessions/{name}/share")["token"]
-    places = {"session_id": name, "memory_id": str(memory), "token": token}
-    seen = 0
+    places = {"session_id": name, "memory_id": str(memory), "token": token, "task_id": planned(rest)}
+    seen, times = 0, set[str]()
     for method, path, operation in operations(document):
         known = set(re.findall(r"{(\w+)", path)) <= places.keys()
         schema = operation["responses"].get("200", {}).get("content", {}).get("application/json", {}).get("schema")
@@ -93,8 +93,22 @@ def test_answers_are_of_their_schemas(rest: Rest, document: Any) -> None:
         answer = rest.call("GET", re.sub(r"{(\w+)(:\w+)?}", lambda found: places[found[1]], path))
         if answer.status_code == 200 and answer.headers["content-type"] == "application/json":
             jsonschema.validate(answer.json(), {**schema, "components": document["components"]})
+            times.update(moments(answer.json()))
             seen += 1
     assert seen >= 14
+    assert len(times) >= 4
+    assert [time for time in times if not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", time)] == []
+
+
+def moments(value: Any) -> Iterator[str]:
+    """The times in an answer: whatever is called so."""
+    if isinstance(value, list):
+        for item in value:
+            yield from moments(item)
+    for name, item in value.items() if isinstance(value, dict) else ():
+        if name.endswith("_at") and item is not None:
+            yield item
+        yield from moments(item)
 
 
 def test_every_list_comes_in_parts(rest: Rest, document: Any) -> None:

@@ -74,6 +74,8 @@ def test_unknown_keys_are_kept_and_ours_are_not_taken(rest: Rest) -> None:
         {"env": {"A": "\0"}},
         {"env": {"A": "x" * 70_000}},
         {"solution_id": []},
+        {"intent": "x" * 300_000},
+        {"odd": ["x" * 300_000]},
         [],
         "text",
     ],
@@ -163,6 +165,8 @@ def test_the_title_can_be_changed(rest: Rest) -> None:
     rest.patch(f"/api/sessions/{name}", {"intent": "Another"})
     assert rest.state(name).seq == before
     assert rest.refused("PATCH", f"/api/sessions/{name}", {"intent": []}) == 422
+    assert rest.refused("PATCH", f"/api/sessions/{name}", {"intent": "x" * 300_000}) == 422
+    assert rest.get(f"/api/sessions/{name}")["intent"] == "Another"
 
 
 def test_deleting_takes_all_of_it(rest: Rest) -> None:
