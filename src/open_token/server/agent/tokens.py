@@ -60,7 +60,9 @@ def context_stats(services: "Services", state: State, tools: Iterable[Tool] = ()
 
 def _shared_out(known: int, parts: dict[str, int]) -> dict[str, int]:
     """What a provider counted as a whole, shared out as the estimates of the parts stand to each other."""
-    whole, made, so_far, given = sum(parts.values()), {}, 0, 0
+    whole = sum(parts.values())
+    made: dict[str, int] = {}
+    so_far = given = 0
     for name, part in parts.items():
         so_far += part
         made[name] = known * so_far // whole - given
