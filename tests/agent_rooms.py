@@ -217,7 +217,7 @@ def fakes(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Puts a model and tools in the place of those that there are."""
 
     def put(model: Model | None = None, *tools: Fake) -> None:
-        async def given(*_: Any) -> dict[str, Tool]:
+        async def given(*_: Any, **__: Any) -> dict[str, Tool]:
             return {tool.spec.name: tool for tool in tools}
 
         monkeypatch.setattr(job, "tools_for", given)

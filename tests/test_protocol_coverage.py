@@ -32,7 +32,8 @@ class Row(NamedTuple):
 def rows() -> Iterator[Row]:
     for line in PAGE.read_text(encoding="utf-8").splitlines():
         if line.startswith("| P"):
-            number, what, places, tests = line.strip("| ").split(" | ")
+            number, what, places, tests, *checked = line.strip("| ").split(" | ")
+            assert checked in ([], ["read"], ["test added"], ["mended"])
             yield Row(number, what, places.strip("`").split("`, `"), tests.strip("`").split("`, `"))
 
 

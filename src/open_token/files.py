@@ -79,7 +79,7 @@ def whole_file(path: Path, mode: int = 0o644) -> Iterator[BinaryIO]:
 
 
 @contextlib.contextmanager
-def whole_folder(path: Path) -> Iterator[Path]:
+def whole_folder(path: Path, *, is_private: bool = False) -> Iterator[Path]:
     """A folder that appears complete or not at all: filled beside, renamed. It must not be there yet, or be empty."""
     import shutil
     import tempfile
@@ -95,7 +95,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
         raise _cannot_write(path, problem) from None
     try:
         yield made
-        os.chmod(made, 0o777 & ~_umask())
+        os.chmod(made, 0o700 if is_private else 0o777 & ~_umask())
         if path.exists():
             path.rmdir()
         os.rename(made, path)

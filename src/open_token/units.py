@@ -179,8 +179,8 @@ class _Ownership:
     def __init__(self, source: Source, module: Any) -> None:
         self._source = source
         self._belongs = module.belongs
-        self._wanted = source.conversation
-        known = _ids(source, module) if self._wanted is not None else []
+        known = _ids(source, module) if source.conversation is not None else []
+        self._wanted = source.conversation if known else None  # a source that lists none is one, named or not
         self._known = frozenset(known)
         self._is_first = known[:1] == [self._wanted]
         self.is_later = self._wanted is not None and not self._is_first

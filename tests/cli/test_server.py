@@ -124,6 +124,9 @@ def test_a_backup_is_made_while_the_server_runs_and_put_back(data: Path, told: A
             owner = (await services.store.users())[0].id
             await services.journal.create(owner, {"id": "sess_2"})
 
+    for kept in ("tasks/sess_1/task_1.json", "recordings/talk.json"):
+        (data / kept).parent.mkdir(parents=True)
+        (data / kept).write_text("kept")
     asyncio.run(copied())
     assert told("backup", str(tmp_path / "copy"))[0] == 3
     assert told("restore", str(tmp_path / "copy"), "--data", str(tmp_path / "again"))[0] == 0
@@ -134,7 +137,8 @@ def test_a_backup_is_made_while_the_server_runs_and_put_back(data: Path, told: A
             return [row.id for row in (await services.store.sessions(owner)).items]
 
     assert asyncio.run(held()) == ["sess_1"]
-    assert (tmp_path / "again" / "workspaces" / "sess_1" / "note.txt").read_text() == "kept"
+    for kept in ("workspaces/sess_1/note.txt", "tasks/sess_1/task_1.json", "recordings/talk.json"):
+        assert (tmp_path / "again" / kept).read_text() == "kept"
 
 
 def test_check_looks_for_damage(data: Path, told: Any) -> None:

@@ -52,6 +52,27 @@ def test_rewind_and_go_on_and_switch_back() -> None:
     assert state.head is None
 
 
+def test_a_question_waits_wherever_its_branch_is_current() -> None:
+    state = talk("a")
+    made = [
+        *steps.user_message("turn_q", steps.blocks_of("ask"), checkpoint_id="cp_q"),
+        ("run.started", {"run_id": "run_1"}),
+        ("turn.opened", {"turn": {"turn_id": "turn_q!"}}),
+        ("tool.called", {"turn_id": "turn_q!", "call": {"id": "tc_1", "tool_name": "AskUserQuestion"}}),
+        ("question.asked", {"turn_id": "turn_q!", "tool_call_id": "tc_1", "questions": [{"question": "Which?"}]}),
+        ("turn.ended", {"turn_id": "turn_q!", "status": "paused"}),
+        ("run.ended", {"run_id": "run_1"}),
+    ]
+    for kind, data in made:
+        state.add(kind, data, AT)
+    assert state.session.status == "waiting_for_input"
+    state.add(*branches.rewind(state, "cp_q"), AT)
+    assert state.session.status == "completed"
+    state.add(*branches.switch(state, "cp_q"), AT)
+    assert state.session.status == "waiting_for_input"
+    assert branches.checkout(state, "cp_q", "turn_end")[-1].tool_calls[0].status == "awaiting_answer"
+
+
 def test_checkpoints_are_a_tree() -> None:
     state = talk("a", "b")
     state.add(*branches.rewind(state, "cp_b"), AT)

@@ -46,6 +46,7 @@ class Client:
         kind: str = "",
         length: int | None = None,
         address: str = "1",
+        path: str = "/api/sessions",
     ) -> tuple[int, dict[bytes, bytes]]:
         headers = [(b"content-type", kind.encode())]
         headers += [(b"authorization", key.encode())] if key else []
@@ -60,7 +61,7 @@ class Client:
         async def send(message: dict[str, Any]) -> None:
             told.append(message)
 
-        scope = {"type": "http", "method": "POST", "headers": headers, "client": (address, 1)}
+        scope = {"type": "http", "method": "POST", "path": path, "headers": headers, "client": (address, 1)}
         await self.app(scope, receive, send)
         assert [message["type"] for message in told] == ["http.response.start", "http.response.body"]
         return told[0]["status"], dict(told[0]["headers"])
@@ -75,8 +76,23 @@ def test_long_bodies_are_refused_by_what_they_say_and_by_what_they_are() -> None
     assert client.call((b"",), length=11) == 413
     assert client.reached == 1
     assert client.call((b"x" * 6, b"x" * 6)) == 413
-    assert client.call((b"x" * 6, b"x" * 6), kind="multipart/form-data; boundary=x") == 200
-    assert client.call((b"x" * 12, b"x" * 12), kind="multipart/form-data; boundary=x") == 413
+
+
+@pytest.mark.parametrize("path", ["import", "preview-import", "sess_1/upload", "sess_1/upload/", "sess_1/upload/a/b"])
+def test_uploads_may_be_longer(path: str) -> None:
+    client = Client(body_bytes=10, upload_bytes=20)
+    form = {"kind": "multipart/form-data; boundary=x", "path": f"/api/sessions/{path}"}
+    assert client.call((b"x" * 6, b"x" * 6), **form) == 200
+    assert client.call((b"x" * 12, b"x" * 12), **form) == 413
+    assert client.call((b"x" * 6, b"x" * 6), path=form["path"]) == 413
+
+
+@pytest.mark.parametrize("path", ["", "/sess_1", "/sess_1/files/upload/x", "/sess_1/skills:upload", "/x/y/upload"])
+def test_a_body_is_no_upload_because_it_says_so(path: str) -> None:
+    client = Client(body_bytes=10, upload_bytes=20)
+    form = {"kind": "multipart/form-data; boundary=x", "path": f"/api/sessions{path}"}
+    assert client.call((b"x" * 6, b"x" * 6), **form) == 413
+    assert client.call(length=11, **form) == 413
 
 
 def test_so_many_a_minute_and_when_to_go_on() -> None:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import msgspec
@@ -12,7 +13,7 @@ from hypothesis import given
 
 from open_token.entries import Entry, Json, Step, coalesced
 from open_token.reducer import State, steps
-from open_token.server import replay
+from open_token.server import _player, replay
 from open_token.server._script import LONGEST, Item, Script
 from open_token.server.clock import Clock
 from open_token.server.config import Limits
@@ -160,6 +161,26 @@ def test_pauses_are_those_of_the_recording(tmp_path: Path) -> None:
         return [item.pause for item in items if item.pause], items[place].pause
 
     assert with_pause(tmp_path, test) == ([LONGEST], LONGEST)
+
+
+@pytest.mark.parametrize("speed", replay.SPEEDS)
+def test_pauses_are_shorter_by_the_speed(tmp_path: Path, speed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the player would wait for is noted, and not waited for."""
+    waited: list[float] = []
+
+    def none_at_all(seconds: float) -> asyncio.Timeout:
+        waited.append(seconds)
+        return asyncio.Timeout(0)
+
+    async def test(ask: Asking) -> None:
+        monkeypatch.setattr(_player, "asyncio", SimpleNamespace(**{**vars(asyncio), "timeout": none_at_all}))
+        monkeypatch.setattr("open_token.server._script.LONGEST", 1000.0)
+        session_id = await begun(ask, speed=speed)
+        await until(ask, session_id, is_over)
+        assert await shown(ask, session_id) == await shown(ask, "sess_1")
+
+    with_pause(tmp_path, test)
+    assert 500 / speed < max(waited) <= 1000 / speed
 
 
 def test_words_of_an_import_come_in_pieces(tmp_path: Path) -> None:

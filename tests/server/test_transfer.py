@@ -293,6 +293,23 @@ def test_what_a_session_is_called(tmp_path: Path, name: str, title: str) -> None
     assert served(tmp_path / "data", lambda ask: sent(ask, path, name=name)).json()["intent"] == title
 
 
+def test_a_title_that_somebody_chose_is_exported(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    document: Any = library.export(EXAMPLES[0])
+    document["conversation"]["title"] = "First  "
+    path.write_bytes(msgspec.json.encode(document))
+
+    async def test(ask: Asking) -> None:
+        plain, named = [(await sent(ask, path, **given)).json()["id"] for given in ({}, {"name": "Second"})]
+        assert (await exported(ask, plain))["conversation"]["title"] == "First  "
+        assert (await exported(ask, named))["conversation"]["title"] == "Second"
+        await ask("PATCH", f"/api/sessions/{plain}", json={"intent": "Third"})
+        back = await exported(ask, plain)
+        assert (back["conversation"]["title"], back["events"]) == ("Third", document["events"])
+
+    served(tmp_path / "data", test)
+
+
 def test_the_policy_of_this_machine_wins(tmp_path: Path) -> None:
     settings = tmp_path / "home" / "settings"
     settings.mkdir(parents=True)

@@ -45,9 +45,9 @@ def read(source: Source, draft: Draft) -> None:
 def _log(source: Source, draft: Draft) -> None:
     """The log itself: what it comes to is told."""
     wanted = ((place, record) for place, record in _records(source) if _is_wanted(record, source.conversation))
-    state = fold_records(wanted, draft)
+    state, is_renamed = fold_records(wanted, draft)
     if state is not None:
-        tell(state, draft)
+        tell(state, draft, is_renamed)
 
 
 def _odd(kind: str) -> str:

@@ -18,26 +18,30 @@ _LEFT = {"kind": "abandoned_branch"}
 _NUMBER = re.compile(r"(?:evt|call|span|act)_([0-9]{1,15})")
 
 
-def fold_records(records: Iterable[tuple[str, Any]], draft: Draft) -> State | None:
-    """The state that the rows of a log come to; a row that does not fit is noted."""
+def fold_records(records: Iterable[tuple[str, Any]], draft: Draft) -> tuple[State | None, bool]:
+    """The state that the rows of a log come to, and whether it got another title; a row that does not fit is noted."""
     state: State | None = None
+    is_renamed = False
     for place, record in records:
         try:
             entry: Entry = entry_of(record)
             state = state or State(entry.session_id)
             state.apply(entry)
+            is_renamed |= entry.kind == "session.changed" and "intent" in entry.data["changes"]
         except (LogFault, RecursionError):
             draft.skip("bad-entry", place, "a row that does not fit the log")
-    return state
+    return state, is_renamed
 
 
-def tell(state: State, draft: Draft) -> None:
-    """Tell a session."""
+def tell(state: State, draft: Draft, is_renamed: bool = False) -> None:
+    """Tell a session; one that came in as a document has the document's title until somebody gives it another."""
     if state.document is None:
         _about(state, draft)
         _lived(state, draft)
         return
     before = _adopt(state, state.document, draft)
+    if is_renamed and state.session.intent:
+        draft.conversation["title"] = state.session.intent
     if state.asides or not all(turn.imported for turn in state.turns.values()):
         inner = Draft(branches=draft.branches, subagents=draft.subagents)
         _lived(state, inner)

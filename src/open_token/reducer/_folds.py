@@ -124,7 +124,9 @@ def _branch_moved(state: Facts, shape: BranchMoved, at: str) -> None:
         state.asides.append(Aside(shape.head, len(state.turns), at, {"kind": "branch_moved", **told}))
     state.path = way
     state.deprecated = tuple(shape.deprecated)
-    if state.session.status == "waiting_for_input" and not _asked(state):
+    if state.run is None and _asked(state):
+        state.session.status = "waiting_for_input"
+    elif state.session.status == "waiting_for_input":
         state.session.status = "completed"
 
 

@@ -57,8 +57,11 @@ class Bringing:
         self._frame = services.config.limits.frame_bytes
         self._batch = Batch()
 
-    async def write(self, title: str) -> None:
-        """Make the session; the first step creates it, the others follow, the last one says that it is complete."""
+    async def write(self, title: str, *, is_chosen: bool = False) -> None:
+        """Make the session; the first step creates it, the others follow, the last one says that it is complete.
+
+        A title that somebody chose is a change: the document has its own, and an export knows which one counts.
+        """
         journal = self._services.journal
         session: Json = {"id": self._session_id, "intent": title, "imported_from": self._found.reader}
         entries = self._entries(session)
@@ -72,7 +75,8 @@ class Bringing:
             else:
                 await journal.write(self._owner, self._session_id, batch.said, blobs=blobs)
             is_new = False
-        done: Step = ("session.changed", {"changes": {"status": "completed"}})
+        named = {"intent": title} if is_chosen else {}
+        done: Step = ("session.changed", {"changes": {"status": "completed", **named}})
         await journal.write(self._owner, self._session_id, lambda _: [done])
 
     def _entries(self, session: Json) -> Iterator[Entry]:

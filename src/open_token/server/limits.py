@@ -1,6 +1,7 @@
 """What one client may take up: length of bodies, requests a minute and at once; plain ASGI, before all else."""
 
 import hashlib
+import re
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable
@@ -13,6 +14,8 @@ Scope = dict[str, Any]
 Send = Callable[[dict[str, Any]], Any]
 Receive = Callable[[], Any]
 _MOST_KNOWN = 20_000
+_UPLOADS = re.compile(r"/api/sessions/(?:import|preview-import|[^/]+/upload(?:/.*)?)", re.DOTALL)
+"""The routes that take uploads; for all others a body is a body, whatever it calls itself."""
 
 
 class Buckets:
@@ -62,13 +65,14 @@ class Limited:
             await refuse(send, 429, "too many requests; wait a little", "rate_limited", retry_after=seconds)
         elif not _lasts(scope) and self._at_once[name] >= self._limits.connections_per_user:
             await refuse(send, 429, "too many requests at once", "too_many_connections", retry_after=1)
-        elif length_of(scope) > (most := self._most(headers)):
+        elif length_of(scope) > (most := self._most(scope, headers)):
             await refuse(send, 413, f"the body is longer than {most} bytes", "too_long")
         else:
             await self._counted(scope, receive, send, name, key, most)
 
-    def _most(self, headers: dict[bytes, bytes]) -> int:
-        is_upload = headers.get(b"content-type", b"").startswith(b"multipart/")
+    def _most(self, scope: Scope, headers: dict[bytes, bytes]) -> int:
+        is_form = headers.get(b"content-type", b"").lower().startswith(b"multipart/")
+        is_upload = is_form and _UPLOADS.fullmatch(scope.get("path", ""))
         return self._limits.upload_bytes if is_upload else self._limits.body_bytes
 
     async def _counted(self, scope: Scope, receive: Receive, send: Send, name: str, key: str, most: int) -> None:

@@ -16,6 +16,8 @@ MASK = "********"
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}", re.ASCII)
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|PWD|CREDENTIAL|AUTH|PRIVATE|COOKIE|SIGNATURE|DSN", re.IGNORECASE)
 _MOST_ENV = 64 << 10
+_MOST_SAID = 256 << 10
+"""Of what is said of a session when it is made: all of it stands in every list that shows the session."""
 _OURS = frozenset(
     "id user_id status created_at updated_at shared is_pinned replay_state env viewer_role session_setup "
     "primary_skill_snapshot stream_sequence".split()
@@ -42,6 +44,8 @@ async def create(services: Services, caller: Caller, given: NewSession) -> str:
     """Begin a session; gives its id."""
     session_id = services.clock.name("sess")
     said = {name: value for name, value in plain(given).items() if value is not None and name not in _OURS}
+    if len(encode(said)) > _MOST_SAID:
+        raise bad(f"a session may be made of {_MOST_SAID} bytes; longer words go into its first message", "invalid")
     env = _checked(given.env or {})
     if env:
         await services.store.set_setting(_env_key(session_id), msgspec.json.encode(env).decode())
@@ -92,6 +96,8 @@ async def whole(services: Services, owner: str, session_id: str) -> dict[str, An
 
 async def change(services: Services, owner: str, session_id: str, **changes: Any) -> bytes:
     """Change fields of a session; gives it as it is then. What is so already is not written again."""
+    if len(encode(changes)) > _MOST_SAID:
+        raise bad(f"what a session is called may have {_MOST_SAID} bytes", "invalid")
     await services.journal.write(
         owner,
         session_id,

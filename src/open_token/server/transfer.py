@@ -165,7 +165,9 @@ async def bring_in(services: Services, owner: str, upload: Upload) -> Session:
         marks = Marks(services.store, MARKS)
         await marks.add(session_id, owner)
         try:
-            await Bringing(services, owner, session_id, found).write(_title(upload.name, found.title))
+            chosen = _line(upload.name)
+            title = chosen or _line(found.title) or "Imported session"
+            await Bringing(services, owner, session_id, found).write(title, is_chosen=bool(chosen))
             await _restore_files(services, session_id, path, found)
             session = (await services.journal.state(owner, session_id)).session
         except LogFault:
@@ -213,11 +215,10 @@ def _copy(stream: BinaryIO, path: Path) -> None:
         shutil.copyfileobj(stream, out, _PIECE)
 
 
-def _title(*wishes: str | None) -> str:
-    """The first of some titles that has anything to read in it, on one line."""
-    lines = (" ".join(wish.split()) for wish in wishes if isinstance(wish, str))
-    shown = ("".join(letter for letter in line if letter.isprintable()) for line in lines)
-    return next(filter(None, shown), "Imported session")[:_LONGEST_TITLE]
+def _line(wish: str | None) -> str:
+    """What there is to read in a title, on one line."""
+    words = " ".join(wish.split()) if isinstance(wish, str) else ""
+    return "".join(letter for letter in words if letter.isprintable())[:_LONGEST_TITLE]
 
 
 def _count_turns(found: Incoming) -> int:

@@ -1,6 +1,7 @@
 """How full the window is, counted where the provider counts, else estimated."""
 
 from pathlib import Path
+from typing import Any
 
 from agent_rooms import rooms, run
 from open_token.server.agent.interface import Call, Media, Message, Result, Text, ToolSpec
@@ -30,10 +31,37 @@ def test_the_window_of_a_session(tmp_path: Path) -> None:
             usage = room.turns()[-1]["usage"]
             assert counted(state) == full.used_tokens == usage["input_tokens"] + usage["output_tokens"]
             assert not full.estimated
-            assert sum(full.parts.values()) >= full.used_tokens
+            assert sum(full.parts.values()) == full.used_tokens
+            assert full.parts["system"] > 0
+            assert full.parts["history"] > 0
             await room.services.chat.compact(room.caller, room.id)
             after = await room.state()
             assert counted(after) is None
             assert context_stats(room.services, after).estimated
+
+    run(talk())
+
+
+class Heavy:
+    """A tool that takes many words to describe."""
+
+    spec = ToolSpec(name="Heavy", description="word " * 400)
+    changes_things = True
+
+
+def test_tools_are_a_part_of_the_window(tmp_path: Path) -> None:
+    async def talk() -> None:
+        async with rooms(tmp_path) as opened:
+            room = await opened()
+            tools: Any = [Heavy()]
+            before = context_stats(room.services, await room.state(), tools)
+            assert before.parts["tools"] == estimate_tools([Heavy.spec]) > 500
+            assert before.used_tokens == sum(before.parts.values())
+            await room.send("hello")
+            after = context_stats(room.services, await room.state(), tools)
+            assert after.used_tokens == sum(after.parts.values()) == counted(await room.state())
+            assert after.parts["tools"] > after.parts["history"] > 0
+            await room.send("hello", mode="planning")
+            assert context_stats(room.services, await room.state(), tools).parts["tools"] == 0
 
     run(talk())

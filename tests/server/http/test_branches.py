@@ -1,8 +1,12 @@
 """Routes of the tree: history, checkpoints, going back and across."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from rest import Rest
+from whole_servers import Asking, served
 
 
 def words(rest: Rest, name: str) -> list[str]:
@@ -14,29 +18,51 @@ def test_going_back_and_across(rest: Rest) -> None:
     place = f"/api/sessions/{name}"
     first, second = rest.say(name, "one", "two")
     went = rest.post(f"{place}/rewind", {"checkpoint_id": second})
-    assert went["head"] == rest.get(f"{place}/messages")[-1]["id"]
-    assert went["leaf_id"] == first
+    turn = rest.get(f"{place}/messages")[-1]
+    assert went == {
+        "session_id": name,
+        "checkpoint_id": second,
+        "head": turn["id"],
+        "turn_id": turn["turn_id"],
+        "leaf_id": first,
+    }
     assert words(rest, name) == ["one"]
     (third,) = rest.say(name, "another two")
     assert words(rest, name) == ["one", "another two"]
-    rest.post(f"{place}/switch-branch", {"checkpoint_id": second})
+    across = rest.post(f"{place}/switch-branch", {"checkpoint_id": second})
     assert words(rest, name) == ["one", "two"]
+    assert (across["head"], across["leaf_id"]) == (rest.get(f"{place}/messages")[-1]["id"], second)
     rest.post(f"{place}/switch-branch", {"checkpoint_id": third})
     assert words(rest, name) == ["one", "another two"]
     assert rest.post(f"{place}/rewind", {"checkpoint_id": first})["head"] is None
     assert words(rest, name) == []
+    nodes = rest.get(f"{place}/history")["nodes"]
+    assert [node["turn"]["blocks"][0]["content"] for node in nodes] == ["one", "two", "another two"]
+    assert not any(node["active"] for node in nodes)
 
 
 def test_history_has_the_whole_tree(rest: Rest) -> None:
     name = rest.session()
     _, second = rest.say(name, "one", "two")
     rest.post(f"/api/sessions/{name}/rewind", {"checkpoint_id": second})
-    rest.say(name, "another two")
+    (third,) = rest.say(name, "another two")
     tree = rest.get(f"/api/sessions/{name}/history")
     assert tree.keys() == {"nodes", "system_prompt_tokens", "tools_tokens", "tokenizer_model"}
     assert [node["active"] for node in tree["nodes"]] == [True, False, True]
     assert [node["parent_id"] for node in tree["nodes"]] == [None, tree["nodes"][0]["id"], tree["nodes"][0]["id"]]
+    turn = rest.get(f"/api/sessions/{name}/messages")[-1]
     assert tree["nodes"][1]["checkpoint_id"] == second
+    assert tree["nodes"][2] == {
+        "id": turn["id"],
+        "parent_id": tree["nodes"][0]["id"],
+        "kind": "message",
+        "turn_id": turn["turn_id"],
+        "role": "user",
+        "created_at": turn["started_at"],
+        "checkpoint_id": third,
+        "active": True,
+        "turn": turn,
+    }
 
 
 def test_checkpoints_and_their_last(rest: Rest) -> None:
@@ -46,6 +72,15 @@ def test_checkpoints_and_their_last(rest: Rest) -> None:
     assert [point["checkpoint_id"] for point in made["nodes"]] == [first, second]
     assert made["leaf_id"] == second
     assert [point["is_leaf"] for point in made["nodes"]] == [False, True]
+    turn = rest.get(f"/api/sessions/{name}/messages")[-1]
+    assert made["nodes"][1] == {
+        "checkpoint_id": second,
+        "turn_id": turn["turn_id"],
+        "parent_id": first,
+        "label": None,
+        "created_at": turn["started_at"],
+        "is_leaf": True,
+    }
 
 
 @pytest.mark.parametrize(("position", "seen"), [("before", ["one"]), ("turn_end", ["one", "two"])])
@@ -83,7 +118,15 @@ def test_what_fills_the_window(rest: Rest) -> None:
     stats = rest.get(f"/api/sessions/{name}/context-stats")
     assert stats.keys() == {"model", "context_window", "used_tokens", "parts", "estimated"}
     assert stats["parts"].keys() == {"system", "tools", "memory", "history", "pending"}
-    assert stats["used_tokens"] > 0
+    assert stats["used_tokens"] == sum(stats["parts"].values())
+    assert (stats["model"], stats["context_window"], stats["estimated"]) == ("demo", 32_000, True)
+    assert stats["parts"]["pending"] > 0
+    assert stats["parts"]["tools"] > 100
+    tree = rest.get(f"/api/sessions/{name}/history")
+    assert (tree["system_prompt_tokens"], tree["tools_tokens"]) == (stats["parts"]["system"], stats["parts"]["tools"])
+    assert tree["tokenizer_model"] == "estimate"
+    bare = rest.session(disable_tools=True)
+    assert rest.get(f"/api/sessions/{bare}/context-stats")["parts"]["tools"] == 0
 
 
 def test_compacting_is_the_chats_matter(rest: Rest, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,6 +139,26 @@ def test_compacting_is_the_chats_matter(rest: Rest, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(rest.services.chat, "compact", compact)
     assert rest.post(f"/api/sessions/{name}/compact") == {"status": "ok", "message": "done", "code": None}
     assert asked == [name]
+
+
+def test_a_compaction_is_answered_with_its_entry(tmp_path: Path) -> None:
+    async def test(ask: Asking) -> Any:
+        await ask.services.journal.create(ask.owner, {"id": "sess_0"})
+        refused = await ask("POST", "/api/sessions/sess_0/compact")
+        await ask.talk()
+        made = await ask("POST", "/api/sessions/sess_1/compact")
+        return refused, made.json(), (await ask("GET", "/api/sessions/sess_1/messages")).json()
+
+    refused, made, turns = served(tmp_path, test)
+    assert (refused.status_code, refused.json()["code"]) == (409, "nothing_to_compact")
+    entry = turns[-1]
+    assert (entry["kind"], entry["role"], entry["status"]) == ("compaction", "system", "completed")
+    assert made["entry"] == entry
+    names = ("id", "turn_id", "compaction_id", "summary_preview", "summary_full", "archived_count")
+    names += ("tokens_before", "tokens_after", "saved_ratio", "trigger")
+    assert {name: made[name] for name in names} == {name: entry[name] for name in names}
+    assert (made["status"], made["trigger"], made["archived_count"]) == ("ok", "manual", 3)
+    assert [turn["turn_id"] for turn in turns[:-1]] == ["turn_1", "turn_2", "turn_3"]
 
 
 def test_trees_of_others_are_not_there(rest: Rest) -> None:

@@ -18,7 +18,10 @@ def test_a_key_is_shown_once(rest: Rest) -> None:
     assert [item["name"] for item in listed["items"]] == ["first key", "laptop"]
     assert all(item["plaintext"] is None for item in listed["items"])
     assert made["plaintext"] not in rest.call("GET", PLACE).text
+    assert made["last_used_at"] is None
     assert rest.get("/api/auth/me", key=made["plaintext"])["scope"] == "full"
+    (mine,) = [item for item in rest.get(PLACE)["items"] if item["id"] == made["id"]]
+    assert mine["last_used_at"] >= made["created_at"]
 
 
 def test_without_the_last_slash_it_is_the_same(rest: Rest) -> None:

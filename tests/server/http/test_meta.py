@@ -1,8 +1,10 @@
 """Routes about the server itself; health tells the truth."""
 
+from pathlib import Path
+
 from open_token import __version__
 from open_token.errors import StoreError
-from rest import Rest
+from rest import PLENTY, Rest
 
 
 def test_health_is_open_and_says_what_it_tried(rest: Rest) -> None:
@@ -51,13 +53,34 @@ def test_health_is_not_tried_anew_for_everybody(rest: Rest) -> None:
 
 def test_version_config_models_and_me(rest: Rest) -> None:
     assert rest.get("/api/version", key=None) == {"version": __version__, "min_sdk": "0.1.0"}
-    config = rest.get("/api/config")
-    assert (config["publicSharingEnabled"], config["memoryEnabled"]) == (True, True)
-    models = rest.get("/api/config/models")
-    assert models["default"] in {model["id"] for model in models["models"]}
-    assert all(model.keys() >= {"id", "name", "label"} for model in models["models"])
+    limits = {name: getattr(PLENTY, name) for name in ("body_bytes", "upload_bytes", "event_bytes")}
+    offered = {"publicSharingEnabled": True, "memoryEnabled": True, "version": __version__, "limits": limits}
+    assert rest.get("/api/config") == offered
+    demo = {"id": "demo", "name": "demo", "label": "Demo (offline)"}
+    assert rest.get("/api/config/models") == {"default": "demo", "models": [demo], "baseUrl": None}
     me = rest.get("/api/auth/me")
-    assert (me["id"], me["username"], me["avatar_url"], me["role"]) == (rest.owner, "owner", None, "owner")
+    assert me["created_at"].endswith("Z")
+    assert me == {
+        "id": rest.owner,
+        "username": "owner",
+        "avatar_url": None,
+        "created_at": me["created_at"],
+        "role": "owner",
+        "scope": "full",
+    }
+    viewer = rest.get("/api/auth/me", key=rest.person(scope="read"))
+    assert (viewer["id"], viewer["username"], viewer["role"], viewer["scope"]) == ("user_ben", "ben", "user", "read")
+
+
+def test_what_is_offered_follows_the_settings(tmp_path: Path) -> None:
+    service = "http://127.0.0.1:11434/v1"
+    rest = Rest(tmp_path / "data", sharing=False, memory=False, model="openai:small", base_url=service)
+    config, models = rest.get("/api/config"), rest.get("/api/config/models")
+    rest.close()
+    assert (config["publicSharingEnabled"], config["memoryEnabled"]) == (False, False)
+    assert (models["default"], models["baseUrl"]) == ("openai:small", service)
+    assert {model["id"] for model in models["models"]} >= {"openai:small", "demo"}
+    assert all(model.keys() == {"id", "name", "label"} for model in models["models"])
 
 
 def test_metrics_count_without_names(rest: Rest) -> None:

@@ -19,6 +19,37 @@ def test_a_session_is_made_and_read(rest: Rest) -> None:
     assert session["session_setup"]["template_id"] == "t1"
 
 
+def test_everything_a_session_is_made_of_is_there_again(rest: Rest) -> None:
+    ours = {
+        "model": "demo",
+        "memory_enabled": False,
+        "is_persistent": True,
+        "solution_id": "sol",
+        "biz_role_id": "role",
+    }
+    theirs = {
+        "disable_tools": ["Bash"],
+        "template_id": "t1",
+        "primary_skill_id": "skill",
+        "workspace_id": "w",
+        "chat_group_id": "g",
+        "runtime_type": "cloud",
+        "solution_ref": {"id": "sol", "version": 2},
+        "enable_thinking": True,
+        "compaction_ratio": 0.5,
+        "session_solution_asset_id": None,
+    }
+    name = rest.session(**ours, **theirs, env={"STAGE": "test"})
+    session = rest.get(f"/api/sessions/{name}")
+    said = {key: value for key, value in {**ours, **theirs}.items() if value is not None}
+    assert {key: session[key] for key in said} == said
+    assert session["session_setup"] == said
+    assert session["env"] == {"STAGE": "test"}
+    (listed,) = rest.get("/api/sessions")["items"]
+    assert {key: listed[key] for key in said} == said
+    assert "env" not in listed
+
+
 def test_an_empty_body_makes_a_session(rest: Rest) -> None:
     assert rest.call("POST", "/api/sessions").status_code == 200
     assert rest.post("/api/sessions", {"intent": "x", "model": None, "env": None, "disable_tools": ["Bash"]})
@@ -43,6 +74,8 @@ def test_unknown_keys_are_kept_and_ours_are_not_taken(rest: Rest) -> None:
         {"env": {"A": "\0"}},
         {"env": {"A": "x" * 70_000}},
         {"solution_id": []},
+        {"intent": "x" * 300_000},
+        {"odd": ["x" * 300_000]},
         [],
         "text",
     ],
@@ -74,13 +107,27 @@ def test_a_bottomless_body_is_refused(rest: Rest) -> None:
 
 def test_the_list_shows_pinned_ones_first_then_the_newest(rest: Rest) -> None:
     names = [rest.session(intent=f"number {number}") for number in range(5)]
-    rest.patch(f"/api/sessions/{names[1]}/pin", {"pinned": True})
+    pinned = rest.patch(f"/api/sessions/{names[1]}/pin", {"pinned": True})
+    assert (pinned["id"], pinned["is_pinned"], pinned["intent"]) == (names[1], True, "number 1")
     page = rest.get("/api/sessions", params={"limit": 3})
     assert [item["id"] for item in page["items"]] == [names[1], names[4], names[3]]
     assert (page["total"], page["limit"], page["offset"], page["content_match_truncated"]) == (5, 3, 0, False)
     assert [item["id"] for item in rest.get("/api/sessions?limit=3&offset=3")["items"]] == [names[2], names[0]]
     rest.patch(f"/api/sessions/{names[1]}/pin", {"pinned": False})
     assert not rest.get(f"/api/sessions/{names[1]}")["is_pinned"]
+    changed = rest.get(f"/api/sessions/{names[1]}")["updated_at"]
+    while rest.services.clock.now() <= changed:
+        pass  # within one millisecond none of them is newer
+    rest.say(names[0], "something new")
+    assert rest.get("/api/sessions")["items"][0]["id"] == names[0]
+
+
+def test_a_part_has_twenty_unless_another_number_is_said(rest: Rest) -> None:
+    for _ in range(21):
+        rest.session()
+    page = rest.get("/api/sessions")
+    assert (len(page["items"]), page["total"], page["limit"], page["offset"]) == (20, 21, 20, 0)
+    assert (rest.get("/api/sessions?limit=0")["items"], rest.get("/api/sessions?offset=21")["items"]) == ([], [])
 
 
 def test_the_list_is_searched_by_titles_and_words(rest: Rest) -> None:
@@ -89,6 +136,7 @@ def test_the_list_is_searched_by_titles_and_words(rest: Rest) -> None:
     assert [item["id"] for item in rest.get("/api/sessions", params={"q": "mend"})["items"]] == [one]
     assert [item["id"] for item in rest.get("/api/sessions", params={"q": "compiler"})["items"]] == [two]
     assert rest.get("/api/sessions", params={"q": "nowhere"})["total"] == 0
+    assert rest.get("/api/sessions", params={"q": "mend compiler"})["content_match_truncated"] is False
 
 
 def test_the_list_is_narrowed_to_a_template(rest: Rest) -> None:
@@ -109,12 +157,16 @@ def test_wrong_questions_are_refused(rest: Rest, query: str) -> None:
 
 def test_the_title_can_be_changed(rest: Rest) -> None:
     name = rest.session()
-    assert rest.patch(f"/api/sessions/{name}", {"intent": "Another"})["intent"] == "Another"
+    renamed = rest.patch(f"/api/sessions/{name}", {"intent": "Another"})
+    assert (renamed["id"], renamed["intent"], renamed["status"]) == (name, "Another", "created")
+    assert rest.get(f"/api/sessions/{name}")["intent"] == "Another"
     assert rest.patch(f"/api/sessions/{name}", {})["intent"] == "Another"
     before = rest.state(name).seq
     rest.patch(f"/api/sessions/{name}", {"intent": "Another"})
     assert rest.state(name).seq == before
     assert rest.refused("PATCH", f"/api/sessions/{name}", {"intent": []}) == 422
+    assert rest.refused("PATCH", f"/api/sessions/{name}", {"intent": "x" * 300_000}) == 422
+    assert rest.get(f"/api/sessions/{name}")["intent"] == "Another"
 
 
 def test_deleting_takes_all_of_it(rest: Rest) -> None:
@@ -127,6 +179,19 @@ def test_deleting_takes_all_of_it(rest: Rest) -> None:
     assert rest.refused("GET", f"/api/sessions/{name}/messages") == 404
     assert rest.refused("GET", f"/api/share/{token}", key=None) == 404
     assert rest.run(rest.services.store.setting(f"env/{name}")) is None
+
+
+@pytest.mark.parametrize(
+    ("query", "stays"), [("", True), ("?delete_workspace=false", True), ("?delete_workspace=true", False)]
+)
+def test_files_go_with_a_session_only_when_that_is_said(rest: Rest, query: str, stays: bool) -> None:
+    name = rest.session()
+    rest.put(f"/api/sessions/{name}/files/a.txt", {"content": "kept"})
+    file = rest.services.workspaces.of(name).folder / "a.txt"
+    assert file.read_text() == "kept"
+    assert rest.delete(f"/api/sessions/{name}{query}") == {"deleted": True}
+    assert file.exists() == stays
+    assert rest.refused("GET", f"/api/sessions/{name}/files/a.txt") == 404
 
 
 def test_the_environment_is_kept_out_of_the_log_and_masked(rest: Rest) -> None:

@@ -43,6 +43,9 @@ def test_a_token_opens_the_turns(rest: Rest, talk: str) -> None:
     assert [turn["role"] for turn in seen["turns"]] == ["user", "assistant"]
     assert seen["read_only"] is True
     assert rest.get(f"/api/sessions/{talk}")["shared"] is True
+    assert made.keys() == {"token", "url", "expires_at"}
+    assert seen["expires_at"] == made["expires_at"]
+    assert rest.post(f"/api/sessions/{talk}/share")["expires_at"] is None
 
 
 def test_strangers_do_not_see_what_is_inside(rest: Rest, talk: str) -> None:
@@ -79,6 +82,8 @@ def test_only_the_owner_opens_and_closes(rest: Rest, talk: str) -> None:
     assert rest.refused("POST", f"/api/sessions/{talk}/share", {}, key=other) == 404
     assert rest.refused("DELETE", f"/api/sessions/{talk}/share/{token}", key=other) == 404
     assert rest.refused("POST", f"/api/sessions/{talk}/share", {}, key=None) == 401
+    for method in ("POST", "PUT", "PATCH", "DELETE"):
+        assert rest.refused(method, f"/api/share/{token}", {}, key=None) == 405
     assert rest.get(f"/api/share/{token}", key=None)
 
 

@@ -24,6 +24,8 @@ def test_a_skill_is_uploaded_and_listed(tmp_path: Path) -> None:
             "name": "team/greet", "description": "Greets.", "source": "session", "skill_dir": ".skills/team/greet",
         }  # fmt: skip
         assert (listed["items"][1]["name"], listed["items"][1]["skill_dir"]) == ("stream-of-consciousness", None)
+        part = (await shop.ask("GET", "skills?limit=1&offset=1")).json()
+        assert part == {"items": listed["items"][1:], "total": 2, "limit": 1, "offset": 1}
         assert [one["overwritten"] for one in await shop.signals("skills:changed")] == [False, True]
 
     working(tmp_path, do)

@@ -21,9 +21,29 @@ def test_tasks_are_listed_read_and_stopped(tmp_path: Path) -> None:
         got = (await shop.ask("GET", f"background-tasks/{task}?tail=1")).json()
         assert (got["output"], got["status"], got["session_id"]) == ("two\n", "running", shop.session_id)
         listed = (await shop.ask("GET", "background-tasks?limit=1")).json()
-        assert (listed["total"], listed["items"][0]["command"]) == (1, "echo one; echo two; sleep 300")
-        assert (await shop.ask("POST", f"background-tasks/{task}/stop")).json()["status"] == "stopped"
-        assert (await shop.ask("POST", f"background-tasks/{task}/stop")).json()["status"] == "stopped"
+        (item,) = listed.pop("items")
+        assert listed == {"total": 1, "limit": 1, "offset": 0}
+        assert item == {
+            "id": task,
+            "session_id": shop.session_id,
+            "tool_call_id": "call_1",
+            "command": "echo one; echo two; sleep 300",
+            "status": "running",
+            "started_at": got["started_at"],
+            "finished_at": None,
+            "exit_code": None,
+        }
+        stopped = (await shop.ask("POST", f"background-tasks/{task}/stop")).json()
+        assert stopped == {
+            **item,
+            "status": "stopped",
+            "finished_at": stopped["finished_at"],
+            "exit_code": stopped["exit_code"],
+        }
+        assert stopped["finished_at"] >= stopped["started_at"]
+        assert (await shop.ask("POST", f"background-tasks/{task}/stop")).json() == stopped
+        again = (await shop.ask("GET", f"background-tasks/{task}")).json()
+        assert again == {**stopped, "output": "one\ntwo\n"}
 
     working(tmp_path, do)
 

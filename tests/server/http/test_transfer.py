@@ -14,9 +14,13 @@ import pytest
 
 from open_token.checking.validate import validate
 from open_token.checking.verify import verify_bytes
-from open_token.options import NAMES
+from open_token.entries import Step
+from open_token.options import NAMES, TABLE
+from open_token.reducer.steps import blocks_of, user_message
+from open_token.restore import restore_files
 from open_token.server.config import Limits
 from open_token.server.workspace import Workspace
+from open_token.turns import plain
 from whole_servers import Asking, served
 
 EXPORT = "/api/sessions/sess_1/export"
@@ -59,6 +63,79 @@ def test_options_are_obeyed(tmp_path: Path) -> None:
     assert b"\n" not in shown.content.strip()
     assert b"Let me look." not in bare.content
     assert b"integrity" not in bare.content
+
+
+SECRET, MAIL = "gh" + "p_" + "a1B2" * 9, "anna.schmidt@mail-of-anna.de"
+MORE: list[Step] = [
+    *user_message("turn_4", blocks_of(f"my key is {SECRET}, write to {MAIL}, {'word ' * 200}"), checkpoint_id="cp_4"),
+    ("turn.opened", {"turn": {"turn_id": "turn_5"}}),
+    ("tool.called", {"turn_id": "turn_5", "call": {"id": "tc_5", "tool_name": "Agent", "arguments": "{}"}}),
+    ("turn.opened", {"turn": {"turn_id": "turn_6", "loop_id": "child", "parent_fork_tool_call_id": "tc_5"}}),
+    ("text.delta", {"turn_id": "turn_6", "text": "the child speaks"}),
+    ("turn.ended", {"turn_id": "turn_6"}),
+    ("tool.result", {"turn_id": "turn_5", "tool_call_id": "tc_5", "result": "done"}),
+    ("turn.ended", {"turn_id": "turn_5"}),
+    *user_message("turn_7", blocks_of("this was left"), checkpoint_id="cp_7"),
+    ("branch.moved", {"head": "entry_6", "reason": "rewind"}),
+]
+
+
+def test_the_log_itself_comes_along_when_that_is_asked_for(tmp_path: Path) -> None:
+    whole = "format=json&native=full&redact=none&include=include-internal&internal=full&branches=all"
+
+    async def test(ask: Asking) -> Any:
+        await ask.talk(*MORE)
+        entries = await ask.services.store.read_log(ask.owner, "sess_1", 0, 1000)
+        return [plain(entry) for entry in entries], await ask("GET", f"{EXPORT}?{whole}")
+
+    entries, answer = served(tmp_path, test)
+    (tmp_path / "export.json").write_bytes(answer.content)
+    restore_files(tmp_path / "export.json", tmp_path / "back")
+    lines = (tmp_path / "back" / "sess_1").read_bytes().splitlines()
+    assert [msgspec.json.decode(line) for line in lines] == entries
+
+
+def test_every_option_does_its_work_over_the_wire(tmp_path: Path) -> None:
+    seen: dict[str, str] = {}
+
+    async def test(ask: Asking) -> None:
+        await ask.talk(*MORE)
+        for option in TABLE:
+            for value in option.values or ("2600",):
+                words = {"format": "json", **WITH.get(option.name, {}), option.name: value}
+                if option.name == "mode":
+                    words.pop("format")
+                answer = await ask("GET", EXPORT, params=words)
+                assert answer.status_code == (422 if value == "never" else 200), (words, answer.text)
+                seen[f"{option.name}={value}"] = answer.text
+
+    served(tmp_path, test)
+    has = {
+        "pretty=true": "\n  ", "internal=redacted": '"redacted": true', "internal=summary": '"summary": "extract"',
+        "internal=full": "Let me look.", "include=include-internal": "assistant_thought", "redact=none": SECRET,
+        "redact=secrets": MAIL, "max_bytes=2600": '"dropped"', "strategy=drop": ":00000000]", "integrity=tree": "tree",
+        "integrity=source": "source", "exported_at=now": "exported_at", "branches=all": "this was left",
+        "subagents=inline": "the child speaks", "subagents=reference": "child", "native=full": "turn.opened",
+    }  # fmt: skip
+    lacks = {
+        "pretty=false": "\n  ", "include=visible-only": "assistant_thought", "redact=secrets": SECRET,
+        "redact=pii": MAIL, "redact=strict": MAIL, "strategy=mask": ":00000000]", "integrity=none": "integrity",
+        "exported_at=omit": "exported_at", "branches=active": "this was left", "subagents=none": "the child speaks",
+        "subagents=reference": "the child speaks", "native=none": "turn.opened",
+        "drop=oldest": "What is in the folder?",
+    }  # fmt: skip
+    assert {name: words for name, words in has.items() if words not in seen[name]} == {}
+    assert {name: words for name, words in lacks.items() if words in seen[name].strip()} == {}
+    assert len(seen["max_bytes=2600"]) <= 2600
+    assert len(seen["mode=ndjson"].splitlines()) > 3
+
+
+WITH = {
+    "internal": {"include": "include-internal"},
+    "max_bytes": {"drop": "oldest"},
+    "drop": {"max_bytes": "4000"},
+}
+"""What else must be said for an option to have anything to do."""
 
 
 def test_secrets_are_masked(tmp_path: Path) -> None:

@@ -58,8 +58,9 @@ def test_it_holds_the_blobs_that_sessions_have_and_private_files(data: Path, tmp
     names = sorted(path.name for path in (tmp_path / "copy").rglob("*") if path.is_file())
     assert len(names) == 3
     assert names[1:] == ["pepper", "server.db"]
-    for name in ("pepper", "server.db"):
-        assert (tmp_path / "copy" / name).stat().st_mode & 0o077 == 0
+    backup.restore(tmp_path / "copy", tmp_path / "again")
+    for name in ("copy", "copy/pepper", "copy/server.db", "again"):
+        assert (tmp_path / name).stat().st_mode & 0o077 == 0, name
 
 
 def test_a_target_that_is_there_is_left_alone(data: Path, tmp_path: Path) -> None:

@@ -78,6 +78,7 @@ def test_there_and_back_everything_is_the_same(tmp_path: Path) -> None:
     assert said(second, plaintext) == answers
     second.close()
     back = asyncio.run(moving.to_folder(url, tmp_path / "back", node / "pepper"))
+    assert (tmp_path / "back").stat().st_mode & 0o077 == 0
     assert (back.rows, back.blobs) == (there.rows, there.blobs)
     third = opened(tmp_path / "back")
     assert said(third, plaintext) == answers

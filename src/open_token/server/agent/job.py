@@ -133,8 +133,7 @@ class Job:
         models = catalogue(services.config, services.env)
         model = await asyncio.to_thread(models.open, order.model or models.default)
         state = await services.journal.state(run.owner, run.session_id)
-        barred = state.session.more.get("disable_tools") if isinstance(state.session.more, dict) else None
-        tools = await _tools(services, run, order, barred)
+        tools = await tools_of(services, run.owner, state, is_headless=order.headless)
         kept = await services.store.setting(f"env/{run.session_id}")
         env = msgspec.json.decode(kept) if kept else {}
         work = Work(services, run, order, model, tools, {**env, **order.runtime_env}, self._is_closing)
@@ -205,13 +204,16 @@ class Job:
         return calls.milliseconds(self._run.created_at, self._services.clock.now())
 
 
-async def _tools(services: "Services", run: Run, order: Order, barred: Any) -> dict[str, Tool]:
-    """The tools of a run; a session may be made without some, or without any."""
+async def tools_of(
+    services: "Services", owner: str, state: State, *, is_headless: bool = False, starts: bool = True
+) -> dict[str, Tool]:
+    """The tools of a run; a session may be made without some, or without any. See `tools_for` for `starts`."""
+    barred = state.session.more.get("disable_tools") if isinstance(state.session.more, dict) else None
     if barred is True:
         return {}
-    tools: dict[str, Tool] = {**await tools_for(services, run.owner, run.session_id), **calls.own_tools()}
+    tools: dict[str, Tool] = {**await tools_for(services, owner, state.session_id, starts=starts), **calls.own_tools()}
     tools[Agent.spec.name] = Agent()
-    if not order.headless:
+    if not is_headless:
         tools[AskUserQuestion.spec.name] = AskUserQuestion()
     names = barred if isinstance(barred, list) else [barred]
     return {name: tool for name, tool in tools.items() if name not in names}

@@ -1,5 +1,6 @@
 """How full a model's window is: what the provider counted where it did, and otherwise an estimate that says so."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from open_token.reducer import State
@@ -9,6 +10,7 @@ from open_token.server.agent._counting import estimate_messages as estimate_mess
 from open_token.server.agent._counting import estimate_tools as estimate_tools
 from open_token.server.agent.interface import Json
 from open_token.server.agent.models import catalogue
+from open_token.server.agent.tools.interface import Tool
 from open_token.turns import ROOT, ContextStats
 
 if TYPE_CHECKING:
@@ -29,25 +31,40 @@ def counted(state: State, loop_id: str = ROOT) -> int | None:
     return None
 
 
-def context_stats(services: "Services", state: State) -> ContextStats:
-    """What fills the window of the model that the session talks with."""
+def context_stats(services: "Services", state: State, tools: Iterable[Tool] = ()) -> ContextStats:
+    """What fills the window of the model that the session talks with; the parts are the whole, taken apart."""
     models = catalogue(services.config, services.env)
     model = state.session.model or models.default
     messages = history.messages(state)
     memory = sum(estimate(ref.content_preview) for turn in state.path[-1:] for ref in turn.facts.memory_refs or ())
     pending = messages.pop() if messages and messages[-1].role == "user" else None
+    offered = [tool.spec for tool in tools if not (state.mode == "planning" and tool.changes_things)]
     parts = {
         "system": estimate(prompt.system_text(state.mode)),
-        "tools": 0,
+        "tools": estimate_tools(offered),
         "memory": memory,
         "history": estimate_messages(messages),
-        "pending": estimate_messages([pending]) if pending else 0,
     }
     known = counted(state)
-    used = sum(parts.values())
     if known is not None:
-        used = known + parts["pending"]
-        parts["tools"] = max(0, used - sum(parts.values()))
+        parts = _shared_out(known, parts)
+    parts["pending"] = estimate_messages([pending]) if pending else 0
     return ContextStats(
-        model=model, context_window=models.window(model), used_tokens=used, parts=parts, estimated=known is None
+        model=model,
+        context_window=models.window(model),
+        used_tokens=sum(parts.values()),
+        parts=parts,
+        estimated=known is None,
     )
+
+
+def _shared_out(known: int, parts: dict[str, int]) -> dict[str, int]:
+    """What a provider counted as a whole, shared out as the estimates of the parts stand to each other."""
+    whole = sum(parts.values())
+    made: dict[str, int] = {}
+    so_far = given = 0
+    for name, part in parts.items():
+        so_far += part
+        made[name] = known * so_far // whole - given
+        given += made[name]
+    return made

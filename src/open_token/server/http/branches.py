@@ -8,6 +8,7 @@ from msgspec import Meta, Struct
 
 from open_token.entries import Step
 from open_token.reducer import State, branches
+from open_token.server.agent.job import tools_of
 from open_token.server.agent.tokens import context_stats
 from open_token.server.http.answers import answer
 from open_token.server.http.auth import Reader, Serving, Writer
@@ -120,7 +121,7 @@ class Compaction(Struct, kw_only=True):
 async def history(services: Serving, caller: Reader, session_id: str) -> Response:
     """The whole tree of turns."""
     state = await services.journal.state(caller.user.id, session_id)
-    stats = context_stats(services, state)
+    stats = await _stats(services, caller.user.id, state)
     made = History(
         nodes=branches.history(state),
         system_prompt_tokens=stats.parts.get("system", 0),
@@ -202,7 +203,13 @@ async def compact(services: Serving, caller: Writer, session_id: str) -> Respons
 @router.get("/api/sessions/{session_id}/context-stats", responses=gives(ContextStats, _STATS))
 async def stats(services: Serving, caller: Reader, session_id: str) -> Response:
     """The tokens in the model's window, by part."""
-    return answer(context_stats(services, await services.journal.state(caller.user.id, session_id)))
+    state = await services.journal.state(caller.user.id, session_id)
+    return answer(await _stats(services, caller.user.id, state))
+
+
+async def _stats(services: Services, owner: str, state: State) -> ContextStats:
+    tools = await tools_of(services, owner, state, starts=False)
+    return context_stats(services, state, tools.values())
 
 
 async def _move(services: Services, owner: str, session_id: str, checkpoint_id: str, step: Any) -> Response:

@@ -126,7 +126,7 @@ class Deleted(Struct):
     openapi_extra=takes(sessions.NewSession, {"intent": "Mend the build", "model": "demo"}, required=False),
 )
 async def create(services: Serving, caller: Writer, given: Annotated[Any, sent(sessions.NewSession)]) -> Response:
-    """Begin a session. Keys that are not known are stored, not refused."""
+    """Begin a session. Keys that are not known are stored, not refused; all of it may have 256 KiB."""
     return answer({"session_id": await sessions.create(services, caller, given)})
 
 

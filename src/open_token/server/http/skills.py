@@ -5,7 +5,7 @@ import base64
 import binascii
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
@@ -78,10 +78,12 @@ class ListedSkill(BaseModel):
 
 
 class SkillList(BaseModel):
-    """All skills of a session."""
+    """A part of the skills of a session."""
 
     items: list[ListedSkill]
     total: int
+    limit: int
+    offset: int
 
 
 @router.post("/skills:upload", responses=shown(Stored, _STORED))
@@ -103,8 +105,14 @@ async def upload_skill(session_id: str, body: SkillUpload, services: Serving, ca
     return answer(stored)
 
 
-@router.get("/skills", responses=shown(SkillList, {"items": [_LISTED], "total": 1}))
-async def list_skills(session_id: str, services: Serving, caller: Reader) -> Response:
+@router.get("/skills", responses=shown(SkillList, {"items": [_LISTED], "total": 1, "limit": 20, "offset": 0}))
+async def list_skills(
+    session_id: str,
+    services: Serving,
+    caller: Reader,
+    limit: Annotated[int, Query(ge=0, le=1000)] = 20,
+    offset: Annotated[int, Query(ge=0, le=1 << 53)] = 0,
+) -> Response:
     """The skills that the agent of a session can load: ours, the server's, its own."""
     workspace = await workspace_of(services, caller, session_id)
     found = await asyncio.to_thread(skills_of, services.config, workspace)
@@ -117,7 +125,8 @@ async def list_skills(session_id: str, services: Serving, caller: Reader) -> Res
         }
         for skill in found.values()
     ]
-    return answer({"items": items, "total": len(items)})
+    part = items[offset : offset + limit]
+    return answer({"items": part, "total": len(items), "limit": limit, "offset": offset})
 
 
 def _bytes_of(file: SkillFile) -> bytes:

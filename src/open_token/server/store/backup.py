@@ -13,7 +13,8 @@ from open_token.server.store import _blobs
 from open_token.server.store._database import BLOBS, DATABASE, PEPPER, connect_to_read
 from open_token.server.store._faults import damaged, explained
 
-WORKSPACES = "workspaces"
+FOLDERS = ("workspaces", "tasks", "recordings")
+"""The files of sessions, what is written down of commands in the background, and what recorded models play."""
 _GAPS = """
     SELECT count(*) FROM sessions LEFT JOIN (
         SELECT session, count(*) AS held, min(seq) AS first, max(seq) AS last FROM log GROUP BY session
@@ -26,9 +27,12 @@ _MISCOUNTED = """
 
 
 def backup(folder: Path, target: Path) -> None:
-    """Copy a data folder as it is at one moment, while a server may be writing to it; the copy appears whole."""
+    """Copy a data folder as it is at one moment, while a server may be writing to it; the copy appears whole.
+
+    It is for this user only, as the data are: the files of agents lie in it as open as agents made them.
+    """
     _must_be_data(folder)
-    with whole_folder(target) as made, _explaining(folder):
+    with whole_folder(target, is_private=True) as made, _explaining(folder):
         with contextlib.closing(connect_to_read(folder)) as db:
             _copy_database(db, made / DATABASE)
         with contextlib.closing(connect_to_read(made)) as copy:
@@ -36,7 +40,8 @@ def backup(folder: Path, target: Path) -> None:
         for sha256 in needed:
             _copy_blob(folder / BLOBS, made / BLOBS, sha256)
         _copy_private(folder / PEPPER, made / PEPPER)
-        _copy_files(folder / WORKSPACES, made / WORKSPACES)
+        for name in FOLDERS:
+            _copy_files(folder / name, made / name)
         _refuse_damage(made)
 
 

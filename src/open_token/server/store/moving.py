@@ -74,7 +74,7 @@ async def to_postgres(folder: Path, url: str) -> Moved:
 
 async def to_folder(url: str, folder: Path, pepper: Path) -> Moved:
     """Copy a database as it is at one moment into a new data folder; the file with the pepper comes along."""
-    with whole_folder(folder) as made:
+    with whole_folder(folder, is_private=True) as made:
         _copy_private(pepper, made / PEPPER)
         async with _connected(url) as db, db.transaction(isolation="repeatable_read", readonly=True):
             before, counts = {}, {}

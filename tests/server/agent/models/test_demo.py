@@ -13,6 +13,7 @@ from open_token.server.agent.interface import Message, Request, Text, TextPiece,
 from open_token.server.agent.models import demo
 from open_token.server.agent.models._script import sample, script_of
 from open_token.server.agent.outputs import output_fault
+from open_token.server.agent.tokens import estimate_messages, estimate_tools
 from open_token.server.config import ServerConfig
 
 CONFIG = ServerConfig(data=Path("data"))
@@ -52,6 +53,12 @@ def test_arguments_follow_the_tools_that_are_offered() -> None:
     assert script.calls[0].arguments == {"path": "a/b.txt"}
     assert script.calls[1].arguments["content"] == "I like tea"
     assert script.calls[1].arguments.keys() == {"content", "reason", "type"}
+
+
+def test_what_it_was_told_is_counted_with_the_tools() -> None:
+    bare, tool = said("hello")[-1].usage, ToolSpec(name="Read", description="word " * 80)
+    assert bare["input_tokens"] == estimate_messages([Message("user", [Text("hello")])])
+    assert said("hello", tools=[tool])[-1].usage["input_tokens"] == bare["input_tokens"] + estimate_tools([tool])
 
 
 def test_the_same_words_get_the_same_answer() -> None:

@@ -32,7 +32,11 @@ def using(folder: Path, do: Any, **config: Any) -> Any:
 
 def test_tools_are_offered_and_called(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     async def do(shop: Workshop) -> None:
+        servers = shop.services.toolbox.mcp
+        assert await servers.tools(shop.owner, starts=False) == {}
+        assert servers._open == {}
         tools = await tools_of(shop)
+        assert (await servers.tools(shop.owner, starts=False)).keys() == tools.keys()
         add = tools["mcp__small__add"]
         assert (add.spec.display_name, add.spec.description) == ("Add numbers", "Adds two numbers.")
         assert add.spec.parameters["properties"]["a"] == {"type": "number"}

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from open_token.server.agent._counting import estimate, estimate_messages
+from open_token.server.agent._counting import estimate, estimate_messages, estimate_tools
 from open_token.server.agent.compaction import PROMPT
 from open_token.server.agent.history import SUMMARY
 from open_token.server.agent.interface import (
@@ -63,7 +63,7 @@ class Demo:
             if isinstance(piece, TextPiece | ThinkingPiece):
                 length += estimate(piece.text)
             yield piece
-        taken = estimate_messages(list(request.messages))
+        taken = estimate_messages(list(request.messages)) + estimate_tools(list(request.tools))
         yield Counted({"input_tokens": taken, "output_tokens": max(length, 1)})
 
 

@@ -37,8 +37,11 @@ class Renamed:
         return await self._tool.run(arguments, place)
 
 
-async def tools_for(services: "Services", owner: str, session_id: str) -> dict[str, Tool]:
-    """The tools of a session by name; our own come before others of the same name."""
+async def tools_for(services: "Services", owner: str, session_id: str, *, starts: bool = True) -> dict[str, Tool]:
+    """The tools of a session by name; our own come before others of the same name.
+
+    Who only looks does not start MCP servers for it: with `starts=False` those count that are there already.
+    """
     state = await services.journal.state(owner, session_id)
     off, memory = _off(state.session.more), state.session.memory_enabled
     config, toolbox = services.config, services.toolbox
@@ -48,7 +51,11 @@ async def tools_for(services: "Services", owner: str, session_id: str) -> dict[s
         tools.append(Bash(sandbox, config.tool_timeout))
     if config.memory and memory:
         tools.append(Remember())
-    offered = {**await toolbox.mcp.tools(owner), **toolbox.python, **{tool.spec.name: tool for tool in tools}}
+    offered = {
+        **await toolbox.mcp.tools(owner, starts=starts),
+        **toolbox.python,
+        **{tool.spec.name: tool for tool in tools},
+    }
     names = config.display_names
     return {
         name: Renamed(tool, names[name]) if name in names else tool

@@ -156,9 +156,13 @@ class McpServers:
         self._open: dict[tuple[str, str], _Connection] = {}
         self._failed: dict[tuple[str, str], float] = {}
 
-    async def tools(self, owner: str) -> dict[str, Tool]:
+    async def tools(self, owner: str, *, starts: bool = True) -> dict[str, Tool]:
         """The tools of all servers that can be reached; the others are left out for a while."""
-        found = await asyncio.gather(*(self._tools(owner, server) for server in self._settings))
+        if starts:
+            found = await asyncio.gather(*(self._tools(owner, server) for server in self._settings))
+        else:
+            known = [(server, self._open.get((owner, server))) for server in self._settings]
+            found = [self._offered(server, connection) for server, connection in known if connection]
         return {tool.spec.name: tool for tools in found for tool in tools}
 
     async def call(self, owner: str, server: str, tool: str, arguments: Json) -> Any:
@@ -202,6 +206,9 @@ class McpServers:
             self._failed[owner, server] = time.monotonic()
             await self._drop(owner, server)
             return []
+        return self._offered(server, connection)
+
+    def _offered(self, server: str, connection: _Connection) -> list[Tool]:
         return [McpTool(self, server, tool) for tool in connection.tools]
 
     async def _connected(self, owner: str, server: str) -> _Connection:
