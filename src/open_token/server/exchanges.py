@@ -93,8 +93,7 @@ def broken_off(state: State, *, status: str = "interrupted", reason: str | None 
     made: list[Step] = []
     for turn in reversed(state.path):
         if turn.facts.status == "paused" and not _awaits(turn):
-            ended: Json = {"turn_id": turn.facts.turn_id, "status": status}
-            made += [*_cancelled(turn), ("turn.ended", ended | ({"failure_reason": reason} if reason else {}))]
+            made += [*_cancelled(turn), *steps.halted(turn.facts.turn_id, status, reason)]
     return made + steps.interrupt(state, status=status, reason=reason)
 
 
