@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from agent_rooms import Fake, Scripted, calls, rooms, run
+from open_token.server.agent.calls import NOT_WHILE_PLANNING
 from open_token.server.agent.interface import Counted, ModelFault
 from open_token.server.store.rows import NewMemory
 
@@ -161,25 +162,35 @@ def test_two_questions_of_one_turn_come_one_after_the_other(tmp_path: Path, fake
     run(talk())
 
 
-def test_planning_changes_nothing_and_ends_with_a_plan(tmp_path: Path, fakes: Fakes) -> None:
+def test_planning_runs_no_tool_and_ends_with_a_plan(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
-        writes = Fake("Write", lambda _: 1, changes_things=True)
-        looks = Fake("Look", lambda _: "there")
-        model = Scripted([*calls("Write", "c1"), *calls("Look", "c2")], "1. Do it", [*calls("Write", "c3")], "done")
-        fakes(model, writes, looks)
+        look = Fake("Look", lambda _: "there")
+        child = calls("Agent", "c2", '{"prompt": "look"}')
+        model = Scripted([*calls("Look", "c1"), *child], "1. Do it", "2. Do that", calls("Look", "c3"), "done")
+        fakes(model, look)
         async with rooms(tmp_path) as opened:
             room = await opened()
             await room.send("how?", mode="planning")
-            assert writes.called == []
-            assert "Write" not in {spec.name for spec in model.requests[0].tools}
+            assert look.called == []
+            assert [spec.name for spec in model.requests[0].tools] == ["AskUserQuestion"]
             first, plan = room.turns()[1:]
+            assert [call["result"] for call in first["tool_calls"]] == [{"error": NOT_WHILE_PLANNING}] * 2
             assert [b["type"] for b in first["blocks"]][:3] == ["mode_change", "planning_enter", "plan_status"]
             assert plan["blocks"][-1]["content"] == {"status": "ready", "plan": "1. Do it"}
+            await room.send("rather not", mode="planning")
+            other = [block["content"] for block in room.turns()[-1]["blocks"] if block["type"] == "plan_status"]
+            assert [(block["status"], block["plan"]) for block in other] == [
+                ("rejected", "1. Do it"),
+                ("drafting", ""),
+                ("ready", "2. Do that"),
+            ]
             await room.send("do it", mode="executing")
-            shown = room.turns()[4]["blocks"]
+            shown = room.turns()[6]["blocks"]
             assert [block["type"] for block in shown][:3] == ["mode_change", "planning_exit", "plan_status"]
-            assert shown[2]["content"] == {"status": "approved", "plan": "1. Do it"}
-            assert len(writes.called) == 1
+            assert shown[2]["content"] == {"status": "approved", "plan": "2. Do that"}
+            assert len(look.called) == 1
+            await room.send("again", mode="planning")
+            await room.send("never mind", mode="executing")
             await room.check()
 
     run(talk())

@@ -30,7 +30,6 @@ class ShowCard:
         display_name="Card",
     )
     is_idempotent = True
-    changes_things = False
 
     async def run(self, arguments: Json, place: Place) -> Any:
         """The card goes to the page; the model hears that it was shown."""
@@ -56,7 +55,6 @@ class HostAction:
         display_name="Page action",
     )
     is_idempotent = True
-    changes_things = False
 
     async def run(self, arguments: Json, place: Place) -> Any:
         """The action goes to the page; the model hears that it was sent."""
@@ -80,7 +78,6 @@ class Plan:
         display_name="Plan",
     )
     is_idempotent = True
-    changes_things = False
 
     async def run(self, arguments: Json, place: Place) -> Any:
         """The model hears that the plan is shown; the person decides."""
