@@ -1,5 +1,6 @@
 """The agent's loop as a client sees it: turns, calls, subagents, planning, limits."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -116,6 +117,7 @@ def test_a_childs_question_shows_on_the_parents_call(tmp_path: Path) -> None:
             assert ref["child_tool_call_id"] == child["tool_calls"][0]["id"]
             assert ref["child_loop_name"] == child["loop_id"]
             assert [turn["status"] for turn in (parent, child)] == ["paused", "paused"]
+            assert json.loads(child["tool_calls"][0]["arguments"])["source_loop"] == child["loop_id"]
             await room.send("the left one")
             assert "the left one" in room.texts()[-1]
             assert room.turns()[1]["tool_calls"][0]["pending_question_ref"] is None
