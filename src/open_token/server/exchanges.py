@@ -7,6 +7,7 @@ import msgspec
 
 from open_token.entries import Json, Step
 from open_token.reducer import State, Turn, branches, steps
+from open_token.server.agent.models import catalogue
 from open_token.server.agent.titles import title_of
 from open_token.server.agent.work import Order
 from open_token.server.journal import Written
@@ -139,9 +140,9 @@ async def next_beginning(services: Services, state: State) -> Beginning | None:
         sent = sent_of(message)
         kept = await services.store.setting(queued_env(state.session_id, message_id))
         env = msgspec.json.decode(kept, type=dict[str, str]) if kept else None
-        return Beginning(
-            services, msgspec.structs.replace(sent, runtime_env=env), order_of(sent, state, env), message_id
-        )
+        default = catalogue(services.config, services.env).default
+        order = order_of(sent, state, env, default)
+        return Beginning(services, msgspec.structs.replace(sent, runtime_env=env), order, message_id)
     return None
 
 

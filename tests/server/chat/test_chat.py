@@ -63,6 +63,7 @@ def test_a_second_message_waits_and_then_has_its_own_run(
             await room.until(lambda state: state.run is None and not state.queue)
             assert room.texts() == ["one", "first", "two", "second"]
             assert room.names().count("chat:end") == room.names().count("chat:start") == 2
+            assert [payload["model"] for name, payload in room.heard if name == "chat:start"] == ["demo", "demo"]
             assert all("secret" not in str(entry) for entry in room.entries)
             assert not any(dict(kept).values()), "an environment stayed behind"
             late = await room.send("two", client_message_id="m2")
