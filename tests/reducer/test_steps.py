@@ -111,6 +111,7 @@ def test_failing_says_why() -> None:
     put(state, ("run.started", {"run_id": "r"}), opened("a"))
     told = put(state, *steps.interrupt(state, status="failed", reason="overloaded"))
     assert state.turn("a").failure_reason == "overloaded"
+    assert told[0]["payload"]["data"] == {"status": "failed", "failure_reason": "overloaded"}
     assert told[-1]["payload"]["result"] == {"err_msg": "overloaded"}
     assert state.session.status == "failed"
 
