@@ -28,6 +28,8 @@ COMPACTION = (
 )
 """What a turn has more when it is a compaction."""
 _LONGEST_QUEUE = 100
+_SOON = 20.0
+"""Seconds in which a run that shows a question comes to its end."""
 _MORE_TIME = 30.0
 """Seconds that a compaction may take beside the model's silence."""
 
@@ -186,7 +188,11 @@ class Chat:
         if state.run is not None:
             if not _is_asking(state):
                 raise busy("no question waits for an answer while the agent works", "no_question")
-            await self.ended(owner, sent.session_id, state.run.run_id)
+            try:
+                async with asyncio.timeout(_SOON):
+                    await self.ended(owner, sent.session_id, state.run.run_id)
+            except TimeoutError:
+                raise busy("the question is not asked yet; answer again in a while", "session_busy") from None
         return await self.send_again(owner, sent, payload)
 
     @contextlib.asynccontextmanager

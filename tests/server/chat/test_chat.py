@@ -10,6 +10,7 @@ import pytest
 
 from agent_rooms import Fake, Scripted, calls, rooms, run
 from open_token.server.agent import loop
+from open_token.server.agent.interface import ModelFault
 from open_token.server.chat import COMPACTION
 from open_token.server.refusals import Refused
 from open_token.server.store.rows import Caller, KeyRow
@@ -199,6 +200,34 @@ def test_an_answer_may_come_before_the_chat_has_ended(
             assert (ack["status"], ack["queued"]) == ("ok", False)
             await room.rest()
             assert room.texts()[-1] == "end"
+            await room.check()
+
+    run(talk())
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_question_that_is_broken_off_stays_as_far_as_it_came(tmp_path: Path, fakes: Fakes, fails: bool) -> None:
+    async def talk() -> None:
+        begun = asyncio.Event()
+
+        async def hang() -> None:
+            begun.set()
+            await asyncio.Event().wait()
+
+        end = ModelFault("no more", "request") if fails else hang
+        fakes(Scripted(["I ask. ", *calls("AskUserQuestion", "c1", ASK[:20]), end], "again"))
+        async with rooms(tmp_path) as opened:
+            room = await opened()
+            await room.send("go", wait=False)
+            if not fails:
+                await begun.wait()
+                await room.services.chat.stop(room.caller, room.id)
+            await room.rest()
+            (call,) = room.turns()[1]["tool_calls"]
+            assert (call["status"], call["arguments"], room.texts()[1]) == ("cancelled", ASK[:20], "I ask. ")
+            assert room.turns()[1]["status"] == ("failed" if fails else "interrupted")
+            await room.send("once more")
+            assert room.texts()[-1] == "again"
             await room.check()
 
     run(talk())
