@@ -133,6 +133,7 @@ class Talk:
         assert ack["status"] == "ok", ack
         if message == "hang":
             await self._client.first("turn:patch")
+            assert (await self.get(f"/api/sessions/{session_id}"))["status"] == "running"
             stopped = await self._client.io.call("chat:stop", {"session_id": session_id})
             assert stopped == {"status": "ok", "stopped": True}
         self._last = (await self._client.first("chat:end"))["stream_sequence"]

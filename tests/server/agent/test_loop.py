@@ -3,10 +3,14 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from agent_rooms import Fake, Scripted, calls, rooms, run
 from open_token.server.agent.calls import NOT_WHILE_PLANNING
 from open_token.server.agent.interface import Counted, ModelFault
+from open_token.server.store.interface import Conflict
 from open_token.server.store.rows import NewMemory
 
 Fakes = Callable[..., None]
@@ -214,6 +218,34 @@ def test_memories_are_given_and_told(tmp_path: Path, fakes: Fakes) -> None:
             silent = await opened(memory_enabled=False)
             await silent.send("tea for Anna?")
             assert "Anna" not in model.requests[1].messages[0].parts[0].text
+            await room.check()
+
+    run(talk())
+
+
+def test_memories_are_told_also_when_another_node_wrote_first(
+    tmp_path: Path, fakes: Fakes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def talk() -> None:
+        fakes(Scripted(calls("One"), "a"), Fake("One", lambda _: 1))
+        async with rooms(tmp_path) as opened:
+            room = await opened()
+            store, owner = room.services.store, room.caller.user.id
+            new = NewMemory(content="Anna drinks tea", type="feedback", created_at=room.services.clock.now())
+            row = await store.add_memory(owner, new)
+            append, refused = store.append, []
+
+            async def first(step: Any) -> Any:
+                if not refused and any(entry.kind == "memory.recalled" for entry in step.entries):
+                    refused.append(step)
+                    raise Conflict("another was first")
+                return await append(step)
+
+            monkeypatch.setattr(store, "append", first)
+            await room.send("tea for Anna?")
+            assert refused
+            refs = [turn["memory_refs"] for turn in room.turns()]
+            assert [[ref["id"] for ref in held or ()] for held in refs] == [[], [row.id], []]
             await room.check()
 
     run(talk())

@@ -150,6 +150,7 @@ class _Answer:
     async def take(self) -> None:
         """Open the turn, take every piece, and say what it took; the turn is over unless it calls tools."""
         await self.work.write(self._opened)
+        self.work.memories_told = self.work.memories_told or self.spot.depth == 0
         try:
             async with contextlib.aclosing(pieces_of(self.work, self.asked)) as pieces:
                 async for piece in pieces:
@@ -230,16 +231,18 @@ class _Answer:
             if self.work.memories and not self.work.memories_told:
                 refs = [plain(prompt.preview(row.content, row.id, row.skill_name)) for row in self.work.memories]
                 made.append(("memory.recalled", {"turn_id": self.turn_id, "refs": refs}))
-                self.work.memories_told = True
         return made
 
     def _mode(self, state: State) -> list[Step]:
-        """The agent is set to plan, or to do what was planned: the first turn of it shows so."""
-        to, plan = self.work.order.mode, _last_plan(state)
+        """The agent is set to plan, or to do what was planned: the first turn shows so, and what becomes of a plan."""
+        to = self.work.order.mode
+        if "planning" not in (to, state.mode):
+            return []
+        plan = _last_plan(state)
         blocks: list[Json] = []
         if to != state.mode:
             blocks.append({"type": "planning_enter" if to == "planning" else "planning_exit"})
-        if plan is not None and "planning" in (to, state.mode):
+        if plan is not None:
             blocks.append(_plan("approved" if to == "executing" else "rejected", plan))
         if to == "planning" and (plan is not None or to != state.mode):
             blocks.append(_plan("drafting"))
