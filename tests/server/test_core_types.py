@@ -303,7 +303,7 @@ def heard(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(demo, "open_model", lambda *_: Narrow())
-        run(test(), 120)
+        run(test(), 300)
     return found
 
 
