@@ -66,7 +66,6 @@ class Fake:
         self.spec = ToolSpec(name=name, description=f"{name} of a test", display_name=f"{name}!")
         self.does = does
         self.is_idempotent = bool(facts.get("is_idempotent", True))
-        self.changes_things = bool(facts.get("changes_things", False))
         self.timeout: float | None = facts.get("timeout")
         self.called: list[dict[str, Any]] = []
 

@@ -91,7 +91,8 @@ class Talk:
             self.add("turn.opened", turn=about | ({"parent_fork_tool_call_id": call} if call else {}))
             calls = [made for _ in range(self.one(0, 2, 4)) if (made := self.speak(turn))]
             if True in [self.settle(turn, made, depth) for made in calls]:
-                self.add("turn.ended", turn_id=turn, status="paused")
+                for kind, data in steps.halted(turn, "paused"):
+                    self.add(kind, **data)
                 return True
             ended = {"usage": USAGE, "duration_ms": 7} if self.one(True, False) else {}
             self.add("turn.ended", turn_id=turn, **ended)

@@ -32,6 +32,7 @@ EVENTS = (
     "workspace:files_changed",
     "memory:inject:done",
     "task:updated",
+    "skills:changed",
     "system:error",
     "system:notification",
     "replay:input_mismatch",

@@ -123,6 +123,13 @@ class TurnEnded(Data, kw_only=True):
     failure_reason: str | None = None
 
 
+class TurnStatusSet(OnTurn, kw_only=True):
+    """A turn pauses, fails or is interrupted; its end follows."""
+
+    status: TurnStatus
+    failure_reason: str | None = None
+
+
 class Delta(OnTurn, kw_only=True):
     """More words. Without a place they go on in the last block if it is of their kind, else they begin one."""
 
@@ -280,6 +287,7 @@ SHAPES: dict[str, type[Data]] = {
     "checkpoint.made": CheckpointMade,
     "branch.moved": BranchMoved,
     "turn.opened": TurnOpened,
+    "turn.status": TurnStatusSet,
     "turn.ended": TurnEnded,
     "text.delta": Delta,
     "thinking.delta": Delta,

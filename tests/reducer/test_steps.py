@@ -96,7 +96,9 @@ def test_stopping_keeps_what_was_said() -> None:
     put(state, ("run.started", {"run_id": "r"}), opened("a"), ("text.delta", {"turn_id": "a", "text": "half a w"}))
     put(state, called("a", "1"), opened("b", "1"), called("b", "2"))
     told = put(state, *steps.interrupt(state))
-    assert [item["type"] for item in told] == ["turn:patch", "turn:end", "turn:patch", "turn:end", "chat:end"]
+    assert [item["type"] for item in told] == [*["turn:patch", "turn:patch", "turn:end"] * 2, "chat:end"]
+    assert told[1]["payload"]["patch_type"] == "set_status"
+    assert told[1]["payload"]["data"] == {"status": "interrupted"}
     assert [turn.status for turn in state.branch()] == ["interrupted", "interrupted"]
     assert state.turn("a").blocks[0].content == "half a w"
     assert {status for status, _ in calls(state).values()} == {"cancelled"}
@@ -109,6 +111,7 @@ def test_failing_says_why() -> None:
     put(state, ("run.started", {"run_id": "r"}), opened("a"))
     told = put(state, *steps.interrupt(state, status="failed", reason="overloaded"))
     assert state.turn("a").failure_reason == "overloaded"
+    assert told[0]["payload"]["data"] == {"status": "failed", "failure_reason": "overloaded"}
     assert told[-1]["payload"]["result"] == {"err_msg": "overloaded"}
     assert state.session.status == "failed"
 

@@ -35,6 +35,7 @@ from open_token.entries import (
     ToolStatusSet,
     TurnEnded,
     TurnOpened,
+    TurnStatusSet,
     UsageCounted,
     flat,
 )
@@ -164,11 +165,21 @@ def _turn_opened(state: Facts, shape: TurnOpened, at: str) -> None:
         state.sent[shape.client_message_id] = facts.turn_id
 
 
+def _turn_status(state: Facts, shape: TurnStatusSet, at: str) -> None:
+    turn = state.turn_of(shape)
+    _stands(turn, shape)
+    state.patched(turn, shape)
+
+
 def _turn_ended(state: Facts, shape: TurnEnded, at: str) -> None:
     turn = state.turns.get(shape.turn_id)
     if turn is None:
         raise LogFault("the end of a turn that is not in the log")
     _count(turn, shape)
+    _stands(turn, shape)
+
+
+def _stands(turn: Turn, shape: TurnStatusSet | TurnEnded) -> None:
     turn.facts.status = shape.status
     if shape.failure_reason is not None:
         turn.facts.failure_reason = shape.failure_reason
@@ -346,6 +357,7 @@ FOLDS: dict[str, Callable[[Any, Any, str], None]] = {
     "checkpoint.made": _checkpoint_made,
     "branch.moved": _branch_moved,
     "turn.opened": _turn_opened,
+    "turn.status": _turn_status,
     "turn.ended": _turn_ended,
     "text.delta": _text,
     "thinking.delta": _thinking,

@@ -61,7 +61,11 @@ def block_of(event: Json) -> ContentBlock | None:
     if event.get("type") == "annotation":
         return _beside(content_of(event))
     if (orphan := result_of(event)) is not None:
-        return ContentBlock(type="tool_result", content={"result": orphan[0], "status": orphan[1]})
+        links = event.get("links")
+        named = links.get("call_id") if isinstance(links, dict) else None
+        call = named if isinstance(named, str) else None
+        held = {"tool_call_id": call, "result": orphan[0], "status": orphan[1]}
+        return ContentBlock(type="tool_result", content=held, tool_call_id=call)
     return None
 
 

@@ -28,6 +28,7 @@ from open_token.entries import (
     ToolStatusSet,
     TurnEnded,
     TurnOpened,
+    TurnStatusSet,
     UsageCounted,
     flat,
     shaped,
@@ -151,6 +152,11 @@ def _opened(shape: TurnOpened, view: View) -> Told:
     return "turn:start", {**turn, "parent_id": shape.parent_id}
 
 
+def _status(shape: TurnStatusSet, view: View) -> Told:
+    reason = {"failure_reason": shape.failure_reason} if shape.failure_reason is not None else {}
+    return _patch(shape, "set_status", {"status": shape.status, **reason})
+
+
 def _ended(shape: TurnEnded, view: View) -> Told:
     return "turn:end", plain(view.turn(shape.turn_id))
 
@@ -226,7 +232,8 @@ def _facts(shape: UsageCounted | Compacted, view: View) -> Told:
 
 
 def _error(shape: ErrorRaised, view: View) -> Told:
-    return "system:error", {"message": shape.message, "code": shape.code, "detail": shape.detail}
+    detail = shape.message if shape.detail is None else shape.detail
+    return "system:error", {"message": shape.message, "code": shape.code, "detail": detail}
 
 
 def _notice(shape: NoticeGiven, view: View) -> Told:
@@ -256,6 +263,7 @@ _TELLS: dict[str, Callable[[Any, View], Told | None]] = {
     "run.ended": _run_ended,
     "branch.moved": _moved,
     "turn.opened": _opened,
+    "turn.status": _status,
     "turn.ended": _ended,
     "text.delta": _grown("text"),
     "thinking.delta": _grown("thinking"),

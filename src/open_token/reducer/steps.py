@@ -10,6 +10,7 @@ from open_token.reducer._turn import Turn
 from open_token.turns import ContentBlock, plain
 
 _DEEPEST = 100
+_OPEN = ("pending", "awaiting_answer")
 
 
 def user_message(turn_id: str, blocks: list[ContentBlock], *, checkpoint_id: str = "", **turn: Any) -> list[Step]:
@@ -31,6 +32,12 @@ def blocks_of(message: str | list[Any]) -> list[ContentBlock]:
     if len(texts) == len(message) and all(isinstance(text, str) for text in texts):
         return [ContentBlock(type="text", content=text) for text in texts]
     return [ContentBlock(type="text", content=message)]
+
+
+def halted(turn_id: str, status: str, reason: str | None = None) -> list[Step]:
+    """The end of a turn that is not completed: clients hear of its status by a patch, and then the whole turn."""
+    over: Json = {"turn_id": turn_id, "status": status, **({"failure_reason": reason} if reason else {})}
+    return [("turn.status", over), ("turn.ended", over)]
 
 
 def ask(state: Facts, turn_id: str, tool_call_id: str, questions: list[Json]) -> list[Step]:
@@ -64,7 +71,8 @@ def withdraw(state: Facts, tool_call_id: str) -> list[Step]:
     turn = state.turns[question.turn_id]
     places = [(turn, tool_call_id), *_waiting(state, turn)]
     over: Json = {"status": "cancelled", "pending_question_ref": None}
-    ends = [_ended(waiting, "interrupted") for waiting, _ in places if waiting.facts.status in ("paused", "streaming")]
+    open_turns = [waiting.facts for waiting, _ in places if waiting.facts.status in ("paused", "streaming")]
+    ends = [step for facts in open_turns for step in halted(facts.turn_id, "interrupted")]
     return [*(_status(*place, over) for place in places), *ends]
 
 
@@ -74,9 +82,9 @@ def interrupt(state: Facts, *, status: str = "interrupted", reason: str | None =
     for turn in reversed(state.path):
         if turn.facts.status == "streaming":
             cancelled: Json = {"status": "cancelled"}
-            waits = [name for name, calling in turn.calls.items() if calling.call.status == "pending"]
+            waits = [name for name, calling in turn.calls.items() if calling.call.status in _OPEN]
             steps += [_status(turn, name, cancelled) for name in waits]
-            steps.append(_ended(turn, status, reason))
+            steps += halted(turn.facts.turn_id, status, reason)
     if state.run is not None:
         failed = {"error": reason or "the run broke off"} if status == "failed" else {}
         steps.append(("run.ended", {"run_id": state.run.run_id, "status": status, **failed}))
@@ -134,8 +142,3 @@ def _waiting(state: Facts, turn: Turn) -> list[tuple[Turn, str]]:
 
 def _status(turn: Turn, tool_call_id: str, change: Json) -> Step:
     return "tool.status", {"turn_id": turn.facts.turn_id, "tool_call_id": tool_call_id, **change}
-
-
-def _ended(turn: Turn, status: str, reason: str | None = None) -> Step:
-    data: Json = {"turn_id": turn.facts.turn_id, "status": status}
-    return "turn.ended", data | ({"failure_reason": reason} if reason else {})

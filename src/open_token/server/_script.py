@@ -20,7 +20,7 @@ _LETTERS = 24
 _MOST_PIECES = 100
 _BESIDE = frozenset({"error.raised", "notice.given", "mode.changed"})
 _ON_TURNS = frozenset(
-    "turn.ended text.delta thinking.delta block.added tool.called tool.arguments tool.status tool.result "
+    "turn.status turn.ended text.delta thinking.delta block.added tool.called tool.arguments tool.status tool.result "
     "question.asked question.answered mode.changed memory.recalled usage.counted compacted".split()
 )
 

@@ -28,6 +28,8 @@ COMPACTION = (
 )
 """What a turn has more when it is a compaction."""
 _LONGEST_QUEUE = 100
+_SOON = 20.0
+"""Seconds in which a run that shows a question comes to its end."""
 _MORE_TIME = 30.0
 """Seconds that a compaction may take beside the model's silence."""
 
@@ -156,7 +158,7 @@ class Chat:
         if sent.whatif is not None:
             raise busy("the agent is at work; stop it before you go back", "session_busy")
         if sent.askuser_answer is not None:
-            raise busy("no question waits for an answer while the agent works", "no_question")
+            return await self._answer(owner, sent, payload)
         message_id = self._services.clock.name("msg")
         message = {name: value for name, value in payload.items() if name != "runtime_env"}
 
@@ -179,6 +181,19 @@ class Chat:
         except _Free:
             return await self.send_again(owner, sent, payload)
         return _ack(sent.session_id, queued=True)
+
+    async def _answer(self, owner: str, sent: Sent, payload: Json) -> Json:
+        """Take an answer to a question that a run has shown and is about to end with."""
+        state = await self._state(owner, sent.session_id)
+        if state.run is not None:
+            if not _is_asking(state):
+                raise busy("no question waits for an answer while the agent works", "no_question")
+            try:
+                async with asyncio.timeout(_SOON):
+                    await self.ended(owner, sent.session_id, state.run.run_id)
+            except TimeoutError:
+                raise busy("the question is not asked yet; answer again in a while", "session_busy") from None
+        return await self.send_again(owner, sent, payload)
 
     @contextlib.asynccontextmanager
     async def _keeping_env(self, sent: Sent, message_id: str) -> AsyncIterator[None]:
@@ -258,6 +273,12 @@ class _Busy(Exception):
 
 class _Free(Exception):
     """No run is under way."""
+
+
+def _is_asking(state: State) -> bool:
+    """Whether a turn that is not over yet shows a question."""
+    open_turns = (turn for turn in reversed(state.path) if turn.facts.status == "streaming")
+    return any(calling.call.status == "awaiting_answer" for turn in open_turns for calling in turn.calls.values())
 
 
 def _writer(caller: Caller) -> str:

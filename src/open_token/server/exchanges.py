@@ -7,6 +7,7 @@ import msgspec
 
 from open_token.entries import Json, Step
 from open_token.reducer import State, Turn, branches, steps
+from open_token.server.agent.models import catalogue
 from open_token.server.agent.titles import title_of
 from open_token.server.agent.work import Order
 from open_token.server.journal import Written
@@ -93,8 +94,7 @@ def broken_off(state: State, *, status: str = "interrupted", reason: str | None 
     made: list[Step] = []
     for turn in reversed(state.path):
         if turn.facts.status == "paused" and not _awaits(turn):
-            ended: Json = {"turn_id": turn.facts.turn_id, "status": status}
-            made += [*_cancelled(turn), ("turn.ended", ended | ({"failure_reason": reason} if reason else {}))]
+            made += [*_cancelled(turn), *steps.halted(turn.facts.turn_id, status, reason)]
     return made + steps.interrupt(state, status=status, reason=reason)
 
 
@@ -140,9 +140,9 @@ async def next_beginning(services: Services, state: State) -> Beginning | None:
         sent = sent_of(message)
         kept = await services.store.setting(queued_env(state.session_id, message_id))
         env = msgspec.json.decode(kept, type=dict[str, str]) if kept else None
-        return Beginning(
-            services, msgspec.structs.replace(sent, runtime_env=env), order_of(sent, state, env), message_id
-        )
+        default = catalogue(services.config, services.env).default
+        order = order_of(sent, state, env, default)
+        return Beginning(services, msgspec.structs.replace(sent, runtime_env=env), order, message_id)
     return None
 
 

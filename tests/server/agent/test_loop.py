@@ -1,10 +1,16 @@
 """The agent's loop as a client sees it: turns, calls, subagents, planning, limits."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from agent_rooms import Fake, Scripted, calls, rooms, run
+from open_token.server.agent.calls import NOT_WHILE_PLANNING
 from open_token.server.agent.interface import Counted, ModelFault
+from open_token.server.store.interface import Conflict
 from open_token.server.store.rows import NewMemory
 
 Fakes = Callable[..., None]
@@ -115,6 +121,7 @@ def test_a_childs_question_shows_on_the_parents_call(tmp_path: Path) -> None:
             assert ref["child_tool_call_id"] == child["tool_calls"][0]["id"]
             assert ref["child_loop_name"] == child["loop_id"]
             assert [turn["status"] for turn in (parent, child)] == ["paused", "paused"]
+            assert json.loads(child["tool_calls"][0]["arguments"])["source_loop"] == child["loop_id"]
             await room.send("the left one")
             assert "the left one" in room.texts()[-1]
             assert room.turns()[1]["tool_calls"][0]["pending_question_ref"] is None
@@ -161,25 +168,35 @@ def test_two_questions_of_one_turn_come_one_after_the_other(tmp_path: Path, fake
     run(talk())
 
 
-def test_planning_changes_nothing_and_ends_with_a_plan(tmp_path: Path, fakes: Fakes) -> None:
+def test_planning_runs_no_tool_and_ends_with_a_plan(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
-        writes = Fake("Write", lambda _: 1, changes_things=True)
-        looks = Fake("Look", lambda _: "there")
-        model = Scripted([*calls("Write", "c1"), *calls("Look", "c2")], "1. Do it", [*calls("Write", "c3")], "done")
-        fakes(model, writes, looks)
+        look = Fake("Look", lambda _: "there")
+        child = calls("Agent", "c2", '{"prompt": "look"}')
+        model = Scripted([*calls("Look", "c1"), *child], "1. Do it", "2. Do that", calls("Look", "c3"), "done")
+        fakes(model, look)
         async with rooms(tmp_path) as opened:
             room = await opened()
             await room.send("how?", mode="planning")
-            assert writes.called == []
-            assert "Write" not in {spec.name for spec in model.requests[0].tools}
+            assert look.called == []
+            assert [spec.name for spec in model.requests[0].tools] == ["AskUserQuestion"]
             first, plan = room.turns()[1:]
+            assert [call["result"] for call in first["tool_calls"]] == [{"error": NOT_WHILE_PLANNING}] * 2
             assert [b["type"] for b in first["blocks"]][:3] == ["mode_change", "planning_enter", "plan_status"]
             assert plan["blocks"][-1]["content"] == {"status": "ready", "plan": "1. Do it"}
+            await room.send("rather not", mode="planning")
+            other = [block["content"] for block in room.turns()[-1]["blocks"] if block["type"] == "plan_status"]
+            assert [(block["status"], block["plan"]) for block in other] == [
+                ("rejected", "1. Do it"),
+                ("drafting", ""),
+                ("ready", "2. Do that"),
+            ]
             await room.send("do it", mode="executing")
-            shown = room.turns()[4]["blocks"]
+            shown = room.turns()[6]["blocks"]
             assert [block["type"] for block in shown][:3] == ["mode_change", "planning_exit", "plan_status"]
-            assert shown[2]["content"] == {"status": "approved", "plan": "1. Do it"}
-            assert len(writes.called) == 1
+            assert shown[2]["content"] == {"status": "approved", "plan": "2. Do that"}
+            assert len(look.called) == 1
+            await room.send("again", mode="planning")
+            await room.send("never mind", mode="executing")
             await room.check()
 
     run(talk())
@@ -201,6 +218,34 @@ def test_memories_are_given_and_told(tmp_path: Path, fakes: Fakes) -> None:
             silent = await opened(memory_enabled=False)
             await silent.send("tea for Anna?")
             assert "Anna" not in model.requests[1].messages[0].parts[0].text
+            await room.check()
+
+    run(talk())
+
+
+def test_memories_are_told_also_when_another_node_wrote_first(
+    tmp_path: Path, fakes: Fakes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def talk() -> None:
+        fakes(Scripted(calls("One"), "a"), Fake("One", lambda _: 1))
+        async with rooms(tmp_path) as opened:
+            room = await opened()
+            store, owner = room.services.store, room.caller.user.id
+            new = NewMemory(content="Anna drinks tea", type="feedback", created_at=room.services.clock.now())
+            row = await store.add_memory(owner, new)
+            append, refused = store.append, []
+
+            async def first(step: Any) -> Any:
+                if not refused and any(entry.kind == "memory.recalled" for entry in step.entries):
+                    refused.append(step)
+                    raise Conflict("another was first")
+                return await append(step)
+
+            monkeypatch.setattr(store, "append", first)
+            await room.send("tea for Anna?")
+            assert refused
+            refs = [turn["memory_refs"] for turn in room.turns()]
+            assert [[ref["id"] for ref in held or ()] for held in refs] == [[], [row.id], []]
             await room.check()
 
     run(talk())

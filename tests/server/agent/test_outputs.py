@@ -130,3 +130,17 @@ def test_headless_without_a_schema(tmp_path: Path, fakes: Callable[..., None]) -
             assert room.mirror.ended["result"] == {"result": "three"}
 
     run(talk())
+
+
+def test_headless_nobody_is_asked(tmp_path: Path) -> None:
+    async def talk() -> None:
+        async with rooms(tmp_path) as opened:
+            room = await opened()
+            for words in ("ask", "subagent ask"):
+                await room.send(words, headless=True)
+                assert room.mirror.session["status"] == "completed"
+                asked = [call for turn in room.turns() for call in turn["tool_calls"]]
+                assert {call["status"] for call in asked if call["tool_name"] == "AskUserQuestion"} == {"error"}
+            await room.check()
+
+    run(talk())

@@ -30,6 +30,7 @@ def test_an_answer_that_was_not_complete_is_closed() -> None:
     made = steps(("text.delta", {"turn_id": "t", "text": "half"}), call("c", "Once"))
     assert [(kind, data["status"]) for kind, data in made] == [
         ("tool.status", "cancelled"),
+        ("turn.status", "interrupted"),
         ("turn.ended", "interrupted"),
     ]
 

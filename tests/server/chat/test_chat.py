@@ -1,6 +1,7 @@
 """What a person can tell an agent, seen by a client: order, answers, queue, stop, whatif, compact."""
 
 import asyncio
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,8 @@ from typing import Any
 import pytest
 
 from agent_rooms import Fake, Scripted, calls, rooms, run
+from open_token.server.agent import loop
+from open_token.server.agent.interface import ModelFault
 from open_token.server.chat import COMPACTION
 from open_token.server.refusals import Refused
 from open_token.server.store.rows import Caller, KeyRow
@@ -61,6 +64,7 @@ def test_a_second_message_waits_and_then_has_its_own_run(
             await room.until(lambda state: state.run is None and not state.queue)
             assert room.texts() == ["one", "first", "two", "second"]
             assert room.names().count("chat:end") == room.names().count("chat:start") == 2
+            assert [payload["model"] for name, payload in room.heard if name == "chat:start"] == ["demo", "demo"]
             assert all("secret" not in str(entry) for entry in room.entries)
             assert not any(dict(kept).values()), "an environment stayed behind"
             late = await room.send("two", client_message_id="m2")
@@ -104,6 +108,154 @@ def test_a_question_waits_for_its_answer(tmp_path: Path, answer: dict[str, Any])
             assert said["blocks"][0]["content"]["answers"] == ["Right"]
             assert "Right" in last["blocks"][0]["content"]
             assert room.mirror.session["status"] == "completed"
+            await room.check()
+
+    run(talk())
+
+
+def test_a_question_is_shown_whole_and_waiting(tmp_path: Path) -> None:
+    async def talk() -> None:
+        async with rooms(tmp_path) as opened:
+            room = await opened()
+            await room.send("ask")
+            turn = room.turns()[-1]
+            (added,) = [payload["data"] for _, payload in room.heard if payload.get("patch_type") == "add_tool_call"]
+            assert added["status"] == "awaiting_answer"
+            assert json.loads(added["arguments"])["questions"][0]["options"][1]["label"] == "Right"
+            assert added["arguments"] == turn["tool_calls"][0]["arguments"]
+            first = room.names().index("add_tool_call")
+            rest = ["set_status", "set_tool_status", "set_status", "turn:end", "chat:end"]
+            assert room.names()[first + 1 :] == rest
+            assert room.heard[-3][1]["data"] == {"status": "paused"}
+            assert room.heard[-1][1]["status"] == "completed"
+
+    run(talk())
+
+
+ASK = '{"questions": [{"question": "Which?", "options": [{"label": "A"}]}]}'
+
+
+@pytest.mark.parametrize(
+    ("pieces", "shown"),
+    [
+        ([*calls("Look", "c1"), *calls("AskUserQuestion", "c2", ASK)], "pending"),
+        ([*calls("AskUserQuestion", "c2", ASK), *calls("Look", "c1")], "pending"),
+        ([*calls("AskUserQuestion", "c2", ASK), "So which?"], "pending"),
+        (calls("AskUserQuestion", "c2", '{"questions": []}'), "pending"),
+        (calls("AskUserQuestion", "c2", "{"), "pending"),
+        (calls("AskUserQuestion", "c2", ASK), "awaiting_answer"),
+    ],
+)
+def test_a_question_waits_only_when_it_is_one_and_comes_last(
+    tmp_path: Path, fakes: Fakes, pieces: list[Any], shown: str
+) -> None:
+    """What runs before it may take long, and nobody can answer until it is asked."""
+
+    async def talk() -> None:
+        fakes(Scripted(pieces, "end"), Fake("Look", lambda _: "there"))
+        async with rooms(tmp_path) as opened:
+            room = await opened()
+            await room.send("go")
+            added = [payload["data"] for _, payload in room.heard if payload.get("patch_type") == "add_tool_call"]
+            assert [data["status"] for data in added if data["tool_name"] == "AskUserQuestion"] == [shown]
+            assert [data["id"] for data in added] == [call["id"] for call in room.turns()[1]["tool_calls"]]
+            if ASK in str(pieces):
+                assert room.mirror.session["status"] == "waiting_for_input"
+                await room.send("A")
+            else:
+                assert room.turns()[1]["tool_calls"][0]["status"] == "error"
+            assert room.texts()[-1] == "end"
+            await room.check()
+
+    run(talk())
+
+
+def test_an_answer_may_come_before_the_chat_has_ended(
+    tmp_path: Path, fakes: Fakes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def talk() -> None:
+        fakes(Scripted(calls("AskUserQuestion", "c1", ASK), "end"))
+        async with rooms(tmp_path) as opened:
+            room = await opened()
+            shown, answered = asyncio.Event(), asyncio.Event()
+            settle = loop._settle
+
+            async def held(*given: Any) -> Any:
+                shown.set()
+                await answered.wait()
+                return await settle(*given)
+
+            chat = room.services.chat
+            ended = chat.ended
+
+            async def waited(*given: Any) -> None:
+                answered.set()
+                await ended(*given)
+
+            monkeypatch.setattr(loop, "_settle", held)
+            monkeypatch.setattr(chat, "ended", waited)
+            await room.send("go", wait=False)
+            await shown.wait()
+            ack = await room.send(wait=False, askuser_answer={"tool_call_id": "c1", "answer": "A"})
+            assert (ack["status"], ack["queued"]) == ("ok", False)
+            await room.rest()
+            assert room.texts()[-1] == "end"
+            await room.check()
+
+    run(talk())
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_question_that_is_broken_off_stays_as_far_as_it_came(tmp_path: Path, fakes: Fakes, fails: bool) -> None:
+    async def talk() -> None:
+        begun = asyncio.Event()
+
+        async def hang() -> None:
+            begun.set()
+            await asyncio.Event().wait()
+
+        end = ModelFault("no more", "request") if fails else hang
+        fakes(Scripted(["I ask. ", *calls("AskUserQuestion", "c1", ASK[:20]), end], "again"))
+        async with rooms(tmp_path) as opened:
+            room = await opened()
+            await room.send("go", wait=False)
+            if not fails:
+                await begun.wait()
+                await room.services.chat.stop(room.caller, room.id)
+            await room.rest()
+            (call,) = room.turns()[1]["tool_calls"]
+            assert (call["status"], call["arguments"], room.texts()[1]) == ("cancelled", ASK[:20], "I ask. ")
+            assert room.turns()[1]["status"] == ("failed" if fails else "interrupted")
+            await room.send("once more")
+            assert room.texts()[-1] == "again"
+            await room.check()
+
+    run(talk())
+
+
+def test_a_question_that_was_stopped_before_it_was_asked(
+    tmp_path: Path, fakes: Fakes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def talk() -> None:
+        fakes(Scripted(calls("AskUserQuestion", "c1", ASK), "end"))
+        async with rooms(tmp_path) as opened:
+            room = await opened()
+            shown = asyncio.Event()
+
+            async def held(*_: Any) -> None:
+                shown.set()
+                await asyncio.Event().wait()
+
+            monkeypatch.setattr(loop, "_settle", held)
+            await room.send("go", wait=False)
+            await shown.wait()
+            await room.services.chat.stop(room.caller, room.id)
+            assert room.turns()[1]["tool_calls"][0]["status"] == "cancelled"
+            assert (room.turns()[1]["status"], room.mirror.session["status"]) == ("interrupted", "interrupted")
+            monkeypatch.undo()
+            fakes(Scripted("on we go"))
+            await room.send("go on")
+            assert room.texts()[-1] == "on we go"
             await room.check()
 
     run(talk())

@@ -20,6 +20,9 @@ def test_tasks_are_listed_read_and_stopped(tmp_path: Path) -> None:
             await asyncio.sleep(0.01)
         got = (await shop.ask("GET", f"background-tasks/{task}?tail=1")).json()
         assert (got["output"], got["status"], got["session_id"]) == ("two\n", "running", shop.session_id)
+        fields = "id session_id tool_call_id command status started_at finished_at exit_code".split()
+        assert set(fields) <= got.keys()
+        assert (got["id"], got["tool_call_id"], got["finished_at"], got["exit_code"]) == (task, "call_1", None, None)
         listed = (await shop.ask("GET", "background-tasks?limit=1")).json()
         (item,) = listed.pop("items")
         assert listed == {"total": 1, "limit": 1, "offset": 0}

@@ -16,6 +16,7 @@ from open_token.server.refusals import Refused
 from open_token.turns import ContentBlock, ToolCallProjection, blocks_of_meta, plain, without_meta
 
 INTERRUPTED = "interrupted by a restart of the server; it is not known how far it came"
+NOT_WHILE_PLANNING = "no tool runs in planning mode; put it into the plan"
 _MOST_ARGUMENTS = 4 << 20
 _ALWAYS = (showing.Plan(), showing.ShowCard(), showing.HostAction())
 
@@ -56,8 +57,8 @@ async def carried_out(work: Work, turn_id: str, loop_id: str, call: ToolCallProj
     tool = work.tools.get(call.tool_name)
     if tool is None:
         return failed("there is no tool of this name")
-    if mode == "planning" and tool.changes_things:
-        return failed("nothing is changed in planning mode; put it into the plan")
+    if mode == "planning":
+        return failed(NOT_WHILE_PLANNING)
     limit = getattr(tool, "timeout", None) or work.services.config.tool_timeout
     try:
         arguments = arguments_of(call)

@@ -3,7 +3,7 @@
 import msgspec
 
 from open_token.entries import Json, Step
-from open_token.reducer import State
+from open_token.reducer import State, steps
 from open_token.server.agent import history, results, streaming, tokens
 from open_token.server.agent.calls import milliseconds
 from open_token.server.agent.interface import Call, Message, ModelFault, Request, Result, Text, TextPiece, Thinking
@@ -48,8 +48,7 @@ async def compact(work: Work, spot: Spot, trigger: str) -> str:
     try:
         summary = await _summary(work, told)
     except ModelFault as fault:
-        ended: Json = {"turn_id": turn_id, "status": "failed", "failure_reason": str(fault)}
-        await work.write([("turn.ended", ended)])
+        await work.write(steps.halted(turn_id, "failed", str(fault)))
         raise
     after = tokens.estimate(summary)
     done: Json = {
@@ -64,8 +63,8 @@ async def compact(work: Work, spot: Spot, trigger: str) -> str:
         "trigger": trigger,
     }
     took = milliseconds(began, work.services.clock.now())
-    steps: list[Step] = [("compacted", done), ("turn.ended", {"turn_id": turn_id, "duration_ms": took})]
-    await work.write(steps)
+    ended: Step = ("turn.ended", {"turn_id": turn_id, "duration_ms": took})
+    await work.write([("compacted", done), ended])
     return turn_id
 
 

@@ -158,7 +158,8 @@ class Job:
             yield from steps.ask(state, asks.turn_id, asks.tool_call_id, asks.questions)
             paused = [turn.facts.turn_id for turn in reversed(state.path) if turn.facts.status == "streaming"]
             names = paused if asks.turn_id in paused else [asks.turn_id, *paused]
-            yield from (("turn.ended", {"turn_id": name, "status": "paused"}) for name in names)
+            for name in names:
+                yield from steps.halted(name, "paused")
         work = self._work
         told: Json = {"run_id": self._run.id, "finish_reason": outcome.finish_reason, "output": output}
         if work is not None:

@@ -120,7 +120,7 @@ async def _settle_call(work: Work, spot: Spot, turn_id: str, call: ToolCallProje
     try:
         if call.tool_name == asking.NAME and call.tool_name in work.tools:
             return Asks(turn_id, call.id, asking.questions_of(calls.arguments_of(call)))
-        if call.tool_name == subagents.NAME and call.tool_name in work.tools:
+        if call.tool_name == subagents.NAME and call.tool_name in work.tools and mode != "planning":
             outcome = await _subagent(work, spot, call)
             if outcome.asks is not None:
                 return outcome.asks

@@ -16,7 +16,7 @@ _SUBAGENT = (
     "You work on one task for another agent. Do it, then answer with the result alone; it is read by that agent."
 )
 _PLANNING = (
-    "You are in planning mode: look, think and ask, but change nothing. "
+    "You are in planning mode: think and ask; no tool runs. "
     "When the plan is ready, give it as Markdown; the person decides whether it is carried out."
 )
 _JSON = "Your last answer must be JSON of this schema, and nothing beside it:"

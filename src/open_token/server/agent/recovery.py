@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from open_token.entries import Step
-from open_token.reducer import State, Turn
+from open_token.reducer import State, Turn, steps
 from open_token.server.agent.calls import INTERRUPTED
 from open_token.server.agent.work import Work
 
@@ -26,8 +26,7 @@ def _closed(turn: Turn) -> Iterator[Step]:
     for name, calling in turn.calls.items():
         if calling.call.status == "pending":
             yield "tool.status", {"turn_id": turn_id, "tool_call_id": name, "status": "cancelled"}
-    reason = "broken off by a restart of the server"
-    yield "turn.ended", {"turn_id": turn_id, "status": "interrupted", "failure_reason": reason}
+    yield from steps.halted(turn_id, "interrupted", "broken off by a restart of the server")
 
 
 def _answered_for(work: Work, turn: Turn) -> Iterator[Step]:

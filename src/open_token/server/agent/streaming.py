@@ -3,9 +3,10 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Iterator
+from dataclasses import dataclass, field
 
 from open_token.entries import Json, Step
-from open_token.reducer import State
+from open_token.reducer import State, steps
 from open_token.server.agent import history, prompt, results, tokens
 from open_token.server.agent.calls import milliseconds
 from open_token.server.agent.interface import (
@@ -32,11 +33,11 @@ _LONGEST_PAUSE = 60.0
 
 
 def specs(work: Work, spot: Spot, mode: str) -> list[ToolSpec]:
-    """The tools that the model is offered: in planning mode only what changes nothing."""
+    """The tools that the model is offered: in planning mode none, but it may ask."""
     return [
         tool.spec
         for name, tool in work.tools.items()
-        if not (mode == "planning" and tool.changes_things)
+        if not (mode == "planning" and name != asking.NAME)
         and not (name == subagents.NAME and spot.depth >= subagents.DEEPEST)
         and not (name == asking.NAME and work.order.headless)
     ]
@@ -106,7 +107,7 @@ async def _break(work: Work, turn_id: str, reason: str) -> None:
         for name, calling in state.turns[turn_id].calls.items():
             if calling.call.status == "pending":
                 yield "tool.status", {"turn_id": turn_id, "tool_call_id": name, "status": "cancelled"}
-        yield "turn.ended", {"turn_id": turn_id, "status": "failed", "failure_reason": reason}
+        yield from steps.halted(turn_id, "failed", reason)
 
     await work.write(broken)
 
@@ -118,10 +119,18 @@ def ending(work: Work, state: State, turn_id: str) -> list[Step]:
     is_plan = state.mode == "planning" and turn.facts.loop_id == "root" and not turn.calls
     words = "".join(growing.whole().content or "" for growing in turn.blocks if growing.block.type == "text")
     if is_plan and words:
-        block: Json = {"type": "plan_status", "content": {"status": "ready", "plan": words}}
-        made.append(("block.added", {"turn_id": turn_id, "block": block}))
+        made.append(("block.added", {"turn_id": turn_id, "block": _plan("ready", words)}))
     took = milliseconds(turn.facts.started_at, work.services.clock.now())
     return [*made, ("turn.ended", {"turn_id": turn_id, "duration_ms": took})]
+
+
+@dataclass
+class _Held:
+    """A call whose arguments still come."""
+
+    id: str
+    call: Json
+    pieces: list[str] = field(default_factory=list)
 
 
 class _Answer:
@@ -132,6 +141,8 @@ class _Answer:
         self.scribe = Scribe(work.write)
         self.names: dict[str, str] = {}
         """The ids of calls: the provider's, and ours where theirs is taken."""
+        self.question: _Held | None = None
+        """A question that the model is about to ask: told when it is whole."""
         self.has_thought = self.is_signed = False
         self.usage: dict[str, int] = {}
         self.length = 0
@@ -139,6 +150,7 @@ class _Answer:
     async def take(self) -> None:
         """Open the turn, take every piece, and say what it took; the turn is over unless it calls tools."""
         await self.work.write(self._opened)
+        self.work.memories_told = self.work.memories_told or self.spot.depth == 0
         try:
             async with contextlib.aclosing(pieces_of(self.work, self.asked)) as pieces:
                 async for piece in pieces:
@@ -146,10 +158,18 @@ class _Answer:
             await self.scribe.flush()
         finally:
             await self.scribe.close()
-            self.work.leftover = self.scribe.take()
+            self.work.leftover = self.scribe.take() + self._asking("pending")
+        self.work.leftover = []
         await self.work.write(self._counted)
 
     async def _take(self, piece: Piece) -> None:
+        if self.question is not None and not isinstance(piece, Counted):
+            if isinstance(piece, CallPiece) and piece.id == self.question.id:
+                self.question.pieces.append(piece.arguments)
+                self.length += len(piece.arguments)
+                return
+            asked, self.question = self._asking("pending"), None
+            await self.scribe.flush(*asked)
         if isinstance(piece, TextPiece):
             await self._words("text.delta", piece.text)
         elif isinstance(piece, ThinkingPiece):
@@ -187,7 +207,19 @@ class _Answer:
         name = self.names[piece.id] = self.work.services.clock.name("call") if taken else piece.id
         call: Json = {"id": name, "tool_name": piece.name, "display_name": self.work.display_name(piece.name)}
         call |= {"signature": piece.signature} if piece.signature else {}
+        if piece.name == asking.NAME and piece.name in self.work.tools:
+            self.question = _Held(piece.id, call)
+            return
         await self.scribe.flush(("tool.called", {"turn_id": self.turn_id, "call": call}))
+
+    def _asking(self, status: str) -> list[Step]:
+        """The call that asks the person, whole; it says for which loop when that is not the one they talk with."""
+        if self.question is None:
+            return []
+        words = "".join(self.question.pieces)
+        words = asking.of_loop(words, self.spot.loop_id) if self.spot.depth else words
+        call = {**self.question.call, "arguments": words, "status": status}
+        return [("tool.called", {"turn_id": self.turn_id, "call": call})]
 
     def _opened(self, state: State) -> list[Step]:
         model, fork = self.work.model, self.spot.fork
@@ -199,27 +231,23 @@ class _Answer:
             if self.work.memories and not self.work.memories_told:
                 refs = [plain(prompt.preview(row.content, row.id, row.skill_name)) for row in self.work.memories]
                 made.append(("memory.recalled", {"turn_id": self.turn_id, "refs": refs}))
-                self.work.memories_told = True
         return made
 
     def _mode(self, state: State) -> list[Step]:
-        """The agent is set to plan, or to do what was planned: the first turn of it shows so."""
+        """The agent is set to plan, or to do what was planned: the first turn shows so, and what becomes of a plan."""
         to = self.work.order.mode
-        if to == state.mode:
+        if "planning" not in (to, state.mode):
             return []
-        kind = "planning_enter" if to == "planning" else "planning_exit"
-        made: list[Step] = [
-            ("mode.changed", {"turn_id": self.turn_id, "to": to}),
-            ("block.added", {"turn_id": self.turn_id, "block": {"type": kind}}),
-        ]
         plan = _last_plan(state)
-        if to == "executing" and plan is not None:
-            approved = {"type": "plan_status", "content": {"status": "approved", "plan": plan}}
-            made.append(("block.added", {"turn_id": self.turn_id, "block": approved}))
-        elif to == "planning":
-            drafting = {"type": "plan_status", "content": {"status": "drafting", "plan": ""}}
-            made.append(("block.added", {"turn_id": self.turn_id, "block": drafting}))
-        return made
+        blocks: list[Json] = []
+        if to != state.mode:
+            blocks.append({"type": "planning_enter" if to == "planning" else "planning_exit"})
+        if plan is not None:
+            blocks.append(_plan("approved" if to == "executing" else "rejected", plan))
+        if to == "planning" and (plan is not None or to != state.mode):
+            blocks.append(_plan("drafting"))
+        changed: list[Step] = [("mode.changed", {"turn_id": self.turn_id, "to": to})] if to != state.mode else []
+        return changed + [("block.added", {"turn_id": self.turn_id, "block": block}) for block in blocks]
 
     def _signed(self, state: State, signature: str) -> list[Step]:
         """The thought that was just had, with the provider's signature, which it wants back with it."""
@@ -235,17 +263,20 @@ class _Answer:
         if not usage:
             took = tokens.estimate_messages(list(self.asked.messages)) + tokens.estimate_tools(list(self.asked.tools))
             usage = {"input_tokens": took, "output_tokens": (self.length + 3) // 4, "estimated": 1}
-        made: list[Step] = [("usage.counted", {"turn_id": self.turn_id, "usage": usage})]
-        if not state.turns[self.turn_id].calls:
-            made += ending(self.work, state, self.turn_id)
-        return made
+        calls = state.turns[self.turn_id].calls
+        is_asked = self.question is not None and not calls and asking.is_one("".join(self.question.pieces))
+        made = self._asking("awaiting_answer" if is_asked else "pending")
+        is_over = not calls and not made
+        made.append(("usage.counted", {"turn_id": self.turn_id, "usage": usage}))
+        return made + ending(self.work, state, self.turn_id) if is_over else made
+
+
+def _plan(status: str, plan: str = "") -> Json:
+    return {"type": "plan_status", "content": {"status": status, "plan": plan}}
 
 
 def _last_plan(state: State) -> str | None:
-    """The plan that was ready last."""
-    for turn in reversed(state.path):
-        for growing in reversed(turn.blocks):
-            content = growing.block.content
-            if growing.block.type == "plan_status" and isinstance(content, dict) and content.get("status") == "ready":
-                return str(content.get("plan", ""))
-    return None
+    """The plan that is ready, and of which nobody has said yet what becomes of it."""
+    blocks = (growing.block for turn in reversed(state.path) for growing in reversed(turn.blocks))
+    last = next((block.content for block in blocks if block.type == "plan_status"), None)
+    return str(last.get("plan", "")) if isinstance(last, dict) and last.get("status") == "ready" else None

@@ -4,9 +4,12 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Query
 from fastapi.responses import Response
+from msgspec import Struct
 
 from open_token.server.http.answers import answer
 from open_token.server.http.auth import Reader, Serving, Writer
+from open_token.server.http.openapi import gives
+from open_token.turns import ScheduledTask, ScheduledTaskRun
 
 router = APIRouter(prefix="/api/scheduled-tasks", tags=["scheduled tasks"])
 
@@ -41,12 +44,28 @@ _RUN = {
 _PLANNED = {"task_id": _TASK["id"], "title": "Morning report", "fire_at": _TASK["next_run_at"], "status": "planned"}
 
 
-def _shows(example: Any, status: int = 200) -> dict[int | str, dict[str, Any]]:
+class TaskList(Struct):
+    """A part of a user's tasks, oldest first."""
+
+    items: list[ScheduledTask]
+    total: int
+    limit: int
+    offset: int
+
+
+class RunList(Struct):
+    """A part of the runs of a task, newest first."""
+
+    items: list[ScheduledTaskRun]
+    total: int
+    limit: int
+    offset: int
+
+
+def _shows(kind: Any, example: Any, status: int = 200) -> dict[int | str, dict[str, Any]]:
     refused = {"detail": "cron: bad minute", "code": "bad_cron"}
-    return {
-        status: {"content": {"application/json": {"example": example}}},
-        422: {"description": "Bad values", "content": {"application/json": {"example": refused}}},
-    }
+    bad = {"description": "Bad values", "content": {"application/json": {"example": refused}}}
+    return {**gives(kind, example, status=status), 422: bad}
 
 
 New = Annotated[Any, Body(openapi_examples={"weekdays": {"value": _NEW}})]
@@ -57,63 +76,65 @@ From = Annotated[str, Query(alias="from", max_length=64, examples=["2026-01-01T0
 To = Annotated[str, Query(max_length=64, examples=["2026-02-01T00:00:00Z"])]
 
 
-@router.post("", status_code=201, responses=_shows(_TASK, 201))
+@router.post("", status_code=201, responses=_shows(ScheduledTask, _TASK, 201))
 async def add(services: Serving, caller: Writer, task: New) -> Response:
     """Set a task up: words that go to an agent by the clock, each time in a session of their own."""
     return answer(await services.schedules.add(caller.user.id, task), 201)
 
 
-@router.get("", responses=_shows({"items": [_TASK], "total": 1, "limit": 20, "offset": 0}))
+@router.get("", responses=_shows(TaskList, {"items": [_TASK], "total": 1, "limit": 20, "offset": 0}))
 async def every(services: Serving, caller: Reader, limit: Limit = 20, offset: Offset = 0) -> Response:
     """A part of the tasks, oldest first."""
     items = await services.schedules.all(caller.user.id)
     return answer({"items": items[offset : offset + limit], "total": len(items), "limit": limit, "offset": offset})
 
 
-@router.get("/calendar", responses=_shows({"items": [_RUN, _PLANNED], "total": 2, "truncated": False}))
+@router.get(
+    "/calendar", responses=_shows({"type": "object"}, {"items": [_RUN, _PLANNED], "total": 2, "truncated": False})
+)
 async def calendar(services: Serving, caller: Reader, since: From, to: To) -> Response:
     """What ran between two times, and what is planned between them."""
     return answer(await services.schedules.calendar(caller.user.id, since, to))
 
 
-@router.get("/{task_id}", responses=_shows(_TASK))
+@router.get("/{task_id}", responses=_shows(ScheduledTask, _TASK))
 async def one(services: Serving, caller: Reader, task_id: str) -> Response:
     """One task."""
     return answer(await services.schedules.one(caller.user.id, task_id))
 
 
-@router.patch("/{task_id}", responses=_shows(_TASK))
+@router.patch("/{task_id}", responses=_shows(ScheduledTask, _TASK))
 async def change(services: Serving, caller: Writer, task_id: str, changes: Change) -> Response:
     """Give a task other values."""
     return answer(await services.schedules.change(caller.user.id, task_id, changes))
 
 
-@router.delete("/{task_id}", responses=_shows({"deleted": True}))
+@router.delete("/{task_id}", responses=_shows({"type": "object"}, {"deleted": True}))
 async def delete(services: Serving, caller: Writer, task_id: str) -> Response:
     """Take a task away; the sessions of its runs stay."""
     await services.schedules.delete(caller.user.id, task_id)
     return answer({"deleted": True})
 
 
-@router.post("/{task_id}/start", responses=_shows(_TASK))
+@router.post("/{task_id}/start", responses=_shows(ScheduledTask, _TASK))
 async def start(services: Serving, caller: Writer, task_id: str) -> Response:
     """Let a task run by the clock, from now on."""
     return answer(await services.schedules.change(caller.user.id, task_id, {"enabled": True}))
 
 
-@router.post("/{task_id}/stop", responses=_shows({**_TASK, "enabled": False, "next_run_at": None}))
+@router.post("/{task_id}/stop", responses=_shows(ScheduledTask, {**_TASK, "enabled": False, "next_run_at": None}))
 async def stop(services: Serving, caller: Writer, task_id: str) -> Response:
     """Keep a task from running by the clock; what is under way goes on."""
     return answer(await services.schedules.change(caller.user.id, task_id, {"enabled": False}))
 
 
-@router.post("/{task_id}/run", status_code=201, responses=_shows({**_RUN, "status": "running"}, 201))
+@router.post("/{task_id}/run", status_code=201, responses=_shows(ScheduledTaskRun, {**_RUN, "status": "running"}, 201))
 async def run(services: Serving, caller: Writer, task_id: str) -> Response:
     """Start a task now, whether or not it is enabled."""
     return answer(await services.schedules.run_now(caller.user.id, task_id), 201)
 
 
-@router.get("/{task_id}/runs", responses=_shows({"items": [_RUN], "total": 1, "limit": 20, "offset": 0}))
+@router.get("/{task_id}/runs", responses=_shows(RunList, {"items": [_RUN], "total": 1, "limit": 20, "offset": 0}))
 async def runs(services: Serving, caller: Reader, task_id: str, limit: Limit = 20, offset: Offset = 0) -> Response:
     """A part of the runs of a task, newest first."""
     return answer(await services.schedules.runs(caller.user.id, task_id, limit, offset))

@@ -50,6 +50,20 @@ def joined(pieces: list[Piece], kind: type) -> str:
     return "".join(piece.text for piece in pieces if isinstance(piece, kind))  # type: ignore[attr-defined]
 
 
+def spoken(stream: str) -> tuple[str, str]:
+    """The words and the thoughts of a recorded stream, whichever of the providers sent it."""
+    words, thoughts = [], []
+    for line in stream.splitlines():
+        item = json.loads(line[6:]) if line.startswith("data: {") else {}
+        if item.get("type") == "response.output_text.delta":
+            words.append(item["delta"])
+        elif isinstance(delta := item.get("delta"), dict):
+            words.append(delta.get("text", ""))
+            thoughts.append(delta.get("thinking", ""))
+        words += [choice["delta"].get("content") or "" for choice in item.get("choices", ())]
+    return "".join(words), "".join(thoughts)
+
+
 @pytest.mark.parametrize(
     ("name", "recording", "local"),
     [
@@ -65,8 +79,9 @@ def test_recorded_streams(tmp_path: Path, corpus: Path, name: str, recording: st
     async def talk() -> None:
         async with provider(*bodies) as told:
             model = opened(name, told, tmp_path, local)
-            for _ in bodies:
+            for body in bodies:
                 pieces = await answered(model)
+                assert (joined(pieces, TextPiece), joined(pieces, ThinkingPiece)) == spoken(body)
                 usage = pieces[-1]
                 assert isinstance(usage, Counted)
                 assert usage.usage["output_tokens"] > 0

@@ -50,6 +50,25 @@ def test_it_says_and_calls_what_was_recorded(tmp_path: Path, fakes: Callable[...
     run(talk())
 
 
+def test_a_message_may_name_its_model(tmp_path: Path) -> None:
+    (tmp_path / "recordings").mkdir(parents=True)
+    (tmp_path / "recordings" / "talk.json").write_text(document())
+
+    async def talk() -> None:
+        async with rooms(tmp_path) as opened:
+            room = await opened(model="demo")
+            await room.send("json")
+            await room.send("hello", model="recorded:talk.json")
+            await room.send("json")
+            used = [turn["model"] for turn in room.turns() if turn["role"] == "assistant"]
+            assert set(used[1:-1]) == {"recorded:talk.json"}
+            assert (used[0], used[-1]) == ("demo", "demo")
+            told = [payload["model"] for name, payload in room.heard if name == "chat:start"]
+            assert told == ["demo", "recorded:talk.json", "demo"]
+
+    run(talk())
+
+
 def test_a_recording_that_is_not_there_or_is_none(tmp_path: Path) -> None:
     async def talk() -> None:
         async with rooms(tmp_path) as opened:

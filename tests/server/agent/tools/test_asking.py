@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from open_token.server.agent.tools.asking import AskUserQuestion, questions_of
+from open_token.server.agent.tools.asking import AskUserQuestion, is_one, of_loop, questions_of
 from open_token.server.agent.tools.interface import ToolFault
 
 
@@ -29,3 +29,16 @@ def test_questions_are_made_whole() -> None:
 def test_what_is_no_question(given: Any) -> None:
     with pytest.raises(ToolFault):
         questions_of(given)
+
+
+@pytest.mark.parametrize("given", ["", "{", "[]", "null", '"x"', '{"questions": []}', "[" * 100_000])
+def test_arguments_that_ask_nothing(given: str) -> None:
+    assert not is_one(given)
+
+
+def test_the_loop_that_asks_is_named() -> None:
+    asked = '{"questions":[{"question":"Q","options":[]}]}'
+    assert is_one(asked)
+    assert of_loop(asked, "loop_1") == asked[:-1] + ',"source_loop":"loop_1"}'
+    assert is_one(of_loop(asked, "loop_1"))
+    assert [of_loop(odd, "loop_1") for odd in ("", "[]", "{")] == ["", "[]", "{"]

@@ -40,7 +40,6 @@ def test_tools_are_offered_and_called(tmp_path: Path, capfd: pytest.CaptureFixtu
         add = tools["mcp__small__add"]
         assert (add.spec.display_name, add.spec.description) == ("Add numbers", "Adds two numbers.")
         assert add.spec.parameters["properties"]["a"] == {"type": "number"}
-        assert (add.changes_things, tools["mcp__small__count"].changes_things) == (False, True)
         assert await add.run({"a": 1, "b": 2}, shop.place()) == {"content": "3", "structured": {"sum": 3}}
         assert await tools["mcp__small__card"].run({}, shop.place()) == {
             "content": "shown",

@@ -27,14 +27,12 @@ def weather(city: str, days: int = 1, *, place: Place) -> dict:
 async def later(words: list[str]) -> str:
     return " ".join(words)
 
-later.changes_things = False
 later.is_idempotent = True
 later.display_name = "Later on"
 
 class Whole:
     spec = ToolSpec(name="whole", description="A whole tool.")
     is_idempotent = True
-    changes_things = False
 
     async def run(self, arguments, place):
         return arguments
@@ -63,7 +61,7 @@ def test_functions_are_tools(tmp_path: Path, module: Any) -> None:
         assert (weather.spec.description, weather.spec.display_name) == ("Tells the weather.", "Weather")
         assert weather.spec.parameters["required"] == ["city"]
         assert weather.spec.parameters["properties"]["days"] == {"type": "integer", "default": 1}
-        assert (weather.changes_things, later.changes_things, later.is_idempotent) == (True, False, True)
+        assert (weather.is_idempotent, later.is_idempotent) == (False, True)
         assert later.spec.display_name == "Later on"
         assert await later.run({"words": ["a", "b"]}, shop.place()) == "a b"
         assert await weather.run({"city": "Köln"}, shop.place()) == {

@@ -19,13 +19,20 @@ def test_what_is_shown() -> None:
         "shown": True,
         "_meta": {"ui": {"target": "inline", "resourceHTML": "<p>", "title": "T", "height": 2000}},
     }
+    assert shown(ShowCard, html="<p>", target="preview")["_meta"]["ui"]["target"] == "preview"
     assert shown(HostAction, action="appendInput", payload={"text": "x"})["_meta"]["bridge"]["payload"] == {"text": "x"}
     assert shown(Plan, plan="1.")["_meta"]["plan"] == {"status": "ready", "plan": "1."}
 
 
 @pytest.mark.parametrize(
     ("tool", "arguments"),
-    [(ShowCard, {}), (ShowCard, {"html": "x" * 200_001}), (HostAction, {"action": "format"}), (Plan, {"plan": " "})],
+    [
+        (ShowCard, {}),
+        (ShowCard, {"html": "x" * 200_001}),
+        (ShowCard, {"html": "x", "target": ["inline"]}),
+        (HostAction, {"action": "format"}),
+        (Plan, {"plan": " "}),
+    ],
 )
 def test_what_is_not(tool: Any, arguments: Any) -> None:
     with pytest.raises(ToolFault):

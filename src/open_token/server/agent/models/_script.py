@@ -63,7 +63,7 @@ def script_of(text: str, tools: dict[str, ToolSpec], mode: str) -> Script:
             calls.append((found.start(), wish))
     wishes = [wish for _, wish in sorted(calls, key=lambda item: item[0])]
     if mode == "planning":
-        wishes = [wish for wish in wishes if wish.tool != "Plan"]
+        wishes = [wish for wish in wishes if wish.tool in tools]
     lower = rest.lower()
     return Script(wishes, frozenset(word for word in _WORDS if re.search(rf"\b{word}\b", lower)))
 

@@ -41,7 +41,6 @@ class AskUserQuestion:
         display_name="Question",
     )
     is_idempotent = True
-    changes_things = False
 
     async def run(self, arguments: Json, place: Place) -> Any:
         """Never called: a question is an end of the loop."""
@@ -57,3 +56,20 @@ def questions_of(arguments: Json) -> list[Json]:
         return [plain(typed(question, Question)) for question in given]
     except (msgspec.ValidationError, AttributeError):
         raise ToolFault("a question has `question` and `options`, and an option has a `label`") from None
+
+
+def is_one(arguments: str) -> bool:
+    """Whether the arguments of a call are questions."""
+    try:
+        return bool(questions_of(msgspec.json.decode(arguments, type=Json)))
+    except (msgspec.MsgspecError, RecursionError, ToolFault):
+        return False
+
+
+def of_loop(arguments: str, loop_id: str) -> str:
+    """The arguments of a call with the loop that asks, for whoever sees a subagent's question beside others."""
+    try:
+        given = msgspec.json.decode(arguments, type=Json)
+    except (msgspec.MsgspecError, RecursionError):
+        return arguments
+    return msgspec.json.encode({**given, "source_loop": loop_id}).decode()

@@ -30,7 +30,6 @@ class Bash:
     """Runs a command."""
 
     is_idempotent = False
-    changes_things = True
 
     def __init__(self, sandbox: Sandbox, seconds: float) -> None:
         self._sandbox = sandbox

@@ -29,7 +29,6 @@ class Renamed:
         self._tool = tool
         self.spec: ToolSpec = structs.replace(tool.spec, display_name=display_name)
         self.is_idempotent = tool.is_idempotent
-        self.changes_things = tool.changes_things
         self.timeout = getattr(tool, "timeout", None)
 
     async def run(self, arguments: Json, place: Place) -> Any:

@@ -33,7 +33,6 @@ class Edit:
         display_name="Edit file",
     )
     is_idempotent = False
-    changes_things = True
 
     async def run(self, arguments: Json, place: Place) -> Any:
         """How often it was replaced."""

@@ -33,7 +33,6 @@ class Glob:
         display_name="Find files",
     )
     is_idempotent = True
-    changes_things = False
 
     async def run(self, arguments: Json, place: Place) -> Any:
         """The paths, and how many there are in all."""

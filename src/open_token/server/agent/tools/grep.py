@@ -42,7 +42,6 @@ class Grep:
         display_name="Search files",
     )
     is_idempotent = True
-    changes_things = False
 
     async def run(self, arguments: Json, place: Place) -> Any:
         """What was found, and whether that is all."""

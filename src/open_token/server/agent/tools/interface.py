@@ -37,8 +37,6 @@ class Tool(Protocol):
     spec: ToolSpec
     is_idempotent: bool
     """Calling it twice does no harm, so after a crash it is called again."""
-    changes_things: bool
-    """It writes or runs something; planning mode and replay never call such a tool."""
 
     async def run(self, arguments: Json, place: Place) -> Any:
         """The result, a JSON value; it may carry `_meta`, which the model does not see. Raises ToolFault."""

@@ -133,8 +133,6 @@ class McpTool:
         self._servers = servers
         self._server = server
         self._name = tool.name
-        annotations = tool.annotations
-        self.changes_things = not (annotations and annotations.read_only_hint)
         self.spec = ToolSpec(
             name=plain_name("mcp", server, tool.name),
             description=cut(tool.description or tool.name, 4000),

@@ -30,7 +30,6 @@ class FunctionTool:
         self._function = function
         self._shape, self._place = _shape(function)
         self.is_idempotent = bool(getattr(function, "is_idempotent", False))
-        self.changes_things = bool(getattr(function, "changes_things", True))
         description = inspect.getdoc(function) or function.__name__
         words = function.__name__.replace("_", " ").capitalize()
         self.spec = ToolSpec(
@@ -98,9 +97,8 @@ def _tool(name: str, item: Any) -> Tool:
         getattr(item, "run", None)
     ):
         raise _wrong(name, f"a {type(item).__name__} in TOOLS is neither a function nor has spec and an async run")
-    for switch in ("is_idempotent", "changes_things"):
-        if not isinstance(getattr(item, switch, None), bool):
-            raise _wrong(name, f"the tool {item.spec.name} does not say {switch}")
+    if not isinstance(getattr(item, "is_idempotent", None), bool):
+        raise _wrong(name, f"the tool {item.spec.name} does not say is_idempotent")
     tool: Tool = item
     return tool
 

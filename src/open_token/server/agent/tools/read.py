@@ -37,7 +37,6 @@ class Read:
         display_name="Read file",
     )
     is_idempotent = True
-    changes_things = False
 
     async def run(self, arguments: Json, place: Place) -> Any:
         """The lines; a picture as media; of other files only what they are."""

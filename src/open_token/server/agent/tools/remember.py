@@ -37,7 +37,6 @@ class Remember:
         display_name="Remember",
     )
     is_idempotent = False
-    changes_things = True
 
     async def run(self, arguments: Json, place: Place) -> Any:
         """The id of the memory, by which a later one can supersede it."""

@@ -39,7 +39,6 @@ class ScheduleTask:
         display_name="Schedule a task",
     )
     is_idempotent = False
-    changes_things = True
 
     async def run(self, arguments: Json, place: Place) -> Any:
         """Do what the arguments say; gives the task, the tasks or the runs."""

@@ -1,9 +1,10 @@
 """What an agent shows beside its words: a card, an action of the page around the chat, a plan."""
 
-from typing import Any
+from typing import Any, get_args
 
 from open_token.server.agent.interface import ToolSpec
 from open_token.server.agent.tools.interface import Json, Place, ToolFault
+from open_token.turns import Target
 
 _LARGEST = 200_000
 _ACTIONS = ("addContext", "appendInput", "sendMessage")
@@ -24,17 +25,24 @@ class ShowCard:
         description="Show the person a card: a small page of HTML without addresses of other places.",
         parameters={
             "type": "object",
-            "properties": {"title": {"type": "string"}, "html": {"type": "string"}, "height": {"type": "integer"}},
+            "properties": {
+                "title": {"type": "string"},
+                "html": {"type": "string"},
+                "height": {"type": "integer"},
+                "target": {"enum": list(get_args(Target)), "description": "In the talk (inline), or beside it."},
+            },
             "required": ["html"],
         },
         display_name="Card",
     )
     is_idempotent = True
-    changes_things = False
 
     async def run(self, arguments: Json, place: Place) -> Any:
         """The card goes to the page; the model hears that it was shown."""
-        card: Json = {"target": "inline", "resourceHTML": _text(arguments, "html")}
+        target = arguments.get("target", "inline")
+        if target not in get_args(Target):
+            raise ToolFault("target is inline or preview")
+        card: Json = {"target": target, "resourceHTML": _text(arguments, "html")}
         if isinstance(title := arguments.get("title"), str):
             card["title"] = title[:200]
         if isinstance(height := arguments.get("height"), int):
@@ -56,7 +64,6 @@ class HostAction:
         display_name="Page action",
     )
     is_idempotent = True
-    changes_things = False
 
     async def run(self, arguments: Json, place: Place) -> Any:
         """The action goes to the page; the model hears that it was sent."""
@@ -80,7 +87,6 @@ class Plan:
         display_name="Plan",
     )
     is_idempotent = True
-    changes_things = False
 
     async def run(self, arguments: Json, place: Place) -> Any:
         """The model hears that the plan is shown; the person decides."""

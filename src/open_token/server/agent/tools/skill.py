@@ -31,7 +31,6 @@ class Skill:
     """Loads a skill."""
 
     is_idempotent = False
-    changes_things = True
 
     def __init__(self, skills: Mapping[str, SkillFolder]) -> None:
         self._skills = skills

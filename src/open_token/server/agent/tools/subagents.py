@@ -28,7 +28,6 @@ class Agent:
         display_name="Subagent",
     )
     is_idempotent = True
-    changes_things = False
 
     async def run(self, arguments: Json, place: Place) -> Any:
         """Never called: a subagent is a loop."""

@@ -28,7 +28,6 @@ class Write:
         display_name="Write file",
     )
     is_idempotent = True
-    changes_things = True
 
     async def run(self, arguments: Json, place: Place) -> Any:
         """Where it was written and how much."""
