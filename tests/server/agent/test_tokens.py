@@ -46,7 +46,6 @@ class Heavy:
     """A tool that takes many words to describe."""
 
     spec = ToolSpec(name="Heavy", description="word " * 400)
-    changes_things = True
 
 
 def test_tools_are_a_part_of_the_window(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from open_token.server.agent._counting import estimate_messages as estimate_mess
 from open_token.server.agent._counting import estimate_tools as estimate_tools
 from open_token.server.agent.interface import Json
 from open_token.server.agent.models import catalogue
+from open_token.server.agent.tools import asking
 from open_token.server.agent.tools.interface import Tool
 from open_token.turns import ROOT, ContextStats
 
@@ -38,7 +39,7 @@ def context_stats(services: "Services", state: State, tools: Iterable[Tool] = ()
     messages = history.messages(state)
     memory = sum(estimate(ref.content_preview) for turn in state.path[-1:] for ref in turn.facts.memory_refs or ())
     pending = messages.pop() if messages and messages[-1].role == "user" else None
-    offered = [tool.spec for tool in tools if not (state.mode == "planning" and tool.changes_things)]
+    offered = [tool.spec for tool in tools if not (state.mode == "planning" and tool.spec.name != asking.NAME)]
     parts = {
         "system": estimate(prompt.system_text(state.mode)),
         "tools": estimate_tools(offered),
