@@ -5,7 +5,7 @@ import platform
 from pathlib import Path
 from typing import Any
 
-from open_token.files import make_folder, read_optional, write_whole
+from open_token.files import make_folder, read_optional, write_private
 from open_token.passes._gate import Window, Windows
 from open_token.passes._rules import Rule, fingerprint
 
@@ -34,7 +34,7 @@ class HyperscanGate:
 
 def stored_database(rules: tuple[Rule, ...], cache: Path | None) -> bytes | None:
     """The compiled form of these rules, if the cache has it, or this process where no cache can be written."""
-    stored = read_optional(_place(rules, cache)) if cache else None
+    stored = read_optional(_place(rules, cache), private=True) if cache else None
     return stored or (_COMPILED.get(fingerprint(rules)) if _COMPILED else None)
 
 
@@ -51,7 +51,7 @@ def hyperscan_gate(rules: tuple[Rule, ...], cache: Path | None, stored: bytes | 
         database.compile(expressions=gates, ids=list(range(len(gates))), elements=len(gates), flags=[0] * len(gates))
         compiled = hyperscan.dumpb(database)
         if cache and make_folder(cache):
-            write_whole(_place(rules, cache), compiled)
+            write_private(_place(rules, cache), compiled)
         else:
             _keep(rules, compiled)
     return HyperscanGate(rules, database)
