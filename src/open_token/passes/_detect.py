@@ -13,7 +13,7 @@ import msgspec
 from open_token.passes._candidate import Candidate
 from open_token.passes._gate import Gate, KeywordGate, Window, confirmation
 from open_token.passes._hidden import DISGUISES, Look, look_behind, stretches
-from open_token.passes._hyperscan import hyperscan_gate, stored_database
+from open_token.passes._hyperscan import hyperscan_gate, opened_gate, stored_database
 from open_token.passes._marks import without_marks
 from open_token.passes._rules import Rule
 
@@ -137,8 +137,11 @@ class Detector:
         if self._fast is not None:
             return self._fast
         self._seen += size
-        is_first = self._seen == size
-        stored = stored_database(self.rules, self.cache) if is_first and self.engine != "keywords" else None
+        is_first = self._seen == size and self.engine != "keywords"
+        if is_first and (opened := opened_gate(self.rules)):
+            self._fast = opened
+            return opened
+        stored = stored_database(self.rules, self.cache) if is_first else None
         small = _SMALL if self.cache else _SMALL_WITHOUT_CACHE
         if self.engine == "hyperscan" or stored or (self.engine == "auto" and self._seen >= small):
             self._fast = hyperscan_gate(self.rules, self.cache, stored) or self._keywords
