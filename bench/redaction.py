@@ -142,10 +142,14 @@ def is_covered(text: str, start: int, end: int, values: list[str]) -> bool:
     return len(covered) >= 0.8 * (end - start)
 
 
-def recall(find: Found, rows: list[dict[str, Any]], kind: str = "") -> str:
+def found_in(find: Found, rows: list[dict[str, Any]]) -> list[list[str]]:
+    return find([row["text"] for row in rows])
+
+
+def recall(found: list[list[str]], rows: list[dict[str, Any]], kind: str = "") -> str:
     spans = [
         is_covered(row["text"], span["start"], span["end"], values)
-        for row, values in zip(rows, find([row["text"] for row in rows]), strict=True)
+        for row, values in zip(rows, found, strict=True)
         for span in row.get("spans") or []
         if span["type"].lower() == kind or not kind
     ]
@@ -163,9 +167,11 @@ def score() -> None:
     kinds = ("email", "phone", "credit_card", "iban", "ip", "us_ssn", "address", "person")
     for name, find, find_personal in tools():
         told = " ".join(f"{clean} {alarms(find, clean)}" for clean in CLEAN)
-        print(f"  {name:28} secrets {recall(find, secrets)} kept back {recall(find, kept_back)} false: {told}")
+        found, of_kept_back = found_in(find, secrets), found_in(find, kept_back)
+        print(f"  {name:28} secrets {recall(found, secrets)} kept back {recall(of_kept_back, kept_back)} false: {told}")
         if find_personal:
-            told = " ".join(f"{kind} {recall(find_personal, personal, kind)}" for kind in kinds)
+            found = found_in(find_personal, personal)
+            told = " ".join(f"{kind} {recall(found, personal, kind)}" for kind in kinds)
             print(f"  {'':28} {told} false: {alarms(find_personal, 'clean_real')} on clean_real")
 
 

@@ -109,6 +109,16 @@ def test_a_folder_under_a_file_cannot_be_made(tmp_path: Path) -> None:
     assert read_optional(tmp_path / "file" / "x") is None
 
 
+def test_a_private_file_that_others_can_write_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "kept"
+    write_whole(path, b"ours")
+    assert read_optional(path, private=True) == b"ours"
+    path.chmod(0o620)
+    assert read_optional(path, private=True) is None
+    assert read_optional(path) == b"ours"
+    assert read_optional(tmp_path, private=True) is None
+
+
 def events(count: int) -> list[Event]:
     return [
         {"id": f"evt_{n:06d}", "seq": 0, "content": {"mime": "text/plain", "text": "é" * n}}

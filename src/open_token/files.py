@@ -232,18 +232,29 @@ def grown_file(path: Path) -> Iterator[BinaryIO]:
             path.unlink()
 
 
+def write_private(path: Path, data: bytes) -> None:
+    """Write a small file that nobody else can change, whatever lay in its place."""
+    remove(path)
+    write_whole(path, data, 0o600)
+
+
 def write_whole(path: Path, data: bytes, mode: int = 0o644) -> None:
     """Write a small file whole or not at all."""
     with whole_file(path, mode) as out:
         out.write(data)
 
 
-def read_optional(path: Path) -> bytes | None:
-    """A small file's bytes; None when it is not there or may not be read."""
+def read_optional(path: Path, *, private: bool = False) -> bytes | None:
+    """A small file's bytes; None when it is not there or may not be read, or is private and others can write it."""
     try:
-        return path.read_bytes()
+        with path.open("rb", buffering=0) as stream:
+            return stream.read() if not private or _is_ours(os.fstat(stream.fileno())) else None
     except OSError:
         return None
+
+
+def _is_ours(facts: os.stat_result) -> bool:
+    return sys.platform == "win32" or (facts.st_uid in (0, os.getuid()) and not facts.st_mode & 0o022)
 
 
 def read_if_there(path: Path) -> bytes | None:

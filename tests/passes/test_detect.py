@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -281,6 +282,7 @@ def test_without_a_writable_cache_everything_still_works(tmp_path: Path) -> None
 
 def test_what_no_cache_can_keep_is_compiled_once_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_hyperscan, "_COMPILED", {})
+    monkeypatch.setattr(_hyperscan, "_OPENED", {})
     rules, (word, *_) = load_rules("none"), load_rules("none")[0].keywords
     assert _hyperscan.stored_database(rules, None) is None
     first = hyperscan_gate(rules, None, None)
@@ -298,6 +300,7 @@ def test_what_no_cache_can_keep_is_compiled_once_a_process(tmp_path: Path, monke
 
 def test_small_texts_need_no_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_hyperscan, "_COMPILED", {})
+    monkeypatch.setattr(_hyperscan, "_OPENED", {})
     made: list[int] = []
     real = _detect.hyperscan_gate
 
@@ -314,11 +317,24 @@ def test_small_texts_need_no_database(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_without_hyperscan_the_other_gate_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_hyperscan, "_OPENED", {})
     monkeypatch.setattr(_detect, "hyperscan_gate", lambda *args: None)
     detector = Detector(load_rules("secrets"), engine="hyperscan")
     token = drawn("ghp_{alnum:36}")
     assert len(detector.find([token])) == 1
     assert isinstance(detector._fast, KeywordGate)
+
+
+def test_a_database_that_was_opened_is_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_hyperscan, "_OPENED", {})
+    rules, token = load_rules("none"), drawn("AGE-SECRET-KEY-1{upper:58}").encode()
+    assert _hyperscan.opened_gate(rules) is None
+    first = hyperscan_gate(rules, None, None)
+    assert first is not None
+    with ThreadPoolExecutor(4) as threads:
+        gates = list(threads.map(lambda _: _hyperscan.opened_gate(rules), range(8)))
+        found = list(threads.map(lambda gate: gate(token * 50), gates))  # type: ignore[misc]
+    assert found == [first(token * 50)] * 8
 
 
 # --- hostile input ---

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import json
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from linear import grows_no_faster
 from open_token.context import Context
 from open_token.model import Event, Record
 from open_token.options import ExportOptions
-from open_token.passes import _extra, _people, _people_lists
+from open_token.passes import _extra, _people, _people_lists, _people_table
 from open_token.passes._detect import Detector
 from open_token.passes._gate import confirmation
 from open_token.passes._people import parts, people
@@ -38,7 +39,7 @@ def names(text: str) -> list[str]:
 
 
 def forget() -> None:
-    for kept in (_extra.names_folder, _people_lists.lists, _people._weights):
+    for kept in (_extra.names_folder, _people_lists.lists, _people_table.names, _people._weights):
         kept.cache_clear()
     for detector in (FAST, SLOW):
         detector._verdicts.clear()
@@ -320,3 +321,44 @@ def test_the_lines_with_names_are_told_in_bytes(count: int) -> None:
     ((number, lines),) = telling_leaves([text], [text.encode()])
     told = [text.encode()[start:end].decode() for start, end in lines]
     assert (number, told) == (0, [f"ü {name} ü" for name in few])
+
+
+@needs_lists
+def test_kept_names_say_what_the_lists_say(tmp_path: Path) -> None:
+    sets = _people_table.known(None)
+    assert _people_table.known(tmp_path / "cache") == sets
+    kept = _people_table.known(tmp_path / "cache")
+    assert isinstance(kept.given, _people_table.Table)
+    listed = sorted(_people_lists.lists().given | _people_lists.lists().family | _people_lists.words())[::7]
+    for word in [*listed, *(f"{word}x" for word in listed), "", "\ud800", "a\n", "no such-name"]:
+        assert [word in names for names in kept] == [word in names for names in sets], word
+        assert _people._weighed(word.title(), kept) == _people._weighed(word.title(), sets)
+
+
+def test_kept_names_that_are_damaged_or_open_to_others_are_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_people_table, "names_folder", lambda: tmp_path)
+    monkeypatch.setattr(_people_table, "lists", lambda: _people_lists.Lists(frozenset({"torvild"}), frozenset()))
+    monkeypatch.setattr(_people_table, "words", lambda: frozenset({"table"}))
+    cache = tmp_path / "cache"
+    _people_table.known(cache)
+    (file,) = cache.glob("names-*.table")
+    whole = file.read_bytes()
+    for damage in (b"", b"names 1\n", whole[:-1], whole[:60] + bytes([whole[60] ^ 1]) + whole[61:]):
+        file.write_bytes(damage)
+        assert "torvild" in _people_table.known(cache).given
+        assert file.read_bytes() == whole
+    file.chmod(0o666)
+    assert not isinstance(_people_table.known(cache).given, _people_table.Table)
+    assert stat.S_IMODE(file.stat().st_mode) & 0o022 == 0, "what others may write is replaced"
+    kept = _people_table.known(cache)
+    assert isinstance(kept.given, _people_table.Table)
+    assert ("torvild" in kept.given, "torvild" in kept.family, "table" in kept.ordinary) == (True, False, True)
+
+
+def test_names_that_no_cache_can_keep_are_read_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_people_table, "names_folder", lambda: tmp_path)
+    monkeypatch.setattr(_people_table, "lists", lambda: _people_lists.Lists(frozenset({"torvild"}), frozenset()))
+    (tmp_path / "file").write_text("in the way")
+    assert "torvild" in _people_table.known(tmp_path / "file" / "cache").given

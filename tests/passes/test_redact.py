@@ -19,7 +19,7 @@ from open_token.context import Context, Policy
 from open_token.errors import OpenTokenError
 from open_token.model import Event, Record
 from open_token.options import ExportOptions
-from open_token.passes import _mask, _masking, _spread
+from open_token.passes import _found, _mask, _masking, _spread
 from open_token.passes._keys import Keys
 from open_token.passes._marks import MARK
 from open_token.passes.redact import redact
@@ -568,7 +568,10 @@ def test_what_is_searched_is_what_is_rewritten(value: Any) -> None:
 # --- much, and too much ---
 
 
-def test_many_events_stream_through(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("kept", "walks"), [(1 << 23, 1), (1 << 16, 2)])
+def test_many_events_stream_through(monkeypatch: pytest.MonkeyPatch, kept: int, walks: int) -> None:
+    monkeypatch.setattr(_found, "_MOST_KEPT", kept)
+
     class Counted:
         walks = 0
 
@@ -578,7 +581,7 @@ def test_many_events_stream_through(monkeypatch: pytest.MonkeyPatch) -> None:
                 yield event(f"line {number} " + "x" * 200 + (f" {GITHUB}" if number % 1000 == 7 else ""), number + 1)
 
     after = redact(replace(record(), events=Counted()), context())
-    assert Counted.walks == 2
+    assert Counted.walks == walks
     said = [item["id"] for item in after.events if MARK.search(item["content"]["text"])]
     assert said == ["evt_000008", "evt_001008", "evt_002008"]
     assert [item["id"] for item in after.events][-1] == "evt_003000"

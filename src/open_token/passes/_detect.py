@@ -13,7 +13,7 @@ import msgspec
 from open_token.passes._candidate import Candidate
 from open_token.passes._gate import Gate, KeywordGate, Window, confirmation
 from open_token.passes._hidden import DISGUISES, Look, look_behind, stretches
-from open_token.passes._hyperscan import hyperscan_gate, stored_database
+from open_token.passes._hyperscan import hyperscan_gate, opened_gate, stored_database
 from open_token.passes._marks import without_marks
 from open_token.passes._rules import Rule
 
@@ -112,10 +112,17 @@ class Detector:
         self, number: int, leaves: list[str], pieces: list[bytes], by_leaf: dict[int, list[Window]]
     ) -> None:
         """Open the lines in which a word may be a name; the gate looks for what stands around names alone."""
-        for place, lines in _people().telling_leaves(leaves, pieces):
+        for place, lines in self._people.telling_leaves(leaves, pieces):
             windows = by_leaf.setdefault(place, [])
             opened = set(windows)
             windows += [window for line in lines if (window := Window(number, *line)) not in opened]
+
+    @functools.cached_property
+    def _people(self) -> Any:
+        """The search for names, loaded when the first text is met that may hold one."""
+        module = importlib.import_module("open_token.passes._people_search")
+        module.keep_in(self.cache)
+        return module
 
     def is_odd_key(self, key: str) -> bool:
         """Whether a key that looks like a plain name is to be searched; no built-in rule finds anything in one."""
@@ -130,8 +137,11 @@ class Detector:
         if self._fast is not None:
             return self._fast
         self._seen += size
-        is_first = self._seen == size
-        stored = stored_database(self.rules, self.cache) if is_first and self.engine != "keywords" else None
+        is_first = self._seen == size and self.engine != "keywords"
+        if is_first and (opened := opened_gate(self.rules)):
+            self._fast = opened
+            return opened
+        stored = stored_database(self.rules, self.cache) if is_first else None
         small = _SMALL if self.cache else _SMALL_WITHOUT_CACHE
         if self.engine == "hyperscan" or stored or (self.engine == "auto" and self._seen >= small):
             self._fast = hyperscan_gate(self.rules, self.cache, stored) or self._keywords
@@ -162,9 +172,9 @@ class Detector:
     def _within(self, number: int, rule: Rule, value: bytes) -> tuple[tuple[str, int, Rule], ...]:
         """What of a full name, or of an address that spells one, is masked elsewhere."""
         if rule.finder:
-            names = _people().name_parts(value)
+            names = self._people.name_parts(value)
         elif rule.type == "email" and self._person is not None:
-            names, number = _people().names_of_address(value), self._person
+            names, number = self._people.names_of_address(value), self._person
         else:
             return ()
         # It counts before the name alone, which is not masked elsewhere.
@@ -218,7 +228,7 @@ class Detector:
 
     def _prepare(self, number: int, rule: Rule) -> tuple[Search, Judge | None]:
         judge = _judges(rule.level)[rule.validator] if rule.validator and rule.validator not in DISGUISES else None
-        search = _people().PeopleSearch(rule.pattern).spans if rule.finder else confirmation(rule.pattern).spans
+        search = self._people.PeopleSearch(rule.pattern).spans if rule.finder else confirmation(rule.pattern).spans
         ready = self._ready[number] = search, judge
         return ready
 
@@ -254,11 +264,6 @@ def _brought_back(item: Disguised, look: Look, findings: list[Finding], rule: Ru
     for found, (value, _, _) in zip(findings, values, strict=True):
         start, end = look.span(found.start, found.end)
         yield Finding(item.start + start, item.start + end, found.rank, found.rule, value, found.within)
-
-
-def _people() -> Any:
-    """The search for names, loaded when the first line that may hold one is met."""
-    return importlib.import_module("open_token.passes._people_search")
 
 
 @functools.cache

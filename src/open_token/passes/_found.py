@@ -3,7 +3,10 @@
 from array import array
 from typing import NamedTuple
 
+from open_token.passes._batches import Batch
 from open_token.passes._rules import Rule
+
+_MOST_KEPT = 1 << 23
 
 
 class Cut(NamedTuple):
@@ -32,6 +35,18 @@ class Found:
         """Some event is masked as a whole, whatever was found in it."""
         self.cuts: dict[int, dict[tuple[str, int], list[Cut]]] = {}
         """Pieces of values over several strings: by event, and by string with how many like it stand before."""
+
+        self.batches: list[Batch] | None = []
+        """The events as they were searched, while they are few; a second walk would gather their strings again."""
+        self._size = 0
+
+    def keep(self, batch: Batch) -> None:
+        """Keep a batch for the walk that masks, unless the conversation is long."""
+        self._size += sum(map(len, batch.leaves))
+        if self.batches is not None:
+            self.batches.append(batch)
+        if self._size > _MOST_KEPT:
+            self.batches = None
 
     def add(self, value: str, rank: int, rule: Rule) -> bool:
         """Take a value in; True when it was not known."""

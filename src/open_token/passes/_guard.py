@@ -7,7 +7,7 @@ from typing import Any
 from open_token.errors import OpenTokenError
 from open_token.model import Event
 from open_token.passes._batches import OWN_KEYS
-from open_token.passes._detect import Detector, decoded, encoded
+from open_token.passes._detect import Detector, all_encoded, decoded, encoded
 from open_token.passes._found import Found
 from open_token.passes._keys import Keys
 from open_token.passes._rules import START, Rule
@@ -32,10 +32,17 @@ class Guard:
         known = {item.value for item in self._known.find(lines)} if self._known else set()
         if not tokens and not known:
             return
-        for event in events:
-            for string in open_strings(event, self._keys):
-                if self._is_left(string, tokens, known):
-                    raise _survivor(str(event.get("id", "an event without id")))
+        strings = [list(open_strings(event, self._keys)) for event in events]
+        if not tokens and not self._are_known(strings, known):
+            return
+        for event, some in zip(events, strings, strict=True):
+            if any(self._is_left(string, tokens, known) for string in some):
+                raise _survivor(str(event.get("id", "an event without id")))
+
+    def _are_known(self, strings: list[list[str]], known: set[str]) -> bool:
+        """Whether any string may hold a value; mostly those that were met stand where they must stay."""
+        joined = b"\0".join(all_encoded([string for some in strings for string in some]))
+        return any(item.value in known for item in self._known.find(joined))
 
     def _is_left(self, string: str, tokens: set[str], known: set[str]) -> bool:
         if any(token in string for token in tokens) and self._detector.find([string]):

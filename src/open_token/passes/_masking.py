@@ -119,7 +119,7 @@ def _to_mask(record: Record, found: Found, masker: Masker) -> Iterator[tuple[int
     """Events in batches, the place of the first, and the places of those in which there may be something to mask."""
     searched = iter([*found.places, -1])
     next_place = next(searched)
-    for first, events, places in _with_echoes(record, masker):
+    for first, events, places in _with_echoes(record, found, masker):
         while 0 <= next_place < first + len(events):
             places.add(next_place)
             next_place = next(searched)
@@ -129,9 +129,9 @@ def _to_mask(record: Record, found: Found, masker: Masker) -> Iterator[tuple[int
         yield first, events, sorted(places)
 
 
-def _with_echoes(record: Record, masker: Masker) -> Iterator[tuple[int, list[Event], set[int]]]:
+def _with_echoes(record: Record, found: Found, masker: Masker) -> Iterator[tuple[int, list[Event], set[int]]]:
     if masker.looks_for_echoes:
-        for batch in batches(record.events, masker.keys, foreign=record.is_export):
+        for batch in found.batches or batches(record.events, masker.keys, foreign=record.is_export):
             yield batch.first, batch.events, {batch.place_of(leaf) for leaf in masker.echoes(batch.leaves)}
         return
     events, first = iter(record.events), 0

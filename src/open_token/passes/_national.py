@@ -7,6 +7,8 @@ from collections.abc import Callable
 from datetime import date
 from typing import Any, NamedTuple
 
+from open_token.passes._late import late
+
 
 class Kind(NamedTuple):
     """A kind of id: what it looks like, and what its digits must add up to."""
@@ -17,7 +19,7 @@ class Kind(NamedTuple):
 
 def _kind(form: str, *fits: str | Callable[[str], bool]) -> Kind:
     checks = [_registered(fit) if isinstance(fit, str) else fit for fit in fits]
-    return Kind(re.compile(form), lambda text: all(check(text) for check in checks))
+    return Kind(late(form), lambda text: all(check(text) for check in checks))
 
 
 def _registered(module: str) -> Callable[[str], bool]:

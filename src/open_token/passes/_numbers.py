@@ -26,13 +26,16 @@ _NOBODYS = (
     "192.0.2.0/24",
     "198.51.100.0/24",
     "203.0.113.0/24",
-    "224.0.0.0/4",
-    "255.0.0.0/8",
     "::/128",
     "::1/128",
     "2001:db8::/32",
     "3fff::/20",
-    "ff00::/8",
+)
+# Ones and then zeros, which say how large a network is; all ones may be the broadcast address as well.
+_NETMASKS = frozenset(
+    f"255.{rest}"
+    for ending in (0, 128, 192, 224, 240, 248, 252, 254)
+    for rest in (f"{ending}.0.0", f"255.{ending}.0", f"255.255.{ending}")
 )
 
 
@@ -64,11 +67,14 @@ def is_iban(text: str) -> bool:
 
 
 def is_personal_ip(text: str) -> bool:
-    """An address of some machine: not this one, not nobody's, not one of those kept for documents."""
+    """An address of some machine or of several: not this one, not nobody's, not one of those kept for documents."""
     import ipaddress
 
+    plain = re.split("[%/]", text)[0]
+    if plain in _NETMASKS:
+        return False
     try:
-        address = ipaddress.ip_address(re.split("[%/]", text)[0])
+        address = ipaddress.ip_address(plain)
     except ValueError:
         return False
     return not any(address.version == net.version and address in net for net in _nobodys())

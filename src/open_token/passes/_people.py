@@ -1,7 +1,7 @@
 """Finds people's names in a line: capitalised words, what lists know of them, and what stands around them."""
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import NamedTuple
 
 from open_token.passes._late import late
@@ -23,7 +23,8 @@ from open_token.passes._people_cues import (
     WORDS_BEFORE,
     YEARS,
 )
-from open_token.passes._people_lists import Lists, lists, plain, words
+from open_token.passes._people_lists import plain, words
+from open_token.passes._people_table import Known, names
 
 # Where capitals are; in between stand small letters too, which the shape of a word then tells.
 _UPPER = "A-ZÀ-ÖØ-ÞĀ-ɏΆ-ΫЀ-ЯѠ-ӿԀ-ԯ"
@@ -179,23 +180,28 @@ def _after(line: str, end: int) -> float:
 @functools.lru_cache(maxsize=1 << 15)
 def _weights(word: str) -> tuple[float, float]:
     """How much a word speaks for a given and for a family name; below 0 when it is a word like any other."""
-    return _weighed(word, lists())
+    return _weighed(word, names())
 
 
-def _weighed(word: str, known: Lists) -> tuple[float, float]:
+def _weighed(word: str, known: Known) -> tuple[float, float]:
     small, bare = word.casefold(), plain(word)
     is_loud = word.isupper()
     if bare in NOBODY or not (_has_shape(word) or (is_loud and len(word) > 3)):
         return -3.0, -3.0
     pieces = bare.split("-")
-    is_given = small in known.given or bare in known.given or all(piece in known.given for piece in pieces)
-    is_family = small in known.family or bare in known.family or all(piece in known.family for piece in pieces)
-    if all(piece in words() for piece in pieces):
+    is_given, is_family = (_is_known(small, bare, pieces, listed) for listed in known[:2])
+    if all(piece in known.ordinary for piece in pieces):
         return (1.0 if is_given else -3.0), (0.8 if is_family and len(word) > 3 else -3.0)
     if is_loud and not (is_given or is_family):
         return -3.0, -3.0
     looks = 2.0 if FAMILY_ENDING.search(small) or PATRONYMIC.search(small) else 0.5
     return (3.0 if is_given else 0.5), (2.5 if is_family else looks)
+
+
+def _is_known(small: str, bare: str, pieces: list[str], listed: Container[str]) -> bool:
+    if bare in listed or (small != bare and small in listed):
+        return True
+    return len(pieces) > 1 and all(piece in listed for piece in pieces)
 
 
 def _has_shape(word: str) -> bool:

@@ -1,7 +1,7 @@
 """Names in Chinese, Japanese and Korean, which no capital letter shows: found by what stands before or behind them."""
 
 from open_token.passes._late import late
-from open_token.passes._people_lists import lists
+from open_token.passes._people_table import names
 
 _CHINESE_FAMILY = (
     "欧阳|司马|上官|诸葛|夏侯|东方|皇甫|尉迟|公孙|慕容|令狐|"
@@ -26,6 +26,6 @@ _POLITE = late(r"(?<![一-鿿])([一-鿿]{2,4})(?=さん|様|氏|くん|ちゃ�
 def asian_people(line: str) -> list[tuple[int, int]]:
     """Where such names stand in a line."""
     spans = [found.span(found.lastgroup or 0) for found in _SURE.finditer(line)]
-    known = lists().family
+    known = names().family
     spans += [found.span(1) for found in _POLITE.finditer(line) if found[1] in known or found[1][:2] in known]
     return spans

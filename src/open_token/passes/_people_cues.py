@@ -52,9 +52,9 @@ _ROLES = (
 )
 _END = r"[\"'`*]{0,3}[ \t]{0,4}(?:[:=]|\x01|：)[ \t]{0,8}[\[({\"'`*]{0,3}$"
 FIELDS = (
-    (SURE, re.compile(rf"(?<![^\W_])(?:{_NAMES}){_END}", re.IGNORECASE)),
-    (LIKELY, re.compile(rf"(?<![^\W_])(?:{_ROLES}){_END}", re.IGNORECASE)),
-    (HINT, re.compile(rf"(?<![^\W_])(?:name|naam|nom|nombre|nome|navn|namn){_END}", re.IGNORECASE)),
+    (SURE, late(rf"(?<![^\W_])(?:{_NAMES}){_END}", re.IGNORECASE)),
+    (LIKELY, late(rf"(?<![^\W_])(?:{_ROLES}){_END}", re.IGNORECASE)),
+    (HINT, late(rf"(?<![^\W_])(?:name|naam|nom|nombre|nome|navn|namn){_END}", re.IGNORECASE)),
 )
 FIELD_SIGNS = frozenset(":=\x01：\"'`*[({")
 YEARS = late(r"(?:\(c\)|©|copyright)(?: \(c\)| ©)?(?: \d{4}(?:[-–, ]{1,2}\d{4}){0,8}),?(?: by)? $", re.IGNORECASE)

@@ -1,6 +1,7 @@
 """What is known of words: given names and family names of many languages, and the words that name nobody."""
 
 import functools
+import os
 import re
 import unicodedata
 from pathlib import Path
@@ -17,6 +18,7 @@ _WORDS = ("words.txt", "nobody.txt")
 # Countries that add hardly a name to the others of their language are not read.
 _LANGUAGES = """ar ar-dz ar-om az cs da de de-at de-ch el en en-au en-ca es es-mx et fa fi fr hr hu is it ja kk ko nl
     nl-be no pl pt pt-br ru sk sv tr uk zh""".split()
+_REMARKS = re.compile("^#.*", re.MULTILINE)
 _ACCENTS = re.compile("[\u0300-\u036f]+")
 
 
@@ -30,8 +32,8 @@ class Lists(NamedTuple):
 @functools.cache
 def words() -> frozenset[str]:
     """Ordinary words, products, months and places: capitalised or not, they name no person by themselves."""
-    lines = [line for name in _WORDS for line in (read_optional(_FOLDER / name) or b"").decode().splitlines()]
-    return frozenset(word for line in lines if not line.startswith("#") for word in line.split())
+    text = "\n".join((read_optional(_FOLDER / name) or b"").decode() for name in _WORDS)
+    return frozenset(_REMARKS.sub("", text).split())
 
 
 @functools.cache
@@ -40,11 +42,21 @@ def lists() -> Lists:
     folder = names_folder()
     if folder is None:
         return Lists()
-    people = [_parsed(folder / language / "person.json") for language in _LANGUAGES]
+    people = [_parsed(file) for file in _files(folder)]
     return Lists(
         _spellings(" ".join(_joined(person.names) for person in people)),
         _spellings(" ".join(_joined(person.surnames) for person in people)),
     )
+
+
+def list_files(folder: Path) -> list[tuple[Path, os.stat_result]]:
+    """The files that all of this is made of, as far as they are there."""
+    files = [*_files(folder), *(_FOLDER / name for name in _WORDS)]
+    return [(file, file.stat()) for file in files if file.is_file()]
+
+
+def _files(folder: Path) -> list[Path]:
+    return [folder / language / "person.json" for language in _LANGUAGES]
 
 
 def plain(word: str) -> str:

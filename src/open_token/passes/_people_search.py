@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from open_token.passes._gate import confirmation
 from open_token.passes._people import capitalised, parts, people, speaks_for_a_name, telling_words
 from open_token.passes._people_asian import asian_people
+from open_token.passes._people_table import keep_in
 
+__all__ = ["PeopleSearch", "keep_in", "name_parts", "names_of_address", "telling_leaves"]
 # How addresses spell names: torvild.enqvist, torvild_enqvist7, TorvildEnqvist.
 _SPELLED = re.compile(r"([A-Za-z]{3,16})[._-]([A-Za-z]{3,16})[0-9]{0,4}|([A-Z][a-z]{2,15})([A-Z][a-z]{2,15})[0-9]{0,4}")
 _FEW = 64

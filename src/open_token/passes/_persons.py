@@ -44,6 +44,9 @@ _IP_WORDS = late(
 # The other end of a range of addresses.
 _OTHER_END = late(r" ?[-–] ?\d{1,3}(?:\.\d{1,3}){3}\b")
 _OTHER_START = late(r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3} ?[-–] ?$")
+_MASK_BEFORE = late(r"mask\W{0,4}$", re.IGNORECASE)
+# Some tools write the port behind one more point: nothing else that has five numbers begins like a private network.
+_PORT_AFTER = late(r"\.\d{1,5}(?![\w-]|\.\d)")
 _VERSION_BEFORE = late(
     r"(?:version|ver|rev|release|build|driver|firmware|v)[\s:=\"'v.]*$|[=~^<>/][\s\"']*$|[\w.-]-$", re.IGNORECASE
 )
@@ -64,6 +67,7 @@ _ABOVE = 40
 _ABOVE_HOME = late(r"([\w.~-]*):?[/\\]+(?:home|users)[/\\]+$", re.IGNORECASE)
 _HOLDS_HOMES = {"var", "export", "usr", "mnt", "data", "host", "private", "rootfs"}
 _NUMBER_SIGNS = tuple("0123456789.")
+_BROADCAST = "255.255.255.255"
 
 
 def _email(found: Candidate) -> bool:
@@ -132,7 +136,11 @@ def _iban(found: Candidate) -> bool:
 
 def _ipv4(found: Candidate) -> bool:
     value, before, after = found
-    if before[-1:] in _NUMBER_SIGNS or (after[:1] == "." and after[1:2].isdigit()) or not is_personal_ip(value):
+    if before[-1:] in _NUMBER_SIGNS or not is_personal_ip(value):
+        return False
+    if after[:1] == "." and after[1:2].isdigit():
+        return value.startswith("192.168.") and bool(_PORT_AFTER.match(after))
+    if value == _BROADCAST and _MASK_BEFORE.search(before):
         return False
     if _OTHER_END.match(after) or _OTHER_START.search(before):
         return True

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from open_token.files import make_folder, read_optional, write_whole
+from open_token.files import make_folder, read_optional, write_private
 from open_token.passes._address_forms import ADDRESS_FORMS
 
 LEVELS = ("none", "secrets", "pii", "strict")
@@ -95,14 +95,14 @@ def _all_rules(cache: Path | None) -> tuple[Rule, ...]:
         b"\0".join([_FORM.encode(), *(part.encode() for part in MACROS.values()), *texts.values()])
     ).hexdigest()
     kept = cache / f"rules-{digest[:32]}.msgpack" if cache else None
-    if kept and (raw := read_optional(kept)):
+    if kept and (raw := read_optional(kept, private=True)):
         try:
             return msgspec.msgpack.decode(raw, type=tuple[Rule, ...])
         except (msgspec.DecodeError, msgspec.ValidationError):
             pass
     rules = parse_rules(texts)
     if kept and make_folder(kept.parent):
-        write_whole(kept, msgspec.msgpack.encode(rules))
+        write_private(kept, msgspec.msgpack.encode(rules))
     return rules
 
 

@@ -56,6 +56,7 @@ def search(record: Record, detector: Detector, *, whole: bool) -> Found:
         for leaf in _look(batch.leaves, detector, found):
             found.add_place(batch.place_of(leaf))
         pieces.look(batch.events, batch.first)
+        found.keep(batch)
         found.is_whole = found.is_whole or (whole and any(map(is_hidden, batch.events)))
     return found
 
