@@ -87,6 +87,7 @@ class PostgresStore:
 
     read_log = _reading(_pg_log.read_log)
     session = _reading(_pg_sessions.session)
+    progress = _reading(_pg_sessions.progress)
     heads = _reading(_pg_sessions.heads)
     sessions = _viewing(_pg_sessions.sessions)
     delete_session = _writing(_pg_sessions.delete_session)
