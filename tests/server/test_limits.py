@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from open_token.server.config import Limits
-from open_token.server.limits import Buckets, Limited
+from open_token.server.limits import Buckets, Limited, counted_as
 
 
 def test_a_bucket_fills_by_itself() -> None:
@@ -108,6 +108,29 @@ def test_a_key_that_ended_is_not_known_any_more() -> None:
     assert client.call(key="was good") == 200
     client.status = 401
     assert [client.call(key="was good") for _ in range(3)] == [401, 401, 429]
+
+
+@pytest.mark.parametrize(
+    ("host", "name"),
+    [
+        ("10.0.0.7", "10.0.0.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2::1", "2001:db8:1:2::/64"),
+        ("2001:db8:1:3::1", "2001:db8:1:3::/64"),
+        ("::ffff:10.0.0.7", "10.0.0.7"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("unix:", "unix:"),
+        ("", ""),
+    ],
+)
+def test_an_address_is_counted_with_those_that_come_with_it(host: str, name: str) -> None:
+    assert counted_as(host) == name
+
+
+def test_a_network_of_one_client_is_one_client() -> None:
+    client = Client(requests_per_minute=2)
+    there = [client.call(address=f"2001:db8::{number}") for number in range(1, 4)]
+    assert [*there, client.call(address="2001:db8:0:1::1")] == [200, 200, 429, 200]
 
 
 def test_so_many_at_once() -> None:

@@ -1,6 +1,8 @@
 """What one client may take up: length of bodies, requests a minute and at once; plain ASGI, before all else."""
 
+import functools
 import hashlib
+import ipaddress
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable
@@ -135,7 +137,19 @@ def _digest(authorization: bytes | None) -> str:
 def address_of(scope: Scope) -> str:
     """The name under which an address is counted."""
     client = scope.get("client")
-    return f"address:{client[0]}" if client else "address:"
+    return f"address:{counted_as(client[0])}" if client else "address:"
+
+
+@functools.lru_cache(maxsize=_MOST_KNOWN)
+def counted_as(host: str) -> str:
+    """Whoever has one address of IPv6 has all that begin with the same 64 bits, and is one client."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    if isinstance(address, ipaddress.IPv4Address):
+        return host
+    return str(address.ipv4_mapped or ipaddress.IPv6Network((int(address) >> 64 << 64, 64)))
 
 
 def length_of(scope: Scope) -> int:
