@@ -79,6 +79,37 @@ def test_long_bodies_are_refused_by_what_they_say_and_by_what_they_are() -> None
     assert client.call((b"x" * 12, b"x" * 12), kind="multipart/form-data; boundary=x") == 413
 
 
+def test_so_many_bytes_of_bodies_at_once() -> None:
+    client = Client(body_bytes=60, bodies_bytes=100)
+    gate, read = asyncio.Event(), client._app
+
+    async def waits(scope: Any, receive: Any, send: Any) -> None:
+        async def slowly() -> Any:
+            message = await receive()
+            await gate.wait()
+            return message
+
+        await read(scope, slowly, send)
+
+    client.app._app = waits
+
+    async def several() -> list[int]:
+        first = asyncio.ensure_future(client.acall((b"x" * 60,), length=60))
+        second = asyncio.ensure_future(client.acall((b"x" * 30,)))
+        await asyncio.sleep(0)
+        told = client.acall((b"x" * 20,), length=20)
+        untold = client.acall((b"x" * 15,))
+        other = asyncio.ensure_future(client.acall((b"x" * 60,), length=60, address="2"))
+        status, headers = await told
+        assert (headers[b"connection"], headers[b"retry-after"]) == (b"close", b"6")
+        asyncio.get_running_loop().call_soon(gate.set)
+        found = [status, (await untold)[0], (await first)[0], (await second)[0], (await other)[0]]
+        return [*found, (await client.acall((b"x" * 60,), length=60))[0]]
+
+    assert asyncio.run(several()) == [429, 429, 200, 200, 200, 200]
+    assert not client.app._bytes
+
+
 def test_so_many_a_minute_and_when_to_go_on() -> None:
     client = Client(requests_per_minute=2)
     assert [client.call() for _ in range(3)] == [200, 200, 429]
