@@ -1,5 +1,6 @@
 """Who is asking: the key in the Authorization header, and what it may do."""
 
+from collections.abc import MutableMapping
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
@@ -20,7 +21,7 @@ async def services_of(request: Request) -> Services:
     return services
 
 
-async def caller_of(scope: dict[str, Any], services: Services, key: str | None) -> Caller:
+async def caller_of(scope: MutableMapping[str, Any], services: Services, key: str | None) -> Caller:
     """Whose key that is; 401 when it is nobody's."""
     caller = await services.store.check_key(key, services.clock.now()) if key else None
     if caller is None:

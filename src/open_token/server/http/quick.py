@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from fastapi import Request
+from fastapi.responses import Response
 
 from open_token.entries import LogFault
 from open_token.errors import StoreError
@@ -44,6 +45,6 @@ class Quick:
             response = await answers.unfitting(Request(scope), problem)
         await response(scope, receive, send)
 
-    async def _messages(self, scope: dict[str, Any], session_id: str) -> answers.Response:
+    async def _messages(self, scope: dict[str, Any], session_id: str) -> Response:
         caller = await caller_of(scope, self._services, key_of(scope))
         return answers.answer(await sessions.messages(self._services, caller.user.id, session_id))
