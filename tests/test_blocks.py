@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from open_token.blocks import Blocks, set_in
-from open_token.folding import unfold
+from open_token.folding import Room, unfold
 
 LONG = "A long sentence that an event carries, word for word."
 LINES = f"{LONG}\n\nand a second one:\n- {LONG}\n\nthe end"
@@ -16,7 +16,7 @@ SAID = list(PLACES.items())
 
 def comes_back(text: str, said: list[tuple[str, str]] = SAID) -> Any:
     block = Blocks(said).fold(text)
-    assert unfold(block, dict(said).__getitem__) == text
+    assert unfold(block, dict(said).__getitem__, Room(1 << 20)) == text
     return block
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from open_token.folding import Carried, Unresolved, fold, shifted, unfold, unfold_all
+from open_token.folding import Carried, Room, Unresolved, fold, shifted, unfold, unfold_all
 
 LONG = "A long sentence that an event carries, word for word."
 EVENTS: list[Any] = [
@@ -47,7 +47,7 @@ def exactly(one: Any, other: Any) -> bool:
 
 @given(JSON)
 def test_what_is_folded_unfolds(value: Any) -> None:
-    assert exactly(unfold(folded(value), PLACES.__getitem__), value)
+    assert exactly(unfold(folded(value), PLACES.__getitem__, Room(1 << 20)), value)
 
 
 def test_a_carried_string_is_a_reference() -> None:
@@ -65,7 +65,7 @@ def test_json_in_a_string_is_looked_into_when_it_can_be_written_again(style: dic
     text = json.dumps({"command": LONG, "ä": 1}, **style)
     (mark,) = folded(text)
     assert mark == "$json"
-    assert unfold(folded(text), PLACES.__getitem__) == text
+    assert unfold(folded(text), PLACES.__getitem__, Room(1 << 20)) == text
     odd = text.replace(":", " :", 1)
     assert folded(odd) == odd
 
@@ -74,14 +74,14 @@ def test_hidden_reasoning_is_withheld_when_asked() -> None:
     value = {"type": "thinking", "thinking": "hm", "text": "said"}
     assert folded(value, conceal=True) == {"type": "thinking", "thinking": {"$withheld": "reasoning"}, "text": "said"}
     with pytest.raises(Unresolved):
-        unfold(folded(value, conceal=True), PLACES.__getitem__)
+        unfold(folded(value, conceal=True), PLACES.__getitem__, Room(1 << 20))
 
 
 def test_what_lies_too_deep_is_told_as_text() -> None:
     value: Any = "end"
     for _ in range(400):
         value = [value]
-    assert unfold(folded(value), PLACES.__getitem__) == value
+    assert unfold(folded(value), PLACES.__getitem__, Room(1 << 20)) == value
 
 
 def test_the_memory_of_places_moves_along_with_the_source() -> None:
@@ -108,7 +108,7 @@ def test_the_memory_of_places_moves_along_with_the_source() -> None:
 )
 def test_marks_that_say_nothing_cannot_be_resolved(value: Any) -> None:
     with pytest.raises(Unresolved):
-        unfold_all([value], PLACES.__getitem__)
+        unfold_all([value], PLACES.__getitem__, Room(1 << 20))
 
 
 def test_records_of_older_exports_unfold() -> None:
@@ -117,7 +117,7 @@ def test_records_of_older_exports_unfold() -> None:
         {"a": {"$ref": "evt_000001#/content/text"}, "b": {"c": 1, "d": 2}},
         {"$like": [0, {"b": {"$in": {"c": 3}}}]},
     ]
-    assert unfold_all(told, PLACES.__getitem__) == [
+    assert unfold_all(told, PLACES.__getitem__, Room(1 << 20)) == [
         {"a": LONG, "b": {"c": 1, "d": 2}},
         {"a": LONG, "b": {"c": 3, "d": 2}},
     ]
@@ -134,7 +134,7 @@ def test_references_of_a_record_that_is_further_on() -> None:
         "evt_000001#/ts": "2026-01-01T00:00:00Z",
         "evt_000002#/ts": "2026-01-01T00:00:00.250Z",
     }
-    assert unfold_all(told, places.__getitem__) == [
+    assert unfold_all(told, places.__getitem__, Room(1 << 20)) == [
         {"id": "first", "text": "one", "time": 1767225600000},
         {"id": "first", "text": "two", "time": 1767225600250},
     ]
@@ -162,4 +162,4 @@ def test_references_of_a_record_that_is_further_on() -> None:
 )
 def test_what_leads_nowhere_cannot_be_resolved(told: list[Any]) -> None:
     with pytest.raises(Unresolved):
-        unfold_all(told, {**PLACES, "here": "x"}.__getitem__)
+        unfold_all(told, {**PLACES, "here": "x"}.__getitem__, Room(1 << 20))

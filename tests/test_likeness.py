@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from open_token.folding import Carried, fold, unfold_all
+from open_token.folding import Carried, Room, fold, unfold_all
 from open_token.likeness import liken
 from open_token.nearby import Nearby
 from open_token.walk import MAX_DEPTH
@@ -39,7 +39,7 @@ def resolve(reference: str) -> Any:
 def told(records: list[Any]) -> list[Any]:
     carried = Carried(EVENTS)
     made = liken([fold(record, carried.find) for record in records], Nearby(EVENTS))
-    assert exactly(unfold_all(made, resolve), records)
+    assert exactly(unfold_all(made, resolve, Room(1 << 30)), records)
     return made
 
 

@@ -194,6 +194,88 @@ def test_records_that_are_made_up_are_refused(tmp_path: Path, more: dict[str, An
     assert not list(tmp_path.iterdir())
 
 
+LONG = {"$ref": "evt_000002#/content/text"}
+
+
+def nested(levels: int, value: Any = '"') -> Any:
+    for _ in range(levels):
+        value = {"$json": [1, value]}
+    return value
+
+
+@pytest.mark.parametrize(
+    ("value", "more"),
+    [
+        ([LONG] * 20_000, []),
+        ({"$parts": [LONG] * 20_000}, []),
+        ({"$parts": [{"$cut": ["evt_000002#/content/text", 0, 1 << 20]}] * 20_000}, []),
+        ({"$lines": ["evt_000003#/content/text", "x" * 10_000, "y" * 10_000, False]}, []),
+        (nested(100), []),
+        ({"$json": [4, json.loads("[" * 150 + "[]," * 20_000 + "[]" + "]" * 150)]}, [{"$at": "1"}] * 100),
+        ({"a": "x" * 10_000}, [{"$like": [0, {}]}] * 20_000),
+        ({"a": LONG}, [{"a": {"$at": "1/a"}}] * 20_000),
+    ],
+)
+def test_an_export_that_would_fill_the_disk_is_refused(tmp_path: Path, value: Any, more: list[Any]) -> None:
+    said: list[Event] = [
+        {"id": "evt_000002", "type": "message", "content": {"mime": "text/plain", "text": "x" * 100_000}},
+        {"id": "evt_000003", "type": "message", "content": {"mime": "text/plain", "text": "\n" * 100_000}},
+    ]
+    facts = {"shape": "lines", "name": "a.jsonl"}
+    with pytest.raises(InputError) as caught:
+        restore([[*said, native("", 1, value, about=facts, more=more)]], tmp_path / "back", most=20_000_000)
+    assert caught.value.code == "restore.large"
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_says_the_same_over_and_over_comes_back(tmp_path: Path) -> None:
+    text = "the whole story so far, told again with every call " * 200
+    records = [{"role": "user", "content": text, "call": number} for number in range(500)]
+    source = tmp_path / "talk.jsonl"
+    source.write_text("".join(json.dumps({"messages": [record]}) + "\n" for record in records))
+    export_file(source, tmp_path / "talk.ndjson", **WHOLE)
+    restore_files(tmp_path / "talk.ndjson", tmp_path / "back")
+    back = (tmp_path / "back" / "talk.jsonl").read_text().splitlines()
+    assert [json.loads(line)["messages"] for line in back] == [[record] for record in records]
+
+
+def test_what_is_deep_comes_back_without_margins(tmp_path: Path) -> None:
+    deep = json.loads("[" * 200 + "[]," * 1000 + "[]" + "]" * 200)
+    facts = {"shape": "document", "name": "a.json"}
+    restore([[native("", 1, {"deep": deep}, about=facts)]], tmp_path / "back")
+    made = (tmp_path / "back" / "a.json").read_bytes()
+    assert json.loads(made) == {"deep": deep}
+    assert len(made) < 10_000
+
+
+def test_a_member_that_is_named_again_is_there_once(tmp_path: Path) -> None:
+    facts = {"shape": "zip", "name": "a.zip", "members": ["b"] * 10_000}
+    events = [native("", 0, facts)] * 3 + [native("!b", 0, {"shape": "text"}), native("!b", 1, "hello")]
+    restore([events], tmp_path / "back")
+    with zipfile.ZipFile(tmp_path / "back" / "a.zip") as made:
+        assert made.namelist() == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("facts", "row", "code"),
+    [
+        ({"columns": ["t"]}, [1], "restore.sqlite"),
+        ({"columns": {"t": [1]}}, [1], "restore.sqlite"),
+        ({"columns": {"t": ["x"]}}, [1 << 70], "restore.sqlite"),
+        ({"columns": {"t": ["x"]}}, 7, "restore.sqlite"),
+        ({"shape": "document", "columns": {}}, [1], "restore.partial"),
+    ],
+)
+def test_facts_that_are_made_up_are_refused(tmp_path: Path, facts: dict[str, Any], row: Any, code: str) -> None:
+    about = {"shape": "sqlite", "name": "a", "schema": ["CREATE TABLE t (x)"], **facts}
+    shell = {"t": 1} if about["shape"] == "document" else about
+    first = native("", 0 if shell is about else 1, shell, about=about)
+    with pytest.raises(InputError) as caught:
+        restore([[first, native("", 2, row, at="t")]], tmp_path / "back")
+    assert caught.value.code == code
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_name_cannot_leave_the_folder(tmp_path: Path) -> None:
     events = [native("../../out.txt", 0, {"shape": "text"}), native("../../out.txt", 1, "hello")]
     restore([events], tmp_path / "deep" / "back")

@@ -160,22 +160,44 @@ class Unresolved(Exception):
     """A value cannot be given back: it was withheld, or what it refers to is not there or has changed."""
 
 
+class TooLarge(Exception):
+    """What a value stands for is more than there is room for."""
+
+
+class Room:
+    """How many letters marks may still grow to: a short one can stand for a long text, and any number of them may."""
+
+    def __init__(self, letters: int) -> None:
+        self._left = letters
+
+    def take(self, letters: int) -> None:
+        """Use some up; TooLarge when there are not so many."""
+        self._left -= letters
+        if self._left < 0:
+            raise TooLarge
+
+
 Resolve = Callable[[str], Any]
 
 
-def unfold(value: Any, resolve: Resolve, before: list[Any] | None = None) -> Any:
+def unfold(value: Any, resolve: Resolve, room: Room, before: list[Any] | None = None) -> Any:
     """The value as it was in the source; before it stand the records that were told together with it."""
     if isinstance(value, list):
-        return [unfold(item, resolve, before) for item in value]
+        return [unfold(item, resolve, room, before) for item in value]
     if not isinstance(value, dict):
         return value
     if len(value) == 1:
         (name, given), *_ = value.items()
         if name == "$at":
-            return _at(given, before or [])
+            return _counted(_at(given, before or []), room)
         if name.startswith("$"):
-            return _unfold_mark(name, given, resolve)
-    return {key: unfold(item, resolve, before) for key, item in value.items()}
+            return _unfold_mark(name, given, resolve, room)
+    return {key: unfold(item, resolve, room, before) for key, item in value.items()}
+
+
+def _counted(value: Any, room: Room) -> Any:
+    room.take(len(value) if isinstance(value, str) else 1)
+    return value
 
 
 def _at(given: Any, before: list[Any]) -> Any:
@@ -194,7 +216,7 @@ def _at(given: Any, before: list[Any]) -> Any:
     return value
 
 
-def unfold_all(values: list[Any], resolve: Resolve) -> list[Any]:
+def unfold_all(values: list[Any], resolve: Resolve, room: Room) -> list[Any]:
     """Records that were told together, as they were in the source."""
     told: list[Any] = []
     made: list[Any] = []
@@ -202,8 +224,9 @@ def unfold_all(values: list[Any], resolve: Resolve) -> list[Any]:
         match value:
             case {"$like": [int() as base, dict() as changed, *shift]} if len(value) == 1 and 0 <= base < len(told):
                 value = _changed(shifted(told[base], *shift) if shift else told[base], changed)
+                room.take(len(msgspec.json.encode(value)))
         told.append(value)
-        made.append(unfold(value, resolve, made))
+        made.append(unfold(value, resolve, room, made))
     return made
 
 
@@ -244,23 +267,24 @@ def _changed(base: Any, changes: dict[str, Any]) -> Any:
     return made
 
 
-def _unfold_mark(name: str, given: Any, resolve: Resolve) -> Any:
+def _unfold_mark(name: str, given: Any, resolve: Resolve, room: Room) -> Any:
     match name, given:
         case "$ref", str():
-            return resolve(given)
+            return _counted(resolve(given), room)
         case "$ms", str() if (moment := to_epoch_ms(resolve(given))) is not None:
             return moment
         case "$json", [int() as style, inner] if 0 <= style < len(_STYLES):
-            return json.dumps(unfold(inner, resolve), **_STYLES[style])
+            return _as_json(unfold(inner, resolve, room), style, room)
         case "$raw", [str() as key, inner]:
-            return {key: unfold(inner, resolve)}
+            return {key: unfold(inner, resolve, room)}
         case "$parts", list():
-            return "".join(str(unfold(piece, resolve)) for piece in given)
+            return "".join(str(unfold(piece, resolve, room)) for piece in given)
         case "$cut", [str() as place, int() as start, int() as end]:
-            return str(resolve(place))[start:end]
+            return _counted(str(resolve(place))[start:end], room)
         case "$lines", [words, str() as left, str() as right, bool() as bare]:
-            said = {"$ref": words} if isinstance(words, str) else {"$cut": words}
-            return set_in(unfold(said, resolve), left, right, bare)
+            said = unfold({"$ref": words} if isinstance(words, str) else {"$cut": words}, resolve, room)
+            room.take(said.count("\n") * (len(left) + len(right)))
+            return set_in(said, left, right, bare)
         case "$bytes", str():
             return base64.b64decode(given)
         case "$deep", str():
@@ -270,3 +294,18 @@ def _unfold_mark(name: str, given: Any, resolve: Resolve) -> Any:
         case "$float", str():
             return float(given)
     raise Unresolved(name)
+
+
+def _as_json(value: Any, style: int, room: Room) -> str:
+    """JSON inside a string; around it, each level of such strings doubles the backslashes."""
+    how = _STYLES[style]
+    if "indent" in how:
+        room.take(_margins(value, how["indent"]))
+    text: str = _counted(json.dumps(value, **how), room)
+    return text
+
+
+def _margins(value: Any, width: int) -> int:
+    """How many blanks stand before the parts of a value when it is written in lines: many, where it is deep."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return sum(width + _margins(item, width + 2) for item in inner)

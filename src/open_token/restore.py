@@ -1,6 +1,7 @@
 """The source again, from an export that was made with native=full: records, documents, rows, members and text."""
 
 import io
+import itertools
 import marshal
 import re
 import sqlite3
@@ -16,7 +17,7 @@ from open_token.containers import quoted
 from open_token.context import Context
 from open_token.errors import InputError
 from open_token.files import make_parents, whole_folder, write_whole
-from open_token.folding import Unresolved, unfold_all
+from open_token.folding import Room, TooLarge, Unresolved, unfold_all
 from open_token.model import Event
 from open_token.options import ExportOptions
 from open_token.pipeline import read
@@ -42,6 +43,12 @@ _REFERRED = ("content", "ts", "usage")
 _RECENT = 64
 _MADE_UP = (AttributeError, OverflowError, RecursionError, TypeError, ValueError, msgspec.DecodeError)
 """What comes of records that no export has: other kinds of values, and numbers without end."""
+MOST, MOST_TIMES = 256 << 20, 100
+"""References may grow to so many letters, or to so many times the export, whichever is more."""
+_DEEPEST = 64
+"""Deeper values are written in one line: with a margin before each part they would grow with every level."""
+_STEPS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+_NO_BRACKETS = bytes(set(range(256)) - _STEPS.keys())
 _MEMBER_TIME = (1980, 1, 1, 0, 0, 0)
 
 
@@ -56,7 +63,8 @@ class Restored:
 class Shelf:
     """Contents and units on the way from an export to files: on the disk, because a source may be large."""
 
-    def __init__(self) -> None:
+    def __init__(self, room: Room) -> None:
+        self._room = room
         self._shelf = sqlite3.connect("")
         self._shelf.execute("CREATE TABLE contents (name TEXT PRIMARY KEY, content BLOB)")
         self._shelf.execute("CREATE TABLE units (file TEXT, number INTEGER, at TEXT, place INTEGER, value BLOB)")
@@ -100,16 +108,15 @@ class Shelf:
         if number == 0:
             return
         at, place = str(data.get("at", "")), int(data.get("place", 0))
-        values = unfold_all([value, *data.get("more", [])], self._resolve)
+        values = unfold_all([value, *data.get("more", [])], self._resolve, self._room)
         rows = [(file, number + n, at, place + n, _packed(value)) for n, value in enumerate(values)]
         self._shelf.executemany("INSERT INTO units VALUES (?, ?, ?, ?, ?)", rows)
 
     def _know(self, file: str, facts: dict[str, Any]) -> None:
         """What a file is; of a zip each conversation may name only its own members."""
-        known = self.files.setdefault(file, facts)
-        members, more = known.get("members"), facts.get("members")
-        if known is not facts and isinstance(members, list) and isinstance(more, list):
-            known["members"] = list(dict.fromkeys(str(name) for name in (*members, *more)))
+        known = self.files.setdefault(file, {**facts, "members": {}})
+        if isinstance(members := facts.get("members"), list):
+            known["members"].update(dict.fromkeys(map(str, members)))
 
     def _resolve(self, reference: str) -> Any:
         name, _, pointer = reference.partition("#")
@@ -148,11 +155,16 @@ def _unpacked(raw: bytes) -> Any:
     return marshal.loads(raw)
 
 
-def restore_files(export: Path, folder: Path) -> tuple[Restored, bool]:
-    """Write the source of an export, or of a folder of exports, into a new folder; tells whether it was redacted."""
+def restore_files(export: Path, folder: Path, most: int | None = None) -> tuple[Restored, bool]:
+    """Write the source of an export, or of a folder of exports, into a new folder; tells whether it was redacted.
+
+    `most` is how many letters the references in it may stand for.
+    """
     paths = exports_in(export) if export.is_dir() else [export]
     context = Context(ExportOptions.of({"redact": "none", "include": "include-internal", "internal": "full"}))
     masked = False
+    if most is None:
+        most = max(MOST, MOST_TIMES * sum(Source.of(path).size for path in paths))
 
     def events() -> Iterator[Iterable[Event]]:
         nonlocal masked
@@ -166,12 +178,12 @@ def restore_files(export: Path, folder: Path) -> tuple[Restored, bool]:
             masked = masked or record.conversation.get("redaction", {}).get("mode", "none") != "none"
             yield record.events
 
-    return restore(events(), folder), masked
+    return restore(events(), folder, most), masked
 
 
-def restore(exports: Iterable[Iterable[Event]], folder: Path) -> Restored:
+def restore(exports: Iterable[Iterable[Event]], folder: Path, most: int = MOST) -> Restored:
     """Write the files that one export, or several of one source, were made of into a new folder."""
-    shelf = Shelf()
+    shelf = Shelf(Room(most))
     try:
         for events in exports:
             shelf.take(events)
@@ -184,11 +196,17 @@ def restore(exports: Iterable[Iterable[Event]], folder: Path) -> Restored:
                 code="restore.native",
             )
         return _write(shelf, folder)
-    except Unresolved:
+    except (Unresolved, *_MADE_UP):
         raise InputError(
             "parts of the source were left out of this export",
             help="restore needs redact=none include=include-internal internal=full branches=all native=full",
             code="restore.partial",
+        ) from None
+    except TooLarge:
+        raise InputError(
+            f"far more would come back than this export holds: over {most:,} letters",
+            help="if you trust it, allow more with --limit LETTERS",
+            code="restore.large",
         ) from None
     finally:
         shelf.close()
@@ -229,10 +247,10 @@ def _bytes(shelf: Shelf, file: str, facts: dict[str, Any], done: Restored) -> by
     if shape == "lines":
         return b"".join(_json(value) + b"\n" for value in values)
     if shape == "glued":
-        return b"".join(msgspec.json.format(_json(value), indent=2) + b"\n" for value in values)
+        return b"".join(_in_lines(value) for value in values)
     if shape == "list":
         return b"[\n" + b",\n".join(map(_json, values)) + b"\n]\n"
-    return msgspec.json.format(_json(_document(units)), indent=2) + b"\n"
+    return _in_lines(_document(units))
 
 
 def _document(units: list[tuple[str, int, Any]]) -> Any:
@@ -244,6 +262,13 @@ def _document(units: list[tuple[str, int, Any]]) -> Any:
     return whole
 
 
+def _in_lines(value: Any) -> bytes:
+    raw = _json(value)
+    brackets = raw.translate(None, _NO_BRACKETS)  # those in texts too, which does no harm
+    is_deep = max(itertools.accumulate(map(_STEPS.__getitem__, brackets)), default=0) > _DEEPEST
+    return (raw if is_deep else msgspec.json.format(raw, indent=2)) + b"\n"
+
+
 def _json(value: Any) -> bytes:
     return msgspec.json.encode(value)
 
@@ -251,9 +276,9 @@ def _json(value: Any) -> bytes:
 def _zip(shelf: Shelf, facts: dict[str, Any], done: Restored) -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as packed:
-        for name in facts.get("members", []):
+        for name in facts["members"]:
             if (inner := shelf.files.get(f"!{name}")) is not None:
-                packed.writestr(zipfile.ZipInfo(str(name), _MEMBER_TIME), _bytes(shelf, f"!{name}", inner, done))
+                packed.writestr(zipfile.ZipInfo(name, _MEMBER_TIME), _bytes(shelf, f"!{name}", inner, done))
     return out.getvalue()
 
 
@@ -267,16 +292,15 @@ def _database(path: Path, facts: dict[str, Any], units: Iterator[tuple[str, int,
         for sql in schema:
             if re.match(r"CREATE\s+TABLE\b", sql, re.IGNORECASE):
                 made.execute(sql)
+        insert = {table: _insert(table, columns) for table, columns in facts.get("columns", {}).items()}
         for table, _, row in units:
-            columns = ", ".join(quoted(column) for column in facts["columns"][table])
-            marks = ", ".join("?" for _ in row)
-            made.execute(f"INSERT INTO {quoted(table)} ({columns}) VALUES ({marks})", row)
+            made.execute(insert[table], row)
             count += 1
         for sql in schema:
             if re.match(r"CREATE\s+(UNIQUE\s+)?INDEX\b", sql, re.IGNORECASE):
                 made.execute(sql)
         made.commit()
-    except (sqlite3.Error, KeyError, TypeError):
+    except (sqlite3.Error, KeyError, *_MADE_UP):
         raise InputError(
             "the database in this export cannot be built again",
             help="its schema asks for more than tables and indexes, or its rows do not fit",
@@ -285,6 +309,11 @@ def _database(path: Path, facts: dict[str, Any], units: Iterator[tuple[str, int,
     finally:
         made.close()
     return count
+
+
+def _insert(table: str, columns: list[str]) -> str:
+    names, marks = ", ".join(map(quoted, columns)), ", ".join("?" for _ in columns)
+    return f"INSERT INTO {quoted(table)} ({names}) VALUES ({marks})"
 
 
 def _may(action: int, first: str | None, second: str | None, *_: str | None) -> int:

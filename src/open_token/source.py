@@ -198,6 +198,8 @@ class Source(Origin):
                 if done >= _TICK and tell:
                     self._tell_progress(stream, done)
                     done = 0
+            if tell:
+                self._tell_progress(stream, done)
 
     def _tell_progress(self, stream: BinaryIO, done: int) -> None:
         self._done += done

@@ -1,5 +1,6 @@
 """The front door of the command line."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -16,6 +17,13 @@ from open_token.cli import main
 def test_version(word: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([word]) == 0
     assert capsys.readouterr().out == f"open-token {__version__} (Open-Token format 0.1)\n"
+
+
+@pytest.mark.parametrize("words", [["--version", "--json"], ["--json", "-V"]])
+def test_version_for_scripts(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told == {"schema": "open-token/version/1", "version": __version__, "format": "0.1"}
 
 
 def test_version_loads_nothing_heavy() -> None:

@@ -604,7 +604,7 @@ class TestBadOutput:
             assert started.stdout.read(10)
             started.stdout.close()
             assert started.stderr.read() == b""
-        assert started.returncode == 3
+        assert started.returncode == 141
 
 
 def _many(event: dict[str, Any]) -> list[dict[str, Any]]:

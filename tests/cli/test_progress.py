@@ -1,5 +1,7 @@
 """The bar of a long read: on a terminal only, after a moment, and gone afterwards."""
 
+import io
+
 import pytest
 
 from open_token.cli import progress as module
@@ -46,6 +48,23 @@ def test_it_is_gone_before_the_payload_comes(clock: Clock, monkeypatch: pytest.M
         tell(100)
         Console(env={}).payload.flush()
     assert terminal.seen.endswith("\r\x1b[K{}")
+
+
+def test_when_all_is_read_it_tells_what_is_written(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = io.BytesIO()
+    with Terminal(monkeypatch) as terminal, Progress(100, Console(env={})) as tell:
+        out = tell.with_file(made)
+        for clock.now, done in ((0.4, 98), (0.45, 100)):
+            tell(done)
+        for clock.now in (0.5, 0.6, 0.61):
+            assert out.write(b"x" * 1000) == 1000
+    assert [part for part in terminal.seen.split("\r") if part] == [
+        f"reading [{'#' * 23:24}]  98%  98 B / 100 B\x1b[K",
+        "writing ...\x1b[K",
+        "writing 2.0 kB\x1b[K",
+        "\x1b[K",
+    ]
+    assert made.getvalue() == b"x" * 3000
 
 
 def test_a_short_read_shows_nothing(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -167,6 +167,15 @@ class TestText:
         assert (code, mark(out)) == (0, "a <github_token>\nb é\n")
         assert err == "read    text  <stdin>\nredact  masked 1 github_token (1 distinct value)\n"
 
+    def test_who_sits_at_a_terminal_is_told_to_type(
+        self, told: Told, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        with Terminal(monkeypatch, ("until Ctrl-D", b"plain words\n\x04")) as terminal:
+            assert main(["redact", "-"]) == 0
+        assert terminal.missed == []
+        assert terminal.seen.count("reading what you type") == 1
+        assert capsys.readouterr().out == "plain words\n"
+
     def test_a_file_is_known_as_a_whole(self, told: Told) -> None:
         code, out, _ = told("log.txt")
         assert code == 0

@@ -8,7 +8,13 @@ import pytest
 from open_token.cli import main
 
 WHOLE = ["redact=none", "include=include-internal", "internal=full", "branches=all", "native=full", "mode=ndjson"]
-RECORD = {"type": "user", "uuid": "u", "sessionId": "s", "message": {"role": "user", "content": "hello"}, "odd": [1.5]}
+RECORD = {
+    "type": "user",
+    "uuid": "u",
+    "sessionId": "s",
+    "message": {"role": "user", "content": "hello " * 9},
+    "odd": [1.5],
+}
 
 
 @pytest.fixture
@@ -40,6 +46,8 @@ def test_what_was_redacted_is_said(talk: Path, tmp_path: Path, capsys: pytest.Ca
         (["talk.jsonl", "-o", "back"], 3, "not an Open-Token export"),
         (["nothing.json", "-o", "back"], 3, "No such file"),
         (["talk.json"], 2, "need a folder"),
+        (["talk.json", "-o", "back", "--limit", "-1"], 2, "a number of letters"),
+        (["whole.ndjson", "-o", "back", "--limit", "5"], 3, "allow more with --limit"),
         (["talk.json", "-o", "back"], 3, "does not hold its source"),
         ([".", "-o", "back"], 3, "no set of exports"),
     ],
@@ -54,6 +62,7 @@ def test_errors_say_what_to_do(
 ) -> None:
     monkeypatch.chdir(talk.parent)
     assert main(["export", "talk.jsonl", "-o", "talk.json", "--quiet"]) == 0
+    assert main(["export", "talk.jsonl", *WHOLE, "-o", "whole.ndjson", "--quiet"]) == 0
     assert main(["restore", *words]) == code
     assert said in capsys.readouterr().err
     assert not (talk.parent / "back").exists()

@@ -252,6 +252,26 @@ def test_only_some_sessions_are_held_in_memory(tmp_path: Path) -> None:
     run(tmp_path, test)
 
 
+def test_long_sessions_are_held_as_long_as_there_is_room(tmp_path: Path) -> None:
+    async def test(made: Bench) -> None:
+        made.journal = journal = Journal(made.store, made.bus, Clock(), most_held=100, most_bytes=30_000)
+        names = [await made.session(f"sess_{count}") for count in range(9)]
+        for name in names:
+            await journal.write(OWNER, name, lambda state: said("turn_1", "x" * 8000))
+            assert list(journal._held)[-1] == name
+            assert journal._size == sum(held.size for held in journal._held.values()) < 30_000
+        assert list(journal._held) == names[-3:]
+        await journal.write(OWNER, names[0], lambda state: said("turn_2", "x" * 50_000))
+        assert list(journal._held) == names[:1]
+        for name in names:
+            await agree(made, name)
+        for name in names:
+            journal.forget(name)
+        assert journal._size == 0
+
+    run(tmp_path, test)
+
+
 def test_the_words_of_a_turn_are_those_that_were_said() -> None:
     blocks = [
         ContentBlock(type="text", content="one"),

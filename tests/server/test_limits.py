@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from open_token.server.config import Limits
-from open_token.server.limits import Buckets, Limited
+from open_token.server.limits import Buckets, Limited, counted_as
 
 
 def test_a_bucket_fills_by_itself() -> None:
@@ -95,6 +95,37 @@ def test_a_body_is_no_upload_because_it_says_so(path: str) -> None:
     assert client.call(length=11, **form) == 413
 
 
+def test_so_many_bytes_of_bodies_at_once() -> None:
+    client = Client(body_bytes=60, bodies_bytes=100)
+    gate, read = asyncio.Event(), client._app
+
+    async def waits(scope: Any, receive: Any, send: Any) -> None:
+        async def slowly() -> Any:
+            message = await receive()
+            await gate.wait()
+            return message
+
+        await read(scope, slowly, send)
+
+    client.app._app = waits
+
+    async def several() -> list[int]:
+        first = asyncio.ensure_future(client.acall((b"x" * 60,), length=60))
+        second = asyncio.ensure_future(client.acall((b"x" * 30,)))
+        await asyncio.sleep(0)
+        told = client.acall((b"x" * 20,), length=20)
+        untold = client.acall((b"x" * 15,))
+        other = asyncio.ensure_future(client.acall((b"x" * 60,), length=60, address="2"))
+        status, headers = await told
+        assert (headers[b"connection"], headers[b"retry-after"]) == (b"close", b"6")
+        asyncio.get_running_loop().call_soon(gate.set)
+        found = [status, (await untold)[0], (await first)[0], (await second)[0], (await other)[0]]
+        return [*found, (await client.acall((b"x" * 60,), length=60))[0]]
+
+    assert asyncio.run(several()) == [429, 429, 200, 200, 200, 200]
+    assert not client.app._bytes
+
+
 def test_so_many_a_minute_and_when_to_go_on() -> None:
     client = Client(requests_per_minute=2)
     assert [client.call() for _ in range(3)] == [200, 200, 429]
@@ -124,6 +155,29 @@ def test_a_key_that_ended_is_not_known_any_more() -> None:
     assert client.call(key="was good") == 200
     client.status = 401
     assert [client.call(key="was good") for _ in range(3)] == [401, 401, 429]
+
+
+@pytest.mark.parametrize(
+    ("host", "name"),
+    [
+        ("10.0.0.7", "10.0.0.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2::1", "2001:db8:1:2::/64"),
+        ("2001:db8:1:3::1", "2001:db8:1:3::/64"),
+        ("::ffff:10.0.0.7", "10.0.0.7"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("unix:", "unix:"),
+        ("", ""),
+    ],
+)
+def test_an_address_is_counted_with_those_that_come_with_it(host: str, name: str) -> None:
+    assert counted_as(host) == name
+
+
+def test_a_network_of_one_client_is_one_client() -> None:
+    client = Client(requests_per_minute=2)
+    there = [client.call(address=f"2001:db8::{number}") for number in range(1, 4)]
+    assert [*there, client.call(address="2001:db8:0:1::1")] == [200, 200, 429, 200]
 
 
 def test_so_many_at_once() -> None:

@@ -12,8 +12,9 @@ def main(argv: list[str] | None = None) -> int:
     """Run one command; gives its exit code."""
     _fill_in_closed()
     words = sys.argv[1:] if argv is None else argv
-    if words and words[0] in ("--version", "-V"):
-        sys.stdout.write(f"open-token {__version__} (Open-Token format 0.1)\n")
+    asked = words[1:2] if words[:1] == ["--json"] else words[:1]
+    if asked in (["--version"], ["-V"]):
+        sys.stdout.write(_version(is_json="--json" in words))
         return 0
     if argv is not None:
         return _run(words)
@@ -27,6 +28,12 @@ def main(argv: list[str] | None = None) -> int:
     code = _run(words)
     _leave(code)
     return code
+
+
+def _version(is_json: bool) -> str:
+    if is_json:
+        return f'{{"schema": "open-token/version/1", "version": "{__version__}", "format": "0.1"}}\n'
+    return f"open-token {__version__} (Open-Token format 0.1)\n"
 
 
 def _fill_in_closed() -> None:

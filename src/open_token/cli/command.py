@@ -90,7 +90,7 @@ def run(words: list[str]) -> int:
         return _report(problem, words, console)
     except BrokenPipeError:
         _close_stdout()
-        return 3
+        return 141  # as if SIGPIPE had ended it, which is what shells expect of a command that is cut short
     except OSError as problem:
         with contextlib.suppress(OSError):
             _report(_refused(problem), words, console)

@@ -96,9 +96,11 @@ class Console:
         sys.stdout.flush()
         return sys.stdout.buffer
 
-    @property
+    @cached_property
     def stdin(self) -> BinaryIO:
-        """Where bytes come from when SOURCE is -."""
+        """Where bytes come from when SOURCE is -; whoever sits before a terminal is told that they are to type."""
+        if sys.stdin.isatty():
+            self.say("reading what you type, until Ctrl-D on a line of its own")
         return sys.stdin.buffer
 
     def out(self, text: str) -> None:

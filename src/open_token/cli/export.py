@@ -127,7 +127,7 @@ def _export(args: argparse.Namespace, choice: Choice, context: Context, console:
                 "the output would replace the conversation itself", where=args.output, help="choose another name"
             )
         with whole_file(target) as out:
-            return export(source, out, context, reader, seen)
+            return export(source, progress.with_file(out), context, reader, seen)
 
 
 def tell(receipt: Receipt, choice: Choice, output: str | None, seconds: float, console: Console) -> None:

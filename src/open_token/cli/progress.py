@@ -18,17 +18,35 @@ class Progress:
         self._on = console.err_is_terminal and not console.quiet
         self._next = time.monotonic() + _AFTER
         self._shown = False
+        self._written: int | None = None
 
     def __call__(self, done: int) -> None:
+        share = min(1.0, done / self._total) if self._total else 0.0
+        if share == 1.0 and self._written is not None:
+            self.written(0)
+        else:
+            bar = "#" * int(share * 24)
+            self._tell(f"reading [{bar:24}] {share:4.0%}  {size(done)} / {size(self._total)}", is_last=share == 1.0)
+
+    def written(self, count: int) -> None:
+        """All is read, and so many more bytes are in the file."""
+        self._written = (self._written or 0) + count
+        self._tell(f"writing {size(self._written)}" if self._written else "writing ...", is_last=not self._written)
+
+    def _tell(self, line: str, is_last: bool) -> None:
+        """Show a line, unless the one before is fresh; the last of a kind takes the place of a fresh one too."""
         now = time.monotonic()
-        if not self._on or now < self._next:
+        if not self._on or (now < self._next and not (is_last and self._shown)):
             return
         self._next = now + _EVERY
         self._shown = True
-        share = min(1.0, done / self._total) if self._total else 0.0
-        bar = "#" * int(share * 24)
-        sys.stderr.write(f"\rreading [{bar:24}] {share:4.0%}  {size(done)} / {size(self._total)}\x1b[K")
+        sys.stderr.write(f"\r{line}\x1b[K")
         sys.stderr.flush()
+
+    def with_file(self, out: BinaryIO) -> BinaryIO:
+        """`out`, of which the line tells how much is written when all is read."""
+        self._written = 0
+        return cast(BinaryIO, _Counter(self, out))
 
     def until_written(self, out: BinaryIO) -> BinaryIO:
         """`out`, before whose first bytes the bar is gone: at the end of a pipe may be the same screen."""
@@ -57,3 +75,15 @@ class _Follower:
     def write(self, data: bytes) -> int:
         self._progress.end()
         return self._out.write(data)
+
+
+class _Counter:
+    """What is written to a file while the line tells of it."""
+
+    def __init__(self, progress: Progress, out: BinaryIO) -> None:
+        self._progress, self._out = progress, out
+
+    def write(self, data: bytes) -> int:
+        count = self._out.write(data)
+        self._progress.written(count)
+        return count

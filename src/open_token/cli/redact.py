@@ -235,7 +235,8 @@ def _conversation(args: argparse.Namespace, choice: Choice, console: Console) ->
         started = time.monotonic()
         with Progress(source.size, console) as progress:
             source.progress = progress
-            receipt = export(source, out if args.output else progress.until_written(out), context, reader)
+            watched = progress.with_file(out) if args.output else progress.until_written(out)
+            receipt = export(source, watched, context, reader)
         source.progress = None
         told = receipt if receipt.redaction else msgspec.structs.replace(receipt, redaction=[_nothing(context)])
         tell(told, choice, args.output, time.monotonic() - started, console)

@@ -9,7 +9,7 @@ from open_token.server.store.tokens import random_word
 
 def iso(moment: datetime) -> str:
     """A moment as the store wants it: UTC with milliseconds, so that times compare as text."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
 def moment_of(text: str) -> datetime:

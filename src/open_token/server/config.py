@@ -16,6 +16,8 @@ class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body of a request."""
     upload_bytes: int = 256 << 20
     """An upload or an import; unpacked, a zip may hold eight times as much."""
+    bodies_bytes: int = 1 << 30
+    """The bodies of a key's requests that are under way, together."""
     event_bytes: int = 1 << 20
     """An event that a socket sends."""
     frame_bytes: int = 256 << 10

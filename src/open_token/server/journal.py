@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from open_token.entries import Entry, Json, Step
@@ -20,10 +21,13 @@ from open_token.turns import ContentBlock, TurnProjection, encode
 
 STREAMED = frozenset({"text.delta", "thinking.delta", "tool.arguments"})
 """Of these the stored rows follow later: a long answer is not written anew with every word."""
+_encode = msgspec.json.Encoder().encode
 _PAGE = 1000
 _TRIES = 100
 _PAUSE = 0.002
 _MOST_HELD = 200
+_MOST_BYTES = 256 << 20
+"""Of logs whose sessions are held in memory; the one in use is held however long it is."""
 _FRESH = 30.0
 """Seconds for which a write that failed says something about the next one."""
 
@@ -46,21 +50,33 @@ class _Held:
     owner: str
     state: State
     behind: set[str] = field(default_factory=set)
+    size: int = 0
+    """Bytes of the log that was folded, about what it takes up."""
+    counted: int = 0
+    """As many of them as are counted among all that are held."""
 
 
 class Journal:
     """Folds logs, keeps the sessions in use in memory, and writes what happens to them."""
 
     def __init__(
-        self, store: Store, bus: Bus, clock: Clock, most_held: int = _MOST_HELD, *, is_alone: bool = False
+        self,
+        store: Store,
+        bus: Bus,
+        clock: Clock,
+        most_held: int = _MOST_HELD,
+        *,
+        most_bytes: int = _MOST_BYTES,
+        is_alone: bool = False,
     ) -> None:
         self._store = store
         self._bus = bus
         self._clock = clock
-        self._most_held = most_held
+        self._most_held, self._most_bytes = most_held, most_bytes
         self._is_alone = is_alone
         """No other process writes to the store, so what is in memory is what the log says."""
         self._held: OrderedDict[str, _Held] = OrderedDict()
+        self._size = 0
         self._locks: dict[str, asyncio.Lock] = {}
         self._waiting: dict[str, int] = {}
         self._failed: tuple[float, str] | None = None
@@ -137,13 +153,14 @@ class Journal:
 
     def forget(self, session_id: str) -> None:
         """Let go of a session, as when it was deleted."""
-        self._held.pop(session_id, None)
+        if (held := self._held.pop(session_id, None)) is not None:
+            self._size -= held.counted
 
     async def _write(
         self, owner: str, held: _Held, make: Callable[[State], Iterable[Step]], *, expected: int, **more: Any
     ) -> Written:
         state, session_id = held.state, held.state.session_id
-        self._held.pop(session_id, None)  # whatever goes wrong, nobody sees a state that is not in the log
+        self.forget(session_id)  # whatever goes wrong, nobody sees a state that is not in the log
         now = self._clock.now()
         entries = [state.add(kind, data, now) for kind, data in make(state)]
         if not entries and not more:
@@ -161,6 +178,7 @@ class Journal:
             return Written(appended.first, appended.last, (), appended.run_id, True)
         if step.is_projected:
             held.behind.clear()
+        held.size += _size(entries)
         self._hold(held)
         if entries:
             self._bus.publish(Grown(session_id, owner, appended.first, appended.last, entries))
@@ -198,16 +216,19 @@ class Journal:
                 break
             for entry in page:
                 held.state.apply(entry)
+            held.size += _size(page)
             held.behind |= _touched([entry for entry in page if entry.seq > stored.projected_sequence])
         self._hold(held)
         return held
 
     def _hold(self, held: _Held) -> None:
         name = held.state.session_id
+        self.forget(name)
         self._held[name] = held
-        self._held.move_to_end(name)
-        while len(self._held) > self._most_held:
-            self._held.popitem(last=False)
+        held.counted = held.size
+        self._size += held.counted
+        while len(self._held) > self._most_held or (self._size > self._most_bytes and len(self._held) > 1):
+            self.forget(next(iter(self._held)))
 
     def _alone(self, session_id: str) -> "_Alone":
         return _Alone(self._locks, self._waiting, session_id)
@@ -292,6 +313,10 @@ def words_of(blocks: Iterable[ContentBlock]) -> str:
             parts = block.content if isinstance(block.content, list) else [{"text": block.content}]
             found += [part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)]
     return "\n".join(found)
+
+
+def _size(entries: Iterable[Entry]) -> int:
+    return sum(len(_encode(entry.data)) for entry in entries)
 
 
 def _touched(entries: Iterable[Entry]) -> set[str]:

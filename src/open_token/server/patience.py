@@ -6,6 +6,8 @@ from typing import Any, ClassVar
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from open_token.server.limits import counted_as
+
 HEAD, BODY = 20.0, 60.0
 """Seconds for the head of a request, and between two pieces of a body."""
 SILENT = 1000
@@ -24,7 +26,7 @@ class Patient(H11Protocol):
         """Somebody is there; with too many of them who say nothing, they are sent away at once."""
         super().connection_made(transport)
         self._since = self.loop.time()
-        self._peer = self.client[0] if self.client else ""
+        self._peer = counted_as(self.client[0]) if self.client else ""
         self._without_request[self._peer] += 1
         self._is_counted = True
         if self._without_request[self._peer] > self.silent:

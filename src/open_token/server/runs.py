@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import secrets
 from collections.abc import Callable
 
 from open_token.errors import StoreError
@@ -21,6 +22,11 @@ _GRACE = 10.0
 """Seconds that work has to come to a safe point when the server stops."""
 _PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 """Seconds after which a worker looks whether a store that failed takes writes again."""
+_LONGEST_REST = 60.0
+"""Seconds before the model is asked again for what could not be written several times."""
+_ROOM, _MOST_ROOM = 128 << 10, 4 << 20
+"""Letters that must fit before it is asked again: a nearly full disk has room for a lease and none for an answer."""
+_TRIAL = "runs.trial"
 _NEVER = 1 << 30
 """The number of attempts is looked at when a run is claimed: it is then ended in one transaction with its log."""
 
@@ -151,7 +157,7 @@ class Runner:
 
     async def _carry_out(self, job: Job, run: Run) -> None:
         """Work on a run; a store that is away or full for a while is waited for, and the run goes on from its log."""
-        pause = _PAUSE
+        pause, room = _PAUSE, _ROOM
         while True:
             try:
                 await job.carry_out()
@@ -161,22 +167,32 @@ class Runner:
                     raise
                 _log.warning("a run waits for the store: %s", problem.what)
             await job.begin_again()
-            if not await self._is_still_ours(run, pause):
+            if not await self._is_still_ours(run, pause, room):
                 return
-            pause = min(2 * pause, _LONGEST_PAUSE)
+            pause, room = min(2 * pause, _LONGEST_REST), min(2 * room, _MOST_ROOM)
 
-    async def _is_still_ours(self, run: Run, pause: float) -> bool:
-        """Wait until the store takes writes again; False when another worker has the run by then."""
+    async def _is_still_ours(self, run: Run, pause: float, room: int) -> bool:
+        """Wait until the store takes so much again; False when another worker has the run by then."""
         fence = Fence(run_id=run.id, token=run.fencing_token)
         while not self._is_closing:
             await asyncio.sleep(pause)
             try:
+                await self._try_out(room)
                 return await self._services.store.renew_lease(fence, self._services.clock.now(plus=LEASE))
             except StoreError as problem:
                 if problem.code not in PASSING:
                     raise
-            pause = min(2 * pause, _LONGEST_PAUSE)
+            pause = max(pause, min(2 * pause, _LONGEST_PAUSE))
         return False
+
+    async def _try_out(self, room: int) -> None:
+        """Write so many letters and take them away again: to ask the store costs nothing, to ask the model does."""
+        store = self._services.store
+        try:
+            await store.set_setting(_TRIAL, secrets.token_hex(room // 2))  # at random, or a database would pack them
+        finally:
+            with contextlib.suppress(StoreError):
+                await store.set_setting(_TRIAL, None)
 
     async def _keep(self, run: Run, worker: "asyncio.Task[None]") -> None:
         """Renew the lease while the work goes on; when it is lost, the work is broken off."""

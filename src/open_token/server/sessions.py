@@ -129,15 +129,18 @@ async def delete(services: Services, caller: Caller, session_id: str, delete_wor
 
 async def messages(services: Services, owner: str, session_id: str) -> bytes:
     """The turns of the current branch as JSON: as they are stored, or from the log while words still stream."""
-    row = await stored(services, owner, session_id)
-    if row.projected_sequence < row.stream_sequence:
+    progress = await services.store.progress(owner, session_id)
+    if progress is None:
+        raise missing()
+    last, projected = progress
+    if projected < last:
         state = await services.journal.state(owner, session_id)
         return encode(state.branch())
-    known = services.recent.get(session_id, row.stream_sequence)
+    known = services.recent.get(session_id, last)
     if known is None:
         turns = await services.store.turns(owner, session_id)
         known = _array([turn.body for turn in turns])
-        services.recent.keep(session_id, row.stream_sequence, known)
+        services.recent.keep(session_id, last, known)
     return known
 
 

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from agent_rooms import Fake, Room, Scripted, calls, rooms, run
 from open_token.server.agent import results
 from open_token.server.agent.interface import Media, Result
+from open_token.server.agent.work import Work
 from open_token.server.config import Limits
 
 Fakes = Callable[..., None]
@@ -103,3 +105,31 @@ def test_the_newest_pictures_have_room(tmp_path: Path, fakes: Fakes, monkeypatch
     found = [part for message in model.requests[-1].messages for part in message.parts if isinstance(part, Result)]
     assert [len(part.media) for part in found] == [0, 0, 1, 1]
     assert all("base64" not in str(part.content) for part in found)
+
+
+@pytest.mark.parametrize(("most", "reads"), [(1 << 20, [1, 1, 1, 1]), (45_000, [4, 2, 1, 1]), (0, [8, 6, 4, 2])])
+def test_so_much_of_them_is_kept_between_requests(
+    tmp_path: Path, fakes: Fakes, monkeypatch: pytest.MonkeyPatch, most: int, reads: list[int]
+) -> None:
+    monkeypatch.setattr(results, "MOST_KEPT", most)
+    texts = [str(number) * 20_000 for number in range(4)]
+    model = Scripted(*[calls("T", f"c{number}") for number in range(4)], "end", context_window=100_000)
+    left, read, seen, sizes = list(texts), results._read, Counter[str](), []
+    fakes(model, Fake("T", lambda _: left.pop(0)))
+
+    async def counted(work: Work, held: Any) -> Any:
+        seen[held["preview"][0]] += 1
+        sizes.append(sum(size for size, _ in work.shown.values()))
+        return await read(work, held)
+
+    monkeypatch.setattr(results, "_read", counted)
+
+    async def talk() -> None:
+        async with rooms(tmp_path, limits=Limits(frame_bytes=3000)) as opened:
+            await (await opened()).send("go")
+
+    run(talk())
+    found = [part for message in model.requests[-1].messages for part in message.parts if isinstance(part, Result)]
+    assert [part.content for part in found] == texts
+    assert max(sizes) <= most
+    assert [seen[str(number)] for number in range(4)] == reads

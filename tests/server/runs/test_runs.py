@@ -1,6 +1,7 @@
 """Runs survive what happens to their workers: crashes, lost leases, a server that stops in the middle."""
 
 import asyncio
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from open_token.server.config import Limits
 from open_token.server.refusals import Refused
 from open_token.server.runs import LEASE, Runner
 from open_token.server.store.rows import Fence
+from open_token.server.store.sqlite import SqliteStore
 
 Fakes = Callable[..., None]
 
@@ -201,6 +203,48 @@ def test_a_store_that_fails_for_a_while_is_waited_for(
             assert room.mirror.session["status"] == "completed"
             (done,) = await room.services.store.runs(room.caller.user.id, room.id)
             assert (done.status, done.attempts, done.error) == ("completed", 1, None)
+            await room.check()
+
+    run(talk())
+
+
+def test_the_model_is_not_asked_again_before_an_answer_would_fit(
+    tmp_path: Path, fakes: Fakes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that is nearly full has room for a lease and for a few words, and still none for an answer."""
+
+    async def talk() -> None:
+        async with rooms(tmp_path) as opened:
+            room = await opened()
+            monkeypatch.setattr(runs, "_PAUSE", 0.0)
+            monkeypatch.setattr(runs, "_LONGEST_PAUSE", 0.0)
+            store = room.services.store
+            assert isinstance(store, SqliteStore)
+            writer, try_out = store.database.writer, Runner._try_out
+            tried = 0
+
+            def pages(more: int) -> Any:
+                def set_most(db: sqlite3.Connection) -> None:
+                    (there,) = db.execute("PRAGMA page_count").fetchone()
+                    db.execute(f"PRAGMA max_page_count = {there + more}")
+
+                return writer.submit(set_most)
+
+            async def counted(self: Runner, letters: int) -> None:
+                nonlocal tried
+                tried += 1
+                if tried == 5:
+                    assert len(model.requests) == 1
+                    await pages(1 << 20)
+                await try_out(self, letters)
+
+            monkeypatch.setattr(Runner, "_try_out", counted)
+            model = Scripted(["half ", lambda: pages(8), "lost " * 20_000, "behind"], "whole")
+            fakes(model)
+            await room.send("go")
+            assert (tried, len(model.requests)) == (5, 2)
+            assert room.texts()[-1] == "whole"
+            assert await store.setting("runs.trial") is None
             await room.check()
 
     run(talk())

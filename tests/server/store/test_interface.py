@@ -52,6 +52,19 @@ class TestLog:
             seen += [entry.seq for entry in batch]
         assert seen == list(range(1, 251))
 
+    def test_how_far_it_has_come(self, store: Blocking) -> None:
+        assert store.progress(ANNA, "sess_1") is None
+        new_session(store)
+        assert store.progress(ANNA, "sess_1") == (0, 0)
+        store.append(step(entries=entries(3), is_projected=True))
+        assert store.progress(ANNA, "sess_1") == (3, 3)
+        store.append(step(entries=entries(2), is_projected=False))
+        assert store.progress(ANNA, "sess_1") == (5, 3)
+        assert store.progress(BEN, "sess_1") is None
+        assert store.progress(ANNA, "sess_2") is None
+        store.delete_session(ANNA, "sess_1")
+        assert store.progress(ANNA, "sess_1") is None
+
     def test_who_expects_another_sequence_is_refused(self, store: Blocking) -> None:
         new_session(store)
         store.append(step(entries=entries(2), expected=0))

@@ -3,6 +3,7 @@
 import asyncio
 import shutil
 import signal
+import socket
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from open_token.errors import StoreError
 from open_token.server.store import _pg_schema
 from open_token.server.store._pg_faults import explained
 from open_token.server.store.interface import Fenced
-from open_token.server.store.postgres import PostgresStore
+from open_token.server.store.postgres import PostgresStore, notice_death
 from open_token.server.store.rows import Fence, NewRun, Step, User
 from services import postgres
 from stores import ANNA, at, entries, new_postgres, session_row
@@ -38,6 +39,29 @@ def on_nodes(tmp_path: Path, play: Callable[..., Coroutine[Any, Any, None]], cou
             await asyncio.gather(*(store.close() for store in stores))
 
     asyncio.run(whole())
+
+
+def test_a_connection_to_a_machine_that_is_gone_is_noticed() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as door, socket.create_connection(door.getsockname()) as link:
+        notice_death(link)
+        assert link.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        if hasattr(socket, "TCP_KEEPIDLE"):
+            assert link.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 5
+    one, other = socket.socketpair()
+    with one, other:
+        notice_death(one)
+
+
+@pytest.mark.full
+def test_every_connection_of_the_store_is_so_watched(tmp_path: Path) -> None:
+    async def play(store: PostgresStore) -> None:
+        async def watched(db: Any) -> int:
+            link = db._transport.get_extra_info("socket")
+            return int(link.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE))
+
+        assert await store.read(watched)
+
+    on_nodes(tmp_path, play, 1)
 
 
 @pytest.mark.full

@@ -1,6 +1,7 @@
 """What is special about the store in a folder: one process, one thread that writes, and disks that fail."""
 
 import asyncio
+import contextlib
 import os
 import resource
 import sqlite3
@@ -305,6 +306,31 @@ class TestMigrations:
 
         with pytest.raises(StoreError, match="does not fit"):
             database(store).write(twice)
+
+
+def test_an_answer_holds_until_anybody_commits(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def find(db: sqlite3.Connection, key: str) -> str | None:
+        asked.append(key)
+        row = db.execute("SELECT value FROM settings WHERE key = ?", (key,)).fetchone()
+        return row and str(row[0])
+
+    async def play() -> None:
+        store = SqliteStore(tmp_path / "data")
+        assert [await store.recalled(find, "a") for _ in range(3)] == [None, None, None]
+        await store.set_setting("a", "1")
+        assert [await store.recalled(find, "a") for _ in range(3)] == ["1", "1", "1"]
+        with contextlib.closing(sqlite3.connect(tmp_path / "data" / "server.db")) as other, other:
+            other.execute("UPDATE settings SET value = '2' WHERE key = 'a'")
+        assert await store.recalled(find, "a") == "2"
+        assert asked == ["a", "a", "a"]
+        for number in range(3000):
+            await store.recalled(find, f"key {number}")
+        assert len(store.database.readers._connection()._answers) <= 1000
+        await store.close()
+
+    asyncio.run(play())
 
 
 def test_a_row_that_cannot_be_had_at_once_is_waited_for(tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ _WIDEST = 4
 MOST_PICTURES = 20 << 20
 """Bytes of pictures in one request; the newest go first."""
 _LARGEST_PICTURE = 8 << 20
+MOST_KEPT = 32 << 20
+"""Bytes of results that are kept from one request to the next; older ones are read again."""
 _DEEPEST = 4
 _PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
@@ -27,29 +29,54 @@ async def shown(work: Work, messages: Sequence[Message]) -> list[Message]:
     """The messages of a history, with results as the model is to see them."""
     made: list[Message] = []
     room = MOST_PICTURES
+    kept = Kept()
     for message in reversed(messages):
         if message.role == "tool":
-            parts = [await _shown(work, part) if isinstance(part, Result) else part for part in message.parts]
+            parts = [await _shown(work, part, kept) if isinstance(part, Result) else part for part in message.parts]
             for place, part in enumerate(parts):
                 if isinstance(part, Result) and part.media:
                     room -= sum(len(media.data) for media in part.media)
                     parts[place] = part if room >= 0 else msgspec.structs.replace(part, media=())
             message = Message("tool", parts)
         made.append(message)
+    for name, (size, content) in work.shown.items():  # those of other loops, where there is room
+        kept.add(name, size, content)
+    work.shown = kept.items
     return made[::-1]
 
 
-async def _shown(work: Work, result: Result) -> Result:
+class Kept:
+    """Results that the next request will want too: those first that it will show, the newest before the older."""
+
+    def __init__(self) -> None:
+        self.items: dict[str, tuple[int, Any]] = {}
+        self._left = MOST_KEPT
+
+    def add(self, name: str, size: int, content: Any) -> None:
+        """Keep one, if there is room for it."""
+        if name not in self.items and size <= self._left:
+            self.items[name] = (size, content)
+            self._left -= size
+
+
+async def _shown(work: Work, result: Result, kept: Kept) -> Result:
     content, held = result.content, result.content
     if is_reference(held):
-        if held["blob"] not in work.shown:
-            work.shown[held["blob"]] = await _read(work, held)
-        content = work.shown[held["blob"]]
+        name = held["blob"]
+        known = kept.items.get(name) or work.shown.get(name)
+        content = known[1] if known else await _read(work, held)
+        kept.add(name, known[0] if known else _weight(held, content), content)
     elif not isinstance(content, dict | list):
         return result
     pictures: list[Media] = []
     told = _without_pictures(content, pictures, 0)
     return msgspec.structs.replace(result, content=told, media=tuple(pictures))
+
+
+def _weight(held: Json, content: Any) -> int:
+    """About how many bytes a result is: of a text that was cut what is left, of what has pictures in it all."""
+    size = held["size"]
+    return len(content) if isinstance(content, str) or not isinstance(size, int) else size
 
 
 async def _read(work: Work, held: Json) -> Any:

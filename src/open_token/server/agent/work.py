@@ -62,8 +62,8 @@ class Work:
     memories: list[Any] = field(default_factory=list)
     """What the model is reminded of; told to clients with the first turn."""
     memories_told: bool = False
-    shown: dict[str, Any] = field(default_factory=dict)
-    """What the model is told of results that lie beside the log, by the names of their blobs."""
+    shown: dict[str, tuple[int, Any]] = field(default_factory=dict)
+    """What the model is told of results that lie beside the log, with its size, by the names of their blobs."""
 
     @property
     def owner(self) -> str:

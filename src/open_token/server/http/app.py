@@ -28,6 +28,7 @@ from open_token.server.http import (
 from open_token.server.http.auth import KeyFirst
 from open_token.server.http.bodies import StrictJson
 from open_token.server.http.openapi import document
+from open_token.server.http.quick import Quick
 from open_token.server.http.watching import Watched
 from open_token.server.limits import Limited
 from open_token.server.refusals import Refused
@@ -68,7 +69,6 @@ def make_app(services: Services) -> FastAPI:
     app.add_exception_handler(LogFault, answers.unfitting)
     app.add_exception_handler(RequestValidationError, answers.invalid)
     app.add_exception_handler(HTTPException, answers.plain_error)
-    app.router.routes.extend(sessions.QUICK)
     for module in ROUTERS:
         app.include_router(module.router)
     app.include_router(events)
@@ -81,6 +81,7 @@ def _surround(app: FastAPI, services: Services) -> None:
     """The last one is the outermost."""
     app.add_middleware(StrictJson)
     app.add_middleware(KeyFirst, services=services)
+    app.add_middleware(Quick, services=services)
     app.add_middleware(Limited, limits=services.config.limits)
     if services.config.cors:
         app.add_middleware(

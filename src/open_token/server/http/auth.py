@@ -1,5 +1,6 @@
 """Who is asking: the key in the Authorization header, and what it may do."""
 
+from collections.abc import MutableMapping
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
@@ -20,12 +21,12 @@ async def services_of(request: Request) -> Services:
     return services
 
 
-async def caller_of(request: Request, services: Services, key: str | None) -> Caller:
+async def caller_of(scope: MutableMapping[str, Any], services: Services, key: str | None) -> Caller:
     """Whose key that is; 401 when it is nobody's."""
     caller = await services.store.check_key(key, services.clock.now()) if key else None
     if caller is None:
         raise Refused(401, "this needs a valid API key: Authorization: Bearer <key>", "unauthorized")
-    request.scope["open_token.user"] = caller.user.id
+    scope["open_token.user"] = caller.user.id
     return caller
 
 
@@ -35,7 +36,7 @@ async def may_read(
     given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
 ) -> Caller:
     """Whoever has a key."""
-    return await caller_of(request, services, given.credentials if given else None)
+    return await caller_of(request.scope, services, given.credentials if given else None)
 
 
 async def may_write(caller: Annotated[Caller, Depends(may_read)]) -> Caller:
@@ -55,18 +56,18 @@ class KeyFirst:
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         """Let a request through, or refuse it unread."""
         if scope["type"] == "http" and _is_long(scope):
-            request = Request(scope)
             try:
-                await caller_of(request, self._services, key_of(request))
+                await caller_of(scope, self._services, key_of(scope))
             except Refused as problem:
-                await (await refused(request, problem))(scope, receive, send)
+                await (await refused(Request(scope), problem))(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 
 
-def key_of(request: Request) -> str | None:
+def key_of(scope: dict[str, Any]) -> str | None:
     """The key that a request brings."""
-    kind, _, key = request.headers.get("Authorization", "").partition(" ")
+    given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
+    kind, _, key = given.decode("latin-1").partition(" ")
     return key.strip() if kind.lower() == "bearer" else None
 
 

@@ -3,14 +3,13 @@
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query
 from fastapi.responses import Response, StreamingResponse
 from msgspec import Struct, field
-from starlette.routing import Route
 
 from open_token.server import sessions, shares
 from open_token.server.http.answers import answer
-from open_token.server.http.auth import Reader, Serving, Writer, caller_of, key_of
+from open_token.server.http.auth import Reader, Serving, Writer
 from open_token.server.http.openapi import gives, sends, sent, takes
 from open_token.server.refusals import missing
 from open_token.server.services import Services
@@ -229,18 +228,6 @@ async def memory(
 async def messages(services: Serving, caller: Reader, session_id: str) -> Response:
     """The turns of the current branch, each a whole TurnProjection."""
     return answer(await sessions.messages(services, caller.user.id, session_id))
-
-
-async def messages_at_once(request: Request) -> Response:
-    """The same without the framework's way of asking for parameters, which takes as long as all the rest."""
-    request.scope["route"] = QUICK[0]
-    services: Services = request.app.state.services
-    caller = await caller_of(request, services, key_of(request))
-    return answer(await sessions.messages(services, caller.user.id, request.path_params["session_id"]))
-
-
-QUICK = (Route("/api/sessions/{session_id}/messages", messages_at_once, methods=["GET"]),)
-"""Routes that are asked for most; the OpenAPI document shows the ones above in their place."""
 
 
 @router.get(

@@ -12,7 +12,7 @@ from open_token.errors import OpenTokenError, StoreError
 from open_token.files import locked, make_folder, read_optional, sweep
 from open_token.server.store import _shares, tokens
 from open_token.server.store._faults import damaged, explained
-from open_token.server.store._readers import Readers
+from open_token.server.store._readers import Readers, Reading
 from open_token.server.store._schema import migrate
 from open_token.server.store._writer import Writer
 
@@ -73,10 +73,12 @@ class Database:
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-def connect_to_read(folder: Path) -> sqlite3.Connection:
+def connect_to_read(folder: Path) -> Reading:
     """A connection that cannot change anything."""
     path = urllib.parse.quote(str((folder / DATABASE).absolute()))
-    db = sqlite3.connect(f"file:{path}?mode=ro", uri=True, isolation_level=None, check_same_thread=False)
+    db = sqlite3.connect(
+        f"file:{path}?mode=ro", uri=True, isolation_level=None, check_same_thread=False, factory=Reading
+    )
     db.execute(f"PRAGMA busy_timeout = {int(_WAIT_SECONDS * 1000)}")
     db.execute("PRAGMA query_only = ON")
     db.execute("PRAGMA cache_size = -16384")

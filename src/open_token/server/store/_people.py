@@ -3,13 +3,20 @@
 import hmac
 import sqlite3
 from datetime import datetime, timedelta
+from typing import Any
 
 from open_token.server.store import tokens
 from open_token.server.store._faults import Conflict, Missing, name_taken
 from open_token.server.store.rows import Caller, KeyRow, Scope, User
 
-_USER = "SELECT users.id, users.name, role, users.created_at, disabled_at, body FROM users"
+_PERSON = "users.id, users.name, role, users.created_at, disabled_at, body"
+_USER = f"SELECT {_PERSON} FROM users"
 _KEY = "api_keys.id, user_id, api_keys.name, scope, last4, api_keys.created_at, last_used_at, revoked_at"
+_FIND_KEY = f"""
+    SELECT digest, {_PERSON}, {_KEY} FROM api_keys JOIN users ON users.id = user_id
+    WHERE api_keys.id = ? AND revoked_at IS NULL AND disabled_at IS NULL
+"""
+_OF_USER = 1 + len(User.__struct_fields__)
 _USED_AGAIN = timedelta(minutes=1)
 
 
@@ -94,16 +101,10 @@ def revoke_key(db: sqlite3.Connection, user_id: str, key_id: str, at: str) -> bo
 
 def find_key(db: sqlite3.Connection, key_id: str, digest: bytes) -> Caller | None:
     """Whose key that is, if it is one and may be used."""
-    row = db.execute(
-        f"""SELECT digest, {_KEY} FROM api_keys JOIN users ON users.id = user_id
-        WHERE api_keys.id = ? AND revoked_at IS NULL AND disabled_at IS NULL""",
-        (key_id,),
-    ).fetchone()
+    row = db.execute(_FIND_KEY, (key_id,)).fetchone()
     if row is None or not hmac.compare_digest(row[0], digest):
         return None
-    key = _key(row[1:])
-    found = user(db, key.user_id)
-    return None if found is None else Caller(user=found, key=key)
+    return Caller(user=_user(row[1:_OF_USER]), key=_key(row[_OF_USER:]))
 
 
 def touch_key(db: sqlite3.Connection, key_id: str, at: str) -> None:
@@ -125,10 +126,10 @@ def new_key(user_id: str, name: str, scope: Scope, at: str) -> tuple[KeyRow, str
     return KeyRow(id=key_id, user_id=user_id, name=name, scope=scope, masked=masked, created_at=at), plaintext
 
 
-def _user(row: tuple[str, ...]) -> User:
-    return User(**dict(zip(User.__struct_fields__, row, strict=True)))  # type: ignore[arg-type]
+def _user(row: tuple[Any, ...]) -> User:
+    return User(**dict(zip(User.__struct_fields__, row, strict=True)))
 
 
-def _key(row: tuple[str, ...]) -> KeyRow:
+def _key(row: tuple[Any, ...]) -> KeyRow:
     values = dict(zip(KeyRow.__struct_fields__, row, strict=True))
-    return KeyRow(**values | {"masked": tokens.masked(values["masked"])})  # type: ignore[arg-type]
+    return KeyRow(**values | {"masked": tokens.masked(values["masked"])})

@@ -33,6 +33,14 @@ async def session(db: asyncpg.Connection, owner: str, session_id: str) -> Stored
     return row and StoredSession(**dict(row))
 
 
+async def progress(db: asyncpg.Connection, owner: str, session_id: str) -> tuple[int, int] | None:
+    """How far the log of a session has come, and how far its turns are stored; if it is this owner's."""
+    row = await db.fetchrow(
+        "SELECT stream_sequence, projected_sequence FROM sessions WHERE id = $1 AND owner = $2", session_id, owner
+    )
+    return row and (row[0], row[1])
+
+
 async def heads(db: asyncpg.Connection, session_ids: Collection[str]) -> dict[str, tuple[str, int]]:
     """The owner and the last sequence of sessions of anybody's, for who tells those who watch; not of those gone."""
     rows = await db.fetch(

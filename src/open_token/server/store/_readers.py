@@ -13,17 +13,35 @@ from open_token.server.store._faults import explained
 
 _FAULTS = (sqlite3.Error, OverflowError, UnicodeEncodeError)
 _NO_WAIT = "PRAGMA busy_timeout = 0"
+_MOST_RECALLED = 1000
+
+
+class Reading(sqlite3.Connection):
+    """A connection that reads, with the answers that it gave since somebody last committed anything."""
+
+    _version = -1
+    _answers: dict[tuple[Any, ...], Any]
+
+    def recall(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """The answer of a function that is often asked the same; it must be small, and nobody changes it."""
+        version = self.execute("PRAGMA data_version").fetchone()[0]
+        if version != self._version or len(self._answers) >= _MOST_RECALLED:
+            self._version, self._answers = version, {}
+        asked = (function, *arguments)
+        if asked not in self._answers:
+            self._answers[asked] = function(self, *arguments)
+        return self._answers[asked]
 
 
 class Readers:
     """Runs functions over the database, each on one unchanging view of it."""
 
-    def __init__(self, connect: Callable[[], sqlite3.Connection], folder: Path, threads: int) -> None:
+    def __init__(self, connect: Callable[[], Reading], folder: Path, threads: int) -> None:
         self._connect, self._folder = connect, folder
         self._mine = threading.local()
         self._looking = threading.Lock()
         self._is_closed = False
-        self._opened: list[sqlite3.Connection] = []
+        self._opened: list[Reading] = []
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="open-token-reader")
 
     def read(self, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -39,13 +57,14 @@ class Readers:
     def look_up(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Run a function that finds a row by its key, here and now: that takes less than to wake a thread.
 
-        None of those that write keeps it waiting; where the database is busy all the same, the answer is a future.
+        It asks one question, which is one view by itself. None of those that write keeps it waiting; where the database
+        is busy all the same, the answer is a future.
         """
         with self._looking:
             if self._is_closed:
                 raise self._closed()
             try:
-                return self._on(self._connection(_NO_WAIT), function, arguments)
+                return function(self._connection(_NO_WAIT), *arguments)
             except sqlite3.OperationalError as problem:
                 # What the module says itself, as of text that is no text, has no code.
                 if getattr(problem, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_BUSY:
@@ -73,19 +92,17 @@ class Readers:
 
     def _run(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
         try:
-            return self._on(self._connection(), function, arguments)
+            db = self._connection()
+            db.execute("BEGIN")
+            try:
+                return function(db, *arguments)
+            finally:
+                db.execute("COMMIT")
         except _FAULTS as problem:
             raise explained(problem, self._folder) from None
 
-    def _on(self, db: sqlite3.Connection, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-        db.execute("BEGIN")
-        try:
-            return function(db, *arguments)
-        finally:
-            db.execute("COMMIT")
-
-    def _connection(self, *setup: str) -> sqlite3.Connection:
-        db: sqlite3.Connection | None = getattr(self._mine, "db", None)
+    def _connection(self, *setup: str) -> Reading:
+        db: Reading | None = getattr(self._mine, "db", None)
         if db is None:
             db = self._mine.db = self._connect()
             for words in setup:

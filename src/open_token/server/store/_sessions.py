@@ -36,6 +36,14 @@ def session(db: sqlite3.Connection, owner: str, session_id: str) -> StoredSessio
     return row and _session(row)
 
 
+def progress(db: sqlite3.Connection, owner: str, session_id: str) -> tuple[int, int] | None:
+    """How far the log of a session has come, and how far its turns are stored; if it is this owner's."""
+    row: tuple[int, int] | None = db.execute(
+        "SELECT stream_sequence, projected_sequence FROM sessions WHERE id = ? AND owner = ?", (session_id, owner)
+    ).fetchone()
+    return row
+
+
 def heads(db: sqlite3.Connection, session_ids: Collection[str]) -> dict[str, tuple[str, int]]:
     """The owner and the last sequence of sessions of anybody's, for who tells those who watch; not of those gone."""
     rows = db.execute(

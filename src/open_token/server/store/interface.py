@@ -52,6 +52,9 @@ class SessionStore(Protocol):
     async def session(self, owner: str, session_id: str) -> StoredSession | None:
         """One session."""
 
+    async def progress(self, owner: str, session_id: str) -> tuple[int, int] | None:
+        """The last entry of a session's log, and the last one that its stored turns know of."""
+
     async def heads(self, session_ids: Collection[str]) -> dict[str, tuple[str, int]]:
         """The owner and the last sequence of anybody's sessions, for who tells those who watch; none of those gone."""
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import socket
 from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -36,6 +37,9 @@ Method = Callable[Concatenate["PostgresStore", P], Coroutine[Any, Any, T]]
 CONNECTIONS = 8
 _TRIES = 5
 _SECONDS = 60.0
+"""For one command; a long blob or a new index may need them."""
+_ALIVE = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 20_000}
+"""A machine that is gone answers nothing, not even that it is there: then a connection is given up after 20 seconds."""
 # A node that is paused or cut off in the middle of a step must not hold its session and run for ever.
 _SETTINGS = {"application_name": "open-token", "idle_in_transaction_session_timeout": "10s"}
 
@@ -70,6 +74,11 @@ def _viewing(function: Callable[Concatenate[asyncpg.Connection, P], Awaitable[T]
 class _Connection(asyncpg.Connection):  # type: ignore[misc]
     """A connection on which nothing is left behind that must be reset: that saves a way to the database and back."""
 
+    def __init__(self, protocol: Any, transport: Any, *rest: Any) -> None:
+        super().__init__(protocol, transport, *rest)
+        if (link := transport.get_extra_info("socket")) is not None:
+            notice_death(link)
+
     def get_reset_query(self) -> str:
         """What is run when it goes back to the pool."""
         return ""
@@ -87,6 +96,7 @@ class PostgresStore:
 
     read_log = _reading(_pg_log.read_log)
     session = _reading(_pg_sessions.session)
+    progress = _reading(_pg_sessions.progress)
     heads = _reading(_pg_sessions.heads)
     sessions = _viewing(_pg_sessions.sessions)
     delete_session = _writing(_pg_sessions.delete_session)
@@ -259,6 +269,15 @@ class PostgresStore:
         assert self._pool is not None
         async with self._pool.acquire() as db:
             yield db
+
+
+def notice_death(link: Any) -> None:
+    """Have the system look whether the other side of a connection is there while nothing comes from it."""
+    with contextlib.suppress(OSError):  # a socket of this machine has no such settings, and needs none
+        link.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in _ALIVE.items():
+            if (option := getattr(socket, name, None)) is not None:  # not every system has all of them
+                link.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 def open_postgres(url: str, folder: Path) -> Store:

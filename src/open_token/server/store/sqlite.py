@@ -12,6 +12,7 @@ from open_token.server.store import _blobs, _log, _memories, _people, _runs, _sc
 from open_token.server.store import backup as copies
 from open_token.server.store._database import BLOBS, Database
 from open_token.server.store._faults import Missing
+from open_token.server.store._readers import Reading
 from open_token.server.store.interface import Store
 from open_token.server.store.rows import Appended, Blob, Caller, Firing, KeyRow, Scope, Share, Step, TaskRun
 
@@ -49,6 +50,16 @@ def _looking_up(function: Callable[Concatenate[sqlite3.Connection, P], T]) -> Me
     return method
 
 
+def _recalling(function: Callable[Concatenate[sqlite3.Connection, P], T]) -> Method[P, T]:
+    """The same for a small answer that is asked for again and again."""
+
+    async def method(self: "SqliteStore", /, *args: P.args, **_: P.kwargs) -> T:
+        result: T = await self.recalled(function, *args)
+        return result
+
+    return method
+
+
 class SqliteStore:
     """The interface over a data folder."""
 
@@ -58,6 +69,7 @@ class SqliteStore:
 
     read_log = _reading(_log.read_log)
     session = _looking_up(_sessions.session)
+    progress = _recalling(_sessions.progress)
     heads = _reading(_sessions.heads)
     sessions = _reading(_sessions.sessions)
     delete_session = _writing(_sessions.delete_session)
@@ -108,6 +120,11 @@ class SqliteStore:
         result: T = await found if isinstance(found, asyncio.Future) else found
         return result
 
+    async def recalled(self, function: Callable[..., Any], *args: Any) -> Any:
+        """What a function finds by a key, or found since anything was last written."""
+        found = self.database.readers.look_up(Reading.recall, function, *args)
+        return await found if isinstance(found, asyncio.Future) else found
+
     async def append(self, step: Step) -> Appended:
         """Write a step; raises Conflict, Missing or Fenced, and then nothing is written."""
         for sha256 in step.blobs:
@@ -152,7 +169,7 @@ class SqliteStore:
         if key_id is None:
             return None
         digest = tokens.digest(self.database.pepper, plaintext)
-        caller: Caller | None = await self.looked_up(_people.find_key, key_id, digest)
+        caller: Caller | None = await self.recalled(_people.find_key, key_id, digest)
         if caller is not None and _people.is_worth_a_note(caller.key, at):
             with contextlib.suppress(StoreError):  # a full disk does not keep anybody from reading
                 await self.database.writer.submit(_people.touch_key, key_id, at)
