@@ -25,7 +25,7 @@ from open_token.server.store import (
     tokens,
 )
 from open_token.server.store._database import PEPPER
-from open_token.server.store._pg_faults import AGAIN, away, explained
+from open_token.server.store._pg_faults import AGAIN, away, explained, not_connected
 from open_token.server.store.interface import Store
 from open_token.server.store.rows import Appended, Caller, KeyRow, Scope, Share, Step
 
@@ -257,8 +257,14 @@ class PostgresStore:
         if self._pool is None or self._is_closed:
             await self.open()
         assert self._pool is not None
-        async with self._pool.acquire() as db:
+        try:
+            db = await self._pool.acquire()
+        except Exception as problem:
+            raise not_connected(problem) from None
+        try:
             yield db
+        finally:
+            await self._pool.release(db)
 
 
 def open_postgres(url: str, folder: Path) -> Store:
@@ -274,7 +280,7 @@ def _not_opened(problem: Exception) -> Exception:
             help="it reads as in postgresql://user@host:5432/name",
             code="store.open",
         )
-    told = explained(problem)
+    told = not_connected(problem)
     return told if isinstance(told, StoreError) else away()
 
 
