@@ -171,6 +171,7 @@ class Cluster:
         name, text = f"m{self._count}", words.format(mark=f"mark{self._count}")
         message = {"session_id": talk.id, "message": text, "client_message_id": name}
         node, told = await said(nodes, self.token, message, self.random)
+        talk.texts[name] = text
         if (turn_id := told["turn_id"]) is not None:
             place = next(
                 entry.seq
@@ -178,7 +179,6 @@ class Cluster:
                 if entry.kind == "turn.opened" and entry.data["turn"]["turn_id"] == turn_id
             )
             talk.acknowledged[name] = (place, turn_id)
-        talk.texts[name] = text
         return node  # type: ignore[no-any-return]
 
     async def log(self, talk: Talk) -> list[Entry]:

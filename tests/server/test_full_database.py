@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import itertools
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -49,8 +49,15 @@ class Refusals:
     codes: list[str] = field(default_factory=list)
     health: list[str] = field(default_factory=list)
 
-    async def ask(self, nodes: list[Node], token: str) -> None:
-        """Ask every node for a session, and how it is."""
+    async def seen(self, nodes: Cluster, disk: Path) -> None:
+        """Wait until somebody was refused, and until a node has said that it is not well."""
+        before = (len(self.codes), len(self.health))
+        async with asyncio.timeout(PATIENCE):
+            while len(self.codes) == before[0] or len(self.health) == before[1]:
+                fill(disk)  # PostgreSQL may have given some of its own back
+                await self._ask(nodes.nodes, nodes.token)
+
+    async def _ask(self, nodes: list[Node], token: str) -> None:
         async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=PATIENCE) as client:
             for node in nodes:
                 made = await client.post(f"{node.address}/api/sessions", json={"intent": "x" * 100_000})
@@ -61,15 +68,15 @@ class Refusals:
                 self.health += [word for word in told.json()["checks"].values() if word != "ok"]
 
 
-async def _overflow(url: str, server: Instance) -> None:
-    """Fill file after file of its log, until PostgreSQL has given up."""
+async def _overflow(db: asyncpg.Connection, server: Instance) -> None:
+    """Fill file after file of its log, until PostgreSQL has given up; a new connection could not be made any more."""
     async with asyncio.timeout(PATIENCE):
+        with contextlib.suppress(asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError):
+            while True:
+                await db.execute("SELECT pg_logical_emit_message(false, 'test', repeat('x', 100000))")
+                await db.execute("SELECT pg_switch_wal()")
         while "PANIC" not in (server.folder / "log").read_text(errors="replace"):
-            with contextlib.suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
-                db = await asyncpg.connect(url)
-                while True:
-                    await db.execute("SELECT pg_logical_emit_message(false, 'test', repeat('x', 100000))")
-                    await db.execute("SELECT pg_switch_wal()")
+            await asyncio.sleep(0.1)
 
 
 @contextlib.asynccontextmanager
@@ -113,29 +120,35 @@ async def _well(nodes: list[Node]) -> None:
                 await asyncio.sleep(0.2)
 
 
+async def _patiently(ask: Callable[[], Awaitable[int]]) -> int:
+    """Ask until PostgreSQL answers: it may have given up once more just before there was room."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            with contextlib.suppress(StoreError):
+                return await ask()
+            await asyncio.sleep(0.1)
+
+
 async def _survives(folder: Path, server: Instance, disk: Path, url: str) -> str:
     async with cluster(folder, url, ("all", "all"), Random(1), LEASE, has_redis=False) as nodes:
         for talk in nodes.talks:
             await nodes.say(talk, nodes.nodes, "long")
         await nodes.spoken(20)
-        refusals = Refusals()
+        refusals, db = Refusals(), await asyncpg.connect(url)
         async with _watched_over(server):
             async with _spoken_to(nodes):
                 fill(disk)
-                await _overflow(url, server)
-                async with asyncio.timeout(PATIENCE):
-                    while not refusals.health or not refusals.codes:
-                        fill(disk)  # PostgreSQL may have given some of its own back
-                        await refusals.ask(nodes.nodes, nodes.token)
+                await refusals.seen(nodes, disk)
+                await _overflow(db, server)
+                await refusals.seen(nodes, disk)
                 make_room(disk)
                 await _well(nodes.nodes)
-            await nodes.say(nodes.talks[0], nodes.nodes, "list files")
-            taken_over = await nodes.over()
+            taken_over = await _patiently(nodes.over)
             assert await nodes.faults() == []
         assert set(refusals.codes) <= CODES
         assert set(refusals.health) <= WORDS
         panics = (server.folder / "log").read_text(errors="replace").count("PANIC")
-        taken = sum(len(talk.acknowledged) for talk in nodes.talks)
+        taken = sum(len(talk.texts) for talk in nodes.talks)
         return f"{panics} panics, {taken} messages, {taken_over} runs taken over, {Counter(refusals.codes)}"
 
 
