@@ -4,10 +4,12 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
+from datetime import timedelta
 
 from open_token.errors import StoreError
 from open_token.server.agent.job import Job
 from open_token.server.bus.interface import Grown
+from open_token.server.clock import iso, moment_of
 from open_token.server.services import Services
 from open_token.server.stopping import stopped
 from open_token.server.store.interface import PASSING
@@ -108,8 +110,7 @@ class Runner:
                     await self._woken.wait()
 
     async def _claim(self) -> bool:
-        clock = self._services.clock
-        run = await self._services.store.claim_run(self._worker, clock.now(), clock.now(plus=LEASE), _NEVER)
+        run = await self._services.store.claim_run(self._worker, *await self._lease(), _NEVER)
         if run is None:
             return False
         before = self._working.get(run.session_id)
@@ -119,6 +120,11 @@ class Runner:
         self._runs[run.session_id] = run.id
         task.add_done_callback(lambda done: self._over(run, done))
         return True
+
+    async def _lease(self) -> tuple[str, str]:
+        """What time it is, and until when a run is ours that we take or keep now."""
+        now = await self._services.store.time(self._services.clock.now())
+        return now, iso(moment_of(now) + timedelta(seconds=LEASE))
 
     def _over(self, run: Run, task: asyncio.Task[None]) -> None:
         if self._working.get(run.session_id) is task:
@@ -171,7 +177,7 @@ class Runner:
         while not self._is_closing:
             await asyncio.sleep(pause)
             try:
-                return await self._services.store.renew_lease(fence, self._services.clock.now(plus=LEASE))
+                return await self._services.store.renew_lease(fence, (await self._lease())[1])
             except StoreError as problem:
                 if problem.code not in PASSING:
                     raise
@@ -184,7 +190,7 @@ class Runner:
         while True:
             await asyncio.sleep(HEARTBEAT)
             try:
-                is_ours = await self._services.store.renew_lease(fence, self._services.clock.now(plus=LEASE))
+                is_ours = await self._services.store.renew_lease(fence, (await self._lease())[1])
             except StoreError:
                 continue
             if not is_ours:

@@ -31,15 +31,16 @@ async def died(room: Room) -> None:
         await asyncio.wait(list(room.services.runner._working.values()))
 
 
-async def another(room: Room) -> None:
+async def another(room: Room, after: float = LEASE + 1) -> None:
     """Another worker takes over when the lease has run out."""
-    room.time.skip(LEASE + 1)
+    room.time.skip(after)
     room.services.runner = Runner(room.services)
     await room.services.runner.start()
     await room.rest()
 
 
-def test_a_crash_in_an_answer_keeps_its_words(tmp_path: Path, fakes: Fakes) -> None:
+@pytest.mark.parametrize("after", [LEASE + 1, 3600.0, -3600.0])  # also when the clock was set meanwhile
+def test_a_crash_in_an_answer_keeps_its_words(tmp_path: Path, fakes: Fakes, after: float) -> None:
     async def talk() -> None:
         model = Scripted(["half " * 300, "lost", Killed()], "whole")
         fakes(model)
@@ -48,7 +49,7 @@ def test_a_crash_in_an_answer_keeps_its_words(tmp_path: Path, fakes: Fakes) -> N
             await room.send("go", wait=False)
             await died(room)
             assert room.mirror.session["status"] == "running"
-            await another(room)
+            await another(room, after)
             assert [turn["status"] for turn in room.turns()] == ["completed", "interrupted", "completed"]
             assert room.texts() == ["go", "half " * 300, "whole"]
             last = model.requests[-1].messages

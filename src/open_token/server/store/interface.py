@@ -164,6 +164,9 @@ class MemoryStore(Protocol):
 class RunStore(Protocol):
     """Work that sessions wait for; a run is queued and ended by steps."""
 
+    async def time(self, now: str) -> str:
+        """The time by which leases count: a node's own, or that of the database which nodes share."""
+
     async def claim_run(self, worker: str, now: str, lease_until: str, most_attempts: int = 3) -> Run | None:
         """Take the oldest run that nobody works on, or whose worker has let its lease run out."""
 

@@ -114,6 +114,7 @@ class PostgresStore:
     relevant_memories = _reading(_pg_memories.relevant_memories)
     hit_memories = _writing(_pg_memories.hit_memories)
 
+    time = _reading(_pg_runs.time)
     claim_run = _writing(_pg_runs.claim_run)
     renew_lease = _writing(_pg_runs.renew_lease)
     give_up_runs = _writing(_pg_runs.give_up_runs)
