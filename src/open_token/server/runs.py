@@ -52,6 +52,8 @@ class Runner:
         self._claiming: asyncio.Task[None] | None = None
         self._deafen: Callable[[], None] = lambda: None
         self._is_closing = False
+        self._failed_at: float | None = None
+        """When the store was last seen to fail, by the loop's time."""
 
     async def start(self) -> None:
         """Begin to claim runs, if that is what this node is for."""
@@ -104,13 +106,15 @@ class Runner:
                 while len(self._working) < self._services.config.limits.runs and await self._claim():
                     pass
             except StoreError as problem:
+                self._store_failed()
                 _log.warning("runs cannot be claimed: %s", problem.what)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_POLL):
                     await self._woken.wait()
 
     async def _claim(self) -> bool:
-        run = await self._services.store.claim_run(self._worker, *await self._lease(), _NEVER)
+        now, until = await self._lease()
+        run = await self._services.store.claim_run(self._worker, now, until, _NEVER, self._lapsed(now))
         if run is None:
             return False
         before = self._working.get(run.session_id)
@@ -120,6 +124,14 @@ class Runner:
         self._runs[run.session_id] = run.id
         task.add_done_callback(lambda done: self._over(run, done))
         return True
+
+    def _lapsed(self, now: str) -> str:
+        """Leases that ended before this have run out; none has for a while after a store that kept all from it."""
+        is_early = self._failed_at is not None and asyncio.get_running_loop().time() - self._failed_at < LEASE
+        return "" if is_early else now
+
+    def _store_failed(self) -> None:
+        self._failed_at = asyncio.get_running_loop().time()
 
     async def _lease(self) -> tuple[str, str]:
         """What time it is, and until when a run is ours that we take or keep now."""
@@ -165,6 +177,7 @@ class Runner:
             except StoreError as problem:
                 if problem.code not in PASSING or self._is_closing:
                     raise
+                self._store_failed()
                 _log.warning("a run waits for the store: %s", problem.what)
             await job.begin_again()
             if not await self._is_still_ours(run, pause):
@@ -181,6 +194,7 @@ class Runner:
             except StoreError as problem:
                 if problem.code not in PASSING:
                     raise
+                self._store_failed()
             pause = min(2 * pause, _LONGEST_PAUSE)
         return False
 
@@ -192,6 +206,7 @@ class Runner:
             try:
                 is_ours = await self._services.store.renew_lease(fence, (await self._lease())[1])
             except StoreError:
+                self._store_failed()
                 continue
             if not is_ours:
                 worker.cancel()

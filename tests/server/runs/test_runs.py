@@ -156,6 +156,36 @@ def test_a_worker_that_lost_its_run_writes_nothing_more(tmp_path: Path, fakes: F
     run(talk())
 
 
+def test_after_a_store_that_failed_workers_have_time_to_keep_their_runs(
+    tmp_path: Path, fakes: Fakes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def talk() -> None:
+        begun, gate = asyncio.Event(), asyncio.Event()
+
+        async def hang() -> None:
+            begun.set()
+            await gate.wait()
+
+        monkeypatch.setattr(runs, "_POLL", 3600.0)  # the worker itself does not look either
+        fakes(Scripted(["one ", hang, "two"]))
+        async with rooms(tmp_path) as opened:
+            room = await opened()
+            await room.send("go", wait=False)
+            await begun.wait()
+            room.time.skip(LEASE + 1)
+            other = Runner(room.services)
+            other._store_failed()
+            assert not await other._claim()
+            assert other._failed_at is not None
+            other._failed_at -= LEASE
+            assert other._lapsed("now") == "now"
+            gate.set()
+            await room.rest()
+            assert room.texts() == ["go", "one two"]
+
+    run(talk())
+
+
 class Failing:
     """A store whose writes to logs fail for a while, as when the disk is full or the database away."""
 

@@ -61,10 +61,15 @@ async def end(db: asyncpg.Connection, fence: Fence | None, how: RunEnd) -> None:
 
 
 async def claim_run(
-    db: asyncpg.Connection, worker: str, now: str, lease_until: str, most_attempts: int = 3
+    db: asyncpg.Connection,
+    worker: str,
+    now: str,
+    lease_until: str,
+    most_attempts: int = 3,
+    lapsed: str | None = None,
 ) -> Run | None:
     """Take the oldest run that nobody works on, or whose worker has let its lease run out."""
-    run_id = await db.fetchval(_NEXT, now, most_attempts, too_far(now, lease_until))
+    run_id = await db.fetchval(_NEXT, now if lapsed is None else lapsed, most_attempts, too_far(now, lease_until))
     if run_id is None:
         return None
     await db.execute(

@@ -15,8 +15,8 @@ _RUN = """
 # A run waits behind an older one of its session, whoever works on that; the oldest goes first.
 _NEXT = """
     SELECT id FROM runs AS this
-    WHERE (status = 'queued' OR status = 'running' AND (lease_until < :now OR lease_until > :far)) AND attempts < :most
-        AND NOT EXISTS (
+    WHERE (status = 'queued' OR status = 'running' AND (lease_until < :lapsed OR lease_until > :far))
+        AND attempts < :most AND NOT EXISTS (
             SELECT 1 FROM runs AS other WHERE other.session = this.session AND other.status IN ('queued', 'running')
             AND (other.created_at, other.rowid) < (this.created_at, this.rowid)
         )
@@ -74,9 +74,16 @@ def too_far(now: str, lease_until: str) -> str:
     return f"{until + (until - datetime.fromisoformat(now)):%Y-%m-%dT%H:%M:%S}.999Z"
 
 
-def claim_run(db: sqlite3.Connection, worker: str, now: str, lease_until: str, most_attempts: int = 3) -> Run | None:
+def claim_run(
+    db: sqlite3.Connection,
+    worker: str,
+    now: str,
+    lease_until: str,
+    most_attempts: int = 3,
+    lapsed: str | None = None,
+) -> Run | None:
     """Take the oldest run that nobody works on, or whose worker has let its lease run out."""
-    given = {"now": now, "far": too_far(now, lease_until), "most": most_attempts}
+    given = {"lapsed": now if lapsed is None else lapsed, "far": too_far(now, lease_until), "most": most_attempts}
     row = db.execute(_NEXT, given).fetchone()
     if row is None:
         return None
