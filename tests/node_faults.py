@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 import httpx2
 
@@ -31,7 +32,7 @@ from open_token.entries import Entry
 from open_token.reducer import State, raw
 from open_token.server.store.postgres import PostgresStore
 from open_token.turns import plain
-from services import postgres, redis
+from services import redis
 from stores import new_postgres
 from watching import seen, wired
 
@@ -170,6 +171,7 @@ class Cluster:
         name, text = f"m{self._count}", words.format(mark=f"mark{self._count}")
         message = {"session_id": talk.id, "message": text, "client_message_id": name}
         node, told = await said(nodes, self.token, message, self.random)
+        talk.texts[name] = text
         if (turn_id := told["turn_id"]) is not None:
             place = next(
                 entry.seq
@@ -177,7 +179,6 @@ class Cluster:
                 if entry.kind == "turn.opened" and entry.data["turn"]["turn_id"] == turn_id
             )
             talk.acknowledged[name] = (place, turn_id)
-        talk.texts[name] = text
         return node  # type: ignore[no-any-return]
 
     async def log(self, talk: Talk) -> list[Entry]:
@@ -324,9 +325,10 @@ async def cluster(
     """Nodes while they run, each with links of its own."""
     async with contextlib.AsyncExitStack() as stack:
         nodes = []
+        port = urlsplit(url).port or 0
         for role in layout:
-            links = {"database": await stack.enter_async_context(Link(postgres().port))}
-            urls = {"database": url.replace(f":{postgres().port}/", f":{links['database'].port}/")}
+            links = {"database": await stack.enter_async_context(Link(port))}
+            urls = {"database": url.replace(f":{port}/", f":{links['database'].port}/")}
             if has_redis:
                 links["redis"] = await stack.enter_async_context(Link(redis().port))
                 urls["redis"] = f"redis://127.0.0.1:{links['redis'].port}/0"

@@ -16,7 +16,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -60,6 +60,11 @@ class Instance:
                 time.sleep(0.1)
                 self._launch()
 
+    def revive(self) -> None:
+        """Launch it again if it has ended by itself, as whatever watches over services does; it need not come up."""
+        if self.process.poll() is not None:
+            self._launch()
+
     def _launch(self) -> None:
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(self._command, stdout=log, stderr=log, **_as_other_user())  # type: ignore[call-overload]
@@ -78,15 +83,20 @@ class Instance:
 @functools.cache
 def postgres(is_durable: bool = False) -> Instance:
     """A PostgreSQL with nothing in it; a durable one waits for the disk, which only measuring and a power cut need."""
+    folder = new_folder("pg")
+    return own_postgres(folder, folder / "data", {} if is_durable else {"fsync": "off", "full_page_writes": "off"})
+
+
+def own_postgres(folder: Path, data: Path, settings: Mapping[str, str]) -> Instance:
+    """A PostgreSQL of one's own: its log and socket in one folder, its data in another, perhaps on a small disk."""
     initdb, server, ready = needed("initdb"), needed("postgres"), needed("pg_isready")
-    folder, port = new_folder("pg"), free_port()
-    made = [initdb, "-D", str(folder / "data"), "-U", "test", "-A", "trust", "-E", "UTF8", "--no-locale", "-N"]
+    port = free_port()
+    made = [initdb, "-D", str(data), "-U", "test", "-A", "trust", "-E", "UTF8", "--no-locale", "-N"]
+    made += ["--wal-segsize", "1"] if "min_wal_size" in settings else []
     subprocess.run(made, check=True, stdout=subprocess.DEVNULL, **_as_other_user())  # type: ignore[call-overload]
     set_to = {"listen_addresses": "127.0.0.1", "unix_socket_directories": str(folder), "max_connections": "200"}
-    if not is_durable:
-        set_to |= {"fsync": "off", "full_page_writes": "off"}
-    command = [server, "-D", str(folder / "data"), "-p", str(port)]
-    command += [word for name, value in set_to.items() for word in ("-c", f"{name}={value}")]
+    command = [server, "-D", str(data), "-p", str(port)]
+    command += [word for name, value in {**set_to, **settings}.items() for word in ("-c", f"{name}={value}")]
     asked = [ready, "-q", "-h", "127.0.0.1", "-p", str(port), "-U", "test", "-d", "postgres"]
     # SIGINT ends PostgreSQL without waiting for those who are connected.
     return _kept(
@@ -105,7 +115,11 @@ def redis() -> Instance:
 
 def postgres_url(is_durable: bool = False) -> str:
     """The address of an empty part of the database that nobody else uses."""
-    instance = postgres(is_durable=True) if is_durable else postgres()
+    return url_of(postgres(is_durable=True) if is_durable else postgres())
+
+
+def url_of(instance: Instance) -> str:
+    """The same of a database of one's own."""
     return f"postgresql://test@127.0.0.1:{instance.port}/postgres?search_path=t{os.getpid()}_{next(_COUNT)}"
 
 

@@ -27,7 +27,11 @@ def postgres_in(folder: Path) -> Store:
 
 def new_postgres(is_durable: bool = False) -> str:
     """The address of a part of the throw-away database that is empty."""
-    url = postgres_url(is_durable)
+    return made_ready(postgres_url(is_durable))
+
+
+def made_ready(url: str) -> str:
+    """The address again, when its part of the database is there."""
     schema = url.partition("search_path=")[2]
 
     async def make() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import ipaddress
 import json
 import shlex
 import shutil
@@ -45,6 +46,19 @@ def test_the_compose_file_fits_the_settings() -> None:
         assert config.redis == "redis://redis:6379/0"
         assert services[name]["volumes"] == ["data:/data"]
         assert set(services[name]["depends_on"]) <= set(services)
+        assert config.proxies == (address_of("nginx"),)
+
+
+def address_of(name: str) -> str:
+    return str(compose()["services"][name]["networks"]["default"]["ipv4_address"])
+
+
+def test_nodes_come_back_under_the_address_that_nginx_looked_up() -> None:
+    parts = compose()
+    network = ipaddress.ip_network(parts["networks"]["default"]["ipam"]["config"][0]["subnet"])
+    addresses = [address_of(name) for name in (*NODES, "nginx")]
+    assert len(set(addresses)) == 3
+    assert all(ipaddress.ip_address(address) in network for address in addresses)
 
 
 def test_nginx_knows_the_nodes_of_the_compose_file_and_lets_uploads_through() -> None:

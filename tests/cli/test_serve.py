@@ -115,6 +115,13 @@ def test_lines_hold_what_the_server_chose(kind: str, capsys: pytest.CaptureFixtu
         assert json.loads(err.splitlines()[0])["error"] == "ValueError"
 
 
+@pytest.mark.parametrize("kind", ["text", "json"])
+def test_what_the_server_says_is_told_whole(capsys: pytest.CaptureFixture[str], kind: str) -> None:
+    with serve._telling(kind):
+        logging.getLogger("open_token.server").warning("a run waits for the store: %s", "the disk is full")
+    assert "a run waits for the store: the disk is full" in capsys.readouterr().err
+
+
 def test_check_says_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["serve", "--check", "--port", "0", "--data", str(tmp_path / "data")]
     assert main(words) == 0

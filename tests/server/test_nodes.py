@@ -1,6 +1,7 @@
 """Whole servers that share a database: any node serves any session, and each hears what the others write."""
 
 import asyncio
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
@@ -9,6 +10,7 @@ import pytest
 from buses import Heard, followed, linked
 from open_token.reducer.steps import user_message
 from open_token.server import runs
+from open_token.server.clock import Clock
 from open_token.server.config import ServerConfig
 from open_token.server.start import first_key, running
 from open_token.turns import ContentBlock
@@ -65,6 +67,27 @@ def test_a_worker_is_told_of_the_runs_of_a_gateway(
                 name = written.entries[0].session_id
                 ack = await one.chat.send(caller, {"session_id": name, "message": f"hello {number}"})
                 await asyncio.wait_for(one.chat.ended(caller.user.id, name, ack["chat_run_id"]), 60)
+
+    asyncio.run(whole())
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("hours", [2, -2])
+def test_a_node_whose_clock_is_wrong_leaves_the_runs_of_others_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hours: int
+) -> None:
+    monkeypatch.setattr(runs, "LEASE", 3600.0)
+    config = ServerConfig(data=tmp_path / "data", database=new_postgres(), role="gateway")
+    wrong = Clock(lambda: datetime.now(UTC) + timedelta(hours=hours))
+
+    async def whole() -> None:
+        async with running(config, {}) as one, running(config, {}, wrong) as other:
+            caller = await one.store.check_key(await first_key(one) or "", one.clock.now())
+            assert caller is not None
+            written = await one.journal.create(caller.user.id, {})
+            await one.chat.send(caller, {"session_id": written.entries[0].session_id, "message": "hello"})
+            assert await one.store.claim_run("worker", *await one.runner._lease())
+            assert await other.store.claim_run("another", *await other.runner._lease()) is None
 
     asyncio.run(whole())
 

@@ -120,7 +120,7 @@ def _line(item: Finding, console: Console) -> str:
 
 
 class _Lines(logging.Formatter):
-    """A line for each record: fields that the server chose, never the words of a library."""
+    """A line for each record, and of a fault the way through the code: the server's words, never those of a library."""
 
     def __init__(self, is_json: bool) -> None:
         super().__init__()
@@ -130,7 +130,8 @@ class _Lines(logging.Formatter):
         """One line."""
         fields: dict[str, Any] = getattr(record, "fields", {})
         moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z"
-        event = str(record.msg) if record.name.startswith("open_token") else f"{record.name} {record.levelname.lower()}"
+        is_ours = record.name.startswith("open_token")
+        event = record.getMessage() if is_ours else f"{record.name} {record.levelname.lower()}"
         if self._is_json:
             line = {"time": moment, "level": record.levelname.lower(), "event": event, **fields}
             return msgspec.json.encode(line).decode()

@@ -5,10 +5,12 @@ import contextlib
 import logging
 import secrets
 from collections.abc import Callable
+from datetime import timedelta
 
 from open_token.errors import StoreError
 from open_token.server.agent.job import Job
 from open_token.server.bus.interface import Grown
+from open_token.server.clock import iso, moment_of
 from open_token.server.services import Services
 from open_token.server.stopping import stopped
 from open_token.server.store.interface import PASSING
@@ -56,6 +58,8 @@ class Runner:
         self._claiming: asyncio.Task[None] | None = None
         self._deafen: Callable[[], None] = lambda: None
         self._is_closing = False
+        self._failed_at: float | None = None
+        """When the store was last seen to fail, by the loop's time."""
 
     async def start(self) -> None:
         """Begin to claim runs, if that is what this node is for."""
@@ -108,14 +112,15 @@ class Runner:
                 while len(self._working) < self._services.config.limits.runs and await self._claim():
                     pass
             except StoreError as problem:
+                self._store_failed()
                 _log.warning("runs cannot be claimed: %s", problem.what)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_POLL):
                     await self._woken.wait()
 
     async def _claim(self) -> bool:
-        clock = self._services.clock
-        run = await self._services.store.claim_run(self._worker, clock.now(), clock.now(plus=LEASE), _NEVER)
+        now, until = await self._lease()
+        run = await self._services.store.claim_run(self._worker, now, until, _NEVER, self._lapsed(now))
         if run is None:
             return False
         before = self._working.get(run.session_id)
@@ -125,6 +130,19 @@ class Runner:
         self._runs[run.session_id] = run.id
         task.add_done_callback(lambda done: self._over(run, done))
         return True
+
+    def _lapsed(self, now: str) -> str:
+        """Leases that ended before this have run out; none has for a while after a store that kept all from it."""
+        is_early = self._failed_at is not None and asyncio.get_running_loop().time() - self._failed_at < LEASE
+        return "" if is_early else now
+
+    def _store_failed(self) -> None:
+        self._failed_at = asyncio.get_running_loop().time()
+
+    async def _lease(self) -> tuple[str, str]:
+        """What time it is, and until when a run is ours that we take or keep now."""
+        now = await self._services.store.time(self._services.clock.now())
+        return now, iso(moment_of(now) + timedelta(seconds=LEASE))
 
     def _over(self, run: Run, task: asyncio.Task[None]) -> None:
         if self._working.get(run.session_id) is task:
@@ -165,6 +183,7 @@ class Runner:
             except StoreError as problem:
                 if problem.code not in PASSING or self._is_closing:
                     raise
+                self._store_failed()
                 _log.warning("a run waits for the store: %s", problem.what)
             await job.begin_again()
             if not await self._is_still_ours(run, pause, room):
@@ -178,10 +197,11 @@ class Runner:
             await asyncio.sleep(pause)
             try:
                 await self._try_out(room)
-                return await self._services.store.renew_lease(fence, self._services.clock.now(plus=LEASE))
+                return await self._services.store.renew_lease(fence, (await self._lease())[1])
             except StoreError as problem:
                 if problem.code not in PASSING:
                     raise
+                self._store_failed()
             pause = max(pause, min(2 * pause, _LONGEST_PAUSE))
         return False
 
@@ -200,8 +220,9 @@ class Runner:
         while True:
             await asyncio.sleep(HEARTBEAT)
             try:
-                is_ours = await self._services.store.renew_lease(fence, self._services.clock.now(plus=LEASE))
+                is_ours = await self._services.store.renew_lease(fence, (await self._lease())[1])
             except StoreError:
+                self._store_failed()
                 continue
             if not is_ours:
                 worker.cancel()

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from open_token.errors import StoreError
 from rest import Rest
 
 
@@ -42,6 +43,16 @@ def test_a_long_body_without_a_key_is_not_read(rest: Rest) -> None:
     assert (sent(None, **{"Content-Length": "1000000"}), len(read)) == (401, 0)
     assert sent("", **chunked) == 422
     assert len(read) == 100
+
+
+def test_a_key_that_cannot_be_looked_up_is_told_as_such(rest: Rest, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def away(*_: object) -> None:
+        raise StoreError("the database cannot be reached", code="store.away")
+
+    monkeypatch.setattr(rest.services.store, "check_key", away)
+    for size in (10, 100_000):
+        answer = rest.call("POST", "/api/sessions", {"intent": "x" * size})
+        assert (answer.status_code, answer.json()["code"]) == (503, "store.away")
 
 
 def test_whoever_is_locked_out_has_no_keys(rest: Rest) -> None:

@@ -33,15 +33,16 @@ async def died(room: Room) -> None:
         await asyncio.wait(list(room.services.runner._working.values()))
 
 
-async def another(room: Room) -> None:
+async def another(room: Room, after: float = LEASE + 1) -> None:
     """Another worker takes over when the lease has run out."""
-    room.time.skip(LEASE + 1)
+    room.time.skip(after)
     room.services.runner = Runner(room.services)
     await room.services.runner.start()
     await room.rest()
 
 
-def test_a_crash_in_an_answer_keeps_its_words(tmp_path: Path, fakes: Fakes) -> None:
+@pytest.mark.parametrize("after", [LEASE + 1, 3600.0, -3600.0])  # also when the clock was set meanwhile
+def test_a_crash_in_an_answer_keeps_its_words(tmp_path: Path, fakes: Fakes, after: float) -> None:
     async def talk() -> None:
         model = Scripted(["half " * 300, "lost", Killed()], "whole")
         fakes(model)
@@ -50,7 +51,7 @@ def test_a_crash_in_an_answer_keeps_its_words(tmp_path: Path, fakes: Fakes) -> N
             await room.send("go", wait=False)
             await died(room)
             assert room.mirror.session["status"] == "running"
-            await another(room)
+            await another(room, after)
             assert [turn["status"] for turn in room.turns()] == ["completed", "interrupted", "completed"]
             assert room.texts() == ["go", "half " * 300, "whole"]
             last = model.requests[-1].messages
@@ -153,6 +154,36 @@ def test_a_worker_that_lost_its_run_writes_nothing_more(tmp_path: Path, fakes: F
             assert "two" not in "".join(room.texts())
             await room.check()
             await slow.close()
+
+    run(talk())
+
+
+def test_after_a_store_that_failed_workers_have_time_to_keep_their_runs(
+    tmp_path: Path, fakes: Fakes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def talk() -> None:
+        begun, gate = asyncio.Event(), asyncio.Event()
+
+        async def hang() -> None:
+            begun.set()
+            await gate.wait()
+
+        monkeypatch.setattr(runs, "_POLL", 3600.0)  # the worker itself does not look either
+        fakes(Scripted(["one ", hang, "two"]))
+        async with rooms(tmp_path) as opened:
+            room = await opened()
+            await room.send("go", wait=False)
+            await begun.wait()
+            room.time.skip(LEASE + 1)
+            other = Runner(room.services)
+            other._store_failed()
+            assert not await other._claim()
+            assert other._failed_at is not None
+            other._failed_at -= LEASE
+            assert other._lapsed("now") == "now"
+            gate.set()
+            await room.rest()
+            assert room.texts() == ["go", "one two"]
 
     run(talk())
 

@@ -580,6 +580,20 @@ class TestRuns:
         with pytest.raises(Fenced):
             store.append(step("sess_2", entries=entries(1), fence=new))
 
+    def test_who_claims_may_say_when_leases_have_lapsed(self, store: Blocking) -> None:
+        new_session(store)
+        self.queued(store, 1)
+        assert store.claim_run("w1", at(10), at(40), 3, "").worker == "w1"
+        assert store.claim_run("w2", at(60), at(90), 3, "") is None
+        assert store.claim_run("w2", at(60), at(90), 3, at(41)).worker == "w2"
+
+    def test_a_lease_that_no_clock_can_have_given_is_none(self, store: Blocking) -> None:
+        new_session(store)
+        self.queued(store, 1)
+        store.claim_run("w1", at(10_000), at(10_030))
+        assert store.claim_run("w2", at(9_975), at(10_005)) is None
+        assert store.claim_run("w2", at(10), at(40)).worker == "w2"
+
     def test_runs_of_one_session_go_one_after_the_other(self, store: Blocking) -> None:
         new_session(store, "sess_1")
         new_session(store, "sess_2")

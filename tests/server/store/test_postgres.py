@@ -13,7 +13,7 @@ import pytest
 
 from open_token.errors import StoreError
 from open_token.server.store import _pg_schema
-from open_token.server.store._pg_faults import explained
+from open_token.server.store._pg_faults import explained, not_connected
 from open_token.server.store.interface import Fenced
 from open_token.server.store.postgres import PostgresStore, notice_death
 from open_token.server.store.rows import Fence, NewRun, Step, User
@@ -274,3 +274,14 @@ def test_errors_are_told_without_values() -> None:
         assert getattr(explained(lost), "code", None) == "store.away"
     mine = KeyError("as it is")
     assert explained(mine) is mine
+
+
+def test_a_connection_that_cannot_be_made_may_be_made_later() -> None:
+    cases = {
+        asyncpg.InternalServerError("could not write init file"): "store.away",
+        asyncpg.DiskFullError("no space"): "store.full",
+        asyncpg.InvalidPasswordError("no"): "store.open",
+    }
+    assert {getattr(not_connected(problem), "code", None): code for problem, code in cases.items()} == {
+        code: code for code in cases.values()
+    }

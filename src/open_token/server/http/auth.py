@@ -6,7 +6,8 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from open_token.server.http.answers import refused
+from open_token.errors import StoreError
+from open_token.server.http.answers import failed_store, refused
 from open_token.server.refusals import Refused
 from open_token.server.services import Services
 from open_token.server.store.rows import Caller
@@ -60,6 +61,9 @@ class KeyFirst:
                 await caller_of(scope, self._services, key_of(scope))
             except Refused as problem:
                 await (await refused(Request(scope), problem))(scope, receive, send)
+                return
+            except StoreError as problem:
+                await (await failed_store(request, problem))(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 

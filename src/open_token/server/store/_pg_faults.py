@@ -46,6 +46,15 @@ def explained(problem: Exception) -> Exception:
     return problem
 
 
+def not_connected(problem: Exception) -> Exception:
+    """The same of a connection that could not be made; what PostgreSQL has no class for passes with what caused it.
+
+    On a full disk it says XX000, as it cannot write the file that each new connection begins with.
+    """
+    told = explained(problem)
+    return away() if isinstance(told, StoreError) and told.code == "store.sql" else told
+
+
 def _of_state(problem: asyncpg.PostgresError) -> StoreError:
     state = str(getattr(problem, "sqlstate", None) or "")
     # 25P03: this node slept in the middle of a step, and the database has let it go.

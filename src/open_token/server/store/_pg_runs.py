@@ -3,7 +3,7 @@
 import asyncpg
 
 from open_token.server.store._faults import Fenced
-from open_token.server.store._runs import slot_end
+from open_token.server.store._runs import slot_end, too_far
 from open_token.server.store.rows import Fence, NewRun, Run, RunEnd
 
 _RUN = """
@@ -14,13 +14,21 @@ _RUN = """
 # A run waits behind an older one of its session, whoever works on that; the oldest goes first.
 _NEXT = """
     SELECT id FROM runs AS this
-    WHERE status IN ('queued', 'running') AND (status = 'queued' OR lease_until < $1) AND attempts < $2
+    WHERE status IN ('queued', 'running') AND (status = 'queued' OR lease_until < $1 OR lease_until > $3)
+        AND attempts < $2
         AND NOT EXISTS (
             SELECT 1 FROM runs AS other WHERE other.session = this.session AND other.status IN ('queued', 'running')
             AND (other.created_at, other.entered) < (this.created_at, this.entered)
         )
     ORDER BY created_at, entered LIMIT 1 FOR UPDATE SKIP LOCKED
 """
+_TIME = """SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')"""
+
+
+async def time(db: asyncpg.Connection, now: str) -> str:
+    """The database's, whatever a node's own clock says."""
+    told: str = await db.fetchval(_TIME)
+    return told
 
 
 async def queue(db: asyncpg.Connection, session: int, run: NewRun) -> None:
@@ -53,10 +61,15 @@ async def end(db: asyncpg.Connection, fence: Fence | None, how: RunEnd) -> None:
 
 
 async def claim_run(
-    db: asyncpg.Connection, worker: str, now: str, lease_until: str, most_attempts: int = 3
+    db: asyncpg.Connection,
+    worker: str,
+    now: str,
+    lease_until: str,
+    most_attempts: int = 3,
+    lapsed: str | None = None,
 ) -> Run | None:
     """Take the oldest run that nobody works on, or whose worker has let its lease run out."""
-    run_id = await db.fetchval(_NEXT, now, most_attempts)
+    run_id = await db.fetchval(_NEXT, now if lapsed is None else lapsed, most_attempts, too_far(now, lease_until))
     if run_id is None:
         return None
     await db.execute(

@@ -1,6 +1,7 @@
 """Work that sessions wait for: a queue with leases, and a fencing token that a worker who was too slow has lost."""
 
 import sqlite3
+from datetime import datetime
 from typing import Any
 
 from open_token.server.store._faults import Fenced
@@ -14,8 +15,8 @@ _RUN = """
 # A run waits behind an older one of its session, whoever works on that; the oldest goes first.
 _NEXT = """
     SELECT id FROM runs AS this
-    WHERE (status = 'queued' OR status = 'running' AND lease_until < :now) AND attempts < :most
-        AND NOT EXISTS (
+    WHERE (status = 'queued' OR status = 'running' AND (lease_until < :lapsed OR lease_until > :far))
+        AND attempts < :most AND NOT EXISTS (
             SELECT 1 FROM runs AS other WHERE other.session = this.session AND other.status IN ('queued', 'running')
             AND (other.created_at, other.rowid) < (this.created_at, this.rowid)
         )
@@ -67,9 +68,23 @@ def slot_end(how: RunEnd) -> tuple[str, str | None]:
     return "failed", how.error or how.status
 
 
-def claim_run(db: sqlite3.Connection, worker: str, now: str, lease_until: str, most_attempts: int = 3) -> Run | None:
+def too_far(now: str, lease_until: str) -> str:
+    """A time that no lease reaches when it is made and kept by a clock that goes forward: one was set back since."""
+    until = datetime.fromisoformat(lease_until)
+    return f"{until + (until - datetime.fromisoformat(now)):%Y-%m-%dT%H:%M:%S}.999Z"
+
+
+def claim_run(
+    db: sqlite3.Connection,
+    worker: str,
+    now: str,
+    lease_until: str,
+    most_attempts: int = 3,
+    lapsed: str | None = None,
+) -> Run | None:
     """Take the oldest run that nobody works on, or whose worker has let its lease run out."""
-    row = db.execute(_NEXT, {"now": now, "most": most_attempts}).fetchone()
+    given = {"lapsed": now if lapsed is None else lapsed, "far": too_far(now, lease_until), "most": most_attempts}
+    row = db.execute(_NEXT, given).fetchone()
     if row is None:
         return None
     db.execute(

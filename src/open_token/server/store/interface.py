@@ -167,8 +167,13 @@ class MemoryStore(Protocol):
 class RunStore(Protocol):
     """Work that sessions wait for; a run is queued and ended by steps."""
 
-    async def claim_run(self, worker: str, now: str, lease_until: str, most_attempts: int = 3) -> Run | None:
-        """Take the oldest run that nobody works on, or whose worker has let its lease run out."""
+    async def time(self, now: str) -> str:
+        """The time by which leases count: a node's own, or that of the database which nodes share."""
+
+    async def claim_run(
+        self, worker: str, now: str, lease_until: str, most_attempts: int = 3, lapsed: str | None = None
+    ) -> Run | None:
+        """Take the oldest run that nobody works on, or whose worker let its lease run out: before now, or `lapsed`."""
 
     async def renew_lease(self, fence: Fence, lease_until: str) -> bool:
         """Keep a run; False when it is no longer this worker's."""

@@ -26,7 +26,7 @@ from open_token.server.store import (
     tokens,
 )
 from open_token.server.store._database import PEPPER
-from open_token.server.store._pg_faults import AGAIN, away, explained
+from open_token.server.store._pg_faults import AGAIN, away, explained, not_connected
 from open_token.server.store.interface import Store
 from open_token.server.store.rows import Appended, Caller, KeyRow, Scope, Share, Step
 
@@ -124,6 +124,7 @@ class PostgresStore:
     relevant_memories = _reading(_pg_memories.relevant_memories)
     hit_memories = _writing(_pg_memories.hit_memories)
 
+    time = _reading(_pg_runs.time)
     claim_run = _writing(_pg_runs.claim_run)
     renew_lease = _writing(_pg_runs.renew_lease)
     give_up_runs = _writing(_pg_runs.give_up_runs)
@@ -267,8 +268,14 @@ class PostgresStore:
         if self._pool is None or self._is_closed:
             await self.open()
         assert self._pool is not None
-        async with self._pool.acquire() as db:
+        try:
+            db = await self._pool.acquire()
+        except Exception as problem:
+            raise not_connected(problem) from None
+        try:
             yield db
+        finally:
+            await self._pool.release(db)
 
 
 def notice_death(link: Any) -> None:
@@ -293,7 +300,7 @@ def _not_opened(problem: Exception) -> Exception:
             help="it reads as in postgresql://user@host:5432/name",
             code="store.open",
         )
-    told = explained(problem)
+    told = not_connected(problem)
     return told if isinstance(told, StoreError) else away()
 
 
