@@ -63,7 +63,7 @@ class KeyFirst:
                 await (await refused(Request(scope), problem))(scope, receive, send)
                 return
             except StoreError as problem:
-                await (await failed_store(request, problem))(scope, receive, send)
+                await (await failed_store(Request(scope), problem))(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 
