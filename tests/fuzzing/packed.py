@@ -5,6 +5,7 @@ import io
 import random
 import sqlite3
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -102,7 +103,7 @@ def change_zip(data: bytes, rng: random.Random, change: Change) -> bytes:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as packed:
             files = {info.filename: packed.read(info) for info in packed.infolist()[:_MOST_MEMBERS]}
-    except (zipfile.BadZipFile, OSError, ValueError, RuntimeError, NotImplementedError):
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError, NotImplementedError):
         return data
     if not files:
         return data
