@@ -12,7 +12,7 @@ from fuzzing import checking, reading
 from fuzzing.campaign import Campaign, TooSlow, Violated, inputs, signature, within
 from fuzzing.folders import lay_out, pack, unpack
 from fuzzing.mutate import CANARY, TOKEN, Mutator
-from fuzzing.packed import change_zip, zip_of
+from fuzzing.packed import change_database, change_zip, database_of, zip_of
 from fuzzing.reading import Settings
 from fuzzing.shrink import shrink
 
@@ -160,6 +160,15 @@ def test_a_zip_whose_bytes_are_broken_is_left_as_it_is() -> None:
     start = whole.index(b"header.json") + len("header.json")
     broken = whole[:start] + b"\xff" * 8 + whole[start + 8 :]
     assert change_zip(broken, random.Random(1), lambda part: part) == broken
+
+
+def test_a_database_whose_schema_is_broken_is_left_as_it_is() -> None:
+    whole = database_of("CREATE TABLE talk (a TEXT); CREATE INDEX by_name ON talk (a);")
+    broken = whole.replace(b"CREATE INDEX by_name", b"CREATE INDXX by_name").replace(
+        b"indexby_name", b"index\x9e\x93_name"
+    )
+    assert broken != whole
+    assert change_database(broken, random.Random(1), lambda part: part) == broken
 
 
 def test_folders_survive_packing(tmp_path: Path) -> None:
