@@ -98,7 +98,7 @@ class _Step(NamedTuple):
     what: str
     item: Any = None
     digest: bytes | None = None
-    event: str = ""
+    event: int = 0
     thread: _Thread | None = None
 
 
@@ -263,7 +263,7 @@ class Conversation:
         self._later.append(_Step("mark"))
 
     def _advance(self, item: Any, digest: bytes | None = None) -> None:
-        self._later.append(_Step("told", item, digest, f"evt_{self._draft.count:06d}", self._thread))
+        self._later.append(_Step("told", item, digest, self._draft.count, self._thread))
 
     def _settle(self) -> None:
         """Take note of what was told since the last request."""
@@ -275,7 +275,7 @@ class Conversation:
                 digest = step.digest or self._fold(self._digest, step.item)
                 self._loose = self._loose + 1 if digest == self._digest else 0
                 self._digest = digest
-                self._seen[digest] = (step.event, step.thread)
+                self._seen[digest] = (f"evt_{step.event:06d}", step.thread)
                 if self._known is not None:
                     self._known.append((step.item, digest))
             elif self._digest != _START:
