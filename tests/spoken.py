@@ -14,11 +14,13 @@ SHORTEST = 16
 """Shorter ones are names and words of the format."""
 TALK = re.compile(r"\s|[^\x00-\x7f]")
 """Somebody spoke; one run of letters is an id, a time, an address, a hash, a seal."""
-THINKING = re.compile(r"</?think(?:ing)?>")
-"""Tags around reasoning, which readers take out."""
+TAGS = re.compile(r"</?(?:think(?:ing)?|system-reminder|user_query|timestamp)>")
+"""Tags around reasoning, prompts and what a client adds to them, at which readers take a text apart."""
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NAME = re.compile(r"[A-Za-z_$]{1,30}")
 _SOLID = re.compile(r"\S")
+_YAML = re.compile(r"^(?:interactions|history):", re.MULTILINE)
+"""Recordings of HTTP and demonstrations of SWE-agent, also behind a comment or a version."""
 _HEADING = "# aider chat started at"
 """Where a session begins; its time is a fact about the conversation."""
 _QUOTED = re.compile(r"^(?:> ?|#### )", re.MULTILINE)
@@ -38,6 +40,7 @@ ASIDE: dict[str, dict[str, str]] = {
         "data.command": "a program that the client runs as a hook",
         "result.summary": "the client's own line about a workflow it ran",
     },
+    "codex": {"unified_diff": "the arguments of a patch again, as a difference for the screen"},
     "copilot_cli": {"detailedContent": "the output again, as a difference for the screen"},
     "gemini_cli": {
         "resultDisplay": "the output as the screen shows it",
@@ -46,6 +49,11 @@ ASIDE: dict[str, dict[str, str]] = {
     "iflow": {"resultDisplay": "the output as the screen shows it"},
     "kimi_cli": {"display": "the arguments as the screen shows them"},
     "langchain": {"serialized": "the signature of the function that was traced"},
+    "opencode": {
+        "metadata.diff": "the arguments of an edit again, as a difference for the screen",
+        "title": "names of sessions and calls that the client makes up",
+    },
+    "openhands": {"message": "the client's own line about what it does"},
     "otel_genai": {
         "spans[].name": "the operation and the model",
         "resource": "the program and the machine that wrote the trace",
@@ -87,7 +95,7 @@ def strings(value: Any) -> Iterator[str]:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    for piece in map(str.strip, THINKING.split(text)):
+    for piece in map(str.strip, TAGS.split(text)):
         if len(piece) >= SHORTEST and TALK.search(piece):
             yield piece
 
@@ -101,15 +109,24 @@ def _values(raw: bytes) -> Iterator[Any]:
                     yield from _values(packed.read(name))
         return
     text = raw.decode()
-    if text.startswith("interactions"):
+    if text.lstrip()[:1] in ("{", "["):
+        yield from _one_after_another(text)
+    elif _YAML.search(text):
         yield yaml.load(text, LOADER)
-    elif text.lstrip()[:1] in ("{", "["):
-        place = 0
-        while found := _SOLID.search(text, place):
-            value, place = json.JSONDecoder().raw_decode(text, found.start())
-            yield value
     else:
         yield from (_QUOTED.sub("", line) for line in text.split("\n") if not line.startswith(_HEADING))
+
+
+def _one_after_another(text: str) -> Iterator[Any]:
+    """The values up to a last one that is only half there."""
+    place = 0
+    while found := _SOLID.search(text, place):
+        try:
+            value, place = json.JSONDecoder().raw_decode(text, found.start())
+        except ValueError:
+            assert "\n" not in text[found.start() :].strip()
+            return
+        yield value
 
 
 def _walk(value: Any, path: str) -> Iterator[tuple[str, str]]:

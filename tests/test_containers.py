@@ -41,6 +41,13 @@ class TestDatabase:
             list(Database(path, "talk.db").rows("DELETE FROM talk"))
         assert list(Database(path, "talk.db").rows("SELECT count(*) FROM talk")) == [(1,)]
 
+    def test_a_broken_schema_whose_name_is_no_text(self, path: Path) -> None:
+        raw = path.read_bytes().replace(b"CREATE INDEX by_name", b"CREATE INDXX by_name")
+        path.write_bytes(raw.replace(b"indexby_name", b"index\x9e\x93_name"))
+        with pytest.raises(InputError) as caught:
+            Database(path, "talk.db")
+        assert caught.value.code == "input.sqlite"
+
     def test_what_is_still_in_the_log_beside_it_is_seen(self, path: Path) -> None:
         with contextlib.closing(sqlite3.connect(path)) as running:
             running.execute("PRAGMA journal_mode = wal")

@@ -12,6 +12,7 @@ from fuzzing import checking, reading
 from fuzzing.campaign import Campaign, TooSlow, Violated, inputs, signature, within
 from fuzzing.folders import lay_out, pack, unpack
 from fuzzing.mutate import CANARY, TOKEN, Mutator
+from fuzzing.packed import change_database, change_zip, database_of, zip_of
 from fuzzing.reading import Settings
 from fuzzing.shrink import shrink
 
@@ -152,6 +153,22 @@ def test_mutation_reaches_values_lines_and_bytes() -> None:
     made = [mutator.change(seeds[0], rng) for _ in range(1500)]
     for part in (CANARY.encode(), b"[" * 5000, b"9" * 5000, b"NaN", rb"\ud800", b"\x1f\x8b", b"\xef\xbb\xbf", b"\r\n"):
         assert any(part in data for data in made), part
+
+
+def test_a_zip_whose_bytes_are_broken_is_left_as_it_is() -> None:
+    whole = zip_of({"header.json": b'{"a": 1}' * 200})
+    start = whole.index(b"header.json") + len("header.json")
+    broken = whole[:start] + b"\xff" * 8 + whole[start + 8 :]
+    assert change_zip(broken, random.Random(1), lambda part: part) == broken
+
+
+def test_a_database_whose_schema_is_broken_is_left_as_it_is() -> None:
+    whole = database_of("CREATE TABLE talk (a TEXT); CREATE INDEX by_name ON talk (a);")
+    broken = whole.replace(b"CREATE INDEX by_name", b"CREATE INDXX by_name").replace(
+        b"indexby_name", b"index\x9e\x93_name"
+    )
+    assert broken != whole
+    assert change_database(broken, random.Random(1), lambda part: part) == broken
 
 
 def test_folders_survive_packing(tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ _UNZIPPABLE = (
     zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, OverflowError, OSError
 )  # fmt: skip
 """An offset before the beginning of the file is an OSError to Python."""
+_UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
+"""SQLite's own message names a table of a broken schema, and that name may be any bytes."""
 
 
 class Database:
@@ -28,7 +30,7 @@ class Database:
         try:
             self._connection = self._opened(path)
             self.tables = self._tables()
-        except sqlite3.Error:
+        except _UNREADABLE:
             raise self._malformed() from None
 
     def _opened(self, path: Path) -> sqlite3.Connection:
@@ -70,7 +72,7 @@ class Database:
         """The rows of a query of ours, one at a time."""
         try:
             yield from self._connection.execute(sql, params)
-        except sqlite3.Error:
+        except _UNREADABLE:
             raise self._malformed() from None
 
     def rows_of(self, table: str) -> Iterator[tuple[Any, ...]]:

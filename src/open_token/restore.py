@@ -1,5 +1,6 @@
 """The source again, from an export that was made with native=full: records, documents, rows, members and text."""
 
+import contextlib
 import io
 import itertools
 import marshal
@@ -8,6 +9,7 @@ import sqlite3
 import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -270,7 +272,22 @@ def _in_lines(value: Any) -> bytes:
 
 
 def _json(value: Any) -> bytes:
-    return msgspec.json.encode(value)
+    made = msgspec.json.encode(value)
+    if b"null" in made:
+        with contextlib.suppress(RecursionError):
+            return msgspec.json.encode(_with_infinite(value))
+    return made
+
+
+def _with_infinite(value: Any) -> Any:
+    """The value with numbers that are larger than any double spelled out; they would become null."""
+    if isinstance(value, dict):
+        return {key: _with_infinite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_infinite(item) for item in value]
+    if isinstance(value, float) and value in (inf, -inf):
+        return msgspec.Raw(b"1e999" if value > 0 else b"-1e999")
+    return value
 
 
 def _zip(shelf: Shelf, facts: dict[str, Any], done: Restored) -> bytes:

@@ -5,10 +5,13 @@ import io
 import random
 import sqlite3
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+_REFUSED = (sqlite3.Error, UnicodeDecodeError, IndexError)
+"""A schema that is broken already: its names may be any bytes, and there may be no table left."""
 Change = Callable[[bytes], bytes]
 SQLITE = b"SQLite format 3\0"
 ZIP = b"PK\x03\x04"
@@ -58,12 +61,12 @@ def zipped(folder: Path) -> bytes:
 
 def change_database(data: bytes, rng: random.Random, change: Change) -> bytes:
     """One cell or one row changed; the bytes as they are when SQLite refuses."""
-    with contextlib.closing(sqlite3.connect(":memory:")) as made, contextlib.suppress(sqlite3.Error):
+    with contextlib.closing(sqlite3.connect(":memory:")) as made, contextlib.suppress(*_REFUSED):
         made.deserialize(data)
         made.text_factory = bytes
         tables = [name for (name,) in made.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         for _ in range(rng.choice((1, 1, 2, 4))):
-            with contextlib.suppress(sqlite3.Error):
+            with contextlib.suppress(*_REFUSED):
                 _change_row(made, rng.choice(tables).decode(), rng, change)
         made.commit()
         return made.serialize()
@@ -102,7 +105,7 @@ def change_zip(data: bytes, rng: random.Random, change: Change) -> bytes:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as packed:
             files = {info.filename: packed.read(info) for info in packed.infolist()[:_MOST_MEMBERS]}
-    except (zipfile.BadZipFile, OSError, ValueError, RuntimeError, NotImplementedError):
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError, NotImplementedError):
         return data
     if not files:
         return data

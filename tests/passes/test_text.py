@@ -206,3 +206,10 @@ def test_a_name_before_a_pause_counts_behind_it() -> None:
 def test_lines_of_json_come_out_at_a_pause() -> None:
     line = json.dumps({"note": f"line\n{GITHUB}"}) + "\n"
     assert "".join(at_pauses(line, line[:20], line[20:])) == 2 * '{"note":"line\\n<github_token>"}\n'
+
+
+@pytest.mark.parametrize("engine", ["hyperscan", "keywords"])
+def test_a_value_that_is_too_long_for_one_engine_is_found_by_another(engine: str) -> None:
+    long = "".join(f"line {number} of a key;" for number in range(3000))
+    found = Spread([long, "short-value-1"], engine).find(f"x {long} y short-value-1".encode())
+    assert sorted(occurrence.value for occurrence in found) == sorted([long, "short-value-1"])

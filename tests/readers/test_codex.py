@@ -1,6 +1,7 @@
 """Codex rollouts: who said what, what is shown twice, what was put in, what it cost, and which forms there are."""
 
 import copy
+import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,8 +9,11 @@ from typing import Any
 
 import pytest
 
+from open_token.context import Context
 from open_token.draft import Draft
 from open_token.model import Event
+from open_token.options import ExportOptions
+from open_token.pipeline import export
 from open_token.readers import choose, codex
 from open_token.source import Source
 from open_token.walk import strings
@@ -38,7 +42,20 @@ from readers.codex_rollouts import (
 )
 
 
+def test_a_seal_in_which_a_key_seems_to_stand_stays_whole() -> None:
+    seal = "gAAAAAB" + "sk-" + "proj-" + "Zx8vK2mQ9rT4wY7uJ1nB5cD3fG6hL0pS2aEo" * 2
+    out = io.BytesIO()
+    context = Context(ExportOptions.of({"native": "full", "redact": "secrets", "mode": "ndjson"}), key=bytes(32))
+    export(source([meta(), user("hi"), thought("hm", sealed=seal), said("yo")]), out, context)
+    assert seal.encode() in out.getvalue()
+
+
 class TestSession:
+    def test_a_context_that_stays_is_told_once(self) -> None:
+        _, events = read(meta(), *[turn(), said("one")] * 3, turn(model="gpt-5.3"), said("two"))
+        told = [item for item in notes(events, "context") + notes(events, "turn_context") if "gpt-5" in str(item)]
+        assert len(told) == 2
+
     def test_it_frames_the_conversation(self) -> None:
         record, events = read(
             meta(model_provider="openai", base_instructions={"text": "You are Codex."}, git={"branch": "main"}),

@@ -16,6 +16,7 @@ from open_token.pipeline import export
 from open_token.readers import choose, cursor
 from open_token.readers._cursor_rows import CHATS, COMPOSERS
 from open_token.readers._cursor_store import _links
+from open_token.readers._cursor_talk import LEFT
 from open_token.readers._cursor_texts import pieces
 from open_token.source import Source
 from open_token.walk import strings
@@ -220,6 +221,14 @@ class TestStore:
         assert brief(events) == [("user", "kept")]
         assert codes(record) == {"missing-blob": 1, "unlisted-message": 1}
 
+    def test_what_is_not_listed_any_more_is_a_branch_that_was_left(self, tmp_path: Path) -> None:
+        kept = {"role": "user", "content": "kept"}
+        root = b"\x0a\x20" + hashlib.sha256(json.dumps(kept).encode()).digest()
+        source = store(tmp_path, kept, {"role": "user", "content": "old"}, root=root)
+        record, events = told(cursor, source, branches="all")
+        assert brief(events) == [("user", "kept"), ("span_start", LEFT), ("user", "old"), ("span_end", {})]
+        assert codes(record) == {}
+
     @pytest.mark.parametrize(
         ("data", "count"),
         [
@@ -251,6 +260,15 @@ def composer(*bubbles: Any, name: str = "c1", **more: Any) -> dict[str, Any]:
 
 
 class TestState:
+    def test_what_was_edited_away_is_a_branch_that_was_left(self, tmp_path: Path) -> None:
+        rows = composer({"type": 1, "text": "hi"}) | {"bubbleId:c1:gone": {"type": 1, "text": "old"}}
+        source = state(tmp_path, rows)
+        record, events = told(cursor, source, branches="all")
+        assert brief(events) == [("user", "hi"), ("span_start", LEFT), ("user", "old"), ("span_end", {})]
+        assert codes(record) == {}
+        record, events = told(cursor, source)
+        assert (brief(events), codes(record)) == ([("user", "hi")], {"unlisted-message": 1})
+
     def test_bubbles_come_as_the_composer_lists_them(self, tmp_path: Path) -> None:
         rows = composer(
             {"type": 1, "text": "hi", "createdAt": "2026-01-01T00:00:00.000Z", "modelInfo": {"modelName": "gpt-5"}},

@@ -157,14 +157,14 @@ class TestAnswers:
         assert used[1]["status"] == "failed"
         results = [event["content"]["data"] for event in events if event["type"] == "tool_result"]
         assert results == [{"sources": [1]}, {"missing_result": True}]
-        assert [note.detail for note in record.notes] == ["type backend_tool_call"]
+        assert [note.detail for note in record.notes] == ["type backend_tool_call", "item without a known type"]
 
     def test_what_is_unknown_is_noted(self) -> None:
         record, _ = read(lines(*[ASKED] * 64, {"type": "memory"}, 5, model("", more=1) | {"tool_calls": [3]}))
         assert [note.detail for note in record.notes] == [
             "type memory",
             "type without a known type",
-            "a call that is no object",
+            "a call without an id and a name",
         ]
 
 

@@ -74,6 +74,12 @@ def test_a_response_alone_brings_its_instructions() -> None:
     assert brief(read(reply(said("yo"), instructions="brief"))[1]) == [("system", "brief"), ("assistant", "yo")]
 
 
+def test_several_messages_in_one_answer() -> None:
+    first, last = said("I look it up.", "msg_1"), said("Done.", "msg_2")
+    _, events = read({"request": {"input": "hi"}, "response": reply(first | {"phase": "commentary"}, last)})
+    assert brief(events) == [("user", "hi"), ("assistant", "I look it up."), ("assistant", "Done.")]
+
+
 def test_requests_that_repeat_their_history() -> None:
     asked = {"role": "user", "content": "q"}
     thought = {"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "x"}

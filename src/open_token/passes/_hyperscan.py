@@ -80,14 +80,17 @@ def _keep(kept: dict[str, Any], rules: tuple[Rule, ...], made: Any) -> None:
 
 
 def literal_database(words: list[bytes]) -> Any:
-    """What finds each of many words in one scan; None where there is no hyperscan."""
+    """What finds each of many words in one scan; None where there is no hyperscan, or a word is too long for it."""
     try:
         import hyperscan
     except ImportError:
         return None
     database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
     numbers = list(range(len(words)))
-    database.compile(expressions=words, ids=numbers, elements=len(words), flags=[0] * len(words), literal=True)
+    try:
+        database.compile(expressions=words, ids=numbers, elements=len(words), flags=[0] * len(words), literal=True)
+    except hyperscan.error:
+        return None
     return database
 
 

@@ -16,6 +16,7 @@ from open_token.timestamps import to_utc
 Body = dict[str, Any]
 Spawn = Callable[[Body, str | None], None]
 """Tells the subagent that a reference names, given the key of the call it serves."""
+_RESULT = ("content", "source_call_id", "subagent_trajectory_ref", "extra")
 
 
 @dataclass
@@ -71,6 +72,8 @@ def tell_step(step: Body, speaker: Speaker, place: str, spawn: Spawn, *, copied:
         if source != "system":
             draft.skip("unknown-source", place, f"source {name_of(source)}, told as the system's")
         last = draft.message("system", words, speaker.runtime, ts=ts, span=speaker.span)
+    elif source != "system":
+        draft.skip("unknown-source", place, f"source {name_of(source)}, without a message")
     _beside(step, speaker, last if draft.count > first else None, ts, copied)
     _results(step, speaker, keys, ts, spawn, place)
     for name in ("prompt_token_ids", "completion_token_ids", "logprobs"):
@@ -175,6 +178,8 @@ def _results(
     waiting = deque(key for native, key in keys.items() if native not in named)
     several = len(answers) == 1 < len(keys) and None in named
     for result in answers:
+        if result.keys().isdisjoint(_RESULT):
+            speaker.draft.skip("no-content", place, "a result without content")
         native = word(result.get("source_call_id"))
         key = (keys.get(native) or speaker.keys.get(native)) if native else (waiting.popleft() if waiting else None)
         for ref in _refs(result):

@@ -13,6 +13,7 @@ from open_token.readers._wire_responses_content import kept, name_of, word
 from open_token.source import Source
 from open_token.timestamps import from_epoch
 
+_NODE = {"id", "parent", "children", "message"}
 _EVERYONE = ("all", "assistant", "user")
 _CONTEXT = ("gizmo_id", "gizmo_type", "conversation_template_id", "plugin_ids", "conversation_origin", "voice")
 _USUAL_ENDS = ("stop", "unknown", None)
@@ -90,10 +91,11 @@ class _Conversation:
         return next((key for key in reversed(self._nodes) if isinstance(self._nodes[key].get("message"), dict)), None)
 
     def _tell_node(self, key: str, node: Body, parent: str | None) -> None:
-        message = node.get("message")
+        message, place = node.get("message"), f"message {self._numbers[key]}"
         if not isinstance(message, dict):
+            if message is not None or not node.keys() <= _NODE:
+                self._draft.skip("unknown-record", place, "a node without a message")
             return
-        place = f"message {self._numbers[key]}"
         role = _body(message.get("author")).get("role")
         if role != "tool":
             self._calls.flush()
@@ -143,6 +145,8 @@ class _Conversation:
                 self._draft.thought(title, actor, ts=ts, summary=True)
             if text:
                 self._draft.thought(text, actor, ts=ts)
+            if not (title or text):
+                self._draft.skip("empty-reasoning", place, "a thought without words")
             told += bool(title or text)
         if not told:
             self._draft.skip("empty-reasoning", place, "thoughts without words")

@@ -220,6 +220,8 @@ class _Message:
         for item in _objects(block.get("summaries")):
             if summary := word(item.get("summary")):
                 self._voice.think(summary, summary=True)
+            else:
+                self._voice.draft.skip("empty-reasoning", self._voice.place, "a summary without words")
         words = word(block.get("thinking"))
         if words or kind_of(block) == "redacted_thinking":
             self._voice.think(words)

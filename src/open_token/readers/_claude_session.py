@@ -89,6 +89,8 @@ class Session:
                     self._tree.hang(told.root)
                 if told.muted:
                     continue
+            if (kind == "assistant" or kind == "user") and (line.message is None or line.message.content is None):
+                draft.skip("no-content", f"{thread.label}line {number}", f"type {kind} without content")
             if kind == "assistant":
                 self._talk.assistant(line, told, ts)
             elif kind != "user":

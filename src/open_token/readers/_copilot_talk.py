@@ -15,6 +15,7 @@ from open_token.readers._wire_voice import counts
 
 Data = dict[str, Any]
 _REQUEST_FACTS = {"mcpServerName": "server_name", "toolTitle": "title", "intentionSummary": "intention"}
+_RESULT = ("content", "contents", "detailedContent")
 
 
 class Talk:
@@ -83,6 +84,8 @@ class Talk:
         if not typed and not blocks and sent:
             # Autopilot asks for more in the person's place.
             typed, sent = sent, None
+        if not typed and not blocks and "content" not in data:
+            self._draft.skip("no-content", place, "a prompt without content")
         said = self._draft.message(
             "user",
             [{"type": "text", "text": typed}, *blocks] if blocks else typed,
@@ -111,14 +114,16 @@ class Talk:
         """An answer: thought, words, calls."""
         actor, spent = self._hear(agent, data), self._spent(data)
         last = self._think(data, agent, actor, ts)
+        if "content" not in data and not _list(data.get("toolRequests")):
+            self._draft.skip("no-content", place, "an answer without content")
         if words := word(data.get("content")):
             self._draft.message(
                 "assistant", words, actor, ts=ts, visibility=agent.visibility, span=agent.span, usage=spent
             )
             spent = None
         for request in _list(data.get("toolRequests")):
-            if not isinstance(request, dict):
-                self._draft.skip("odd-value", place, "a tool request that is no object")
+            if not (isinstance(request, dict) and (request.get("toolCallId") or request.get("name"))):
+                self._draft.skip("odd-value", place, "a tool request without an id and a name")
                 continue
             self._call(request, request.get("name"), actor, agent, ts, place, spent)
             spent = None
@@ -184,6 +189,8 @@ class Talk:
         """The result: what the model got, and not the longer text that the person was shown."""
         name, result, error = word(data.get("toolCallId")), data.get("result"), data.get("error")
         output = _output(result)
+        if not error and (result.keys().isdisjoint(_RESULT) if isinstance(result, dict) else result is None):
+            self._draft.skip("no-content", place, "a result without content")
         facts: Data = {"is_error": True} if data.get("success") is False or error else {}
         if error:
             facts |= kept(error, "code") if isinstance(error, dict) else {}

@@ -12,7 +12,7 @@ from open_token.model import Found
 from open_token.readers._cursor_bubbles import Bubbles
 from open_token.readers._cursor_chats import chats, workspace
 from open_token.readers._cursor_rows import CHATS, COMPOSERS
-from open_token.readers._cursor_talk import Talk, spawned
+from open_token.readers._cursor_talk import LEFT, Talk, spawned
 from open_token.readers._fields import Record, kept, record_in, records_in, word_in
 from open_token.readers._lineage import Lineage
 from open_token.source import Source
@@ -197,6 +197,7 @@ class _Composer:
         bubbles = Bubbles(self._talk, self._started)
         for number, bubble in enumerate(self._bubbles(composer), 1):
             bubbles.tell(bubble, f"{self._label} {number}")
+        self._left(bubbles, composer)
         if summary := _summary(composer):
             self._talk.note({"kind": "compaction", "summary": summary})
         for child in self._index.lineage.children(self._name):
@@ -225,17 +226,29 @@ class _Composer:
                     yield {"type": header.get("type"), **bubble}
                 else:
                     self._draft.skip("missing-bubble", self._label, "a message that is listed and not there")
-            self._unlisted({word_in(header, "bubbleId") for header in headers})
         elif records_in(composer, "conversation"):
             yield from records_in(composer, "conversation")
         else:
             yield from (bubble for bubble in held.values() if type(bubble) is dict)
 
-    def _unlisted(self, names: set[str | None]) -> None:
+    def _left(self, bubbles: Bubbles, composer: Record) -> None:
+        """Messages that were edited away lie there still, and no list names them: a branch that was left."""
+        listed = {word_in(header, "bubbleId") for header in records_in(composer, "fullConversationHeadersOnly")}
+        if not listed or self._name in self._index.inside:
+            return
         first, last = f"bubbleId:{self._name}:", f"bubbleId:{self._name};"
-        for (key,) in self._source.rows("SELECT key FROM cursorDiskKV WHERE key >= ? AND key < ?", (first, last)):
-            if key.rpartition(":")[2] not in names:
+        rows = self._source.rows(
+            "SELECT key FROM cursorDiskKV WHERE key >= ? AND key < ? ORDER BY rowid", (first, last)
+        )
+        keys = [key for (key,) in rows if key.rpartition(":")[2] not in listed]
+        before = self._draft.count
+        for number, key in enumerate(keys, 1):
+            if self._draft.branches != "all":
                 self._draft.skip("unlisted-message", self._label, "a message that the composer no longer lists")
+            elif bubble := self._row(key):
+                bubbles.tell(bubble, f"unlisted {self._label} {number}")
+        if self._draft.count > before:
+            self._draft.abandon(before, self._draft.count, dict(LEFT), self._talk.client)
 
     def _row(self, key: str) -> Record | None:
         rows = self._source.rows("SELECT value FROM cursorDiskKV WHERE key = ?", (key,))

@@ -8,7 +8,7 @@ import msgspec
 from open_token.draft import Draft
 from open_token.media import media, media_url
 from open_token.model import Found
-from open_token.readers._cursor_talk import SPAWNING, Talk, spawned
+from open_token.readers._cursor_talk import LEFT, SPAWNING, Talk, spawned
 from open_token.readers._fields import Record, kept, name_of, record_in, word_in
 from open_token.source import Source
 from open_token.timestamps import from_epoch
@@ -51,6 +51,7 @@ class _Chat:
         self._talk = Talk(draft, asker=draft.actor("human", "user"), bare_is_typed=False)
         self._calls: dict[str, tuple[str, Any]] = {}
         """Calls that start a subagent, by their id: the key, and what was asked."""
+        self._listed: set[str] = set()
 
     def tell(self) -> None:
         """All that the root lists."""
@@ -70,6 +71,7 @@ class _Chat:
         root = word_in(meta, "latestRootBlobId")
         for number, message in enumerate(self._messages(root), 1):
             self._message(message, f"message {number}")
+        self._left()
         self._talk.providers.settle(conversation)
 
     def _known(self) -> Record:
@@ -94,12 +96,22 @@ class _Chat:
                 self._draft.skip("missing-blob", f"blob {name[:12]}", "a message that is listed and not there")
             else:
                 yield message
-        for _ in range(self._unlisted(set(names))):
-            self._draft.skip("unlisted-message", "blobs", "a message of an earlier state, before a summary or an edit")
+        self._listed = set(names)
 
-    def _unlisted(self, names: set[str]) -> int:
-        rows = self._source.rows("SELECT id, data FROM blobs WHERE hex(substr(data, 1, 1)) = '7B'")
-        return sum(1 for name, raw in rows if name not in names and _message_in(raw) is not None)
+    def _left(self) -> None:
+        """Messages of an earlier state lie there still, as they were stored: a branch that was left."""
+        if not self._listed:
+            return
+        draft, before = self._draft, self._draft.count
+        rows = self._source.rows("SELECT id, data FROM blobs WHERE hex(substr(data, 1, 1)) = '7B' ORDER BY rowid")
+        found = (_message_in(raw) for name, raw in rows if name not in self._listed)
+        for number, message in enumerate(filter(None, found), 1):
+            if draft.branches != "all":
+                draft.skip("unlisted-message", "blobs", "a message of an earlier state, before a summary or an edit")
+            else:
+                self._message(message, f"unlisted message {number}")
+        if draft.count > before:
+            draft.abandon(before, draft.count, dict(LEFT), self._talk.client)
 
     def _blob(self, name: str) -> Any:
         return next(self._source.rows("SELECT data FROM blobs WHERE id = ?", (name,)), (None,))[0]

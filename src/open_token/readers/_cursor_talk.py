@@ -12,6 +12,7 @@ from open_token.readers._wire_anthropic import block_of, content_of
 
 CLIENT = "Cursor"
 SPAWNING = ("Task", "task", "task_v2", "Agent", "Subagent")
+LEFT = {"kind": "abandoned_branch", "detail": "messages that are no longer listed"}
 _NO_MODEL = ("default", "auto", "unknown")
 
 

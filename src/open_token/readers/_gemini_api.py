@@ -80,6 +80,8 @@ class _Gemini:
 
     def tell(self, item: Any, place: str) -> None:
         role = item.get("role") if isinstance(item, dict) else "user"
+        if isinstance(item, dict) and "parts" not in item:
+            self.draft.skip("no-content", place, "a message without parts")
         if role == "system":
             self.draft.message("system", wire.prompt(item), self.draft.actor("system", "system"))
         elif role == "model":
@@ -128,6 +130,8 @@ class _Gemini:
         content = candidate.get("content")
         if wire.parts(content):
             wire.tell(voice, content, "assistant")
+        elif not ("content" in candidate or either(candidate, "finishReason")) or _is_odd(content):
+            self.draft.skip("no-content", voice.place, "a candidate without parts")
         facts: Body = {}
         reason = either(candidate, "finishReason")
         if reason not in _USUAL_ENDS:
@@ -142,3 +146,8 @@ class _Gemini:
             )
         if facts:
             voice.note("message_facts", **facts)
+
+
+def _is_odd(content: Any) -> bool:
+    """Whether a content holds something, and no parts that are known."""
+    return bool(content) and not (isinstance(content, dict) and content.keys() <= {"role", "parts"})

@@ -100,6 +100,8 @@ class File:
             elif said := said_in(self._parts(message.get("content"), place)):
                 ts = to_utc(message.get("timestamp"))
                 self.strand.note({"kind": "client_message", "text": wire.prompt(said)}, ts=ts)
+            else:
+                self.strand.skip("skipped-record", place, f"type {name_of(message.get('type'))} in a history")
 
     def _summary(self, message: Body, place: str) -> None:
         parts = self._parts(message.get("content"), place)
@@ -194,9 +196,9 @@ class File:
             strand.say("assistant", wire.prompt(said), strand.speaker, ts=ts, usage=spent.take())
         held = message.get("toolCalls")
         held = held if isinstance(held, list) else [] if held is None else [held]
-        calls = [call for call in held if isinstance(call, dict)]
+        calls = [call for call in held if isinstance(call, dict) and (call.get("id") or call.get("name"))]
         if len(calls) != len(held):
-            strand.skip("unknown-part", place, "a call that is no object")
+            strand.skip("unknown-part", place, "a call without an id and a name")
         known = {word(call.get("id")) for call in calls}
         calls += [call for part in parts if (call := call_in(part)) and word(call.get("id")) not in known]
         self._calls(calls, message.get("id") or place, ts, spent)

@@ -19,6 +19,7 @@ _QUERY = re.compile(r"<user_query>\n?(.*?)\n?</user_query>", re.DOTALL)
 _PERSON = ("interjection", "human")
 # An older preamble has no mark that it was put in.
 _PUT_IN = ("<user_info>", "<system-reminder>", "<git_status>", "<agent_skills>", "<mcp_servers>")
+_TOLD = ("message", "reasoning")
 _FILE = "chat_history.jsonl"
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 Body = dict[str, Any]
@@ -89,7 +90,7 @@ class Session:
             self._assistant(record, place)
         elif kind == "reasoning":
             self._strand.speak(self._model)
-            self._reason(record)
+            self._reason(record, place)
         elif kind == "tool_result":
             self._result(record)
         elif kind == "backend_tool_call":
@@ -137,10 +138,10 @@ class Session:
             strand.say("assistant", said, strand.speaker)
         calls = record.get("tool_calls")
         for call in calls if isinstance(calls, list) else ():
-            if isinstance(call, dict):
+            if isinstance(call, dict) and (call.get("id") or call.get("function") or call.get("name")):
                 self._call(call, place)
             else:
-                strand.skip("unknown-part", place, "a call that is no object")
+                strand.skip("unknown-part", place, "a call without an id and a name")
 
     def _inside(self, record: Body, place: str) -> None:
         """Reasoning and searches that older records hold inside the answer."""
@@ -152,17 +153,21 @@ class Session:
         for item in items if isinstance(items, list) else ():
             kind = item.get("type") if isinstance(item, dict) else None
             if kind == "reasoning":
-                self._reason(item)
+                self._reason(item, place)
             elif isinstance(kind, str) and kind.endswith("_call") and word(item.get("id")) not in self._searched:
                 self._search({"tool_type": kind.removesuffix("_call"), **item}, place)
+            elif kind not in _TOLD and not (isinstance(kind, str) and kind.endswith("_call")):
+                self._strand.skip("unknown-part", place, f"item {name_of(kind)}")
 
-    def _reason(self, record: Body) -> None:
+    def _reason(self, record: Body, place: str) -> None:
         """Reasoning: its words, the summary of them, or the mark that it is sealed."""
         full, short = _texts(record.get("content")), _texts(record.get("summary"))
         for words in full or short:
             self._strand.think(words, summary=not full)
         if not full and not short:
             self._strand.think(None)
+            if record.get("summary") or record.get("content"):
+                self._strand.skip("empty-reasoning", place, "reasoning without words")
 
     def _call(self, call: Body, place: str) -> None:
         native, function = word(call.get("id")), call.get("function")

@@ -83,6 +83,8 @@ class _Conversation:
         return made
 
     def _tell_response(self, response: Body, place: str) -> None:
+        if not isinstance(response.get("message"), str):
+            self._draft.skip("no-content", place, "a response without a message")
         sender = word(response.get("sender")) or "assistant"
         ts = _time(response.get("create_time"))
         if sender.lower() in ("human", "user"):
@@ -90,10 +92,10 @@ class _Conversation:
             return
         model = word(response.get("model")) or (sender if sender.lower() not in _SENDERS else None)
         actor = self._draft.actor("model", "assistant", provider="xai", model=model)
-        self._think(response, actor, model, ts)
+        self._think(response, actor, model, ts, place)
         self._say("assistant", response, actor, ts, place)
 
-    def _think(self, response: Body, actor: str, model: str | None, ts: str | None) -> None:
+    def _think(self, response: Body, actor: str, model: str | None, ts: str | None, place: str) -> None:
         trace = word(response.get("thinking_trace"))
         ts = _time(response.get("thinking_start_time")) or ts
         if trace:
@@ -101,7 +103,9 @@ class _Conversation:
         traces = response.get("agent_thinking_traces")
         for item in traces if isinstance(traces, list) else ():
             text = word(item.get("thinking_trace")) if isinstance(item, dict) else word(item)
-            if text and text != trace:
+            if not text:
+                self._draft.skip("empty-reasoning", place, "a thought without words")
+            elif text != trace:
                 agent = word(item.get("agent_id")) if isinstance(item, dict) else None
                 thinker = self._draft.actor("model", "assistant", provider="xai", model=model, instance_id=agent)
                 self._draft.thought(text, thinker, ts=ts)

@@ -57,6 +57,8 @@ class Session:
             return
         self._meet(record, ts)
         content = message.get("content")
+        if content is None:
+            self._draft.skip("no-content", place, f"type {name_of(kind)} without content")
         blocks = content if isinstance(content, list) else [] if content is None else [content]
         if kind == "user":
             self._burst = (None, set())

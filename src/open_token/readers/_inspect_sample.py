@@ -31,6 +31,9 @@ def read(source: Source, draft: Draft) -> None:
     reading.finish()
 
 
+_TOLD = ("messages", "events", "transcript", "input", "output")
+
+
 class _Reading:
     """One sample."""
 
@@ -84,6 +87,8 @@ class _Reading:
             conversation["started_at"] = started
         if "status" not in self._header and self._header:
             self._draft.skip("no-header", "header.json", "the log broke off before its results were written")
+        if sample.keys().isdisjoint(_TOLD):
+            self._draft.skip("no-content", "sample", "a sample without messages and events")
         for name in _LEFT:
             if sample.get(name):
                 self._draft.skip("skipped-field", "sample", f"field {name}")
@@ -170,6 +175,7 @@ class _Reading:
         for number, choice in enumerate(objects(found.get("choices")), 1):
             message = choice.get("message")
             if not isinstance(message, dict):
+                self._draft.skip("no-content", place, "a choice without a message")
                 continue
             first = self._draft.count
             speaker = thread if number == 1 else replace(thread, keys={})

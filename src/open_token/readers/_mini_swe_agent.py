@@ -110,7 +110,10 @@ class _Run:
         voice = Voice(self._draft, self._actor(response), self._calls, place, ts, _spent(response))
         chat.tell_assistant(voice, message)
         self._open.clear()
-        commands = [] if chat.objects(message.get("tool_calls")) else _commands(message, extra)
+        called = chat.objects(message.get("tool_calls"))
+        commands = [] if called else _commands(message, extra)
+        if not called and len(commands) < len(chat.objects(extra.get("actions"))):
+            self._draft.skip("unknown-part", place, "an action without a command")
         for command in commands:
             voice.call(None, "bash", {"command": command})
             self._open.append(voice.made[-1])
@@ -162,6 +165,8 @@ class _Run:
         choices = chat.objects(response.get("choices")) if isinstance(response, dict) else []
         message = choices[0].get("message") if choices else None
         if not isinstance(message, dict):
+            if choices:
+                self._draft.skip("no-content", place, "a choice without a message")
             said = word(extra.get("model_response"))
             if not said:
                 return

@@ -15,6 +15,7 @@ from open_token.timestamps import to_utc
 
 Body = dict[str, Any]
 _SMALL = 200
+_SAID = ("content", "tool_calls", "reasoning_content", "thinking_blocks", "responses_reasoning_item")
 _SHELL = ("username", "hostname", "py_interpreter_path")
 _RISKS = ("LOW", "MEDIUM", "HIGH")
 _TOLD_OF_A_RESULT = frozenset("content is_error exit_code timeout metadata kind command output text error".split())
@@ -135,7 +136,7 @@ class Talk:
 
     def _message(self, event: Body, place: str, ts: str | None) -> None:
         message = event.get("llm_message")
-        if not isinstance(message, dict):
+        if not isinstance(message, dict) or message.keys().isdisjoint(_SAID):
             self._draft.skip("empty-message", place, "a message without content")
             return
         if message.get("role") == "assistant":

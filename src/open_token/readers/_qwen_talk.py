@@ -95,7 +95,9 @@ class File:
 
     def _parts(self, record: Body, place: str) -> list[Body]:
         parts = wire.parts(parts_of(record))
-        if len(parts) != len(parts_of(record)) or not isinstance(record.get("message"), dict | None):
+        message = record.get("message")
+        is_odd = "parts" not in message if isinstance(message, dict) else message is not None
+        if len(parts) != len(parts_of(record)) or is_odd:
             self.strand.skip("unknown-part", place, "a part that is neither text nor an object")
         return parts
 
@@ -211,6 +213,8 @@ class File:
         said = said_in(wire.parts(contents[0])) if contents else []
         names = {"originalTokenCount": "tokens_before", "newTokenCount": "tokens_after"}
         data = {"kind": "compaction", **{name: info[key] for key, name in names.items() if type(info.get(key)) is int}}
+        if contents and not said:
+            strand.skip("unknown-part", place, "a shortened context that begins without words")
         event = strand.put_in(wire.prompt(said), ts=ts) if said else None
         strand.note(data, parent=event, ts=ts)
         if len(contents) > 1:

@@ -130,6 +130,8 @@ class Teller:
         if body.get("kind") == "compaction":
             self._compaction(turn)
             return
+        if body.get("kind") not in (None, "message"):
+            self._draft.skip("unknown-record", place, f"turn {name_of(body.get('kind'))}, told as a message")
         blocks = body.get("blocks")
         for block in blocks if isinstance(blocks, list) else ():
             self._block(block, turn)

@@ -183,7 +183,10 @@ def _reasoning(telling: _Telling) -> str | None:
     for name, is_summary in (("summary", True), ("content", False)):
         parts = item.get(name)
         texts = [word(part.get("text")) for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
-        if words := [text for text in texts if text]:
+        words = [text for text in texts if text]
+        if isinstance(parts, list) and len(words) < len(parts):
+            draft.skip("empty-reasoning", telling.place, "reasoning without words")
+        if words:
             told.append(("\n\n".join(words), is_summary))
     sealed = word(item.get("encrypted_content"))
     if sealed and told:

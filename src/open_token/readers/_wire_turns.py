@@ -2,7 +2,7 @@
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -92,6 +92,16 @@ class _Thread:
     tools: list[str]
 
 
+class _Step(NamedTuple):
+    """Something that was told, with its item; or that an answer came, or that a request or an answer is over."""
+
+    what: str
+    item: Any = None
+    digest: bytes | None = None
+    event: int = 0
+    thread: _Thread | None = None
+
+
 class Conversation:
     """Takes records one by one; remembers, as digests, which histories were told."""
 
@@ -107,6 +117,10 @@ class Conversation:
         """The histories that a request may extend, each with its number of trailing items that say nothing."""
         self._seen: dict[bytes, tuple[str, _Thread]] = {}
         """Every history that was ever told, with the id of its last event."""
+        self._later: list[_Step] = []
+        """What was told since the last request: only another request has to know of it."""
+        self._known: list[tuple[Any, bytes]] | None = []
+        """The items of the last request and its answer, each with the digest of the history up to it."""
 
     def take(self, number: int, record: Any, told: int | None = None, prompted: bool = False) -> None:
         """Tell a record; `told` items of its request, and if `prompted` its prompts, were told in another dialect."""
@@ -153,12 +167,17 @@ class Conversation:
         return [body for body in (*made, stream.end()) if body is not None]
 
     def _request(self, request: Body, place: str, told: int | None, prompted: bool) -> None:
+        self._settle()
         preamble = self._teller.preamble(request)
         items = self._teller.history(request)
+        digests: list[bytes] = []
+        first = 0
         if told is not None:
             first = self._pass_over(items[:told], preamble if prompted else [])
+        elif self._teller.is_delta(request):
+            self._known = None
         else:
-            first = 0 if self._teller.is_delta(request) else self._first_new(items, preamble)
+            first, digests = self._first_new(items, preamble)
         if preamble != self._thread.preamble:
             for item in preamble:
                 self._teller.tell(item, place)
@@ -167,29 +186,48 @@ class Conversation:
         if tools and tools != self._thread.tools:
             self._draft.annotation({"kind": "tools", "names": tools})
             self._thread.tools = tools
-        for position, item in enumerate(items[first:], first + 1):
-            self._teller.tell(item, f"{place}, item {position}")
-            self._advance(item)
-        self._mark()
+        for position, item in enumerate(items[first:], first):
+            self._teller.tell(item, f"{place}, item {position + 1}")
+            self._advance(item, digests[position] if digests else None)
+        self._later.append(_Step("mark"))
 
     def _pass_over(self, items: list[Any], preamble: list[Any]) -> int:
         """Go on from items that stand in the draft in other words."""
-        self._thread, self._digest, self._loose = _Thread(preamble, []), _START, 0
+        self._thread, self._digest, self._loose, self._known = _Thread(preamble, []), _START, 0, None
         for item in items:
             self._advance(item)
         return len(items)
 
-    def _first_new(self, items: list[Any], preamble: list[Any]) -> int:
-        """How many items of a request were told before; what is told next goes on from there."""
-        extended = shared = (0, _START)
-        digest = _START
+    def _first_new(self, items: list[Any], preamble: list[Any]) -> tuple[int, list[bytes]]:
+        """How many items of a request were told before, and the digest up to each; what is new goes on from there."""
         # Before anything was told, nothing can be told again.
-        for count, item in enumerate(items if self._seen else (), 1):
-            before, digest = digest, self._fold(digest, item)
+        digests = self._digests(items) if self._seen else []
+        first = self._told_before(items, digests, preamble)
+        self._known = list(zip(items[:first], digests[:first], strict=True))
+        return first, digests
+
+    def _digests(self, items: list[Any]) -> list[bytes]:
+        """The digest of the history up to each item; those of the items that the last request had are known."""
+        made: list[bytes] = []
+        for (known, digest), item in zip(self._known or (), items, strict=False):
+            if known != item:
+                break
+            made.append(digest)
+        digest = made[-1] if made else _START
+        for item in items[len(made) :]:
+            digest = self._fold(digest, item)
+            made.append(digest)
+        return made
+
+    def _told_before(self, items: list[Any], digests: list[bytes], preamble: list[Any]) -> int:
+        extended = shared = (0, _START)
+        before = _START
+        for count, digest in enumerate(digests, 1):
             if digest != before and digest in self._ends:
                 extended = (count, digest)
             if digest != before and digest in self._seen:
                 shared = (count, digest)
+            before = digest
         if extended[0]:
             return self._extend(items, *extended)
         if shared[0] and preamble != self._seen[shared[1]][1].preamble:
@@ -218,21 +256,30 @@ class Conversation:
         self._draft.annotation(data)
 
     def _respond(self, response: Body, place: str) -> None:
-        self._ends.pop(self._digest, None)
+        self._later.append(_Step("answered"))
         self._teller.tell_answer(response, place)
         for item in self._teller.answer(response):
             self._advance(item)
-        self._mark()
+        self._later.append(_Step("mark"))
 
-    def _advance(self, item: Any) -> None:
-        digest = self._fold(self._digest, item)
-        self._loose = self._loose + 1 if digest == self._digest else 0
-        self._digest = digest
-        self._seen[digest] = (f"evt_{self._draft.count:06d}", self._thread)
+    def _advance(self, item: Any, digest: bytes | None = None) -> None:
+        self._later.append(_Step("told", item, digest, self._draft.count, self._thread))
 
-    def _mark(self) -> None:
-        if self._digest != _START:
-            self._ends[self._digest] = self._loose
+    def _settle(self) -> None:
+        """Take note of what was told since the last request."""
+        steps, self._later = self._later, []
+        for step in steps:
+            if step.what == "answered":
+                self._ends.pop(self._digest, None)
+            elif step.what == "told" and step.thread is not None:
+                digest = step.digest or self._fold(self._digest, step.item)
+                self._loose = self._loose + 1 if digest == self._digest else 0
+                self._digest = digest
+                self._seen[digest] = (f"evt_{step.event:06d}", step.thread)
+                if self._known is not None:
+                    self._known.append((step.item, digest))
+            elif self._digest != _START:
+                self._ends[self._digest] = self._loose
 
     def _fold(self, digest: bytes, item: Any) -> bytes:
         for gist in self._teller.gists(item):
