@@ -84,7 +84,10 @@ def test_thoughts_and_their_summaries() -> None:
     assert [event["content"].get("text", event["content"].get("data")) for event in events] == [
         *("Short", "Words.", {"kind": "message_facts", "cut_off": True}, {"redacted": True, "encrypted": True}),
     ]
-    assert [note.code for note in record.notes] == ["empty-reasoning"]
+    assert [(note.code, note.detail) for note in record.notes] == [
+        ("empty-reasoning", "a summary without words"),
+        ("empty-reasoning", "a thought without words"),
+    ]
 
 
 def test_calls_without_ids_are_paired_within_their_message() -> None:
