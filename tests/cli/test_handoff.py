@@ -82,6 +82,16 @@ def test_to_a_file_alone(home: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "this agent finds it only at" in err
 
 
+def test_the_conversation_itself_is_never_replaced(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    talk = Path("talk.jsonl")
+    talk.write_bytes(Path(TALK).read_bytes())
+    Path("link.jsonl").symlink_to(talk)
+    for name in ("talk.jsonl", "link.jsonl"):
+        assert main(["handoff", "talk.jsonl", "--to", "claude-code", "-o", name]) == 2
+        assert "would replace the conversation itself" in capsys.readouterr().err
+    assert talk.read_bytes() == Path(TALK).read_bytes()
+
+
 def test_for_scripts(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["handoff", TALK, "--to", "codex", "--json", "--quiet"]) == 0
     facts = json.loads(capsys.readouterr().out)
@@ -100,6 +110,8 @@ def test_for_scripts(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["nothing.jsonl", "--to", "codex"], 3, "No such file"),
         ([TALK, "--to", "codex", "--from", "smoke"], 2, "there is no reader"),
         ([TALK, "--to", "codex", "redact=all"], 2, "redact"),
+        ([TALK, "--to", "pi", "-o", "-"], 2, "-o takes a file here"),
+        ([TALK, "--to", "pi", "-o", "."], 3, "the output is a folder"),
     ],
 )
 def test_errors_say_what_to_do(

@@ -14,7 +14,7 @@ from open_token.cli.choosing_one import choose_one
 from open_token.cli.console import Console, plural, size, visible
 from open_token.cli.export import tell
 from open_token.cli.wanted import add_options, wanted_options, warn
-from open_token.errors import InputError, UsageError
+from open_token.errors import InputError, OutputError, UsageError
 from open_token.files import make_parents, write_whole
 from open_token.handoff import TARGETS, Scene, Session, Talk, talk_of, target
 from open_token.library import context_for
@@ -66,6 +66,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     """Read the conversation, write the session, say how to go on."""
     agent = target(_named(args))
     cwd = _folder(args, console)
+    _check_output(args)
     talk = talk_of(_document(args, console), whole=args.whole)
     if not talk.turns:
         raise InputError("nobody says anything in this conversation", help="nothing was written; is it the right one?")
@@ -104,6 +105,13 @@ def _folder(args: argparse.Namespace, console: Console) -> str:
     return str(folder.resolve())
 
 
+def _check_output(args: argparse.Namespace) -> None:
+    if args.output == "-":
+        raise UsageError("-o takes a file here", help="name one: stdout has the command that goes on with it")
+    if args.output and os.path.isdir(args.output):
+        raise OutputError("the output is a folder", where=args.output, help="name a file in it; nothing was written")
+
+
 def _document(args: argparse.Namespace, console: Console) -> Export:
     options, others = split_words(args.words)
     settings = load_settings(console.env, console.cwd)
@@ -112,6 +120,11 @@ def _document(args: argparse.Namespace, console: Console) -> Export:
     choice: Choice = choose_source(others, console, current=args.current, picking=args.pick)
     if choice.how:
         console.say(f"source  {choice.how}")
+    original = choice.source.path
+    if args.output and original and os.path.isfile(args.output) and os.path.samefile(original, args.output):
+        raise UsageError(
+            "the output would replace the conversation itself", where=args.output, help="choose another name"
+        )
     reader = choose_one(args, choice, console)
     out = io.BytesIO()
     plain = chosen.changed(mode="json", pretty=False, include="visible-only", native="none")
