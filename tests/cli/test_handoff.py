@@ -106,6 +106,9 @@ def test_for_scripts(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     [
         ([TALK], 2, "which agent shall go on?"),
         ([TALK, "--to", "cursor"], 2, "cannot hand over to 'cursor'"),
+        ([TALK, "--to", "claude"], 2, "did you mean claude-code?"),
+        ([TALK, "--to", "Copilot"], 2, "did you mean copilot-cli?"),
+        ([TALK, "--to", "opencod"], 2, "did you mean opencode?"),
         ([TALK, "--to", "codex", "--cwd", "nowhere"], 2, "this is no folder"),
         (["nothing.jsonl", "--to", "codex"], 3, "No such file"),
         ([TALK, "--to", "codex", "--from", "smoke"], 2, "there is no reader"),
