@@ -92,6 +92,17 @@ def test_the_conversation_itself_is_never_replaced(home: Path, capsys: pytest.Ca
     assert talk.read_bytes() == Path(TALK).read_bytes()
 
 
+def test_what_stays_behind_is_told(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    small = ["max_bytes=5000", "drop=oldest", "-o", "small.jsonl"]
+    assert main(["handoff", TALK, "--to", "pi", *small]) == 0
+    assert "behind  events dropped to fit: " in capsys.readouterr().err
+    Path("rules.json").write_text('{"messages": [{"role": "system", "content": "Be brief."}]}')
+    assert main(["handoff", "rules.json", "--to", "pi", "--from", "openai_chat"]) == 3
+    err = capsys.readouterr().err
+    assert "behind  system messages: 1\n" in err
+    assert "nobody says anything" in err
+
+
 def test_for_scripts(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["handoff", TALK, "--to", "codex", "--json", "--quiet"]) == 0
     facts = json.loads(capsys.readouterr().out)

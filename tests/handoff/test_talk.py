@@ -65,6 +65,19 @@ def test_what_stays_behind_is_counted() -> None:
     }
 
 
+def test_dropped_events_and_branches_are_counted() -> None:
+    start = {"content": {"mime": "application/json", "data": {"kind": "abandoned_branch"}}}
+    talk = talk_of(
+        document(
+            noted(1, kind="dropped", events=12),
+            noted(1, kind="dropped", events="many"),
+            {"type": "span_start", **start, "links": {"span_id": "span_000001"}},
+            said("user", "go on"),
+        )
+    )
+    assert talk.behind == {"events dropped to fit": 12, "abandoned branches": 1}
+
+
 def test_it_goes_on_from_the_last_compaction() -> None:
     made = document(
         said("user", "first"),

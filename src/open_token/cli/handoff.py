@@ -68,6 +68,9 @@ def run(args: argparse.Namespace, console: Console) -> int:
     cwd = _folder(args, console)
     _check_output(args)
     talk = talk_of(_document(args, console), whole=args.whole)
+    if talk.behind:
+        left = ", ".join(f"{what}: {count:,}" for what, count in talk.behind.items())
+        console.say(f"behind  {left}")
     if not talk.turns:
         raise InputError("nobody says anything in this conversation", help="nothing was written; is it the right one?")
     scene = Scene(cwd, console.home, console.env)
@@ -155,9 +158,6 @@ def _written(args: argparse.Namespace, console: Console, session: Session) -> tu
 
 
 def _tell(talk: Talk, title: str, paths: list[str], known: bool, console: Console) -> None:
-    if talk.behind:
-        left = ", ".join(f"{count:,} {what}" for what, count in talk.behind.items())
-        console.say(f"behind  {left}")
     counts = f"{plural(len(talk.turns) - 1, 'turn')}, {plural(len(talk.calls), 'call')}"
     if known:
         console.say(f"there   {visible(paths[0])}  handed over before; --again makes one more copy")

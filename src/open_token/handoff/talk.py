@@ -11,7 +11,12 @@ import msgspec
 from open_token.model import Conversation, Event, Export
 from open_token.timestamps import from_epoch, to_epoch_ms
 
-_ASIDE = ("subagent", "abandoned_branch", "branch", "scorer")
+_ASIDE = {
+    "subagent": "subagents",
+    "abandoned_branch": "abandoned branches",
+    "branch": "branches",
+    "scorer": "scorers",
+}
 _COMPACTIONS = ("compaction", "compaction_summary")
 _NO_RESULT = "[no result: the record does not tell how this call ended]"
 _BEFORE = "[what was said before this is not in the record]"
@@ -83,6 +88,7 @@ def talk_of(document: Export, *, whole: bool = False) -> Talk:
     kept = _main_line(events, behind)
     if not whole:
         kept = _since_compaction(kept, behind)
+    _count_dropped(events, behind)
     scribe = _Scribe(models, _first_ms(document), behind)
     for event in kept:
         scribe.take(event)
@@ -106,7 +112,7 @@ def _main_line(events: list[Event], behind: Counter[str]) -> list[Event]:
         span = _links(event).get("span_id")
         if event.get("type") == "span_start" and span and _kind(event) in _ASIDE:
             aside.add(span)
-            behind[f"{_kind(event).replace('_', ' ')}s"] += 1
+            behind[_ASIDE[_kind(event)]] += 1
         if span not in aside:
             kept.append(event)
     if any(event.get("type") == "message" for event in kept):
@@ -126,6 +132,14 @@ def _since_compaction(events: list[Event], behind: Counter[str]) -> list[Event]:
     if first:
         behind["events before the last compaction"] += first
     return events[first:]
+
+
+def _count_dropped(events: list[Event], behind: Counter[str]) -> None:
+    """What drop=oldest took out, now or in an earlier export, by the annotation in its place."""
+    for event in events:
+        count = _data(event).get("events")
+        if event.get("type") == "annotation" and _kind(event) == "dropped" and type(count) is int and count > 0:
+            behind["events dropped to fit"] += count
 
 
 class _Scribe:
