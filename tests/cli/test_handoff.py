@@ -109,7 +109,7 @@ def test_for_scripts(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (path,) = files(home)
     assert facts["files"] == [str(path)]
     assert facts["start"] == [f"codex resume {facts['id']}"]
-    assert (facts["turns"], facts["calls"], facts["behind"]) == (6, 4, {})
+    assert (facts["turns"], facts["calls"], facts["behind"]) == (5, 4, {})
 
 
 @pytest.mark.parametrize(

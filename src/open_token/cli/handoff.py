@@ -85,7 +85,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     if commands and Path(cwd) != console.cwd.resolve() and not args.output:
         commands = [f"cd {shlex.quote(cwd)}", *commands]
     if args.json:
-        facts = {"to": args.to, "id": session.id, "files": paths, "start": commands, "turns": len(talk.turns)}
+        facts = {"to": args.to, "id": session.id, "files": paths, "start": commands, "turns": len(talk.turns) - 1}
         console.json({"schema": "open-token/handoff/1", **facts, "calls": len(talk.calls), "behind": dict(talk.behind)})
     elif commands:
         console.out(" && ".join(commands))
