@@ -109,7 +109,7 @@ def _main_line(events: list[Event], behind: Counter[str]) -> list[Event]:
     aside: set[str] = set()
     kept: list[Event] = []
     for event in events:
-        span = _links(event).get("span_id")
+        span = str(_links(event).get("span_id") or "")
         if event.get("type") == "span_start" and span and _kind(event) in _ASIDE:
             aside.add(span)
             behind[_ASIDE[_kind(event)]] += 1
@@ -179,7 +179,7 @@ class _Scribe:
     def _open(self, event: Event, *, speaking: bool) -> Answer:
         """The answer that an event belongs to: a new one when the last has results, or calls and now words."""
         last = self.turns[-1] if self.turns else None
-        model = self._models.get(event.get("actor_id", ""), "")
+        model = self._models.get(str(event.get("actor_id")), "")
         if not isinstance(last, Answer) or (last.calls and (speaking or any(call.answered for call in last.calls))):
             last = Answer(self.ms, model)
             self.turns.append(last)
@@ -203,10 +203,10 @@ class _Scribe:
         call.answered = True
         if _data(event).get("missing_result") is not True:
             call.output = self._text(event)
-        self._results[event.get("id", "")] = call
+        self._results[str(event.get("id"))] = call
 
     def _facts(self, event: Event) -> None:
-        call = self._results.get(_links(event).get("parent_id", ""))
+        call = self._results.get(str(_links(event).get("parent_id") or ""))
         if call is not None:
             call.failed = call.failed or _data(event).get("is_error") is True
 
@@ -229,7 +229,9 @@ class _Scribe:
             return str(block["text"])
         if isinstance(block, dict) and "base64" in block:
             self._behind["images and files"] += 1
-            return f"[left out: {block.get('media_type') or 'a file'}, {block.get('bytes') or 0:,} bytes]"
+            length = block.get("bytes")
+            told = f", {length:,} bytes" if type(length) is int else ""
+            return f"[left out: {block.get('media_type') or 'a file'}{told}]"
         return msgspec.json.encode(block).decode()
 
 
