@@ -65,6 +65,20 @@ def test_one_more_copy_on_request(home: Path, capsys: pytest.CaptureFixture[str]
     assert len(files(home)) == 3
 
 
+@pytest.mark.parametrize("agent", [name for name in TARGETS if name != "opencode"])
+def test_a_fresh_copy_is_not_taken_for_the_newest_conversation(
+    agent: str, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["handoff", TALK, "--to", agent]) == 0
+    before = files(home)
+    for words in (["last"], []):
+        capsys.readouterr()
+        assert main(["handoff", *words, "--to", "codex"]) == 3
+        assert "a copy that was handed over" in capsys.readouterr().err
+    assert files(home) == before
+    assert main(["handoff", "@1", "--to", "codex"]) == 0
+
+
 def test_in_another_folder(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     other = home.parent / "my project"
     other.mkdir()

@@ -73,6 +73,11 @@ def run(args: argparse.Namespace, console: Console) -> int:
         console.say(f"behind  {left}")
     if not talk.turns:
         raise InputError("nobody says anything in this conversation", help="nothing was written; is it the right one?")
+    if talk.is_copy and not _is_named(args):
+        raise InputError(
+            "the newest conversation is a copy that was handed over, and nobody went on with it yet",
+            help="name the one that you mean; `open-token sessions` lists them. Nothing was written",
+        )
     scene = Scene(cwd, console.home, console.env)
     session = agent.session(talk, scene)
     known = _is_there(session)
@@ -98,6 +103,12 @@ def _named(args: argparse.Namespace) -> str:
     if args.reader and args.reader.replace("-", "_") not in NAMES:
         raise UsageError(f"there is no reader '{args.reader[:60]}'", help=f"the readers are {', '.join(NAMES)}")
     return str(args.to)
+
+
+def _is_named(args: argparse.Namespace) -> bool:
+    """Whether the conversation was chosen by somebody, and not for being the newest."""
+    _, words = split_words(args.words)
+    return args.pick or args.current or bool(words and words[0] != "last")
 
 
 def _folder(args: argparse.Namespace, console: Console) -> str:
