@@ -39,8 +39,9 @@ SOURCE   a file, a folder, - for stdin, an id or its start, last, @2 (the second
   --again        one more copy, where this conversation was handed over before
   -o FILE        write the session to FILE only; nothing in the agent's own folders
   --pick, --current, --from, --conversation and the options: as for export
-Words, calls and results go over; thoughts, system prompts, images and what subagents said
-among themselves stay behind, and are counted. Secrets are masked unless redact=none.
+Words, calls and results go over; thoughts stay behind, and so do system prompts, images
+and what subagents said among themselves, which are counted. Secrets are masked unless
+redact=none.
 No file of the agent is changed: a new one is put beside them. Stdout has the command that
 goes on; the last words of the session tell the agent that it is a record.
 Exit: 0 written  2 usage  3 cannot be read or written
