@@ -65,6 +65,20 @@ def test_one_more_copy_on_request(home: Path, capsys: pytest.CaptureFixture[str]
     assert len(files(home)) == 3
 
 
+@pytest.mark.parametrize("agent", [name for name in TARGETS if name != "opencode"])
+def test_a_fresh_copy_is_not_taken_for_the_newest_conversation(
+    agent: str, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["handoff", TALK, "--to", agent]) == 0
+    before = files(home)
+    for words in (["last"], []):
+        capsys.readouterr()
+        assert main(["handoff", *words, "--to", "codex"]) == 3
+        assert "a copy that was handed over" in capsys.readouterr().err
+    assert files(home) == before
+    assert main(["handoff", "@1", "--to", "codex"]) == 0
+
+
 def test_in_another_folder(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     other = home.parent / "my project"
     other.mkdir()
@@ -82,13 +96,34 @@ def test_to_a_file_alone(home: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "this agent finds it only at" in err
 
 
+def test_the_conversation_itself_is_never_replaced(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    talk = Path("talk.jsonl")
+    talk.write_bytes(Path(TALK).read_bytes())
+    Path("link.jsonl").symlink_to(talk)
+    for name in ("talk.jsonl", "link.jsonl"):
+        assert main(["handoff", "talk.jsonl", "--to", "claude-code", "-o", name]) == 2
+        assert "would replace the conversation itself" in capsys.readouterr().err
+    assert talk.read_bytes() == Path(TALK).read_bytes()
+
+
+def test_what_stays_behind_is_told(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    small = ["max_bytes=5000", "drop=oldest", "-o", "small.jsonl"]
+    assert main(["handoff", TALK, "--to", "pi", *small]) == 0
+    assert "behind  events dropped to fit: " in capsys.readouterr().err
+    Path("rules.json").write_text('{"messages": [{"role": "system", "content": "Be brief."}]}')
+    assert main(["handoff", "rules.json", "--to", "pi", "--from", "openai_chat"]) == 3
+    err = capsys.readouterr().err
+    assert "behind  system messages: 1\n" in err
+    assert "nobody says anything" in err
+
+
 def test_for_scripts(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["handoff", TALK, "--to", "codex", "--json", "--quiet"]) == 0
     facts = json.loads(capsys.readouterr().out)
     (path,) = files(home)
     assert facts["files"] == [str(path)]
     assert facts["start"] == [f"codex resume {facts['id']}"]
-    assert (facts["turns"], facts["calls"], facts["behind"]) == (6, 4, {})
+    assert (facts["turns"], facts["calls"], facts["behind"]) == (5, 4, {})
 
 
 @pytest.mark.parametrize(
@@ -96,10 +131,15 @@ def test_for_scripts(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     [
         ([TALK], 2, "which agent shall go on?"),
         ([TALK, "--to", "cursor"], 2, "cannot hand over to 'cursor'"),
+        ([TALK, "--to", "claude"], 2, "did you mean claude-code?"),
+        ([TALK, "--to", "Copilot"], 2, "did you mean copilot-cli?"),
+        ([TALK, "--to", "opencod"], 2, "did you mean opencode?"),
         ([TALK, "--to", "codex", "--cwd", "nowhere"], 2, "this is no folder"),
         (["nothing.jsonl", "--to", "codex"], 3, "No such file"),
         ([TALK, "--to", "codex", "--from", "smoke"], 2, "there is no reader"),
         ([TALK, "--to", "codex", "redact=all"], 2, "redact"),
+        ([TALK, "--to", "pi", "-o", "-"], 2, "-o takes a file here"),
+        ([TALK, "--to", "pi", "-o", "."], 3, "the output is a folder"),
     ],
 )
 def test_errors_say_what_to_do(

@@ -1,5 +1,7 @@
 """What of a conversation goes over to another agent, and what stays behind."""
 
+from typing import Any
+
 import hypothesis
 from hypothesis import strategies as st
 
@@ -65,6 +67,19 @@ def test_what_stays_behind_is_counted() -> None:
     }
 
 
+def test_dropped_events_and_branches_are_counted() -> None:
+    start = {"content": {"mime": "application/json", "data": {"kind": "abandoned_branch"}}}
+    talk = talk_of(
+        document(
+            noted(1, kind="dropped", events=12),
+            noted(1, kind="dropped", events="many"),
+            {"type": "span_start", **start, "links": {"span_id": "span_000001"}},
+            said("user", "go on"),
+        )
+    )
+    assert talk.behind == {"events dropped to fit": 12, "abandoned branches": 1}
+
+
 def test_it_goes_on_from_the_last_compaction() -> None:
     made = document(
         said("user", "first"),
@@ -114,6 +129,19 @@ def test_ids_are_the_same_for_the_same_talk() -> None:
 
 def test_an_empty_conversation_has_no_turns() -> None:
     assert talk_of(document()).turns == []
+
+
+def test_ids_that_are_no_strings_name_nothing() -> None:
+    odd: dict[str, Any] = {"id": [], "actor_id": [], "links": {"call_id": "call_1", "span_id": [1], "parent_id": {}}}
+    facts = noted(1, kind="result_facts", is_error=True)
+    talk = talk_of(document({**called(1), **odd}, {**answered(1, "a"), **odd}, {**facts, **odd}, said("user", "go")))
+    assert [(call.output, call.failed) for call in talk.calls] == [("a", False)]
+
+
+def test_a_file_whose_size_is_no_number() -> None:
+    file = {"media_type": "image/png", "base64": "AAAA", "bytes": "four"}
+    talk = talk_of(document({**said("user", ""), "content": {"mime": "application/json", "data": [file]}}))
+    assert told(talk)[0] == ("user", "[left out: image/png]")
 
 
 json_values = st.recursive(

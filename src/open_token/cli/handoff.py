@@ -14,7 +14,7 @@ from open_token.cli.choosing_one import choose_one
 from open_token.cli.console import Console, plural, size, visible
 from open_token.cli.export import tell
 from open_token.cli.wanted import add_options, wanted_options, warn
-from open_token.errors import InputError, UsageError
+from open_token.errors import InputError, OutputError, UsageError
 from open_token.files import make_parents, write_whole
 from open_token.handoff import TARGETS, Scene, Session, Talk, talk_of, target
 from open_token.library import context_for
@@ -39,8 +39,9 @@ SOURCE   a file, a folder, - for stdin, an id or its start, last, @2 (the second
   --again        one more copy, where this conversation was handed over before
   -o FILE        write the session to FILE only; nothing in the agent's own folders
   --pick, --current, --from, --conversation and the options: as for export
-Words, calls and results go over; thoughts, system prompts, images and what subagents said
-among themselves stay behind, and are counted. Secrets are masked unless redact=none.
+Words, calls and results go over; thoughts stay behind, and so do system prompts, images
+and what subagents said among themselves, which are counted. Secrets are masked unless
+redact=none.
 No file of the agent is changed: a new one is put beside them. Stdout has the command that
 goes on; the last words of the session tell the agent that it is a record.
 Exit: 0 written  2 usage  3 cannot be read or written
@@ -66,9 +67,18 @@ def run(args: argparse.Namespace, console: Console) -> int:
     """Read the conversation, write the session, say how to go on."""
     agent = target(_named(args))
     cwd = _folder(args, console)
+    _check_output(args)
     talk = talk_of(_document(args, console), whole=args.whole)
+    if talk.behind:
+        left = ", ".join(f"{what}: {count:,}" for what, count in talk.behind.items())
+        console.say(f"behind  {left}")
     if not talk.turns:
         raise InputError("nobody says anything in this conversation", help="nothing was written; is it the right one?")
+    if talk.is_copy and not _is_named(args):
+        raise InputError(
+            "the newest conversation is a copy that was handed over, and nobody went on with it yet",
+            help="name the one that you mean; `open-token sessions` lists them. Nothing was written",
+        )
     scene = Scene(cwd, console.home, console.env)
     session = agent.session(talk, scene)
     known = _is_there(session)
@@ -81,7 +91,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     if commands and Path(cwd) != console.cwd.resolve() and not args.output:
         commands = [f"cd {shlex.quote(cwd)}", *commands]
     if args.json:
-        facts = {"to": args.to, "id": session.id, "files": paths, "start": commands, "turns": len(talk.turns)}
+        facts = {"to": args.to, "id": session.id, "files": paths, "start": commands, "turns": len(talk.turns) - 1}
         console.json({"schema": "open-token/handoff/1", **facts, "calls": len(talk.calls), "behind": dict(talk.behind)})
     elif commands:
         console.out(" && ".join(commands))
@@ -96,12 +106,25 @@ def _named(args: argparse.Namespace) -> str:
     return str(args.to)
 
 
+def _is_named(args: argparse.Namespace) -> bool:
+    """Whether the conversation was chosen by somebody, and not for being the newest."""
+    _, words = split_words(args.words)
+    return args.pick or args.current or bool(words and words[0] != "last")
+
+
 def _folder(args: argparse.Namespace, console: Console) -> str:
     """The real path of the project: agents look for their sessions by it."""
     folder = console.cwd / os.path.expanduser(args.cwd or ".")
     if not folder.is_dir():
         raise UsageError("this is no folder", where=args.cwd, help="name the project's folder, which must be there")
     return str(folder.resolve())
+
+
+def _check_output(args: argparse.Namespace) -> None:
+    if args.output == "-":
+        raise UsageError("-o takes a file here", help="name one: stdout has the command that goes on with it")
+    if args.output and os.path.isdir(args.output):
+        raise OutputError("the output is a folder", where=args.output, help="name a file in it; nothing was written")
 
 
 def _document(args: argparse.Namespace, console: Console) -> Export:
@@ -112,6 +135,11 @@ def _document(args: argparse.Namespace, console: Console) -> Export:
     choice: Choice = choose_source(others, console, current=args.current, picking=args.pick)
     if choice.how:
         console.say(f"source  {choice.how}")
+    original = choice.source.path
+    if args.output and original and os.path.isfile(args.output) and os.path.samefile(original, args.output):
+        raise UsageError(
+            "the output would replace the conversation itself", where=args.output, help="choose another name"
+        )
     reader = choose_one(args, choice, console)
     out = io.BytesIO()
     plain = chosen.changed(mode="json", pretty=False, include="visible-only", native="none")
@@ -142,9 +170,6 @@ def _written(args: argparse.Namespace, console: Console, session: Session) -> tu
 
 
 def _tell(talk: Talk, title: str, paths: list[str], known: bool, console: Console) -> None:
-    if talk.behind:
-        left = ", ".join(f"{count:,} {what}" for what, count in talk.behind.items())
-        console.say(f"behind  {left}")
     counts = f"{plural(len(talk.turns) - 1, 'turn')}, {plural(len(talk.calls), 'call')}"
     if known:
         console.say(f"there   {visible(paths[0])}  handed over before; --again makes one more copy")

@@ -104,7 +104,7 @@ def newest(console: Console) -> Choice:
 def _none_here() -> InputError:
     return InputError(
         "no conversation was found on this machine",
-        help="name a file: open-token export FILE; list what can be read with `open-token formats`",
+        help="name a file; list what can be read with `open-token formats`",
         code="input.none",
     )
 

@@ -6,6 +6,7 @@ from typing import Protocol, cast
 from open_token.errors import UsageError
 from open_token.handoff._scene import Scene, Session
 from open_token.handoff.talk import Talk, talk_of
+from open_token.options import guess_of
 
 TARGETS = {
     "claude-code": "claude_code",
@@ -33,11 +34,15 @@ def target(name: str) -> Target:
     """An agent by its name."""
     module = TARGETS.get(name.replace("_", "-"))
     if module is None:
-        raise UsageError(
-            f"cannot hand over to '{name[:60]}'",
-            help=f"the agents are {', '.join(TARGETS)}; any other takes a file: open-token export SOURCE -o FILE",
-        )
+        others = f"the agents are {', '.join(TARGETS)}; any other takes a file: open-token export SOURCE -o FILE"
+        raise UsageError(f"cannot hand over to '{name[:60]}'", help=_meant(name.lower()[:60]) + others)
     return cast(Target, import_module(f"open_token.handoff.{module}"))
+
+
+def _meant(name: str) -> str:
+    """What a wrong name was perhaps meant to be: agents are called by the first word of their names."""
+    first = next((known for known in TARGETS if known.split("-")[0] == name), None)
+    return f"did you mean {first}? " if first else guess_of(name, TARGETS)
 
 
 __all__ = ["TARGETS", "Scene", "Session", "Talk", "Target", "talk_of", "target"]
