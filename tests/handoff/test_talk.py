@@ -1,6 +1,7 @@
 """What of a conversation goes over to another agent, and what stays behind."""
 
 import hypothesis
+import pytest
 from hypothesis import strategies as st
 
 from open_token.handoff import talk_of
@@ -76,6 +77,33 @@ def test_it_goes_on_from_the_last_compaction() -> None:
     assert [line[1] for line in told(talk_of(made))[:-1]] == ["summary of all that", "and now"]
     assert talk_of(made).behind == {"events before the last compaction": 2}
     assert len(told(talk_of(made, whole=True))) == 5
+
+
+@pytest.mark.parametrize("name", ["summary", "message"])
+def test_a_summary_that_stands_in_the_mark_goes_over(name: str) -> None:
+    mark = noted(99, kind="compaction", **{name: "plums come first"})
+    made = document(said("user", "first"), said("assistant", "long ago"), mark, said("user", "and now?"))
+    lines = [line[1] for line in told(talk_of(made))[:-1]]
+    assert lines == ["[what was said before this, in short:]\n\nplums come first", "and now?"]
+    assert talk_of(made).behind == {"events before the last compaction": 2}
+
+
+def test_a_summary_may_be_the_message_before_its_mark() -> None:
+    summary = {**said("user", "both were counted"), "visibility": "internal"}
+    made = document(said("user", "count"), summary, noted(99, kind="compaction"), said("assistant", "Two."))
+    assert [line[1] for line in told(talk_of(made))[:-1]] == ["both were counted", "Two."]
+
+
+def test_nothing_is_cut_off_where_no_summary_takes_its_place() -> None:
+    talk = [said("user", "first"), said("assistant", "an answer")]
+    for mark in (noted(99, kind="compaction"), noted(99, kind="compaction", summary=" ", text="too long")):
+        made = document(*talk, mark, said("user", "on"))
+        assert [line[1] for line in told(talk_of(made))[:-1]] == ["first", "an answer", "on"]
+        assert not talk_of(made).behind
+    at_the_end = document(*talk, noted(99, kind="compaction", summary="they talked"))
+    assert [line[1] for line in told(talk_of(at_the_end))[:-1]] == ["first", "an answer"]
+    earlier = document(*talk, noted(2, kind="compaction_summary"), said("user", "on"), noted(99, kind="compaction"))
+    assert [line[1] for line in told(talk_of(earlier))[1:-1]] == ["an answer", "on"]
 
 
 def test_nothing_begins_with_an_answer() -> None:

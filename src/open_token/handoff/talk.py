@@ -8,13 +8,16 @@ from uuid import UUID
 
 import msgspec
 
-from open_token.model import Conversation, Event, Export
+from open_token.model import Content, Conversation, Event, Export
 from open_token.timestamps import from_epoch, to_epoch_ms
 
 _ASIDE = ("subagent", "abandoned_branch", "branch", "scorer")
 _COMPACTIONS = ("compaction", "compaction_summary")
+_SUMMARIES = ("summary", "message")
+"""Where a mark without a message of its own has the words that the agent went on with."""
 _NO_RESULT = "[no result: the record does not tell how this call ended]"
 _BEFORE = "[what was said before this is not in the record]"
+_IN_SHORT = "[what was said before this, in short:]"
 _LONGEST_NAME = 64
 
 
@@ -116,16 +119,32 @@ def _main_line(events: list[Event], behind: Counter[str]) -> list[Event]:
 
 
 def _since_compaction(events: list[Event], behind: Counter[str]) -> list[Event]:
-    """From the summary on that took the place of what was before."""
-    marks = [event for event in events if event.get("type") == "annotation" and _kind(event) in _COMPACTIONS]
-    if not marks:
-        return events
-    summary = _links(marks[-1]).get("parent_id")
-    place = next(place for place, event in enumerate(events) if event is marks[-1])
-    first = next((n for n, event in enumerate(events) if summary and event.get("id") == summary), max(0, place - 1))
-    if first:
-        behind["events before the last compaction"] += first
-    return events[first:]
+    """From the last summary on that took the place of what was before; all, where no summary is in the record."""
+    places = {str(event.get("id")): place for place, event in enumerate(events)}
+    for place in range(len(events) - 1, -1, -1):
+        if events[place].get("type") != "annotation" or _kind(events[place]) not in _COMPACTIONS:
+            continue
+        kept = _from_summary(events, place, places.get(str(_links(events[place]).get("parent_id") or "")))
+        if kept is not None:
+            if left := len(events) - len(kept):
+                behind["events before the last compaction"] += left
+            return kept
+    return events
+
+
+def _from_summary(events: list[Event], place: int, parent: int | None) -> list[Event] | None:
+    """The events from the summary on that a mark tells of: the message it hangs on, or before it, or its own words."""
+    mark, before = events[place], events[place - 1] if place else None
+    if parent is not None:
+        return events[parent:]
+    words = next((text for name in _SUMMARIES if isinstance(text := _data(mark).get(name), str) and text.strip()), None)
+    if words is not None and any(event.get("type") == "message" for event in events[place:]):
+        content: Content = {"mime": "text/plain", "text": f"{_IN_SHORT}\n\n{words}"}
+        summary: Event = {**mark, "type": "message", "role": "user", "content": content}
+        return [summary, *events[place + 1 :]]
+    if before is not None and before.get("role") == "user" and before.get("visibility") == "internal":
+        return events[place - 1 :]
+    return None
 
 
 class _Scribe:
