@@ -82,6 +82,14 @@ def test_to_a_file_alone(home: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "this agent finds it only at" in err
 
 
+def test_the_conversation_itself_is_not_replaced(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = Path(TALK).read_bytes()
+    Path("talk.jsonl").write_bytes(before)
+    assert main(["handoff", "talk.jsonl", "--to", "pi", "-o", "talk.jsonl"]) == 2
+    assert "would replace the conversation itself" in capsys.readouterr().err
+    assert Path("talk.jsonl").read_bytes() == before
+
+
 def test_for_scripts(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["handoff", TALK, "--to", "codex", "--json", "--quiet"]) == 0
     facts = json.loads(capsys.readouterr().out)

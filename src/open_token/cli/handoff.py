@@ -12,7 +12,7 @@ import msgspec
 from open_token.cli.choosing import Choice, choose_source
 from open_token.cli.choosing_one import choose_one
 from open_token.cli.console import Console, plural, size, visible
-from open_token.cli.export import tell
+from open_token.cli.export import must_not_replace, tell
 from open_token.cli.wanted import add_options, wanted_options, warn
 from open_token.errors import InputError, UsageError
 from open_token.files import make_parents, write_whole
@@ -112,6 +112,8 @@ def _document(args: argparse.Namespace, console: Console) -> Export:
     choice: Choice = choose_source(others, console, current=args.current, picking=args.pick)
     if choice.how:
         console.say(f"source  {choice.how}")
+    if args.output:
+        must_not_replace(choice.source, args.output)
     reader = choose_one(args, choice, console)
     out = io.BytesIO()
     plain = chosen.changed(mode="json", pretty=False, include="visible-only", native="none")
