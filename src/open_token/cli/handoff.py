@@ -101,7 +101,14 @@ def _folder(args: argparse.Namespace, console: Console) -> str:
     folder = console.cwd / os.path.expanduser(args.cwd or ".")
     if not folder.is_dir():
         raise UsageError("this is no folder", where=args.cwd, help="name the project's folder, which must be there")
-    return str(folder.resolve())
+    path = str(folder.resolve())
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        raise UsageError(
+            "agents cannot name this folder", help="its path has bytes that are no text: rename it"
+        ) from None
+    return path
 
 
 def _document(args: argparse.Namespace, console: Console) -> Export:
