@@ -39,6 +39,11 @@ def test_a_call_that_never_ended_is_closed() -> None:
     assert all("no result" in call.output for call in talk.calls)
 
 
+def test_calls_have_different_ids_whatever_the_record_calls_them() -> None:
+    talk = talk_of(document(said("user", "go"), called(1), called(1), called(2)))
+    assert [call.id for call in talk.calls] == ["call_000001", "call_000002", "call_000003"]
+
+
 def test_what_stays_behind_is_counted() -> None:
     image = {"type": "image", "media_type": "image/png", "encoding": "base64", "bytes": 4, "base64": "AAAA"}
     seen = {"mime": "application/json", "data": [{"type": "text", "text": "look"}, image]}

@@ -46,8 +46,15 @@ class Answer(msgspec.Struct):
 
     ms: int
     model: str = ""
-    text: str = ""
+    said: list[str] = msgspec.field(default_factory=list)
     calls: list[Call] = msgspec.field(default_factory=list)
+    answered: bool = False
+    """Some of its calls have their results."""
+
+    @property
+    def text(self) -> str:
+        """All that was said."""
+        return "\n\n".join(self.said)
 
 
 class Talk(msgspec.Struct):
@@ -121,10 +128,12 @@ def _main_line(events: list[Event], behind: Counter[str]) -> list[Event]:
 def _since_compaction(events: list[Event], behind: Counter[str]) -> list[Event]:
     """From the last summary on that took the place of what was before; all, where no summary is in the record."""
     places = {str(event.get("id")): place for place, event in enumerate(events)}
+    last_said = max((place for place, event in enumerate(events) if event.get("type") == "message"), default=0)
     for place in range(len(events) - 1, -1, -1):
         if events[place].get("type") != "annotation" or _kind(events[place]) not in _COMPACTIONS:
             continue
-        kept = _from_summary(events, place, places.get(str(_links(events[place]).get("parent_id") or "")))
+        parent = places.get(str(_links(events[place]).get("parent_id") or ""))
+        kept = _from_summary(events, place, parent, is_last=place > last_said)
         if kept is not None:
             if left := len(events) - len(kept):
                 behind["events before the last compaction"] += left
@@ -132,13 +141,13 @@ def _since_compaction(events: list[Event], behind: Counter[str]) -> list[Event]:
     return events
 
 
-def _from_summary(events: list[Event], place: int, parent: int | None) -> list[Event] | None:
+def _from_summary(events: list[Event], place: int, parent: int | None, *, is_last: bool) -> list[Event] | None:
     """The events from the summary on that a mark tells of: the message it hangs on, or before it, or its own words."""
     mark, before = events[place], events[place - 1] if place else None
     if parent is not None:
         return events[parent:]
     words = next((text for name in _SUMMARIES if isinstance(text := _data(mark).get(name), str) and text.strip()), None)
-    if words is not None and any(event.get("type") == "message" for event in events[place:]):
+    if words is not None and not is_last:
         content: Content = {"mime": "text/plain", "text": f"{_IN_SHORT}\n\n{words}"}
         summary: Event = {**mark, "type": "message", "role": "user", "content": content}
         return [summary, *events[place + 1 :]]
@@ -155,7 +164,8 @@ class _Scribe:
         self.ms = ms
         self._models = models
         self._behind = behind
-        self._calls: dict[str, Call] = {}
+        self._count = 0
+        self._calls: dict[str, tuple[Call, Answer]] = {}
         self._results: dict[str, Call] = {}
 
     def take(self, event: Event) -> None:
@@ -178,14 +188,13 @@ class _Scribe:
 
     def _answer(self, event: Event) -> None:
         if (text := self._text(event)).strip():
-            answer = self._open(event, speaking=True)
-            answer.text = f"{answer.text}\n\n{text}" if answer.text else text
+            self._open(event, speaking=True).said.append(text)
 
     def _open(self, event: Event, *, speaking: bool) -> Answer:
         """The answer that an event belongs to: a new one when the last has results, or calls and now words."""
         last = self.turns[-1] if self.turns else None
         model = self._models.get(event.get("actor_id", ""), "")
-        if not isinstance(last, Answer) or (last.calls and (speaking or any(call.answered for call in last.calls))):
+        if not isinstance(last, Answer) or (last.calls and (speaking or last.answered)):
             last = Answer(self.ms, model)
             self.turns.append(last)
         last.model = last.model or model
@@ -196,16 +205,18 @@ class _Scribe:
         given = data.get("arguments")
         arguments = given if isinstance(given, dict) else {} if given is None else {"arguments": given}
         name = _name(str(data.get("tool_name") or "tool"))
-        call = Call(f"call_{len(self._calls) + 1:06d}", name, arguments, self.ms)
-        self._open(event, speaking=False).calls.append(call)
-        self._calls[str(_links(event).get("call_id") or call.id)] = call
+        self._count += 1
+        call = Call(f"call_{self._count:06d}", name, arguments, self.ms)
+        answer = self._open(event, speaking=False)
+        answer.calls.append(call)
+        self._calls[str(_links(event).get("call_id") or call.id)] = call, answer
 
     def _result(self, event: Event) -> None:
-        call = self._calls.get(str(_links(event).get("call_id")))
-        if call is None or call.answered:
+        call, answer = self._calls.get(str(_links(event).get("call_id")), (None, None))
+        if call is None or answer is None or call.answered:
             self._behind["results without a call"] += 1
             return
-        call.answered = True
+        call.answered = answer.answered = True
         if _data(event).get("missing_result") is not True:
             call.output = self._text(event)
         self._results[event.get("id", "")] = call
