@@ -44,6 +44,17 @@ def test_calls_have_different_ids_whatever_the_record_calls_them() -> None:
     assert [call.id for call in talk.calls] == ["call_000001", "call_000002", "call_000003"]
 
 
+def test_a_branch_that_was_left_stays_behind() -> None:
+    span = {"span_id": "span_000001"}
+    start = {"content": {"mime": "application/json", "data": {"kind": "abandoned_branch"}}, "links": span}
+    left = {**said("user", "no, this"), "links": span}
+    talk = talk_of(
+        document({"type": "span_start", **start}, left, {"type": "span_end", "links": span}, said("user", "go"))
+    )
+    assert told(talk)[:-1] == [("user", "go")]
+    assert talk.behind == {"abandoned branches": 1}
+
+
 def test_what_stays_behind_is_counted() -> None:
     image = {"type": "image", "media_type": "image/png", "encoding": "base64", "bytes": 4, "base64": "AAAA"}
     seen = {"mime": "application/json", "data": [{"type": "text", "text": "look"}, image]}

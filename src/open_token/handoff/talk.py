@@ -11,7 +11,12 @@ import msgspec
 from open_token.model import Content, Conversation, Event, Export
 from open_token.timestamps import from_epoch, to_epoch_ms
 
-_ASIDE = ("subagent", "abandoned_branch", "branch", "scorer")
+_ASIDE = {
+    "subagent": "subagents",
+    "abandoned_branch": "abandoned branches",
+    "branch": "branches",
+    "scorer": "scorers",
+}
 _COMPACTIONS = ("compaction", "compaction_summary")
 _SUMMARIES = ("summary", "message")
 """Where a mark without a message of its own has the words that the agent went on with."""
@@ -116,7 +121,7 @@ def _main_line(events: list[Event], behind: Counter[str]) -> list[Event]:
         span = _links(event).get("span_id")
         if event.get("type") == "span_start" and span and _kind(event) in _ASIDE:
             aside.add(span)
-            behind[f"{_kind(event).replace('_', ' ')}s"] += 1
+            behind[_ASIDE[_kind(event)]] += 1
         if span not in aside:
             kept.append(event)
     if any(event.get("type") == "message" for event in kept):
