@@ -44,15 +44,23 @@ def test_calls_have_different_ids_whatever_the_record_calls_them() -> None:
     assert [call.id for call in talk.calls] == ["call_000001", "call_000002", "call_000003"]
 
 
-def test_a_branch_that_was_left_stays_behind() -> None:
+@pytest.mark.parametrize(
+    ("about", "name"),
+    [
+        ({"kind": "abandoned_branch"}, "abandoned branches"),
+        ({"branch": "alternative", "choice": 2}, "branches"),
+        ({"spawn_reason": "look it up"}, "subagents"),
+    ],
+)
+def test_what_stands_aside_stays_behind(about: dict[str, object], name: str) -> None:
     span = {"span_id": "span_000001"}
-    start = {"content": {"mime": "application/json", "data": {"kind": "abandoned_branch"}}, "links": span}
+    start = {"content": {"mime": "application/json", "data": about}, "links": span}
     left = {**said("user", "no, this"), "links": span}
     talk = talk_of(
         document({"type": "span_start", **start}, left, {"type": "span_end", "links": span}, said("user", "go"))
     )
     assert told(talk)[:-1] == [("user", "go")]
-    assert talk.behind == {"abandoned branches": 1}
+    assert talk.behind == {name: 1}
 
 
 def test_what_stays_behind_is_counted() -> None:

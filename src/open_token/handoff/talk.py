@@ -114,14 +114,17 @@ def talk_of(document: Export, *, whole: bool = False) -> Talk:
 
 
 def _main_line(events: list[Event], behind: Counter[str]) -> list[Event]:
-    """The events of the talk itself: what subagents said came back to it as the results of calls."""
+    """The events of the talk itself: what subagents said came back to it as the results of calls.
+
+    A span of any kind stands aside: in the format those without a kind are subagents, or other answers to choose from.
+    """
     aside: set[str] = set()
     kept: list[Event] = []
     for event in events:
-        span = _links(event).get("span_id")
-        if event.get("type") == "span_start" and span and _kind(event) in _ASIDE:
+        span = str(_links(event).get("span_id") or "")
+        if event.get("type") == "span_start" and span:
             aside.add(span)
-            behind[_ASIDE[_kind(event)]] += 1
+            behind[_ASIDE.get(_kind(event)) or ("branches" if "branch" in _data(event) else "subagents")] += 1
         if span not in aside:
             kept.append(event)
     if any(event.get("type") == "message" for event in kept):
