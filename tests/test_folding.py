@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from open_token.folding import Carried, Room, Unresolved, fold, shifted, unfold, unfold_all
+from open_token.folding import Carried, Room, TooLarge, Unresolved, fold, shifted, unfold, unfold_all
 
 LONG = "A long sentence that an event carries, word for word."
 EVENTS: list[Any] = [
@@ -163,3 +163,11 @@ def test_references_of_a_record_that_is_further_on() -> None:
 def test_what_leads_nowhere_cannot_be_resolved(told: list[Any]) -> None:
     with pytest.raises(Unresolved):
         unfold_all(told, {**PLACES, "here": "x"}.__getitem__, Room(1 << 20))
+
+
+def test_parts_within_parts_have_no_more_room_than_there_is() -> None:
+    value: Any = "\\"
+    for _ in range(20):
+        value = {"$parts": [[value]]}
+    with pytest.raises(TooLarge):
+        unfold(value, PLACES.__getitem__, Room(1000))

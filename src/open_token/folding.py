@@ -278,7 +278,8 @@ def _unfold_mark(name: str, given: Any, resolve: Resolve, room: Room) -> Any:
         case "$raw", [str() as key, inner]:
             return {key: unfold(inner, resolve, room)}
         case "$parts", list():
-            return "".join(str(unfold(piece, resolve, room)) for piece in given)
+            # A list among them is spelled out, and around it each level would double the backslashes.
+            return "".join(_counted(str(unfold(piece, resolve, room)), room) for piece in given)
         case "$cut", [str() as place, int() as start, int() as end]:
             return _counted(str(resolve(place))[start:end], room)
         case "$lines", [words, str() as left, str() as right, bool() as bare]:

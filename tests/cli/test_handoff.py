@@ -1,7 +1,9 @@
 """`open-token handoff`."""
 
 import json
+import os
 import shlex
+import sys
 from pathlib import Path
 
 import pytest
@@ -147,6 +149,16 @@ def test_errors_say_what_to_do(
 ) -> None:
     assert main(["handoff", *words]) == code
     assert said in capsys.readouterr().err
+    assert files(home.parent) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names themselves")
+@pytest.mark.parametrize("agent", TARGETS)
+def test_a_folder_whose_name_is_no_text(agent: str, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    odd = os.fsdecode(b"tides\xff")
+    Path(odd).mkdir()
+    assert main(["handoff", TALK, "--to", agent, "--cwd", odd]) == 2
+    assert "rename it" in capsys.readouterr().err
     assert files(home.parent) == []
 
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 import hypothesis
+import pytest
 from hypothesis import strategies as st
 
 from open_token.handoff import talk_of
@@ -38,6 +39,30 @@ def test_a_call_that_never_ended_is_closed() -> None:
     missing = {"mime": "application/json", "data": {"missing_result": True}}
     talk = talk_of(document(said("user", "go"), called(1), {**answered(1, ""), "content": missing}, called(2)))
     assert all("no result" in call.output for call in talk.calls)
+
+
+def test_calls_have_different_ids_whatever_the_record_calls_them() -> None:
+    talk = talk_of(document(said("user", "go"), called(1), called(1), called(2)))
+    assert [call.id for call in talk.calls] == ["call_000001", "call_000002", "call_000003"]
+
+
+@pytest.mark.parametrize(
+    ("about", "name"),
+    [
+        ({"kind": "abandoned_branch"}, "abandoned branches"),
+        ({"branch": "alternative", "choice": 2}, "branches"),
+        ({"spawn_reason": "look it up"}, "subagents"),
+    ],
+)
+def test_what_stands_aside_stays_behind(about: dict[str, object], name: str) -> None:
+    span = {"span_id": "span_000001"}
+    start = {"content": {"mime": "application/json", "data": about}, "links": span}
+    left = {**said("user", "no, this"), "links": span}
+    talk = talk_of(
+        document({"type": "span_start", **start}, left, {"type": "span_end", "links": span}, said("user", "go"))
+    )
+    assert told(talk)[:-1] == [("user", "go")]
+    assert talk.behind == {name: 1}
 
 
 def test_what_stays_behind_is_counted() -> None:
@@ -93,6 +118,33 @@ def test_it_goes_on_from_the_last_compaction() -> None:
     assert len(told(talk_of(made, whole=True))) == 5
 
 
+@pytest.mark.parametrize("name", ["summary", "message"])
+def test_a_summary_that_stands_in_the_mark_goes_over(name: str) -> None:
+    mark = noted(99, kind="compaction", **{name: "plums come first"})
+    made = document(said("user", "first"), said("assistant", "long ago"), mark, said("user", "and now?"))
+    lines = [line[1] for line in told(talk_of(made))[:-1]]
+    assert lines == ["[what was said before this, in short:]\n\nplums come first", "and now?"]
+    assert talk_of(made).behind == {"events before the last compaction": 2}
+
+
+def test_a_summary_may_be_the_message_before_its_mark() -> None:
+    summary = {**said("user", "both were counted"), "visibility": "internal"}
+    made = document(said("user", "count"), summary, noted(99, kind="compaction"), said("assistant", "Two."))
+    assert [line[1] for line in told(talk_of(made))[:-1]] == ["both were counted", "Two."]
+
+
+def test_nothing_is_cut_off_where_no_summary_takes_its_place() -> None:
+    talk = [said("user", "first"), said("assistant", "an answer")]
+    for mark in (noted(99, kind="compaction"), noted(99, kind="compaction", summary=" ", text="too long")):
+        made = document(*talk, mark, said("user", "on"))
+        assert [line[1] for line in told(talk_of(made))[:-1]] == ["first", "an answer", "on"]
+        assert not talk_of(made).behind
+    at_the_end = document(*talk, noted(99, kind="compaction", summary="they talked"))
+    assert [line[1] for line in told(talk_of(at_the_end))[:-1]] == ["first", "an answer"]
+    earlier = document(*talk, noted(2, kind="compaction_summary"), said("user", "on"), noted(99, kind="compaction"))
+    assert [line[1] for line in told(talk_of(earlier))[1:-1]] == ["an answer", "on"]
+
+
 def test_nothing_begins_with_an_answer() -> None:
     talk = talk_of(document(said("assistant", "Hello.")))
     assert isinstance(talk.turns[0], Prompt)
@@ -121,6 +173,11 @@ def test_times_never_go_back_and_are_never_absent() -> None:
         "2026-03-01T10:00:09.123Z",
         "2026-03-01T10:00:09.124Z",
     ]
+
+
+def test_a_talk_without_times_has_the_same_ones_whenever_it_is_exported() -> None:
+    made = document({**said("user", "a"), "ts": None})
+    assert talk_of({**made, "exported_at": "2026-01-01T00:00:00Z"}).began == talk_of(made).began == 946_684_800_000
 
 
 def test_ids_are_the_same_for_the_same_talk() -> None:

@@ -20,6 +20,7 @@ from open_token.errors import OpenTokenError
 from open_token.model import Event, Record
 from open_token.options import ExportOptions
 from open_token.passes import _found, _mask, _masking, _spread
+from open_token.passes._batches import Batch
 from open_token.passes._keys import Keys
 from open_token.passes._marks import MARK
 from open_token.passes.redact import redact
@@ -585,6 +586,16 @@ def test_many_events_stream_through(monkeypatch: pytest.MonkeyPatch, kept: int, 
     said = [item["id"] for item in after.events if MARK.search(item["content"]["text"])]
     assert said == ["evt_000008", "evt_001008", "evt_002008"]
     assert [item["id"] for item in after.events][-1] == "evt_003000"
+
+
+def test_events_with_long_pictures_are_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_found, "_MOST_KEPT", 1 << 16)
+    found, picture = _found.Found(), {"type": "image", "base64": "A" * (1 << 15)}
+    seen: Any = {"id": "evt_000001", "content": {"mime": "application/json", "data": [picture]}}
+    found.keep(Batch(0, [seen], [0], []))
+    assert found.batches
+    found.keep(Batch(1, [seen, seen], [0, 0], []))
+    assert found.batches is None
 
 
 def test_too_many_values_to_look_for_are_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,8 @@ from typing import Any
 from open_token.draft import Draft
 from open_token.model import Event
 from open_token.readers import load
+from open_token.readers._http_threads import teller_of
+from open_token.readers._wire_turns import _MOST_ANSWERS, Conversation
 from open_token.source import Source
 
 SYSTEM = {"role": "system", "content": "Be brief."}
@@ -163,3 +165,18 @@ def test_deeply_nested_arguments_do_not_stop_the_reading() -> None:
     call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": json.dumps({"a": deep})}}
     events = tell(request(user("a"), {"role": "assistant", "content": None, "tool_calls": [call]}))
     assert [event["type"] for event in events] == ["message", "tool_use", "tool_result"]
+
+
+def test_answers_without_requests_are_not_all_held() -> None:
+    conversation = Conversation(teller_of("openai_chat", Draft()), "record")
+    for number in range(1000):
+        conversation.take(number, response(f"answer {number}"))
+    assert len(conversation._later) <= 3 * _MOST_ANSWERS
+    assert conversation._known is None
+
+
+def test_a_request_after_many_answers_goes_on_from_them() -> None:
+    answers = [model(f"answer {number}") for number in range(250)]
+    lines = [request(user("a")), *(response(answer["content"]) for answer in answers)]
+    events = tell(*lines, request(user("a"), *answers, user("b")))
+    assert texts(events) == ["a", *(answer["content"] for answer in answers), "b"]

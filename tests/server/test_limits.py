@@ -49,7 +49,7 @@ class Client:
         path: str = "/api/sessions",
     ) -> tuple[int, dict[bytes, bytes]]:
         headers = [(b"content-type", kind.encode())]
-        headers += [(b"authorization", key.encode())] if key else []
+        headers += [(b"authorization", word.encode()) for word in key.split(",") if word]
         headers += [(b"content-length", str(length).encode())] if length is not None else []
         ahead = [{"type": "http.request", "body": piece, "more_body": True} for piece in pieces]
         ahead[-1]["more_body"] = False
@@ -142,6 +142,12 @@ def test_a_good_key_has_limits_of_its_own() -> None:
     assert client.call(key="good") == 200
     assert [client.call() for _ in range(2)] == [200, 429]
     assert [client.call(key="good") for _ in range(3)] == [200, 200, 429]
+
+
+def test_a_second_key_beside_a_good_one_has_no_limits_of_its_own() -> None:
+    client = Client(requests_per_minute=2)
+    assert client.call(key="good") == 200
+    assert [client.call(key=f"good,other {number}") for number in range(4)] == [200, 200, 429, 429]
 
 
 def test_who_tries_keys_shares_the_limit_of_the_address() -> None:

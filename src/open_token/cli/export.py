@@ -23,6 +23,7 @@ from open_token.options import split_words
 from open_token.pipeline import Receipt, export
 from open_token.readers import NAMES
 from open_token.settings import load_settings
+from open_token.source import Source
 
 HELP = """Turn a conversation into one Open-Token document.
 
@@ -122,12 +123,15 @@ def _export(args: argparse.Namespace, choice: Choice, context: Context, console:
         if not args.output:
             return export(source, progress.until_written(console.payload), context, reader, seen)
         target = Path(args.output)
-        if source.path and os.path.isfile(target) and os.path.samefile(source.path, target):
-            raise UsageError(
-                "the output would replace the conversation itself", where=args.output, help="choose another name"
-            )
+        must_not_replace(source, args.output)
         with whole_file(target) as out:
             return export(source, progress.with_file(out), context, reader, seen)
+
+
+def must_not_replace(source: Source, output: str) -> None:
+    """Refuse to write over the conversation that is read."""
+    if source.path and os.path.isfile(output) and os.path.samefile(source.path, output):
+        raise UsageError("the output would replace the conversation itself", where=output, help="choose another name")
 
 
 def tell(receipt: Receipt, choice: Choice, output: str | None, seconds: float, console: Console) -> None:

@@ -12,7 +12,7 @@ import msgspec
 from open_token.cli.choosing import Choice, choose_source
 from open_token.cli.choosing_one import choose_one
 from open_token.cli.console import Console, plural, size, visible
-from open_token.cli.export import tell
+from open_token.cli.export import must_not_replace, tell
 from open_token.cli.wanted import add_options, wanted_options, warn
 from open_token.errors import InputError, OutputError, UsageError
 from open_token.files import make_parents, write_whole
@@ -117,7 +117,14 @@ def _folder(args: argparse.Namespace, console: Console) -> str:
     folder = console.cwd / os.path.expanduser(args.cwd or ".")
     if not folder.is_dir():
         raise UsageError("this is no folder", where=args.cwd, help="name the project's folder, which must be there")
-    return str(folder.resolve())
+    path = str(folder.resolve())
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        raise UsageError(
+            "agents cannot name this folder", help="its path has bytes that are no text: rename it"
+        ) from None
+    return path
 
 
 def _check_output(args: argparse.Namespace) -> None:
@@ -135,11 +142,8 @@ def _document(args: argparse.Namespace, console: Console) -> Export:
     choice: Choice = choose_source(others, console, current=args.current, picking=args.pick)
     if choice.how:
         console.say(f"source  {choice.how}")
-    original = choice.source.path
-    if args.output and original and os.path.isfile(args.output) and os.path.samefile(original, args.output):
-        raise UsageError(
-            "the output would replace the conversation itself", where=args.output, help="choose another name"
-        )
+    if args.output:
+        must_not_replace(choice.source, args.output)
     reader = choose_one(args, choice, console)
     out = io.BytesIO()
     plain = chosen.changed(mode="json", pretty=False, include="visible-only", native="none")

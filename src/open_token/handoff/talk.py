@@ -8,7 +8,7 @@ from uuid import UUID
 
 import msgspec
 
-from open_token.model import Conversation, Event, Export
+from open_token.model import Content, Conversation, Event, Export
 from open_token.timestamps import from_epoch, to_epoch_ms
 
 _ASIDE = {
@@ -18,8 +18,11 @@ _ASIDE = {
     "scorer": "scorers",
 }
 _COMPACTIONS = ("compaction", "compaction_summary")
+_SUMMARIES = ("summary", "message")
+"""Where a mark without a message of its own has the words that the agent went on with."""
 _NO_RESULT = "[no result: the record does not tell how this call ended]"
 _BEFORE = "[what was said before this is not in the record]"
+_IN_SHORT = "[what was said before this, in short:]"
 _LONGEST_NAME = 64
 _NOTE = "[The conversation above was handed over by open-token: "
 
@@ -49,8 +52,15 @@ class Answer(msgspec.Struct):
 
     ms: int
     model: str = ""
-    text: str = ""
+    said: list[str] = msgspec.field(default_factory=list)
     calls: list[Call] = msgspec.field(default_factory=list)
+    answered: bool = False
+    """Some of its calls have their results."""
+
+    @property
+    def text(self) -> str:
+        """All that was said."""
+        return "\n\n".join(self.said)
 
 
 class Talk(msgspec.Struct):
@@ -112,14 +122,17 @@ def talk_of(document: Export, *, whole: bool = False) -> Talk:
 
 
 def _main_line(events: list[Event], behind: Counter[str]) -> list[Event]:
-    """The events of the talk itself: what subagents said came back to it as the results of calls."""
+    """The events of the talk itself: what subagents said came back to it as the results of calls.
+
+    A span of any kind stands aside: in the format those without a kind are subagents, or other answers to choose from.
+    """
     aside: set[str] = set()
     kept: list[Event] = []
     for event in events:
         span = str(_links(event).get("span_id") or "")
-        if event.get("type") == "span_start" and span and _kind(event) in _ASIDE:
+        if event.get("type") == "span_start" and span:
             aside.add(span)
-            behind[_ASIDE[_kind(event)]] += 1
+            behind[_ASIDE.get(_kind(event)) or ("branches" if "branch" in _data(event) else "subagents")] += 1
         if span not in aside:
             kept.append(event)
     if any(event.get("type") == "message" for event in kept):
@@ -129,16 +142,34 @@ def _main_line(events: list[Event], behind: Counter[str]) -> list[Event]:
 
 
 def _since_compaction(events: list[Event], behind: Counter[str]) -> list[Event]:
-    """From the summary on that took the place of what was before."""
-    marks = [event for event in events if event.get("type") == "annotation" and _kind(event) in _COMPACTIONS]
-    if not marks:
-        return events
-    summary = _links(marks[-1]).get("parent_id")
-    place = next(place for place, event in enumerate(events) if event is marks[-1])
-    first = next((n for n, event in enumerate(events) if summary and event.get("id") == summary), max(0, place - 1))
-    if first:
-        behind["events before the last compaction"] += first
-    return events[first:]
+    """From the last summary on that took the place of what was before; all, where no summary is in the record."""
+    places = {str(event.get("id")): place for place, event in enumerate(events)}
+    last_said = max((place for place, event in enumerate(events) if event.get("type") == "message"), default=0)
+    for place in range(len(events) - 1, -1, -1):
+        if events[place].get("type") != "annotation" or _kind(events[place]) not in _COMPACTIONS:
+            continue
+        parent = places.get(str(_links(events[place]).get("parent_id") or ""))
+        kept = _from_summary(events, place, parent, is_last=place > last_said)
+        if kept is not None:
+            if left := len(events) - len(kept):
+                behind["events before the last compaction"] += left
+            return kept
+    return events
+
+
+def _from_summary(events: list[Event], place: int, parent: int | None, *, is_last: bool) -> list[Event] | None:
+    """The events from the summary on that a mark tells of: the message it hangs on, or before it, or its own words."""
+    mark, before = events[place], events[place - 1] if place else None
+    if parent is not None:
+        return events[parent:]
+    words = next((text for name in _SUMMARIES if isinstance(text := _data(mark).get(name), str) and text.strip()), None)
+    if words is not None and not is_last:
+        content: Content = {"mime": "text/plain", "text": f"{_IN_SHORT}\n\n{words}"}
+        summary: Event = {**mark, "type": "message", "role": "user", "content": content}
+        return [summary, *events[place + 1 :]]
+    if before is not None and before.get("role") == "user" and before.get("visibility") == "internal":
+        return events[place - 1 :]
+    return None
 
 
 def _count_dropped(events: list[Event], behind: Counter[str]) -> None:
@@ -157,7 +188,8 @@ class _Scribe:
         self.ms = ms
         self._models = models
         self._behind = behind
-        self._calls: dict[str, Call] = {}
+        self._count = 0
+        self._calls: dict[str, tuple[Call, Answer]] = {}
         self._results: dict[str, Call] = {}
 
     def take(self, event: Event) -> None:
@@ -180,14 +212,13 @@ class _Scribe:
 
     def _answer(self, event: Event) -> None:
         if (text := self._text(event)).strip():
-            answer = self._open(event, speaking=True)
-            answer.text = f"{answer.text}\n\n{text}" if answer.text else text
+            self._open(event, speaking=True).said.append(text)
 
     def _open(self, event: Event, *, speaking: bool) -> Answer:
         """The answer that an event belongs to: a new one when the last has results, or calls and now words."""
         last = self.turns[-1] if self.turns else None
         model = self._models.get(str(event.get("actor_id")), "")
-        if not isinstance(last, Answer) or (last.calls and (speaking or any(call.answered for call in last.calls))):
+        if not isinstance(last, Answer) or (last.calls and (speaking or last.answered)):
             last = Answer(self.ms, model)
             self.turns.append(last)
         last.model = last.model or model
@@ -198,16 +229,18 @@ class _Scribe:
         given = data.get("arguments")
         arguments = given if isinstance(given, dict) else {} if given is None else {"arguments": given}
         name = _name(str(data.get("tool_name") or "tool"))
-        call = Call(f"call_{len(self._calls) + 1:06d}", name, arguments, self.ms)
-        self._open(event, speaking=False).calls.append(call)
-        self._calls[str(_links(event).get("call_id") or call.id)] = call
+        self._count += 1
+        call = Call(f"call_{self._count:06d}", name, arguments, self.ms)
+        answer = self._open(event, speaking=False)
+        answer.calls.append(call)
+        self._calls[str(_links(event).get("call_id") or call.id)] = call, answer
 
     def _result(self, event: Event) -> None:
-        call = self._calls.get(str(_links(event).get("call_id")))
-        if call is None or call.answered:
+        call, answer = self._calls.get(str(_links(event).get("call_id")), (None, None))
+        if call is None or answer is None or call.answered:
             self._behind["results without a call"] += 1
             return
-        call.answered = True
+        call.answered = answer.answered = True
         if _data(event).get("missing_result") is not True:
             call.output = self._text(event)
         self._results[str(event.get("id"))] = call
@@ -278,10 +311,10 @@ def _in_ms(ts: Any) -> Any:
 
 
 def _first_ms(document: Export) -> int:
-    """The first moment that is known; the year 2000 when none is."""
+    """The first moment that is known; where none is the year 2000, for the same talk must give the same session."""
     conversation = document.get("conversation", {})
     known = [event.get("ts") for event in document.get("events", [])[:50]]
-    moments = (to_epoch_ms(_in_ms(ts)) for ts in (conversation.get("started_at"), *known, document.get("exported_at")))
+    moments = (to_epoch_ms(_in_ms(ts)) for ts in (conversation.get("started_at"), *known))
     return next((ms for ms in moments if ms), 946_684_800_000)
 
 

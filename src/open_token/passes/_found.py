@@ -1,8 +1,9 @@
 """What a search brought to light: the values with their strongest rule, and the events they stand in."""
 
 from array import array
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from open_token.model import Event
 from open_token.passes._batches import Batch
 from open_token.passes._rules import Rule
 
@@ -42,7 +43,7 @@ class Found:
 
     def keep(self, batch: Batch) -> None:
         """Keep a batch for the walk that masks, unless the conversation is long."""
-        self._size += sum(map(len, batch.leaves))
+        self._size += sum(map(len, batch.leaves)) + sum(map(_media_size, batch.events))
         if self.batches is not None:
             self.batches.append(batch)
         if self._size > _MOST_KEPT:
@@ -62,3 +63,11 @@ class Found:
 
     def __bool__(self) -> bool:
         return bool(self.values) or self.is_whole
+
+
+def _media_size(event: Event) -> int:
+    """The letters of images and files, which are searched by nobody and would be held all the same."""
+    content: Any = event.get("content")
+    data = content.get("data") if type(content) is dict else None
+    blocks = data if type(data) is list else ()
+    return sum(len(block["base64"]) for block in blocks if type(block) is dict and type(block.get("base64")) is str)

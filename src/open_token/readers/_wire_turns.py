@@ -13,6 +13,8 @@ from open_token.readers._wire_voice import Body
 from open_token.source import Source
 
 _START = bytes(16)
+_MOST_ANSWERS = 100
+"""Answers without a request that are held until one comes: a log may have no requests at all."""
 _decoder = msgspec.json.Decoder()
 
 
@@ -119,6 +121,7 @@ class Conversation:
         """Every history that was ever told, with the id of its last event."""
         self._later: list[_Step] = []
         """What was told since the last request: only another request has to know of it."""
+        self._answers = 0
         self._known: list[tuple[Any, bytes]] | None = []
         """The items of the last request and its answer, each with the digest of the history up to it."""
 
@@ -256,6 +259,10 @@ class Conversation:
         self._draft.annotation(data)
 
     def _respond(self, response: Body, place: str) -> None:
+        self._answers += 1
+        if self._answers > _MOST_ANSWERS:
+            self._settle()
+            self._known = None
         self._later.append(_Step("answered"))
         self._teller.tell_answer(response, place)
         for item in self._teller.answer(response):
@@ -267,7 +274,7 @@ class Conversation:
 
     def _settle(self) -> None:
         """Take note of what was told since the last request."""
-        steps, self._later = self._later, []
+        steps, self._later, self._answers = self._later, [], 0
         for step in steps:
             if step.what == "answered":
                 self._ends.pop(self._digest, None)

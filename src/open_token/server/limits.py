@@ -64,7 +64,7 @@ class Limited:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers = dict(scope["headers"])
+        headers = dict(reversed(scope["headers"]))  # of two alike the first one counts, as it does for the app
         key = _digest(headers.get(b"authorization"))
         name = key if key in self._known else address_of(scope)
         if seconds := self._buckets.wait(name):

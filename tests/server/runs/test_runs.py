@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from agent_rooms import Fake, Room, Scripted, Time, calls, rooms, run
 from open_token.errors import StoreError
 from open_token.server import runs
 from open_token.server.agent import job
+from open_token.server.clock import iso, moment_of
 from open_token.server.config import Limits
 from open_token.server.refusals import Refused
 from open_token.server.runs import LEASE, Runner
@@ -362,6 +364,41 @@ def test_a_server_that_stops_goes_on_at_the_next_start(tmp_path: Path, fakes: Fa
             await room.rest()
             assert room.texts() == ["go", "half ", "and whole"]
             assert room.mirror.session["status"] == "completed"
+
+    run(talk())
+
+
+def test_a_run_is_put_down_by_the_clock_that_leases_count_by(
+    tmp_path: Path, fakes: Fakes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def behind(_: SqliteStore, now: str) -> str:
+        return iso(moment_of(now) - timedelta(seconds=20))
+
+    async def talk() -> None:
+        begun = asyncio.Event()
+
+        async def hang() -> None:
+            begun.set()
+            await asyncio.Event().wait()
+
+        fakes(Scripted(["half ", hang]))
+        monkeypatch.setattr(SqliteStore, "time", behind)
+        async with rooms(tmp_path) as opened:
+            room = await opened()
+            store, now = room.services.store, room.services.clock.now()
+            leases: list[str] = []
+            renew = store.renew_lease
+
+            async def noted(fence: Fence, until: str) -> bool:
+                leases.append(until)
+                return await renew(fence, until)
+
+            monkeypatch.setattr(store, "renew_lease", noted)
+            room.services.runner._grace = 0.01
+            await room.send("go", wait=False)
+            await begun.wait()
+            await room.services.runner.close()
+            assert leases[-1] < await store.time(now)
 
     run(talk())
 

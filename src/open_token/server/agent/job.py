@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -20,6 +21,7 @@ from open_token.server.agent.tools.catalogue import tools_for
 from open_token.server.agent.tools.interface import Tool
 from open_token.server.agent.tools.subagents import Agent
 from open_token.server.agent.work import Order, Put, Spot, Work
+from open_token.server.clock import iso, moment_of
 from open_token.server.refusals import Refused
 from open_token.server.store.interface import PASSING, Fenced, Missing
 from open_token.server.store.rows import Fence, Run, RunEnd
@@ -101,7 +103,8 @@ class Job:
         with contextlib.suppress(Fenced, Missing):
             if self._work is not None and self._work.leftover:
                 await self._work.write(self._leftover())
-        await self._services.store.renew_lease(self._fence, self._services.clock.now(plus=-1))
+        now = await self._services.store.time(self._services.clock.now())
+        await self._services.store.renew_lease(self._fence, iso(moment_of(now) - timedelta(seconds=1)))
 
     async def _is_wanted(self) -> bool:
         """Does the log still wait for this run? One that was stopped before it began is only written off."""
