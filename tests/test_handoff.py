@@ -12,7 +12,7 @@ from talks import handed, told
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.json*"))
 REAL = ("claude_code", "codex_cli", "gemini_cli", "pi", "copilot_cli", "kimi_cli", "opencode", "openhands")
-LARGEST = 120_000
+LARGEST = 60_000
 
 
 def check(source: Path, agent: str, folder: Path) -> None:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
@@ -252,7 +253,11 @@ class People(RuleBasedStateMachine):
             self.folder.cleanup()
 
 
+HOW = settings(max_examples=8, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck))
 TestPeople = People.TestCase
-TestPeople.settings = settings(
-    max_examples=15, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
-)
+TestPeople.settings = HOW
+
+
+@pytest.mark.full
+class TestManyPeople(People.TestCase):  # type: ignore[misc]
+    settings = settings(HOW, max_examples=40)
