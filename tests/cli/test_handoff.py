@@ -162,6 +162,16 @@ def test_a_folder_whose_name_is_no_text(agent: str, home: Path, capsys: pytest.C
     assert files(home.parent) == []
 
 
+def test_what_no_agent_can_take_is_refused_before_it_is_held(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("open_token.cli.handoff.MOST", 5000)
+    assert main(["handoff", TALK, "--to", "codex"]) == 3
+    assert "max_bytes=1000000 drop=oldest" in capsys.readouterr().err
+    assert files(home.parent) == []
+    assert main(["handoff", TALK, "--to", "codex", "max_bytes=5000", "drop=oldest"]) == 0
+
+
 def test_a_folder_that_cannot_be_made(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     home.mkdir()
     (home / ".codex").write_text("no folder")

@@ -101,8 +101,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
 def _check(args: argparse.Namespace) -> None:
     if args.output == "-":
         args.output = None
-    if args.reader and args.reader.replace("-", "_") not in NAMES:
-        raise UsageError(f"there is no reader '{args.reader[:60]}'", help=f"the readers are {', '.join(NAMES)}")
+    check_reader(args)
     if args.json and not args.output:
         raise UsageError(
             "--json tells about a written file", help="add -o FILE; without it stdout carries the export alone"
@@ -113,6 +112,12 @@ def _check(args: argparse.Namespace) -> None:
         raise UsageError("every conversation is written into a folder", help="name it: --conversation all -o FOLDER")
     if args.output and os.path.isdir(args.output) and args.conversation != "all":
         raise OutputError("the output is a folder", where=args.output, help="name a file in it; nothing was written")
+
+
+def check_reader(args: argparse.Namespace) -> None:
+    """Refuse a reader that there is not, before anything is opened."""
+    if args.reader and args.reader.replace("-", "_") not in NAMES:
+        raise UsageError(f"there is no reader '{args.reader[:60]}'", help=f"the readers are {', '.join(NAMES)}")
 
 
 def _export(args: argparse.Namespace, choice: Choice, context: Context, console: Console, seen: Seen | None) -> Receipt:

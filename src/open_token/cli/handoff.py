@@ -5,14 +5,14 @@ import io
 import os
 import shlex
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 
 from open_token.cli.choosing import Choice, choose_source
 from open_token.cli.choosing_one import choose_one
 from open_token.cli.console import Console, plural, size, visible
-from open_token.cli.export import must_not_replace, tell
+from open_token.cli.export import check_reader, must_not_replace, tell
 from open_token.cli.wanted import add_options, wanted_options, warn
 from open_token.errors import InputError, OutputError, UsageError
 from open_token.files import make_parents, write_whole
@@ -21,7 +21,6 @@ from open_token.library import context_for
 from open_token.model import Export
 from open_token.options import split_words
 from open_token.pipeline import export
-from open_token.readers import NAMES
 from open_token.settings import load_settings
 
 HELP = """Let another agent go on with a conversation: written as a session of its own.
@@ -46,6 +45,23 @@ No file of the agent is changed: a new one is put beside them. Stdout has the co
 goes on; the last words of the session tell the agent that it is a record.
 Exit: 0 written  2 usage  3 cannot be read or written
 """
+
+
+MOST = 256 << 20
+"""Bytes of a document that is handed over; it is held in memory, and no model takes a hundredth of it."""
+
+
+class _Document(io.BytesIO):
+    """What an export is written to; one that is longer than any agent can take ends."""
+
+    def write(self, data: Any) -> int:
+        if self.tell() + len(data) > MOST:
+            raise InputError(
+                "this conversation is too long to be handed over",
+                help="cut it to what the next model can take, for example max_bytes=1000000 drop=oldest",
+                code="handoff.long",
+            )
+        return super().write(data)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -101,8 +117,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
 def _named(args: argparse.Namespace) -> str:
     if not args.to:
         raise UsageError("which agent shall go on?", help=f"name it: --to {'|'.join(TARGETS)}")
-    if args.reader and args.reader.replace("-", "_") not in NAMES:
-        raise UsageError(f"there is no reader '{args.reader[:60]}'", help=f"the readers are {', '.join(NAMES)}")
+    check_reader(args)
     return str(args.to)
 
 
@@ -145,7 +160,7 @@ def _document(args: argparse.Namespace, console: Console) -> Export:
     if args.output:
         must_not_replace(choice.source, args.output)
     reader = choose_one(args, choice, console)
-    out = io.BytesIO()
+    out = _Document()
     plain = chosen.changed(mode="json", pretty=False, include="visible-only", native="none")
     receipt = export(choice.source, out, context_for(plain, settings, console.env), reader)
     tell(receipt, choice, None, 0, console)
