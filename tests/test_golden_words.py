@@ -17,16 +17,9 @@ from open_token.options import ExportOptions
 from open_token.pipeline import export
 from open_token.readers import conversations
 from open_token.source import Source
+from readers.exported import ALL
 from spoken import strings, texts
 
-ALL = {
-    "include": "include-internal",
-    "internal": "full",
-    "branches": "all",
-    "redact": "none",
-    "exported_at": "omit",
-    "pretty": "false",
-}
 NOT_SAID = {
     "atif/continuation_alone": "only the continuation is opened, and it does not name the files beside it",
     "claude_code/compaction": "the client's own line 'Conversation compacted' at the place that an annotation marks",
