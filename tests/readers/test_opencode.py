@@ -173,6 +173,12 @@ class TestForms:
         assert brief(events) == [("assistant", "hi")]
         assert codes(record)["no-message"] == 1
 
+    @pytest.mark.parametrize(("name", "place"), [("msg_7", "message msg_7"), ("what was said", "a message")])
+    def test_a_note_names_an_id_and_no_words(self, name: str, place: str) -> None:
+        value = {"type": "text", "timestamp": T, "sessionID": SES, "part": text("hi", message=name)}
+        record, _ = read((json.dumps(value) + "\n").encode())
+        assert [note.place for note in record.notes if note.code == "no-message"] == [place]
+
 
 class TestDatabase:
     def rows(self) -> dict[str, list[tuple[Any, ...]]]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from open_token.errors import InputError
-from open_token.readers._fields import Record, word_in
+from open_token.readers._fields import Record, name_of, word_in
 from open_token.readers._opencode_shapes import (
     is_bundle,
     is_event,
@@ -153,7 +153,8 @@ class Values:
         for name in _ordered(self._messages.get(session_id, []), given):
             parts = self._parts.get(name, {})
             if name not in self._infos:
-                self._skip("no-message", f"message {name[:40]}", "parts whose message is not in the source")
+                place = f"message {name}" if name_of(name) == name else "a message"
+                self._skip("no-message", place, "parts whose message is not in the source")
             yield self._infos.get(name, {"id": name}), [parts[part] for part in _ordered(list(parts), given)]
 
 
