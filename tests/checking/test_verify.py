@@ -252,8 +252,10 @@ def test_a_head_that_cannot_be_hashed_does_not_pass() -> None:
 
 def test_what_is_not_checked_is_said() -> None:
     document = sealed()
-    document["integrity"] |= {"source": {}, "signatures": []}
-    assert verify(document).warnings == ("source was not checked", "signatures was not checked")
+    document["integrity"] |= {"source": {}, "signatures": [{"scheme": "of somebody else"}]}
+    verdict = verify(document)
+    assert verdict.warnings == ("source was not checked",)
+    assert [judged.state for judged in verdict.signatures] == ["unchecked"]
 
 
 def test_the_package_offers_the_function() -> None:

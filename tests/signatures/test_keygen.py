@@ -1,0 +1,61 @@
+"""ssh-keygen as it is run."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from open_token.errors import SigningError
+from open_token.signatures import keygen
+from open_token.signatures.trust import read_signers
+from signers import new_key, public
+
+
+def test_a_signature_is_made_and_taken(tmp_path: Path) -> None:
+    key = new_key(tmp_path)
+    made = keygen.made_with(str(key), b"said")
+    assert keygen.holds(made, b"said")
+    assert not keygen.holds(made, b"said otherwise")
+    (signer,) = read_signers(public(key).read_bytes(), "mia.pub")
+    assert keygen.accepts(signer, made, b"said") == "mia@example.org"
+    assert keygen.accepts(signer, made, b"said otherwise") == ""
+
+
+def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
+    made = keygen.made_with(str(new_key(tmp_path)), b"said")
+    before = len(os.listdir("/dev/fd"))
+    keygen.holds(made, b"said")
+    assert len(os.listdir("/dev/fd")) == before
+
+
+def test_a_key_that_cannot_sign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    new_key(tmp_path)
+    rubbish = tmp_path / "rubbish"
+    rubbish.write_text("\x1b[31mno key")
+    rubbish.chmod(0o600)
+    monkeypatch.setenv("SSH_ASKPASS_REQUIRE", "never")
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+    with pytest.raises(SigningError) as caught:
+        keygen.made_with(str(rubbish), b"said")
+    assert caught.value.code == "sign.key"
+
+
+def test_without_ssh_keygen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keygen, "_COMMAND", "ssh-keygen-that-is-not-there")
+    for sign in (keygen.must_be_there, lambda: keygen.made_with("key", b"said")):
+        with pytest.raises(SigningError) as caught:
+            sign()
+        assert caught.value.code == "sign.tool"
+    with pytest.raises(keygen.NoKeygen):
+        keygen.holds("", b"said")
+
+
+def test_one_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*words: object, **options: object) -> None:
+        raise subprocess.TimeoutExpired("ssh-keygen", 1)
+
+    monkeypatch.setattr(subprocess, "run", never)
+    with pytest.raises(SigningError, match="in time"):
+        keygen.made_with("key", b"said")
+    assert not keygen.holds("", b"said")
