@@ -4,8 +4,9 @@ import re
 from typing import Any
 
 from open_token.checking._findings import Add, Check, shown
-from open_token.checking._reckoning import ALGORITHM, C14N, CANONICALIZATION, MISMATCH, TREE, Reckoning
+from open_token.checking._reckoning import ALGORITHM, C14N, CANONICALIZATION, MISMATCH, Reckoning
 from open_token.signatures.judging import problem_of
+from open_token.signatures.statement import TREE
 
 CHECKS = {
     "OT901": Check(

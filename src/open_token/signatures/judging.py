@@ -55,7 +55,7 @@ def _looked_at(entry: Any) -> Judged | bytes:
         return Judged("", "", INVALID, detail="it says no scheme")
     if scheme not in _SCHEMES:
         return Judged(scheme[:40], "", UNCHECKED, detail="this scheme is not known here")
-    key = _SCHEMES[scheme].public_key(entry)
+    key: bytes | None = _SCHEMES[scheme].public_key(entry)
     if key is None:
         return Judged(scheme, "", INVALID, detail="it is damaged, or made for something else than an export")
     if entry.get("keyid") != fingerprint(key):

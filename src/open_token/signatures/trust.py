@@ -127,7 +127,7 @@ def _moment(text: str) -> datetime | None:
     if found is None:
         return None
     try:
-        moment = datetime(*(int(part or 0) for part in found.groups()[:6]))  # type: ignore[arg-type, misc]
+        moment = datetime(*(int(part or 0) for part in found.groups()[:6]))  # type: ignore[arg-type]
         return moment.replace(tzinfo=UTC) if found[7] else moment.astimezone()
     except (ValueError, OverflowError):
         return None
