@@ -64,13 +64,18 @@ def test_who_signed(talk: Path, key: Path, tmp_path: Path, capsys: Out) -> None:
     assert main(["verify", str(talk), "--trust", str(allowed(tmp_path / "list", other, key))]) == 0
 
 
-def test_the_list_of_the_settings(talk: Path, key: Path) -> None:
+def test_the_list_of_the_settings(talk: Path, key: Path, capsys: Out) -> None:
     folder = Path(os.environ["OPEN_TOKEN_HOME"]) / "settings"
     folder.mkdir(parents=True, exist_ok=True)
     allowed(folder / "allowed_signers", key)
     assert main(["verify", str(talk), "--signed"]) == 0
     allowed(folder / "allowed_signers", key, options="valid-before=20200101")
+    capsys.readouterr()
     assert main(["verify", str(talk), "--signed"]) == 4
+    captured = capsys.readouterr()
+    assert "--    signature      not trusted (SHA256:" in captured.out
+    assert "the key of mia@example.org, but it is no longer valid" in captured.out
+    assert "proves nothing" not in captured.err
 
 
 def test_no_signature(tmp_path: Path, capsys: Out) -> None:

@@ -59,11 +59,12 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
 def signer_for(key: str | None, console: Console, scheme: str = SCHEMES[0]) -> Sign:
     """Signs with a key, or with that of the settings; told before, since a key may wait for a touch in silence."""
-    sign = signer(key_file(key, console.env), scheme)
+    path = key_file(key, console.env)
+    sign = signer(path, scheme)
 
     def told(statement: bytes) -> dict[str, Any]:
         if console.err_is_terminal:
-            console.say("signing; touch the key if it waits for that")
+            console.say(f"signing with {visible(str(path))}; unlock or touch the key if it waits for that")
         return sign(statement)
 
     return told

@@ -104,7 +104,9 @@ def _exit_code(verdict: Verdict, accept_legacy: bool, is_asked: bool) -> int:
 
 def _signature_line(judged: Judged, good: str, bad: str) -> str:
     word = {TRUSTED: good, INVALID: bad}.get(judged.state, "--  ")
-    told = f"by {judged.by}" if judged.by else "by an unknown key" if judged.state == UNKNOWN else ""
+    told = f"by {judged.by}" if judged.by else ""
+    if judged.state == UNKNOWN:
+        told = "not trusted" if judged.detail else "by an unknown key"
     key = f"({judged.keyid}, {judged.scheme})" if judged.keyid else f"({judged.scheme})" if judged.scheme else ""
     told = "  ".join(filter(None, (f"{told} {key}".strip(), judged.detail)))
     return f"{word}  {'signature':14} {visible(told)}"
@@ -115,9 +117,6 @@ def _show_signatures(verdict: Verdict, is_asked: bool, good: str, bad: str, cons
         console.out(_signature_line(judged, good, bad))
     if is_asked and not verdict.signatures:
         console.out(f"{bad}  {'signature':14} none")
-    if any(judged.state == UNKNOWN and not judged.detail for judged in verdict.signatures):
-        console.say("note    the unknown key came with the file: it proves nothing until you know whose it is;")
-        console.say("        --trust FILE names the keys that you know")
 
 
 def _show(verdict: Verdict, name: str, code: int, is_asked: bool, console: Console) -> None:
@@ -135,6 +134,10 @@ def _show(verdict: Verdict, name: str, code: int, is_asked: bool, console: Conso
         console.warn(visible(warning))
     if verdict.matched_profile:
         console.say(f"note    the hash holds when the canonical form is read as {verdict.matched_profile}")
+    if code in (0, 4) and {judged[2:] for judged in verdict.signatures} == {(UNKNOWN, "", "")}:
+        console.say(
+            "note    the key came with the file and proves nothing until you know whose it is; --trust names keys"
+        )
     if code == 0:
         console.out(f"{good}  {visible(name)}  unchanged since it was written, {plural(verdict.events, 'event')}")
     elif code == 1:
