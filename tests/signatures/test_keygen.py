@@ -22,11 +22,12 @@ def test_a_signature_is_made_and_taken(tmp_path: Path) -> None:
     assert keygen.accepts(signer, made, b"said otherwise") == ""
 
 
-def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
-    made = keygen.made_with(str(new_key(tmp_path)), b"said")
-    before = len(os.listdir("/dev/fd"))
-    keygen.holds(made, b"said")
-    assert len(os.listdir("/dev/fd")) == before
+def test_pipes_hold_the_texts_and_are_closed() -> None:
+    with keygen._piped(b"one", b"two") as pipes:
+        assert [os.read(pipe, 10) for pipe in pipes] == [b"one", b"two"]
+    for pipe in pipes:
+        with pytest.raises(OSError, match="descriptor"):
+            os.fstat(pipe)
 
 
 def test_a_key_that_cannot_sign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
