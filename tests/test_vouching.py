@@ -49,6 +49,16 @@ def test_key_and_signers_of_the_settings(tmp_path: Path) -> None:
     assert open_token.verify(document).signatures[0].state == "unknown"
 
 
+def test_a_list_that_is_wrong_troubles_only_who_needs_it(tmp_path: Path) -> None:
+    (settings() / "allowed_signers").write_text("rubbish\n")
+    document = open_token.export(CHAT)
+    assert open_token.verify(document).status == "verified"
+    with pytest.raises(InputError, match="no list"):
+        open_token.verify(open_token.sign(document, new_key(tmp_path)))
+    with pytest.raises(InputError, match="no list"):
+        open_token.verify(document, trust=settings() / "allowed_signers")
+
+
 def test_a_project_has_no_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     key = new_key(tmp_path)
     (tmp_path / ".open-token.toml").write_text(f'sign_key = "{key}"\nallowed_signers = "{public(key)}"\n')

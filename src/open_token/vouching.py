@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,7 +13,7 @@ from open_token.errors import InputError, UsageError
 from open_token.files import read_if_there
 from open_token.model import Export
 from open_token.settings import load_signing
-from open_token.signatures.trust import Trust, read_signers
+from open_token.signatures.trust import Signer, Trust, read_signers
 from open_token.signing import signed, signer
 
 
@@ -49,9 +50,16 @@ def trusted(named: str | Path | None, env: Mapping[str, str]) -> Trust | None:
     path = Path(named).expanduser() if named else load_signing(env).signers
     if path is None:
         return None
+    listed = cache(partial(_listed, path))
+    if named:
+        listed()  # what was named is read in any case; the settings trouble nobody who looks at an unsigned file
+    return Trust(listed, datetime.now(UTC))
+
+
+def _listed(path: Path) -> tuple[Signer, ...]:
     raw = read_if_there(path)
     if raw is None:
         raise InputError(
             "there is no such list of trusted signers", where=str(path), help="check the path", code="sign.trust"
         )
-    return Trust(read_signers(raw, str(path)), datetime.now(UTC))
+    return read_signers(raw, str(path))

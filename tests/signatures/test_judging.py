@@ -21,7 +21,7 @@ def judged(entry: Any, trust: Trust | None = None, said: bytes = SAID) -> Judged
 
 
 def trust_in(path: Path) -> Trust:
-    return Trust(read_signers(path.read_bytes(), path.name), NOW)
+    return Trust(lambda: read_signers(path.read_bytes(), path.name), NOW)
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def entry(keys: Path) -> dict[str, str]:
 def test_a_key_that_came_with_the_file_proves_nothing(keys: Path, entry: dict[str, str]) -> None:
     assert judged(entry).state == UNKNOWN
     assert judged(entry, trust_in(public(keys / "ben"))).state == UNKNOWN
-    assert judged(entry, Trust((), NOW)).state == UNKNOWN
+    assert judged(entry, Trust(lambda: (), NOW)).state == UNKNOWN
 
 
 def test_a_signer_whom_the_reader_knows(keys: Path, entry: dict[str, str]) -> None:
@@ -69,6 +69,14 @@ def test_ssh_keygen_has_the_last_word(keys: Path, entry: dict[str, str], tmp_pat
     found = judged(entry, trust_in(path)._replace(now=datetime(2019, 1, 1, tzinfo=UTC)))
     assert found.state == UNKNOWN
     assert "ssh-keygen does not accept it" in found.detail
+
+
+def test_all_names_of_a_line_are_told(keys: Path, entry: dict[str, str], tmp_path: Path) -> None:
+    path = tmp_path / "list"
+    path.write_text(
+        allowed(path, keys / "mia").read_text().replace("mia@example.org", "mia@example.org,lab@example.org")
+    )
+    assert judged(entry, trust_in(path)).by == "mia@example.org, lab@example.org"
 
 
 def test_a_later_line_may_still_allow_it(keys: Path, entry: dict[str, str], tmp_path: Path) -> None:

@@ -88,14 +88,14 @@ def _by_whom(made: Judged, entry: dict[str, Any], key: bytes, statement: bytes, 
     """A key that came with the file proves nothing: it must stand in the reader's own list, and be valid there."""
     if trust is None:
         return made
-    for signer in trust.signers:
+    for signer in trust.signers():
         if signer.key != key:
             continue
         if reason := signer.refusal(trust.now):
             made = made._replace(detail=f"the key of {signer.names[0]}, but {reason}")
             continue
-        by = sshsig.accepted_by(signer, entry, statement) if made.scheme == sshsig.SCHEME else signer.names[0]
-        if by:
-            return made._replace(state=TRUSTED, by=by, detail="")
+        is_accepted = made.scheme != sshsig.SCHEME or sshsig.is_accepted(signer, entry, statement)
+        if is_accepted:
+            return made._replace(state=TRUSTED, by=", ".join(signer.names), detail="")
         made = made._replace(detail=f"the key of {signer.names[0]}, but ssh-keygen does not accept it")
     return made

@@ -63,14 +63,14 @@ def holds(armoured: str, statement: bytes) -> bool:
         return _says_yes(["check-novalidate", "-n", NAMESPACE, "-s", _name(signature)], statement, (signature,))
 
 
-def accepts(signer: Signer, armoured: str, statement: bytes) -> str:
-    """The name under which ssh-keygen takes a signature for the signer's; empty when it does not."""
+def accepts(signer: Signer, armoured: str, statement: bytes) -> bool:
+    """Whether ssh-keygen takes a signature for the signer's, under one of the first names of the line."""
     for name in signer.names[:8]:
         with _piped(armoured.encode(), signer.line.encode()) as (signature, line):
             words = ["verify", "-n", NAMESPACE, "-s", _name(signature), "-f", _name(line), "-I", name]
             if _says_yes(words, statement, (signature, line)):
-                return name
-    return ""
+                return True
+    return False
 
 
 def _says_yes(words: list[str], statement: bytes, pipes: Iterable[int]) -> bool:

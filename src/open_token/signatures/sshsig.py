@@ -82,9 +82,9 @@ def _holds_without(entry: dict[str, Any], statement: bytes) -> bool | None:
     return ed25519.holds(raw, kind[1], signed)
 
 
-def accepted_by(signer: Signer, entry: dict[str, Any], statement: bytes) -> str:
-    """The name under which the signer has signed; ssh-keygen has the last word where it is installed."""
+def is_accepted(signer: Signer, entry: dict[str, Any], statement: bytes) -> bool:
+    """Whether the entry is the signer's; ssh-keygen has the last word where it is installed."""
     try:
         return keygen.accepts(signer, entry["sig"], statement)
     except keygen.NoKeygen:
-        return signer.names[0]
+        return True

@@ -1,7 +1,7 @@
 """Whom a reader trusts: the lines of an allowed_signers file, as OpenSSH defines it, or a public key by itself."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from fnmatch import translate
 from typing import NamedTuple
@@ -46,9 +46,9 @@ class Signer(NamedTuple):
 
 
 class Trust(NamedTuple):
-    """The signers that a reader knows, and the time at which their keys have to be valid."""
+    """The signers that a reader knows, listed when a signature is met, and when their keys have to be valid."""
 
-    signers: tuple[Signer, ...]
+    signers: Callable[[], tuple[Signer, ...]]
     now: datetime
 
 
