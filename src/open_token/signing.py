@@ -37,8 +37,11 @@ class Signed(NamedTuple):
     events: int
 
 
-def signer(key: Path, scheme: str = sshsig.SCHEME) -> Sign:
-    """Signs with a key file; one that is not there is refused before anything is read."""
+def signer(key: Path, scheme: str = sshsig.SCHEME, *, is_alone: bool = False) -> Sign:
+    """Signs with a key file; one that is not there is refused before anything is read.
+
+    Where nobody sits at the terminal, is_alone keeps a key from asking for a passphrase there.
+    """
     if scheme not in SCHEMES:
         raise UsageError(f"there is no scheme '{scheme[:40]}'", help=f"the schemes are {', '.join(SCHEMES)}")
     name = str(key)
@@ -52,7 +55,7 @@ def signer(key: Path, scheme: str = sshsig.SCHEME) -> Sign:
     if scheme == dsse.SCHEME:
         return lambda statement: dsse.sign(statement, name)
     keygen.must_be_there()
-    return lambda statement: sshsig.sign(statement, name)
+    return lambda statement: sshsig.sign(statement, name, is_alone=is_alone)
 
 
 def signed(document: dict[str, Any], sign: Sign) -> dict[str, Any]:

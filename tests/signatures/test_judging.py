@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from open_token.signatures import keygen, sshsig
 from open_token.signatures.judging import INVALID, MOST, TRUSTED, UNCHECKED, UNKNOWN, Judged, is_one, judge
@@ -100,6 +102,23 @@ def test_what_does_not_hold(keys: Path, entry: dict[str, str]) -> None:
 def test_rubbish(rubbish: Any) -> None:
     assert judged(rubbish).state == INVALID
     assert not is_one(rubbish)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+PARTS = {
+    name: st.sampled_from(["sshsig", "dsse-ed25519", sshsig.armour(b"SSHSIG")]) | JSON for name in ("scheme", "sig")
+}
+
+
+@settings(max_examples=50)
+@given(st.fixed_dictionaries(PARTS, optional={"keyid": JSON, "key": JSON}) | JSON)
+def test_anything_at_all_is_no_signature(entry: Any) -> None:
+    assert judged(entry).state in (INVALID, UNCHECKED)
+    assert not is_one(entry)
 
 
 @pytest.mark.parametrize("rubbish", [None, {}, "x", 7])

@@ -42,6 +42,14 @@ def test_a_key_that_cannot_sign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert caught.value.code == "sign.key"
 
 
+def test_nobody_is_asked_where_a_process_is_alone(tmp_path: Path) -> None:
+    key = new_key(tmp_path)
+    words = ["ssh-keygen", "-q", "-p", "-P", "", "-N", "some words", "-f", str(key)]
+    subprocess.run(words, check=True, stdin=subprocess.DEVNULL, capture_output=True)
+    with pytest.raises(SigningError, match="cannot sign"):
+        keygen.made_with(str(key), b"said", is_alone=True)
+
+
 def test_without_ssh_keygen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keygen, "_COMMAND", "ssh-keygen-that-is-not-there")
     for sign in (keygen.must_be_there, lambda: keygen.made_with("key", b"said")):

@@ -4,6 +4,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from open_token.errors import InputError
 from open_token.signatures.public_keys import as_text, of_raw_ed25519
@@ -100,6 +102,24 @@ def test_who_may_sign_now(options: str, reason: str) -> None:
     refusal = only(f"mia {options} {TEXT}").refusal(NOW)
     assert reason in refusal
     assert bool(reason) == bool(refusal)
+
+
+WORDS = st.sampled_from(
+    ["mia", "ssh-ed25519", TEXT, "namespaces=", '"', ",", " ", "\t", "\n", "valid-before=2026", "#", "!"]
+)
+
+
+@given(
+    st.binary(max_size=200)
+    | st.lists(WORDS | st.text(max_size=3), max_size=12).map(lambda words: "".join(words).encode())
+)
+def test_any_file_is_read_or_refused(raw: bytes) -> None:
+    try:
+        signers = read_signers(raw, "list")
+    except InputError:
+        return
+    for signer in signers:
+        assert only(signer.line).key == signer.key
 
 
 def test_times_without_a_zone_are_those_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,10 +34,13 @@ def _missing() -> SigningError:
     )
 
 
-def made_with(key: str, statement: bytes) -> str:
-    """The armoured signature of a statement; the key is a private one, or a public one that an agent holds."""
+def made_with(key: str, statement: bytes, *, is_alone: bool = False) -> str:
+    """The armoured signature of a statement; the key is a private one, or a public one that an agent holds.
+
+    Where a process is alone, nobody is asked for a passphrase: a key that needs one cannot sign.
+    """
     try:
-        done = _run(["sign", "-n", NAMESPACE, "-f", key], statement, (), _TO_SIGN)
+        done = _run(["sign", "-n", NAMESPACE, "-f", key], statement, (), _TO_SIGN, is_alone)
     except NoKeygen:
         raise _missing() from None
     except subprocess.TimeoutExpired:
@@ -80,10 +83,19 @@ def _says_yes(words: list[str], statement: bytes, pipes: Iterable[int]) -> bool:
         return False
 
 
-def _run(words: list[str], data: bytes, pipes: Iterable[int], seconds: int) -> subprocess.CompletedProcess[bytes]:
+def _run(
+    words: list[str], data: bytes, pipes: Iterable[int], seconds: int, is_alone: bool = True
+) -> subprocess.CompletedProcess[bytes]:
     command = [_COMMAND, "-Y", *words]
     try:
-        return subprocess.run(command, input=data, capture_output=True, pass_fds=tuple(pipes), timeout=seconds)
+        return subprocess.run(
+            command,
+            input=data,
+            capture_output=True,
+            pass_fds=tuple(pipes),
+            timeout=seconds,
+            start_new_session=is_alone,  # which has no terminal on which to ask
+        )
     except OSError:
         raise NoKeygen from None
 

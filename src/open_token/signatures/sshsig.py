@@ -25,9 +25,9 @@ class Signature(NamedTuple):
     signature: bytes
 
 
-def sign(statement: bytes, key: str) -> dict[str, str]:
+def sign(statement: bytes, key: str, *, is_alone: bool = False) -> dict[str, str]:
     """An entry of `signatures`, made by ssh-keygen with a key file or with what an agent holds for it."""
-    armoured = keygen.made_with(key, statement)
+    armoured = keygen.made_with(key, statement, is_alone=is_alone)
     made = parse(armoured)
     assert made is not None, "ssh-keygen wrote another form than the one that it reads"
     return {"scheme": SCHEME, "keyid": fingerprint(made.key), "sig": armoured}

@@ -67,8 +67,8 @@ def read_signers(raw: bytes, name: str) -> tuple[Signer, ...]:
 
 
 def _signers(text: str, name: str) -> Iterator[Signer]:
-    for number, line in enumerate(text.splitlines(), 1):
-        line = line.strip(" \t")
+    for number, line in enumerate(text.split("\n"), 1):
+        line = line.strip(" \t\r")
         if line and not line.startswith("#"):
             signer = _signer(line) if len(line) <= _LONGEST else None
             if signer is None:
