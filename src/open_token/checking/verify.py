@@ -124,6 +124,8 @@ def verify_lines(lines: Callable[[], Iterable[bytes]], trust: Trust | None = Non
         reckoning.add(event)
     if not stream.has_footer:
         troubles.append("the stream has no footer: it is not complete")
+    if "events" in stream.document:
+        troubles.append("the header or the footer holds events, which no hash covers")
     if troubles:
         return _unverifiable(*troubles)
     told = _Told(stream.document, reckoning, lambda: Stream(lines(), _ignore), lambda: _event_lines(lines()))

@@ -140,7 +140,7 @@ class Seal:
             made["signatures"] = known
         dropped = (len(signed) if isinstance(signed, list) else 1) - (len(known) if is_same else 0)
         if dropped:
-            told = "no signatures" if is_same else "what is written is not what was signed"
+            told = "they are no signatures" if is_same else "what is written is not what was signed"
             self.notes.append(Note("signatures-dropped", "integrity.signatures", f"left out: {told}", dropped))
 
     def _add_signature(self, made: Integrity, sign: Sign) -> None:
