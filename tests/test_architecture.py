@@ -29,7 +29,7 @@ PRINTING = {"cli"}
 STANDARD_INPUT = {"cli", "origin"}
 ON_DISK = {"origin", "containers", "files", "skills", "server"}
 LOOKS_ABOUT = ON_DISK | {"discover"}
-AT_THE_EDGE = {"cli", "library", "server"}
+AT_THE_EDGE = {"cli", "library", "server", "vouching"}
 RANDOM = {"files", "server"}
 
 LOOKING = {"glob", "iterdir", "listdir", "rglob", "scandir"}
@@ -232,6 +232,7 @@ def test_import_is_light(statement: str) -> None:
 def test_only_declared_packages_are_imported() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     lines = [*project["dependencies"], *project["optional-dependencies"]["server"]]
+    lines += project["optional-dependencies"]["sign"]
     declared = [re.split(r"[ <>=!;\[]", line)[0].lower() for line in lines]
     known = {DISTRIBUTIONS.get(name, name) for name in declared} | sys.stdlib_module_names | {"open_token"}
     strange = set()

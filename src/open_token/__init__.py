@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from open_token.checking.validate import validate
-    from open_token.checking.verify import verify
     from open_token.errors import InputError, OpenTokenError, OutputError, UsageError
     from open_token.library import conversations, export, export_file, read
     from open_token.model import Event, Export
     from open_token.restore import restore_files
+    from open_token.vouching import sign, verify
 
 __all__ = [
     "Event",
@@ -31,6 +31,7 @@ __all__ = [
     "export_file",
     "read",
     "restore_files",
+    "sign",
     "validate",
     "verify",
 ]
@@ -47,8 +48,9 @@ _WHERE = {
     "export_file": "library",
     "read": "library",
     "restore_files": "restore",
+    "sign": "vouching",
     "validate": "checking.validate",
-    "verify": "checking.verify",
+    "verify": "vouching",
 }
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -88,5 +89,7 @@ class Context:
     screen: Screen = field(default_factory=Screen)
     source: str = ""
     """The path of what is exported; allow-lists may name it."""
+    sign: Callable[[bytes], dict[str, Any]] | None = None
+    """Makes the signature of a statement, where the export is to be signed."""
     engine: str = "auto"
     """How rules are searched for: auto, hyperscan or keywords."""

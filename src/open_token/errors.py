@@ -71,3 +71,9 @@ class DoesNotFit(OpenTokenError):
     def __init__(self, what: str, *, smallest: int, help: str | None = None) -> None:
         super().__init__(what, help=help)
         self.smallest = smallest
+
+
+class SigningError(OpenTokenError):
+    """An export cannot be signed."""
+
+    code = "sign"

@@ -3,7 +3,9 @@
 import io
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
@@ -25,18 +27,23 @@ from open_token.timestamps import format_utc, from_epoch
 
 
 def export(
-    source: str | Path | bytes, *, reader: str | None = None, conversation: str | None = None, **options: Any
+    source: str | Path | bytes,
+    *,
+    reader: str | None = None,
+    conversation: str | None = None,
+    sign_key: str | Path | None = None,
+    **options: Any,
 ) -> Export:
     """A conversation of any runtime as one Open-Token document.
 
     `source` is a path or the bytes themselves, `reader` names the format where the content does not tell,
     `conversation` chooses one of several by id or number; the options are those of the command line:
-    `export("session.jsonl", redact="pii", max_bytes=200_000)`.
+    `export("session.jsonl", redact="pii", max_bytes=200_000)`. With `sign_key`, the file of a key, it is signed.
     """
     out = io.BytesIO()
     words = {**options, "mode": "json", "pretty": False}
     opened, reader = _chosen(source, reader, conversation)
-    run(opened, out, surroundings(words), reader)
+    run(opened, out, _signing(surroundings(words), sign_key), reader)
     return cast(Export, msgspec.json.decode(out.getvalue()))
 
 
@@ -46,13 +53,20 @@ def export_file(
     *,
     reader: str | None = None,
     conversation: str | None = None,
+    sign_key: str | Path | None = None,
     **options: Any,
 ) -> Receipt:
     """Write the export to a file, whole or not at all, in constant memory; tells what was written."""
-    context = surroundings(options)
+    context = _signing(surroundings(options), sign_key)
     opened, reader = _chosen(source, reader, conversation)
     with whole_file(Path(target)) as out:
         return run(opened, out, context, reader)
+
+
+def _signing(context: Context, key: str | Path | None) -> Context:
+    if key is None:
+        return context
+    return replace(context, sign=import_module("open_token.signing").signer(Path(key).expanduser()))
 
 
 def conversations(source: str | Path | bytes, *, reader: str | None = None) -> list[Found]:

@@ -106,6 +106,7 @@ class Integrity(TypedDict, total=False):
     tree: dict[str, Any]
     source: dict[str, Any]
     coercions: list[Coercion]
+    signatures: list[dict[str, Any]]
 
 
 class Export(TypedDict, total=False):

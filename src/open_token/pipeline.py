@@ -144,7 +144,7 @@ def _fitted(fit: Pass, record: Record, writer: Writer, context: Context, committ
     if options.max_bytes is None:
         return fit(record, context)
     while True:
-        context = replace(context, measure=_measure(writer, options.integrity, room))
+        context = replace(context, measure=_measure(writer, context, room))
         if committed is None:
             return fit(record, context)
         refusal = None
@@ -157,7 +157,7 @@ def _fitted(fit: Pass, record: Record, writer: Writer, context: Context, committ
         if refusal and needed < room:  # room that was made for more than is left
             if refusal.smallest - room + needed <= options.max_bytes:
                 return made
-            return fit(record, replace(context, measure=_measure(writer, options.integrity, needed)))
+            return fit(record, replace(context, measure=_measure(writer, context, needed)))
         if needed <= room:
             if refusal:
                 raise refusal
@@ -172,7 +172,7 @@ def _still_tied(fit: Pass, record: Record, writer: Writer, context: Context) -> 
         return None
     room = len(writer.tail(record, {"source": tie}, 1)) - len(writer.tail(record, {"source": {}}, 1))
     try:
-        made = fit(record, replace(context, measure=_measure(writer, context.options.integrity, room)))
+        made = fit(record, replace(context, measure=_measure(writer, context, room)))
         return made if is_as_it_was(made, tie) else None
     except (CanonicalError, DoesNotFit):
         return None
@@ -186,9 +186,9 @@ def _tie(record: Record, writer: Writer, committed: Committed) -> int:
     return len(writer.tail(record, integrity, 1)) - without
 
 
-def _measure(writer: Writer, integrity: str, room: int) -> Measure:
+def _measure(writer: Writer, context: Context, room: int) -> Measure:
     def frame(record: Record, count: int) -> int:
-        sealed = expected_integrity(record, count, integrity)
+        sealed = expected_integrity(record, count, context.options.integrity, is_signed=context.sign is not None)
         return len(writer.head(record)) + len(writer.tail(record, sealed, count)) + room
 
     def event(item: Event, place: int) -> int:
@@ -211,5 +211,6 @@ def _write(record: Record, out: BinaryIO, writer: Writer, sealed: Seal, reader: 
     integrity = sealed.integrity()
     total += out.write(writer.tail(record, integrity, sealed.count))
     redaction = record.conversation.get("redaction", {}).get("notes", [])
+    notes = [*record.notes, *sealed.notes]
     name, title = record.conversation["id"], record.conversation.get("title")
-    return Receipt(reader, name, title, sealed.count, calls, missing, total, record.notes, redaction, integrity)
+    return Receipt(reader, name, title, sealed.count, calls, missing, total, notes, redaction, integrity)

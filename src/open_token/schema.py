@@ -295,7 +295,11 @@ def _integrity() -> Schema:
                 "items": _coercion(),
                 "description": "Values that could not stay as they were.",
             },
-            "signatures": {"type": "array", "items": {"type": "object"}, "description": "Signatures over the hashes."},
+            "signatures": {
+                "type": "array",
+                "items": _signature(),
+                "description": "Signatures over a statement that is derived from the export.",
+            },
         },
     }
 
@@ -306,6 +310,19 @@ def _tree() -> Schema:
         "description": "The RFC 9162 tree whose leaves are the events.",
         "required": ["alg", "size", "root"],
         "properties": {"alg": {"const": "rfc9162-sha256"}, "size": _COUNT, "root": _HASH},
+    }
+
+
+def _signature() -> Schema:
+    return {
+        "type": "object",
+        "required": ["scheme", "keyid", "sig"],
+        "properties": {
+            "scheme": _text("sshsig or dsse-ed25519."),
+            "keyid": _text("The fingerprint of the key, as ssh-keygen shows it."),
+            "key": _text("The public key, where the signature does not hold it."),
+            "sig": _text("The signature: armoured (sshsig) or in base64."),
+        },
     }
 
 

@@ -22,7 +22,9 @@ ALLOW_FILE = "allow.toml"
 SYSTEM_FILE = Path("/etc/open-token/config.toml")
 _PREFIX = "OPEN_TOKEN_"
 _OF_A_PROJECT = ("defaults", "rule", "allow")
-_OF_A_USER = (*_OF_A_PROJECT, "policy", "team_key", "trust_projects")
+_OF_A_USER = (*_OF_A_PROJECT, "policy", "team_key", "trust_projects", "sign_key", "allowed_signers")
+SIGNERS_FILE = "allowed_signers"
+"""Beside the user's config.toml: whose signatures this user trusts."""
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -53,6 +55,27 @@ def load_settings(env: Mapping[str, str], cwd: Path) -> Settings:
     screen, remarks = _screen((file, user), (project_file, project))
     remarks += _without_effect(file, user, _OF_A_USER) + _without_effect(project_file, project, _OF_A_PROJECT)
     return Settings(defaults, policy, _team_key(user, folders), folders, screen, remarks)
+
+
+class Signing(msgspec.Struct, frozen=True):
+    """With which key this user signs, and where those are listed whom they trust; None where nothing is said."""
+
+    key: Path | None
+    signers: Path | None
+
+
+def load_signing(env: Mapping[str, str]) -> Signing:
+    """What the user's own file says of signatures; a project has no say in whom its readers trust."""
+    folder = Folders.of(env).settings
+    file = folder / "config.toml"
+    user = _read_own(file)
+    named = {}
+    for name in ("sign_key", "allowed_signers"):
+        if not isinstance(value := user.get(name, ""), str):
+            raise UsageError(f"{name} is not the name of a file", where=str(file), help=f'write {name} = "~/FILE"')
+        named[name] = folder / os.path.expanduser(value) if value else None
+    usual = folder / SIGNERS_FILE
+    return Signing(named["sign_key"], named["allowed_signers"] or (usual if usual.exists() else None))
 
 
 def _read_own(path: Path) -> dict[str, Any]:

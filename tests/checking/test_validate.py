@@ -227,6 +227,10 @@ BREACHES: list[tuple[str, str, tuple[str | int, ...], Any]] = [
     ("OT908", "integrity.tree.alg", ("integrity", "tree", "alg"), "other"),
     ("OT909", "integrity.coercions", ("integrity", "coercions"), 1),
     ("OT909", "integrity.coercions[0]", ("integrity", "coercions"), [{"seq": 1}]),
+    ("OT910", "integrity.signatures", ("integrity", "signatures"), {}),
+    ("OT910", "integrity.signatures[0]", ("integrity", "signatures"), [{"scheme": "sshsig", "sig": ""}]),
+    ("OT911", "integrity.signatures[0]", ("integrity", "signatures"), [{"scheme": "a", "keyid": "b", "sig": "c"}]),
+    ("OT911", "integrity.signatures[0]", ("integrity", "signatures"), [{"scheme": "sshsig", "keyid": "b", "sig": "c"}]),
 ]  # fmt: skip
 
 

@@ -250,10 +250,19 @@ def test_a_head_that_cannot_be_hashed_does_not_pass() -> None:
     assert verify(document).status == UNVERIFIABLE
 
 
+def test_events_in_the_header_of_a_stream_do_not_pass() -> None:
+    lines = stream(sealed())
+    assert verify_bytes(lines).status == VERIFIED
+    verdict = verify_bytes(lines.replace(b'{"type": "header"', b'{"events": [], "type": "header"', 1))
+    assert verdict.status == UNVERIFIABLE
+
+
 def test_what_is_not_checked_is_said() -> None:
     document = sealed()
-    document["integrity"] |= {"source": {}, "signatures": []}
-    assert verify(document).warnings == ("source was not checked", "signatures was not checked")
+    document["integrity"] |= {"source": {}, "signatures": [{"scheme": "of somebody else"}]}
+    verdict = verify(document)
+    assert verdict.warnings == ("source was not checked",)
+    assert [judged.state for judged in verdict.signatures] == ["unchecked"]
 
 
 def test_the_package_offers_the_function() -> None:

@@ -53,7 +53,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
     ("line", "offered"),
     [
         ("open-token ex", {"export"}),
-        ("open-token s", {"sessions", "schema", "skill", "serve", "server"}),
+        ("open-token s", {"sessions", "schema", "sign", "skill", "serve", "server"}),
         ("open-token export red", {"redact=secrets", "redact=none", "redact=pii", "redact=strict"}),
         ("open-token export redact=p", {"redact=pii"}),
         ("open-token export --cu", {"--current"}),
@@ -65,6 +65,8 @@ printf '%s\\n' "${COMPREPLY[@]}"
         ("open-token validate tal", {"talk.jsonl"}),
         ("open-token completion z", {"zsh"}),
         ("open-token formats --js", {"--json"}),
+        ("open-token verify --st", {"--statement"}),
+        ("open-token sign --k", {"--key"}),
         ("open-token serve --ch", {"--check"}),
         ("open-token server res", {"restore"}),
         ("open-token redact --re", {"--report", "--review"}),

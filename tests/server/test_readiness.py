@@ -72,3 +72,8 @@ def test_packages_that_are_missing_are_named(tmp_path: Path, monkeypatch: pytest
 def test_other_machines_are_warned_of(tmp_path: Path) -> None:
     assert found(tmp_path, host="0.0.0.0")["address"].level == "note"
     assert found(tmp_path, host="no such host")["address"].level == "missing"
+
+
+def test_a_key_to_sign_with(tmp_path: Path) -> None:
+    assert "signing" not in found(tmp_path / "new")
+    assert found(tmp_path / "new", sign_key=tmp_path / "missing")["signing"].level == "missing"

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
+import open_token
 from open_token import library
 from open_token.canonical import events_hash
 from open_token.errors import OpenTokenError, StoreError
@@ -19,6 +20,7 @@ from open_token.reducer.steps import blocks_of, user_message
 from open_token.server.clock import Clock
 from open_token.server.config import Limits
 from open_token.server.transfer import MARKS, sweep
+from signers import new_key, public
 from whole_servers import TALK, Asking, served
 
 
@@ -325,6 +327,36 @@ def test_the_policy_of_this_machine_wins(tmp_path: Path) -> None:
     told = served(tmp_path, test).text
     assert "mail-of-anna" not in told
     assert '"summary": "extract"' in told
+
+
+def test_exports_are_signed_with_the_key_of_the_server(tmp_path: Path) -> None:
+    key = new_key(tmp_path)
+
+    async def test(ask: Asking) -> Any:
+        await ask.talk()
+        return await exported(ask, "sess_1"), await exported(ask, "sess_1", integrity="none")
+
+    signed, bare = served(tmp_path / "server", test, sign_key=key)
+    (judged,) = open_token.verify(signed, trust=public(key)).signatures
+    assert (judged.state, judged.by) == ("trusted", "mia@example.org")
+    assert "integrity" not in bare
+
+
+def test_a_key_that_cannot_sign_is_the_operators_trouble(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    new_key(tmp_path)
+    (tmp_path / "rubbish").write_text("no key")
+    (tmp_path / "rubbish").chmod(0o600)
+
+    async def test(ask: Asking) -> Any:
+        await ask.talk()
+        return await ask("GET", "/api/sessions/sess_1/export?format=json")
+
+    for key in ("missing", "rubbish"):
+        answer = served(tmp_path / f"server-{key}", test, sign_key=tmp_path / key)
+        assert answer.status_code == 503
+        assert str(tmp_path) not in answer.text
+        assert "could not be signed" in caplog.text
+        caplog.clear()
 
 
 def test_broken_files_are_refused_and_leave_nothing(tmp_path: Path) -> None:

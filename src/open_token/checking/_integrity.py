@@ -1,10 +1,12 @@
-"""OT901 to OT909: the integrity object, and whether its hashes are those of the export."""
+"""OT901 to OT911: the integrity object, and whether its hashes are those of the export."""
 
 import re
 from typing import Any
 
 from open_token.checking._findings import Add, Check, shown
-from open_token.checking._reckoning import ALGORITHM, C14N, CANONICALIZATION, MISMATCH, TREE, Reckoning
+from open_token.checking._reckoning import ALGORITHM, C14N, CANONICALIZATION, MISMATCH, Reckoning
+from open_token.signatures.judging import problem_of
+from open_token.signatures.statement import TREE
 
 CHECKS = {
     "OT901": Check(
@@ -61,8 +63,21 @@ CHECKS = {
         "a reader restores values by them",
         'write each as {"seq": n, "ptr": "/content/data/...", "was": "integer"}',
     ),
+    "OT910": Check(
+        "error",
+        "signatures is a list of objects with scheme, keyid and sig, as strings",
+        "a signature that nobody can read vouches for nothing",
+        "sign with `open-token sign`, or leave signatures out",
+    ),
+    "OT911": Check(
+        "warning",
+        "A signature is of the scheme sshsig or dsse-ed25519, in the form of that scheme and of the key it names",
+        "this program cannot check another; whether a signature holds is for `open-token verify` to say",
+        "sign again with `open-token sign`",
+    ),
 }
 
+_OF_A_SIGNATURE = ("scheme", "keyid", "sig")
 _HASH = re.compile(r"[0-9a-f]{64}")
 _PARTS = {
     "events_hash": "OT905",
@@ -87,6 +102,7 @@ def check_integrity(document: dict[str, Any], reckoning: Reckoning, add: Add) ->
         return
     _check_keys(integrity, add)
     _check_coercions(integrity.get("coercions", []), add)
+    _check_signatures(integrity.get("signatures", []), add)
     if integrity.get("hash_alg") != ALGORITHM:
         return
     for part in reckoning.compare(integrity, document):
@@ -118,3 +134,16 @@ def _check_coercions(coercions: Any, add: Add) -> None:
     for number, item in enumerate(coercions):
         if not isinstance(item, dict) or not isinstance(item.get("ptr"), str) or not isinstance(item.get("was"), str):
             add("OT909", f"integrity.coercions[{number}]", "no ptr or no was")
+
+
+def _check_signatures(signatures: Any, add: Add) -> None:
+    """Their form only: to check what they say takes a statement and another program."""
+    if not isinstance(signatures, list):
+        add("OT910", "integrity.signatures", f"{shown(signatures)} is not an array")
+        return
+    for number, item in enumerate(signatures):
+        place = f"integrity.signatures[{number}]"
+        if not isinstance(item, dict) or not all(isinstance(item.get(part), str) for part in _OF_A_SIGNATURE):
+            add("OT910", place, "no scheme, no keyid or no sig")
+        elif problem := problem_of(item):
+            add("OT911", place, problem)

@@ -8,12 +8,12 @@ from open_token.canonical import CanonicalError, EventsHash, document_hash, dump
 from open_token.commitments import ALG as SOURCE
 from open_token.commitments import SourceFault, check
 from open_token.merkle import Tree
+from open_token.signatures.statement import TREE, statement
 
 MATCH, MISMATCH, UNCHECKED = "match", "mismatch", "unchecked"
 ALGORITHM = "sha256"
 CANONICALIZATION = "json-c14n-like"
 C14N = "rfc8785"
-TREE = "rfc9162-sha256"
 
 _HEX = re.compile(r"[0-9A-Fa-f]{1,64}")
 _SAFE = 2**53 - 1
@@ -90,9 +90,16 @@ class Reckoning:
             parts.append(_part("tree.size", str(tree.get("size")), str(self.count)))
         if "source" in integrity:
             parts += _source_parts(integrity["source"], again)
-        if "signatures" in integrity:
-            parts.append(Part("signatures", UNCHECKED, "", ""))
         return parts
+
+    def statement(self, integrity: Mapping[str, Any], head: Mapping[str, Any]) -> bytes:
+        """What a signature of the export is made over; empty when it does not cover every digit of it."""
+        if self.is_rounded or self.outside:
+            return b""
+        try:
+            return statement(head, integrity, self._hash.hexdigest(), self.count, self._tree.root().hex())
+        except CanonicalError:
+            return b""
 
 
 def _part(name: str, claimed: str, found: str) -> Part:

@@ -1,6 +1,7 @@
 """Verifies an export: its hashes are made anew and compared with what its integrity says."""
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import orjson
@@ -18,6 +19,9 @@ from open_token.checking._reckoning import (
     Part,
     Reckoning,
 )
+from open_token.signatures.judging import Judged, judge
+from open_token.signatures.trust import Trust
+from open_token.source import Source
 
 __all__ = [
     "MATCH",
@@ -27,9 +31,14 @@ __all__ = [
     "VERIFIED",
     "Part",
     "Verdict",
+    "is_long_stream",
+    "is_stream",
+    "lines_of",
+    "source_lines",
     "verify",
     "verify_bytes",
     "verify_lines",
+    "verify_source",
 ]
 
 VERIFIED, MISMATCHED, UNVERIFIABLE = "verified", "mismatch", "unverifiable"
@@ -49,6 +58,10 @@ class Verdict(NamedTuple):
     """What the verdict does not cover."""
     matched_profile: str | None = None
     """When nothing but events_hash fails: another reading of the canonical form under which it holds."""
+    signatures: tuple[Judged, ...] = ()
+    """What is to be thought of each signature; one that does not hold leaves the status as it is."""
+    statement: str = ""
+    """What a signature of the export is made over; empty when it has none."""
 
 
 class _Told(NamedTuple):
@@ -62,28 +75,47 @@ class _Told(NamedTuple):
     """The event lines of a stream as they lie."""
 
 
-def verify(document: Any) -> Verdict:
-    """The verdict on a parsed document."""
+def verify(document: Any, trust: Trust | None = None) -> Verdict:
+    """The verdict on a parsed document, and on its signatures by those whom the reader trusts."""
     if not isinstance(document, dict) or not isinstance(document.get("events"), list):
         return _unverifiable("this is not an Open-Token document")
     reckoning = Reckoning()
     for event in document["events"]:
         reckoning.add(event)
-    return _judge(_Told(document, reckoning, lambda: document["events"], lambda: ()))
+    return _judge(_Told(document, reckoning, lambda: document["events"], lambda: ()), trust)
 
 
-def verify_bytes(raw: bytes) -> Verdict:
+def verify_bytes(raw: bytes, trust: Trust | None = None) -> Verdict:
     """The verdict on the bytes of an export, JSON or NDJSON; what readers may read differently cannot be verified."""
     if is_stream(raw):
-        return verify_lines(lambda: lines_of(raw))
+        return verify_lines(lambda: lines_of(raw), trust)
     troubles: list[str] = []
     document = read_document(raw, _into(troubles))
     if document is BROKEN or troubles:
         return _unverifiable(*troubles)
-    return verify(document)
+    return verify(document, trust)
 
 
-def verify_lines(lines: Callable[[], Iterable[bytes]]) -> Verdict:
+def verify_source(source: Source, trust: Trust | None = None) -> Verdict:
+    """The verdict on a file: a stream line by line, a document whole."""
+    if is_long_stream(source):
+        return verify_lines(partial(source_lines, source), trust)
+    with source.opened() as stream:
+        return verify_bytes(stream.read(), trust)
+
+
+def is_long_stream(source: Source) -> bool:
+    """Whether a file is a stream by its first line, without reading all of it."""
+    return source.shape == "lines" and b'"header"' in source.head[:200]
+
+
+def source_lines(source: Source) -> Iterator[bytes]:
+    """The lines of a file without their ends."""
+    with source.opened() as stream:
+        yield from (line.rstrip(b"\r\n") for line in stream)
+
+
+def verify_lines(lines: Callable[[], Iterable[bytes]], trust: Trust | None = None) -> Verdict:
     """The verdict on a long NDJSON export in little memory; its lines, without their ends, are read more than once."""
     troubles: list[str] = []
     stream = Stream(lines(), _into(troubles))
@@ -92,9 +124,12 @@ def verify_lines(lines: Callable[[], Iterable[bytes]]) -> Verdict:
         reckoning.add(event)
     if not stream.has_footer:
         troubles.append("the stream has no footer: it is not complete")
+    if "events" in stream.document:
+        troubles.append("the header or the footer holds events, which no hash covers")
     if troubles:
         return _unverifiable(*troubles)
-    return _judge(_Told(stream.document, reckoning, lambda: Stream(lines(), _ignore), lambda: _event_lines(lines())))
+    told = _Told(stream.document, reckoning, lambda: Stream(lines(), _ignore), lambda: _event_lines(lines()))
+    return _judge(told, trust)
 
 
 def _into(troubles: list[str]) -> Add:
@@ -119,7 +154,18 @@ def _unverifiable(*reasons: str) -> Verdict:
     return Verdict(UNVERIFIABLE, reasons=reasons)
 
 
-def _judge(told: _Told) -> Verdict:
+def _judge(told: _Told, trust: Trust | None) -> Verdict:
+    """The verdict on the hashes, and beside it that on the signatures."""
+    verdict = _judge_hashes(told)
+    integrity = told.head.get("integrity")
+    if not isinstance(integrity, dict):
+        return verdict
+    statement = told.reckoning.statement(integrity, told.head)
+    signatures = judge(integrity["signatures"], statement, trust) if "signatures" in integrity else ()
+    return verdict._replace(signatures=tuple(signatures), statement=statement.decode())
+
+
+def _judge_hashes(told: _Told) -> Verdict:
     integrity = told.head.get("integrity")
     if not isinstance(integrity, dict):
         return _unverifiable("there is no integrity object")._replace(events=told.reckoning.count)

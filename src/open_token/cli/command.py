@@ -22,7 +22,8 @@ VERBS: dict[str, str] = {
     "fidelity": "tell how much of a conversation is in an export",
     "restore": "give back the source of an export",
     "validate": "check exports against the format",
-    "verify": "check that an export was not changed",
+    "verify": "check that an export was not changed, and who signed it",
+    "sign": "put your signature under an export",
     "formats": "list what can be read",
     "schema": "print the JSON Schema of the format",
     "serve": "start the session server",
@@ -37,13 +38,13 @@ HELP = """open-token: take agent conversations out, check them, hand them on.
   open-token export last -o talk.json    the newest one of this machine, to a file
   open-token sessions                    what is on this machine
 
-READ    sessions  formats  rules         WRITE   export  handoff  redact  archive  restore
+READ    sessions  formats  rules         WRITE   export  handoff  redact  archive  restore  sign
 CHECK   validate  verify  fidelity       SERVE   serve  server
 SETUP   skill  schema  completion
 
 Options everywhere: --json  --quiet  --color auto|always|never  --help
 Help: open-token VERB --help             Version: open-token --version
-Exit: 0 done  1 the answer is no  2 usage  3 input or output  130 interrupted
+Exit: 0 done  1 the answer is no  2 usage  3 input or output  4 signature  130 interrupted
 Nothing is ever sent over a network, but for what agents of a server ask their providers.
 """
 

@@ -23,7 +23,9 @@ _LEVELS = ("secrets", "pii", "strict", "none")
 _FLAGS = ("--json", "--quiet", "--color", "--help")
 _SERVE = "--data --host --port --model --base-url --cors --log --allow-unsandboxed --check".split()
 _SERVER = "user key backup restore migrate check add list disable enable revoke --data --name --read --deep".split()
-_EXPORT = ("-o", "--from", "--pick", "--current")
+_EXPORT = ("-o", "--from", "--pick", "--current", "--sign")
+_VERIFY = ("--signed", "--trust", "--statement", "--accept-legacy")
+_SIGN = ("-o", "--key", "--scheme")
 _REDACT = ("-o", "--from", "--level", "--check", "--report", "--review", "--text", "--conversation")
 _RULES = ("list", "show", "test", "explain", "--level", "--type")
 _SESSION_IDS = "open-token sessions --quiet 2>/dev/null | cut -f1"
@@ -68,6 +70,10 @@ _open_token() {{
     COMPREPLY=($(compgen -W "$({_RULE_IDS})" -- "$word"))
   elif [ "${{COMP_WORDS[1]}}" = "rules" ]; then
     COMPREPLY=($(compgen -W "{" ".join((*_RULES, *_FLAGS))}" -- "$word") $(compgen -f -- "$word"))
+  elif [ "${{COMP_WORDS[1]}}" = "verify" ]; then
+    COMPREPLY=($(compgen -W "{" ".join((*_VERIFY, *_FLAGS))}" -- "$word") $(compgen -f -- "$word"))
+  elif [ "${{COMP_WORDS[1]}}" = "sign" ]; then
+    COMPREPLY=($(compgen -W "{" ".join((*_SIGN, *_FLAGS))}" -- "$word") $(compgen -f -- "$word"))
   elif [ "${{COMP_WORDS[1]}}" = "serve" ]; then
     COMPREPLY=($(compgen -W "{" ".join((*_SERVE, *_FLAGS))}" -- "$word") $(compgen -f -- "$word"))
   elif [ "${{COMP_WORDS[1]}}" = "server" ]; then
@@ -108,6 +114,12 @@ _open_token() {{
   elif [[ ${{words[2]}} == rules ]]; then
     compadd -- {" ".join((*_RULES, *_FLAGS))}
     _files
+  elif [[ ${{words[2]}} == verify ]]; then
+    compadd -- {" ".join((*_VERIFY, *_FLAGS))}
+    _files
+  elif [[ ${{words[2]}} == sign ]]; then
+    compadd -- {" ".join((*_SIGN, *_FLAGS))}
+    _files
   elif [[ ${{words[2]}} == serve ]]; then
     compadd -- {" ".join((*_SERVE, *_FLAGS))}
     _files
@@ -134,7 +146,7 @@ def _fish() -> str:
     lines.append(f"complete -c open-token -n '{seen}' -s o -r -d 'write to a file'")
     for flag, meaning in (("pick", "choose from a list"), ("current", "the conversation we run in")):
         lines.append(f"complete -c open-token -n '__fish_seen_subcommand_from export' -l {flag} -d '{meaning}'")
-    for verb, words in (("serve", _SERVE), ("server", _SERVER)):
+    for verb, words in (("serve", _SERVE), ("server", _SERVER), ("verify", _VERIFY), ("sign", _SIGN)):
         lines.append(f"complete -c open-token -n '__fish_seen_subcommand_from {verb}' -a '{' '.join(words)}'")
     lines.append("complete -c open-token -n '__fish_seen_subcommand_from completion' -f -a 'bash zsh fish'")
     redact, rules = (f"complete -c open-token -n '__fish_seen_subcommand_from {verb}'" for verb in ("redact", "rules"))

@@ -4,6 +4,7 @@ import argparse
 import gc
 import os
 import time
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
@@ -38,7 +39,7 @@ SOURCE   a file, a folder, - for stdin, an id or its start, last, @2 (the second
   --pick         choose from a list                      --current      the one we run in
   --follow       stream a running conversation as it grows (ndjson); Ctrl-C ends it whole
   --append       with --follow: go on with the file that -o names
-  --report       tell on stderr how much of the source the export holds
+  --report       tell how much of the source it holds    --sign KEY     sign it; an SSH key
   --conversation ID|N|all   which one of a file that holds several; all: each into folder -o
 Options, as key=value or --key value (the first is the default):
   mode=json|ndjson                     pretty=true|false
@@ -62,6 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--report", action="store_true")
     parser.add_argument("--follow", action="store_true")
     parser.add_argument("--append", action="store_true")
+    parser.add_argument("--sign", metavar="KEY")
     add_options(parser)
 
 
@@ -82,7 +84,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     if choice.how:
         console.say(f"source  {choice.how}")
     started = time.monotonic()
-    context = context_for(chosen, settings, console.env)
+    context = _signing(args, context_for(chosen, settings, console.env), console)
     if args.follow:
         return int(import_module("open_token.cli.following").follow(args, choice, context, console))
     if args.conversation == "all":
@@ -106,12 +108,26 @@ def _check(args: argparse.Namespace) -> None:
         raise UsageError(
             "--json tells about a written file", help="add -o FILE; without it stdout carries the export alone"
         )
+    if args.sign and args.follow:
+        raise UsageError(
+            "--sign does not go with --follow", help="sign the file when it is whole: open-token sign FILE"
+        )
     if args.append and not args.follow:
         raise UsageError("--append goes with --follow", help="add --follow, or leave --append out")
     if args.conversation == "all" and not args.output:
         raise UsageError("every conversation is written into a folder", help="name it: --conversation all -o FOLDER")
     if args.output and os.path.isdir(args.output) and args.conversation != "all":
         raise OutputError("the output is a folder", where=args.output, help="name a file in it; nothing was written")
+
+
+def _signing(args: argparse.Namespace, context: Context, console: Console) -> Context:
+    """The same context, with what signs the export where that is wanted; loaded only then."""
+    if args.sign is None:
+        return context
+    if context.options.integrity == "none":
+        raise UsageError("what is to be signed needs integrity", help="leave integrity=none out, or --sign")
+    sign = import_module("open_token.cli.sign").signer_for(None if args.sign == "default" else args.sign, console)
+    return replace(context, sign=sign)
 
 
 def check_reader(args: argparse.Namespace) -> None:
@@ -151,6 +167,8 @@ def tell(receipt: Receipt, choice: Choice, output: str | None, seconds: float, c
         console.say(f"redact  {visible(line)}")
     if receipt.integrity:
         console.say(f"seal    sha256:{receipt.integrity['events_hash'][:16]}")
+        for entry in receipt.integrity.get("signatures", [])[:8]:
+            console.say(f"sign    {visible(str(entry.get('keyid'))[:60])}")
     if output:
         import shlex
 

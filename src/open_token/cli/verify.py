@@ -1,7 +1,6 @@
 """`open-token verify`: is an export unchanged since it was written?"""
 
 import argparse
-from collections.abc import Iterator
 from pathlib import Path
 
 from open_token.checking.verify import (
@@ -11,22 +10,30 @@ from open_token.checking.verify import (
     UNVERIFIABLE,
     Part,
     Verdict,
-    verify_bytes,
-    verify_lines,
+    verify_source,
 )
 from open_token.cli.console import Console, plural, visible
+from open_token.errors import InputError
+from open_token.signatures.judging import INVALID, TRUSTED, UNKNOWN, Judged
 from open_token.source import Source
+from open_token.vouching import trusted
 
-HELP = """Check that an export is unchanged since it was written.
+HELP = """Check that an export is unchanged since it was written, and who signed it.
 
-usage: open-token verify FILE [--accept-legacy] [--json]
+usage: open-token verify FILE [--signed] [--trust FILE] [--statement] [--json]
 
   open-token verify talk.json
+  open-token verify talk.json --trust mia.pub      is it signed by Mia?
   open-token export talk.jsonl | open-token verify -
 
+  --signed         it must be signed by somebody whom you trust
+  --trust FILE     whom to trust: an allowed_signers file of OpenSSH, or a public key; the
+                   same as --signed, with this list and not that of your settings
+  --statement      print what a signature is made over, byte for byte, and nothing else
   --accept-legacy  a hash made under another reading of the canonical form is good enough
-A hash shows that nothing changed since the export, not who made it or when.
-Exit: 0 unchanged  1 changed  2 usage  3 cannot be verified (no hash, or not an export)
+A hash shows that nothing changed since the export, not who made it or when. A signature
+by a key that you do not know shows no more than that; the key came with the file.
+Exit: 0 unchanged  1 changed  2 usage  3 cannot be verified  4 signature false or not trusted
 """
 
 _SHOWN = 20
@@ -36,6 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The file."""
     parser.add_argument("file")
     parser.add_argument("--accept-legacy", action="store_true")
+    parser.add_argument("--signed", action="store_true")
+    parser.add_argument("--trust", metavar="FILE")
+    parser.add_argument("--statement", action="store_true")
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
@@ -44,29 +54,30 @@ def run(args: argparse.Namespace, console: Console) -> int:
     source = (
         Source.of_stream(console.stdin, name) if name == "-" else Source.of(console.cwd / Path(name).expanduser(), name)
     )
-    verdict = _verdict(source)
-    code = _exit_code(verdict, args.accept_legacy)
+    verdict = verify_source(source, trusted(args.trust, console.env))
+    if args.statement:
+        return _tell_statement(verdict, name, console)
+    is_asked = args.signed or args.trust is not None
+    code = _exit_code(verdict, args.accept_legacy, is_asked)
     if args.json:
-        parts = [part._asdict() for part in verdict.parts]
-        console.json(
-            {"schema": "open-token/verdict/1", "file": name, "exit": code} | verdict._asdict() | {"parts": parts}
-        )
+        lists = {"parts": [part._asdict() for part in verdict.parts]}
+        lists["signatures"] = [judged._asdict() for judged in verdict.signatures]
+        console.json({"schema": "open-token/verdict/1", "file": name, "exit": code} | verdict._asdict() | lists)
     else:
-        _show(verdict, name, code, console)
+        _show(verdict, name, code, is_asked, console)
     return code
 
 
-def _verdict(source: Source) -> Verdict:
-    """A stream line by line, a document whole."""
-    if source.shape == "lines" and b'"header"' in source.head[:200]:
-        return verify_lines(lambda: _lines(source))
-    with source.opened() as stream:
-        return verify_bytes(stream.read())
-
-
-def _lines(source: Source) -> Iterator[bytes]:
-    with source.opened() as stream:
-        yield from (line.rstrip(b"\r\n") for line in stream)
+def _tell_statement(verdict: Verdict, name: str, console: Console) -> int:
+    if not verdict.statement:
+        raise InputError(
+            "this export has no statement that could be signed", where=name, help="see `open-token verify`"
+        )
+    console.payload.write(verdict.statement.encode())
+    code = _exit_code(verdict._replace(signatures=()), False, False)
+    if code:
+        console.warn("the export is not as it was written; see `open-token verify`")
+    return code
 
 
 def _line(part: Part, word: str) -> str:
@@ -82,19 +93,38 @@ def _short(value: str) -> str:
     return f"{value[:16]}..." if len(value) == 64 else value
 
 
-def _exit_code(verdict: Verdict, accept_legacy: bool) -> int:
+def _exit_code(verdict: Verdict, accept_legacy: bool, is_asked: bool) -> int:
     if verdict.status == UNVERIFIABLE:
         return 3
-    if verdict.status == MISMATCHED:
-        return 0 if accept_legacy and verdict.matched_profile else 1
-    return 0
+    if verdict.status == MISMATCHED and not (accept_legacy and verdict.matched_profile):
+        return 1
+    states = {judged.state for judged in verdict.signatures}
+    return 4 if INVALID in states or (is_asked and TRUSTED not in states) else 0
 
 
-def _show(verdict: Verdict, name: str, code: int, console: Console) -> None:
+def _signature_line(judged: Judged, good: str, bad: str) -> str:
+    word = {TRUSTED: good, INVALID: bad}.get(judged.state, "--  ")
+    told = f"by {judged.by}" if judged.by else ""
+    if judged.state == UNKNOWN:
+        told = "not trusted" if judged.detail else "by an unknown key"
+    key = f"({judged.keyid}, {judged.scheme})" if judged.keyid else f"({judged.scheme})" if judged.scheme else ""
+    told = "  ".join(filter(None, (f"{told} {key}".strip(), judged.detail)))
+    return f"{word}  {'signature':14} {visible(told)}"
+
+
+def _show_signatures(verdict: Verdict, is_asked: bool, good: str, bad: str, console: Console) -> None:
+    for judged in verdict.signatures:
+        console.out(_signature_line(judged, good, bad))
+    if is_asked and not verdict.signatures:
+        console.out(f"{bad}  {'signature':14} none")
+
+
+def _show(verdict: Verdict, name: str, code: int, is_asked: bool, console: Console) -> None:
     terminal = console.out_is_terminal
     good, bad = console.paint("ok  ", "green", terminal), console.paint("FAIL", "red", terminal)
     for part in verdict.parts:
         console.out(_line(part, {MATCH: good, MISMATCH: bad}.get(part.state, "--  ")))
+    _show_signatures(verdict, is_asked, good, bad, console)
     reasons = verdict.reasons if verdict.status == UNVERIFIABLE else ()
     for reason in reasons[:_SHOWN]:
         console.out(f"{bad}  {visible(reason)}")
@@ -104,12 +134,25 @@ def _show(verdict: Verdict, name: str, code: int, console: Console) -> None:
         console.warn(visible(warning))
     if verdict.matched_profile:
         console.say(f"note    the hash holds when the canonical form is read as {verdict.matched_profile}")
+    if code in (0, 4) and {judged[2:] for judged in verdict.signatures} == {(UNKNOWN, "", "")}:
+        console.say(
+            "note    the key came with the file and proves nothing until you know whose it is; --trust names keys"
+        )
     if code == 0:
         console.out(f"{good}  {visible(name)}  unchanged since it was written, {plural(verdict.events, 'event')}")
     elif code == 1:
         console.out(f"{bad}  {visible(name)}  changed since it was written")
+    elif code == 4:
+        console.out(f"{bad}  {visible(name)}  {_distrust(verdict)}")
     else:
         console.say(f"help    {_advice(verdict)}")
+
+
+def _distrust(verdict: Verdict) -> str:
+    """Why the hashes hold and the export is refused all the same."""
+    if any(judged.state == INVALID for judged in verdict.signatures):
+        return "its hashes hold, but a signature does not"
+    return "unchanged since it was written, but not signed by anyone whom you trust"
 
 
 def _advice(verdict: Verdict) -> str:

@@ -94,6 +94,8 @@ class ServerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Seconds that a scheduled task may be late, as after downtime; a later one is recorded as missed."""
     public_url: str | None = None
     """How others reach the server, for the links of shares."""
+    sign_key: Path | None = None
+    """A private SSH key, or the `.pub` of one in an agent: exports that clients ask for are signed with it."""
     log: str = "text"
     """How requests are told on stderr: `text`, `json` or `off`."""
     limits: Limits = Limits()

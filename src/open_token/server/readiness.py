@@ -132,5 +132,9 @@ def _extensions(config: ServerConfig) -> Iterator[Finding]:
         yield Finding(
             "skills", "ok" if folder.is_dir() else "missing", f"{folder}" + ("" if folder.is_dir() else " is not there")
         )
+    if config.sign_key:
+        is_there = config.sign_key.is_file() and shutil.which("ssh-keygen") is not None
+        words = f"{config.sign_key}" + ("" if is_there else " is not there, or ssh-keygen is not installed")
+        yield Finding("signing", "ok" if is_there else "missing", words)
     if config.mcp:
         yield Finding("MCP servers", "ok", ", ".join(sorted(config.mcp)))

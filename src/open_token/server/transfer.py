@@ -2,10 +2,12 @@
 
 import asyncio
 import contextlib
+import logging
 import shutil
 import tempfile
 import zipfile
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -13,7 +15,7 @@ from msgspec import Struct
 
 from open_token.context import Context
 from open_token.entries import LogFault
-from open_token.errors import OpenTokenError
+from open_token.errors import OpenTokenError, SigningError
 from open_token.library import surroundings
 from open_token.options import NAMES
 from open_token.pipeline import export as run
@@ -26,10 +28,12 @@ from open_token.server._log_file import write_log
 from open_token.server._marks import Marks
 from open_token.server.refusals import Refused, bad, missing
 from open_token.server.services import Services
+from open_token.signing import signer
 from open_token.source import Source
 from open_token.turns import ImportPreview, Session
 
 READER = "session_server"
+_log = logging.getLogger("open_token.server")
 FORMS = {"zip": "application/zip", "json": "application/json", "ndjson": "application/x-ndjson"}
 MARKS = "imports"
 _PIECE = 1 << 18
@@ -89,6 +93,9 @@ async def export(services: Services, owner: str, session_id: str, words: Iterabl
 
 def refused(problem: OpenTokenError) -> Refused:
     """What is wrong with an input or an option, in words for a client: what and what to do, no path of this machine."""
+    if isinstance(problem, SigningError):
+        _log.error("an export could not be signed: %s (%s)", problem.what, problem.code)
+        return Refused(503, "the server cannot sign with its key; its operator finds more in the log", problem.code)
     advice = f"; {problem.help}" if problem.help else ""
     return bad(f"{problem.what}{advice}", problem.code)
 
@@ -120,7 +127,11 @@ def _context(services: Services, given: Mapping[str, str]) -> Context:
     if unknown:
         raise bad(f"there is no option {unknown[0][:40]}; the options are format, {', '.join(NAMES)}", "usage")
     try:
-        return surroundings(given, services.env, services.config.data)
+        context = surroundings(given, services.env, services.config.data)
+        key = services.config.sign_key
+        if key is None or context.options.integrity == "none":
+            return context
+        return replace(context, sign=signer(key, is_alone=True))
     except OpenTokenError as problem:
         raise refused(problem) from None
 

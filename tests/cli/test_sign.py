@@ -1,0 +1,202 @@
+"""`open-token sign`, and what `verify` and `export` have to do with signatures."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from open_token.cli import main
+from open_token.library import export_file
+from signers import CHAT, allowed, new_key, public
+
+Out = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> Path:
+    return new_key(tmp_path)
+
+
+@pytest.fixture
+def talk(tmp_path: Path, key: Path) -> Path:
+    """An export that is signed."""
+    export_file(CHAT, tmp_path / "talk.json", sign_key=key)
+    return tmp_path / "talk.json"
+
+
+def test_in_place(tmp_path: Path, key: Path, capsys: Out) -> None:
+    path = tmp_path / "talk.ndjson"
+    export_file(CHAT, path, mode="ndjson")
+    assert main(["sign", str(path), "-o", str(path), "--key", str(key)]) == 0
+    assert "2 events, signed by SHA256:" in capsys.readouterr().err
+    assert main(["verify", str(path), "--trust", str(public(key))]) == 0
+    assert "ok    signature      by mia@example.org (SHA256:" in capsys.readouterr().out
+    assert main(["sign", str(path), "-o", str(path), "--key", str(key), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["schema"], told["was_there"], told["scheme"]) == ("open-token/signed/1", True, "sshsig")
+
+
+def test_through_pipes(
+    tmp_path: Path, key: Path, capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    export_file(CHAT, tmp_path / "plain.json")
+    stdin = io.TextIOWrapper(io.BytesIO((tmp_path / "plain.json").read_bytes()))
+    monkeypatch.setattr(sys, "stdin", stdin)
+    assert main(["sign", "-", "--key", str(key), "-q"]) == 0
+    made = capsysbinary.readouterr()
+    assert made.err == b""
+    assert json.loads(made.out)["integrity"]["signatures"]
+
+
+def test_who_signed(talk: Path, key: Path, tmp_path: Path, capsys: Out) -> None:
+    assert main(["verify", str(talk)]) == 0
+    captured = capsys.readouterr()
+    assert "--    signature      by an unknown key (SHA256:" in captured.out
+    assert "proves nothing" in captured.err
+    assert main(["verify", str(talk), "--signed"]) == 4
+    assert "not signed by anyone whom you trust" in capsys.readouterr().out
+    other = new_key(tmp_path, "ben")
+    assert main(["verify", str(talk), "--trust", str(public(other))]) == 4
+    assert main(["verify", str(talk), "--trust", str(allowed(tmp_path / "list", other, key))]) == 0
+
+
+def test_the_list_of_the_settings(talk: Path, key: Path, capsys: Out) -> None:
+    folder = Path(os.environ["OPEN_TOKEN_HOME"]) / "settings"
+    folder.mkdir(parents=True, exist_ok=True)
+    allowed(folder / "allowed_signers", key)
+    assert main(["verify", str(talk), "--signed"]) == 0
+    allowed(folder / "allowed_signers", key, options="valid-before=20200101")
+    capsys.readouterr()
+    assert main(["verify", str(talk), "--signed"]) == 4
+    captured = capsys.readouterr()
+    assert "--    signature      not trusted (SHA256:" in captured.out
+    assert "the key of mia@example.org, but it is no longer valid" in captured.out
+    assert "proves nothing" not in captured.err
+
+
+def test_no_signature(tmp_path: Path, capsys: Out) -> None:
+    export_file(CHAT, tmp_path / "plain.json")
+    assert main(["verify", str(tmp_path / "plain.json"), "--signed"]) == 4
+    assert "FAIL  signature      none" in capsys.readouterr().out
+
+
+def test_a_signature_that_does_not_hold(talk: Path, key: Path, capsys: Out) -> None:
+    document = json.loads(talk.read_bytes())
+    document["integrity"]["profile"] = "another"
+    talk.write_text(json.dumps(document))
+    for words in ([], ["--trust", str(public(key))]):
+        assert main(["verify", str(talk), *words]) == 4
+        out = capsys.readouterr().out
+        assert "FAIL  signature" in out
+        assert out.endswith("its hashes hold, but a signature does not\n")
+    document["events"][0]["content"]["text"] = "hullo"
+    talk.write_text(json.dumps(document))
+    assert main(["verify", str(talk)]) == 1
+    assert main(["sign", str(talk), "--key", str(key)]) == 3
+    assert "sign.unverified" not in capsys.readouterr().out
+
+
+def test_what_a_file_says_is_not_obeyed_by_the_terminal(talk: Path, capsys: Out) -> None:
+    document = json.loads(talk.read_bytes())
+    document["integrity"]["signatures"] = [{"scheme": "\x1b[31m\u202eevil", "keyid": "\x1b[2J", "sig": "\x07"}]
+    talk.write_text(json.dumps(document))
+    assert main(["verify", str(talk)]) == 0
+    captured = capsys.readouterr()
+    assert "\x1b" not in captured.out + captured.err
+    assert "\u202e" not in captured.out
+    assert "this scheme is not known here" in captured.out
+
+
+def test_for_scripts(talk: Path, key: Path, capsys: Out) -> None:
+    assert main(["verify", str(talk), "--trust", str(public(key)), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["signatures"][0]["by"] == "mia@example.org"
+    assert json.loads(told["statement"])["subject"][0]["name"] == json.loads(talk.read_bytes())["conversation"]["id"]
+
+
+@pytest.mark.parametrize("mode", ["json", "ndjson"])
+def test_strangers_need_nothing_of_ours(tmp_path: Path, key: Path, mode: str) -> None:
+    """The recipe of docs/reference/integrity.md, with processes of their own."""
+    talk = tmp_path / "talk"
+    export_file(CHAT, talk, mode=mode, sign_key=key)
+    tool = [sys.executable, "-m", "open_token"]
+    statement = subprocess.run([*tool, "verify", str(talk), "--statement"], capture_output=True, check=True).stdout
+    last = talk.read_bytes().splitlines()[-1] if mode == "ndjson" else talk.read_bytes()
+    (tmp_path / "talk.sig").write_text(json.loads(last)["integrity"]["signatures"][0]["sig"])
+    allowed(tmp_path / "allowed_signers", key)
+    words = ["-Y", "verify", "-n", "open-token", "-I", "mia@example.org", "-s", "talk.sig", "-f", "allowed_signers"]
+    done = subprocess.run(["ssh-keygen", *words], input=statement, cwd=tmp_path, capture_output=True)
+    assert done.returncode == 0
+    assert subprocess.run(["ssh-keygen", *words], input=statement + b" ", cwd=tmp_path, capture_output=True).returncode
+
+
+def test_a_statement_only_of_what_holds(tmp_path: Path, talk: Path, capsys: Out) -> None:
+    talk.write_bytes(talk.read_bytes().replace(b"hello", b"hullo"))
+    assert main(["verify", str(talk), "--statement"]) == 1
+    (tmp_path / "other.json").write_text("[]")
+    assert main(["verify", str(tmp_path / "other.json"), "--statement"]) == 3
+    assert "no statement" in capsys.readouterr().err
+
+
+def test_errors(tmp_path: Path, key: Path, capsys: Out) -> None:
+    export_file(CHAT, tmp_path / "plain.json")
+    plain = str(tmp_path / "plain.json")
+    for words, code, said in (
+        (["sign", plain], 2, "sign_key"),
+        (["sign", plain, "--key", str(tmp_path / "missing")], 3, "no such key"),
+        (["sign", plain, "--key", str(key), "--json"], 2, "-o FILE"),
+        (["sign", plain, "--key", str(key), "-o", str(tmp_path)], 3, "folder"),
+        (["sign", plain, "--key", str(key), "--scheme", "rot13"], 2, "rot13"),
+        (["sign", str(tmp_path / "nothing"), "--key", str(key)], 3, "nothing"),
+        (["verify", plain, "--trust", str(tmp_path / "nothing")], 3, "no such list"),
+        (["verify", plain, "--trust", plain], 3, "plain.json:1"),
+        (["export", plain, "--sign", str(key), "integrity=none"], 2, "integrity"),
+        (["export", plain, "--sign", str(key), "--follow"], 2, "--follow"),
+        (["export", plain, "--sign", "default"], 2, "sign_key"),
+    ):
+        assert main(words) == code, words
+        captured = capsys.readouterr()
+        assert said in captured.err + captured.out
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mia", "mia.pub", "plain.json"]
+
+
+def test_export_and_sign_at_once(tmp_path: Path, key: Path, capsys: Out) -> None:
+    (tmp_path / "chat.json").write_bytes(CHAT)
+    for words in ([], ["mode=ndjson", "integrity=source"], ["max_bytes=4000", "integrity=tree"]):
+        target = tmp_path / "talk.json"
+        assert main(["export", str(tmp_path / "chat.json"), "--sign", str(key), "-o", str(target), *words]) == 0
+        assert "sign    SHA256:" in capsys.readouterr().err
+        assert main(["verify", str(target), "--trust", str(public(key))]) == 0
+        assert target.stat().st_size <= 4000 or words[:1] != ["max_bytes=4000"]
+
+
+def test_what_changes_a_signed_export_drops_its_signature(talk: Path, tmp_path: Path, key: Path, capsys: Out) -> None:
+    target = tmp_path / "again.json"
+    for words, kept in (
+        ([], True),
+        (["mode=ndjson"], True),
+        (["exported_at=omit"], False),
+        (["integrity=tree"], False),
+        (["integrity=none"], False),
+        (["redact=strict"], False),
+    ):
+        assert main(["export", str(talk), "-o", str(target), *words]) == 0
+        assert ("signatures-dropped" in capsys.readouterr().err) is not kept, words
+        assert (main(["verify", str(target), "--trust", str(public(key))]) == 0) is kept
+        capsys.readouterr()
+    assert main(["redact", str(talk), "--level", "strict", "-o", str(target)]) == 0
+    assert b"signatures" not in target.read_bytes()
+
+
+def test_what_is_no_signature_is_not_carried_along(talk: Path, tmp_path: Path, capsys: Out) -> None:
+    document = json.loads(talk.read_bytes())
+    document["integrity"]["signatures"].append({"scheme": "other", "note": "hidden words"})
+    talk.write_text(json.dumps(document))
+    assert main(["export", str(talk), "-o", str(tmp_path / "again.json")]) == 0
+    assert "signatures-dropped" in capsys.readouterr().err
+    again = json.loads((tmp_path / "again.json").read_bytes())
+    assert [entry["scheme"] for entry in again["integrity"]["signatures"]] == ["sshsig"]

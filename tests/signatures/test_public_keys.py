@@ -1,0 +1,65 @@
+"""Public keys as OpenSSH writes them."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from open_token.signatures import public_keys
+from signers import new_key, public
+
+RAW = bytes(range(32))
+KEY = public_keys.of_raw_ed25519(RAW)
+
+
+def test_a_key_there_and_back() -> None:
+    text = public_keys.as_text(KEY)
+    assert text.startswith("ssh-ed25519 AAAA")
+    assert public_keys.key_in(text) == KEY
+    assert public_keys.raw_ed25519(KEY) == RAW
+
+
+@pytest.mark.parametrize("kind", ["ed25519", "ecdsa"])
+def test_the_fingerprint_is_that_of_ssh_keygen(tmp_path: Path, kind: str) -> None:
+    path = public(new_key(tmp_path, kind=kind))
+    told = subprocess.run(["ssh-keygen", "-l", "-f", str(path)], capture_output=True, text=True, check=True).stdout
+    key = public_keys.key_in(" ".join(path.read_text().split()[:2]))
+    assert key is not None
+    assert public_keys.fingerprint(key) == told.split()[1]
+    assert (public_keys.raw_ed25519(key) is None) == (kind == "ecdsa")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "ssh-ed25519",
+        "ssh-ed25519 AAAA",
+        "ssh-rsa " + public_keys.as_text(KEY).split()[1],
+        "ssh-ed25519 !!!!",
+        None,
+        7,
+    ],
+)
+def test_what_is_no_key(text: object) -> None:
+    assert public_keys.key_in(text) is None
+
+
+@pytest.mark.parametrize("blob", [b"\0", b"\0\0\0\5abc", b"\xff\xff\xff\xff", b"\0\0\0\0\0"])
+def test_lengths_that_lie(blob: bytes) -> None:
+    assert public_keys.strings(blob) is None
+    assert public_keys.raw_ed25519(blob) is None
+
+
+def test_base64_has_one_form() -> None:
+    assert public_keys.exact_base64("QQ==") == b"A"
+    assert [public_keys.exact_base64(text) for text in ("QR==", "QQ", "QQ==\n", "Q Q==", "ä")] == [None] * 5
+
+
+def test_a_key_in_pem() -> None:
+    from base64 import b64encode
+
+    der = b64encode(bytes.fromhex("302a300506032b6570032100") + RAW).decode()
+    assert public_keys.of_pem(f"-----BEGIN PUBLIC KEY-----\n{der}\n-----END PUBLIC KEY-----\n") == KEY
+    assert public_keys.of_pem("-----BEGIN PUBLIC KEY-----\nQQ==\n-----END PUBLIC KEY-----\n") is None
+    assert public_keys.of_pem("") is None
