@@ -26,19 +26,20 @@ from open_token.readers import NAMES
 from open_token.settings import load_settings
 from open_token.source import Source
 
-HELP = """Turn a conversation into one Open-Token document.
+HELP = """Turn a conversation into one Open-Token document, or into a page to read.
 
 usage: open-token export [SOURCE] [key=value ...] [-o FILE]
 
   open-token export                              the newest conversation of this folder
   open-token export talk.jsonl redact=pii -o talk.json
+  open-token export last --to html -o talk.html  one file to read, also on a phone
   cat talk.jsonl | open-token export - mode=ndjson | next-agent
 
 SOURCE   a file, a folder, - for stdin, an id or its start, last, @2 (the second newest)
   -o FILE        write to FILE, whole or not at all      --from READER  name the format
-  --pick         choose from a list                      --current      the one we run in
+  --to FORM      json, ndjson, html or markdown          --pick         choose from a list
+  --current      the one we run in                       --append       go on with -o (--follow)
   --follow       stream a running conversation as it grows (ndjson); Ctrl-C ends it whole
-  --append       with --follow: go on with the file that -o names
   --report       tell on stderr how much of the source the export holds
   --conversation ID|N|all   which one of a file that holds several; all: each into folder -o
 Options, as key=value or --key value (the first is the default):

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from open_token.model import Integrity, Record
 from open_token.pages.escaped import attribute, escaped, one_line
 from open_token.pages.gathered import Gathered
-from open_token.pages.rows import duration
+from open_token.pages.rows import duration, plural
 from open_token.pages.strip import strip
 
 _MODELS, _FILES, _EDITS = 4, 500, 30
@@ -24,17 +24,13 @@ _PROVES = (
 )
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
 def facts(record: Record, integrity: Integrity | None, whole: Gathered, title: str) -> str:
     """The head: what it is, how large, how long, and what of it is not there."""
     failed = f" ({len(whole.failures):,} failed)" if whole.failures else ""
     told = [
         *_models(record),
-        _count(len(whole.turns), "prompt"),
-        _count(whole.calls, "call") + failed,
+        plural(len(whole.turns), "prompt"),
+        plural(whole.calls, "call") + failed,
         *([duration(whole.ended - whole.began)] if whole.began and whole.ended and whole.ended > whole.began else []),
         *([_date(whole.began)] if whole.began else []),
         *([f"{max(size for *_, size in whole.context):,} tokens of context"] if whole.context else []),
@@ -76,7 +72,7 @@ def _files(whole: Gathered) -> str:
     more = f"<p>and {len(whole.files) - _FILES:,} more files</p>" if len(whole.files) > _FILES else ""
     note = "<p>Counted from the edits that tools report; what commands of a shell changed is not counted.</p>"
     words = (
-        f'{_count(len(whole.files), "file")} changed <b class="plus">+{added:,}</b> <b class="minus">-{removed:,}</b>'
+        f'{plural(len(whole.files), "file")} changed <b class="plus">+{added:,}</b> <b class="minus">-{removed:,}</b>'
     )
     return _mark(words, f'<div class="wide"><table>{rows}</table></div>{more}{note}')
 
@@ -110,16 +106,16 @@ def _redactions(record: Record) -> str:
 def _missing(record: Record, whole: Gathered) -> str:
     items = []
     if whole.missing:
-        items.append(f"{_count(whole.missing, 'call')} without a recorded result")
+        items.append(f"{plural(whole.missing, 'call')} without a recorded result")
     if whole.cut:
-        items.append(f"{_count(whole.cut, 'event')} cut to fit max_bytes")
+        items.append(f"{plural(whole.cut, 'event')} cut to fit max_bytes")
     for note in record.notes[:100]:
         times = f", {note.count:,} times" if note.count > 1 else ""
         items.append(f"{note.code}: {note.detail} ({note.place}{times})")
     if not items:
         return ""
     listed = "".join(f"<li>{escaped(one_line(item, 300))}</li>" for item in items)
-    return _mark(f"{_count(len(items), 'note')} on what is missing", f"<ul>{listed}</ul>")
+    return _mark(f"{plural(len(items), 'note')} on what is missing", f"<ul>{listed}</ul>")
 
 
 def _seal(integrity: Integrity | None) -> str:
@@ -155,10 +151,12 @@ def outline(whole: Gathered) -> str:
     items = []
     chapters = iter(whole.chapters if len(whole.turns) < 3 else [])
     for number, turn in enumerate(whole.turns, 1):
-        spent = [_count(turn.calls, "call")] if turn.calls else []
+        spent = [plural(turn.calls, "call")] if turn.calls else []
         spent += [f"{turn.failed:,} failed"] if turn.failed else []
         small = f"<small>{' · '.join(spent)}</small>" if spent else ""
-        items.append(f'<li><a href="#{attribute(turn.id)}">{number}. {escaped(turn.title[:70])}{small}</a></li>')
+        items.append(
+            f'<li><a href="#{attribute(turn.id)}">{number}. {escaped(one_line(turn.title, 70))}{small}</a></li>'
+        )
     for name, words in chapters:
         items.append(f'<li class="sub"><a href="#{attribute(name)}">{escaped(words)}</a></li>')
     if whole.more_chapters and len(whole.turns) < 3:

@@ -13,6 +13,7 @@ from open_token.pages.tools import kind_of
 
 _TAG = re.compile(r"</?[A-Za-z][^<>\n]{0,60}>")
 _START = re.compile(r"^[#>*\-\s\"`]+")
+_TYPED = "## My request for Codex:"
 _CHAPTERS = 60
 _IDLE = 300.0
 _POINTS = 100_000
@@ -51,6 +52,8 @@ class Gathered:
 
     known: Known = field(default_factory=Known)
     turns: list[Turn] = field(default_factory=list)
+    numbers: dict[str, int] = field(default_factory=dict)
+    """The number of a prompt, by the id of its event."""
     chapters: list[tuple[str, str]] = field(default_factory=list)
     more_chapters: int = 0
     files: dict[str, list[tuple[str, int, int]]] = field(default_factory=dict)
@@ -149,6 +152,7 @@ class _Walk:
         text = said(event)[0]
         if who == "prompt":
             at = made.active, made.events
+            made.numbers[name] = len(made.turns) + 1
             made.turns.append(Turn(name, title_of(text) or "(no words)", at, moment(event), moment(event)))
         else:
             if made.turns and text.strip():
@@ -192,9 +196,17 @@ class _Walk:
         return made
 
 
+def title_of_all(whole: Gathered, told: str) -> str:
+    """The title of the conversation: its own, or that of the first prompt that is more than a command."""
+    titles = [turn.title for turn in whole.turns[:20]]
+    said_first = next((title for title in titles if len(title) > 8 and not title.startswith("/")), "")
+    return title_of(told) or said_first or (titles[0] if titles else "A conversation")
+
+
 def title_of(text: str, longest: int = 140) -> str:
     """A title out of a prompt: tags, marks of Markdown and lines that say nothing peeled off."""
-    head = plain(text[:6000])
+    # Codex puts what its editor shows before what the person typed.
+    head = plain(text.partition(_TYPED)[2][:6000] or text[:6000])
     if head.count("\\n") > 5 and head.count("\n") < 3:
         head = head.replace("\\n", "\n")
     words = ""

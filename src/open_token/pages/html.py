@@ -10,7 +10,7 @@ from typing import BinaryIO
 from open_token.model import Integrity, Record
 from open_token.pages.escaped import attribute, escaped
 from open_token.pages.front import bar, facts, foot, outline
-from open_token.pages.gathered import Gathered, gather, title_of
+from open_token.pages.gathered import Gathered, gather, title_of_all
 from open_token.pages.items import Piece, piece_of
 from open_token.pages.rows import duration
 from open_token.pages.story import Item, Story
@@ -27,9 +27,7 @@ def write(record: Record, integrity: Integrity | None, out: BinaryIO) -> int:
 
 
 def _parts(record: Record, integrity: Integrity | None, whole: Gathered) -> Iterator[str]:
-    title = title_of(str(record.conversation.get("title") or "")) or (
-        whole.turns[0].title if whole.turns else "A conversation"
-    )
+    title = title_of_all(whole, str(record.conversation.get("title") or ""))
     yield (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{_policy()}">'
@@ -73,7 +71,6 @@ class _Main:
 
     def __init__(self, whole: Gathered) -> None:
         self._whole = whole
-        self._turns = {turn.id: number for number, turn in enumerate(whole.turns, 1)}
         self._last = {turn.last for turn in whole.turns}
         self._block: list[str] = []
         self._height = 0.0
@@ -89,7 +86,7 @@ class _Main:
                 if self._day:
                     self._add(Piece(f'<p class="day">{escaped(day)}</p>', 40, False))
                 self._day = day
-            number = self._turns.get(str(item.event.get("id", ""))) if item.kind == "prompt" else None
+            number = self._whole.numbers.get(str(item.event.get("id", ""))) if item.kind == "prompt" else None
             if number:
                 yield f"{self._end()}</section>\n{self._head(number)}"
             self._add(piece_of(item, self._whole, self._last))

@@ -7,7 +7,7 @@ from open_token.pages.bodies import body_of
 from open_token.pages.escaped import anchor, attribute, escaped, one_line
 from open_token.pages.gathered import Gathered, title_of
 from open_token.pages.marked import marked
-from open_token.pages.rows import duration, row_of, said
+from open_token.pages.rows import duration, plural, row_of, said
 from open_token.pages.story import Item, data_of, link_of
 
 _LINE, _ROW = 25, 30
@@ -100,7 +100,9 @@ def _aside(item: Item) -> Piece:
         words = "hidden by the provider" if data.get("encrypted") is True else "left out by internal=redacted"
     else:
         words = one_line(text) or "(no words)"
-    role = "thought" if item.kind == "thought" else one_line(str(item.event.get("role") or "system"), 20)
+    # A user who is not public is the runtime itself, speaking to the model in the user's place.
+    told = str(item.event.get("role") or "system")
+    role = "thought" if item.kind == "thought" else "internal" if told == "user" else one_line(told, 20)
     lines = text.count("\n") + 1 if text else 0
     body = (marked(text) if item.kind == "thought" else folded(text) if text else "") + others(blocks)
     outcome = f"{lines:,} lines" if lines > 1 else ""
@@ -124,8 +126,8 @@ def _note(item: Item) -> Piece:
 def _call(item: Item, whole: Gathered) -> Piece:
     row = row_of(item)
     inside = "".join(_nested(item, whole))
-    steps = f'<h3>{_count(item)} steps</h3><div class="run">{inside}</div>' if item.inside else ""
-    outcome = [f"{_count(item)} steps", *row.outcome] if item.inside else row.outcome
+    steps = f'<h3>{_steps(item)}</h3><div class="run">{inside}</div>' if item.inside else ""
+    outcome = [_steps(item), *row.outcome] if item.inside else row.outcome
     told = " · ".join(f"{key} {value}" for key, value in item.facts.items())
     body = body_of(row, steps) + (f'<p class="facts">{escaped(told)}</p>' if told else "")
     for event in (item.event, item.result or {}):
@@ -139,8 +141,8 @@ def _nested(item: Item, whole: Gathered) -> list[str]:
     return [piece_of(inner, whole, set()).html for inner in item.inside]
 
 
-def _count(item: Item) -> int:
-    return sum(inner.kind in ("call", "result") for inner in item.inside)
+def _steps(item: Item) -> str:
+    return plural(sum(inner.kind in ("call", "result") for inner in item.inside), "step")
 
 
 def _span(item: Item, whole: Gathered) -> Piece:
@@ -148,7 +150,7 @@ def _span(item: Item, whole: Gathered) -> Piece:
     kind = one_line(str(data.get("kind") or "span"), 30).replace("_", " ")
     why = data.get("spawn_reason") or data.get("description") or data.get("subagent_type") or data.get("branch") or ""
     spent = whole.spans.get(link_of(item.event, "span_id"))
-    outcome = [f"{_count(item)} steps"] if item.inside else []
+    outcome = [_steps(item)] if item.inside else []
     outcome += [f"{spent.tokens:,} tok"] if spent and spent.tokens else []
     outcome += [duration(spent.ended - spent.began)] if spent and spent.began and spent.ended else []
     body = pairs({key: value for key, value in data.items() if key != "kind"})

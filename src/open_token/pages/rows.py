@@ -240,6 +240,11 @@ def moment(event: Any) -> float | None:
         return None
 
 
+def plural(number: int, noun: str) -> str:
+    """A count and its noun."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def duration(seconds: float) -> str:
     """A length of time as a person says it."""
     if seconds < 59.95:

@@ -55,10 +55,8 @@ def _area(whole: Gathered, scale: _Scale) -> str:
     top = max(highest.values(), default=0)
     if not top:
         return f'<rect class="area" x="0" y="{_HEIGHT - 3}" width="{_WIDTH}" height="3"/>'
-    points = [f"0,{_HEIGHT}"]
-    y = f"{_HEIGHT}"
-    for column in sorted(highest):
-        y = f"{_HEIGHT - highest[column] / top * (_HEIGHT - 6):.0f}"
-        points.append(f"{column * _WIDTH // _COLUMNS},{y}")
-    points += [f"{_WIDTH},{y}", f"{_WIDTH},{_HEIGHT}"]
+    heights = [(column, f"{_HEIGHT - highest[column] / top * (_HEIGHT - 6):.0f}") for column in sorted(highest)]
+    points = [f"0,{_HEIGHT}", f"0,{heights[0][1]}"]
+    points += [f"{column * _WIDTH // _COLUMNS},{y}" for column, y in heights]
+    points += [f"{_WIDTH},{heights[-1][1]}", f"{_WIDTH},{_HEIGHT}"]
     return f'<polygon class="area" points="{" ".join(points)}"/>'
