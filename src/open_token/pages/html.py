@@ -8,10 +8,10 @@ from importlib import resources
 from typing import BinaryIO
 
 from open_token.model import Integrity, Record
-from open_token.pages.escaped import attribute, escaped
-from open_token.pages.front import bar, facts, foot, outline
-from open_token.pages.gathered import Gathered, gather, title_of_all
-from open_token.pages.items import Piece, piece_of
+from open_token.pages._escaped import attribute, escaped
+from open_token.pages._front import bar, facts, foot, outline
+from open_token.pages._gathered import Gathered, gather, title_of_all
+from open_token.pages._items import Piece, piece_of
 from open_token.pages.rows import duration
 from open_token.pages.story import Item, Story
 

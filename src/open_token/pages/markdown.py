@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from open_token.model import Integrity, Record
-from open_token.pages.blocks import as_text
-from open_token.pages.escaped import attribute, one_line, plain
-from open_token.pages.gathered import Gathered, gather, title_of_all
+from open_token.pages._blocks import as_text
+from open_token.pages._escaped import attribute, one_line, plain
+from open_token.pages._gathered import Gathered, gather, title_of_all
+from open_token.pages._terminal import without_colours
+from open_token.pages._tools import COMMANDS, word
 from open_token.pages.quoted import fenced, prose
 from open_token.pages.rows import duration, plural, row_of, said
 from open_token.pages.story import Item, Story
-from open_token.pages.terminal import without_colours
-from open_token.pages.tools import COMMANDS, word
 
 _SPECIAL = re.compile(r"[\\`*{}\[\]<>#|~!&@]|(?<!\w)_|_(?!\w)")
 _SIGNS = {" ": " ", "+": "+", "-": "-", "@": "@"}

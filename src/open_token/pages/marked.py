@@ -3,8 +3,8 @@
 import re
 from collections.abc import Callable
 
-from open_token.pages.escaped import escaped, plain
-from open_token.pages.inline import inline
+from open_token.pages._escaped import escaped, plain
+from open_token.pages._inline import inline
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*([\w+#.-]{0,30})")
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)")

@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
-from open_token.pages.escaped import one_line
-from open_token.pages.patches import Change, of_patch, of_texts
+from open_token.pages._escaped import one_line
+from open_token.pages._patches import Change, of_patch, of_texts
+from open_token.pages._terminal import without_colours
+from open_token.pages._tools import BODIES, COMMANDS, NEWS, OLDS, PATCHES, PATHS, PATTERNS, kind_of, word
 from open_token.pages.story import Item, data_of
-from open_token.pages.terminal import without_colours
-from open_token.pages.tools import BODIES, COMMANDS, NEWS, OLDS, PATCHES, PATHS, PATTERNS, kind_of, word
 
 _AWAY = re.compile(r"\s*cd\s+[^&;|\n]{1,200}&&\s*")
 _DONE = ("completed", "done", "complete")

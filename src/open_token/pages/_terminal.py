@@ -2,7 +2,7 @@
 
 import re
 
-from open_token.pages.escaped import escaped
+from open_token.pages._escaped import escaped
 
 _CODE = re.compile(r"\x1b\[([0-9;]{0,40})m")
 _CONTROL = re.compile(r"\x1b(?:\[[0-9;?]{0,20}[@-l`n-~]|\([AB012])")

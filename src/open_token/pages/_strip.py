@@ -1,7 +1,7 @@
 """The strip at the top of a page: time across, the size of the context as height, prompts and failures as ticks."""
 
-from open_token.pages.escaped import attribute
-from open_token.pages.gathered import Gathered
+from open_token.pages._escaped import attribute
+from open_token.pages._gathered import Gathered
 
 _WIDTH, _HEIGHT = 1000, 40
 _COLUMNS = 250

@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
+from open_token.pages._escaped import escaped
+from open_token.pages._patches import Change
 from open_token.pages.differences import Line, middle_of, near
-from open_token.pages.escaped import escaped
-from open_token.pages.patches import Change
 
 _LONG, _FIRST, _LAST = 400, 60, 20
 _IMAGES = frozenset(("image/png", "image/jpeg", "image/gif", "image/webp"))

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
-from open_token.pages.blocks import changes, folded, others, pairs
-from open_token.pages.escaped import escaped
-from open_token.pages.inline import inline, link
+from open_token.pages._blocks import changes, folded, others, pairs
+from open_token.pages._escaped import escaped
+from open_token.pages._inline import inline, link
+from open_token.pages._terminal import coloured
+from open_token.pages._tools import BODIES, COMMANDS, NEWS, OLDS, PATCHES, PATHS, PATTERNS, word
 from open_token.pages.marked import marked
 from open_token.pages.rows import Row, is_done, plan_of, questions_of
-from open_token.pages.terminal import coloured
-from open_token.pages.tools import BODIES, COMMANDS, NEWS, OLDS, PATCHES, PATHS, PATTERNS, word
 
 _PLANS = ("todos", "plan", "items", "tasks", "task_list", "todoList")
 _LONG = 400

@@ -2,10 +2,10 @@
 
 from typing import Any, NamedTuple
 
-from open_token.pages.blocks import folded, others, pairs
-from open_token.pages.bodies import body_of
-from open_token.pages.escaped import anchor, attribute, escaped, one_line
-from open_token.pages.gathered import Gathered, title_of
+from open_token.pages._blocks import folded, others, pairs
+from open_token.pages._bodies import body_of
+from open_token.pages._escaped import anchor, attribute, escaped, one_line
+from open_token.pages._gathered import Gathered, title_of
 from open_token.pages.marked import marked
 from open_token.pages.rows import duration, plural, row_of, said
 from open_token.pages.story import Item, data_of, link_of

@@ -3,10 +3,10 @@
 from datetime import UTC, datetime
 
 from open_token.model import Integrity, Record
-from open_token.pages.escaped import attribute, escaped, one_line
-from open_token.pages.gathered import Gathered
+from open_token.pages._escaped import attribute, escaped, one_line
+from open_token.pages._gathered import Gathered
+from open_token.pages._strip import strip
 from open_token.pages.rows import duration, plural
-from open_token.pages.strip import strip
 
 _MODELS, _FILES, _EDITS = 4, 500, 30
 _KEYS = (

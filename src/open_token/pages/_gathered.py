@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from open_token.model import Event
-from open_token.pages.escaped import one_line, plain
+from open_token.pages._escaped import one_line, plain
+from open_token.pages._tools import kind_of
 from open_token.pages.rows import changes_of, is_failed, moment, said
 from open_token.pages.story import Item, Known, data_of, link_of, speaker
-from open_token.pages.tools import kind_of
 
 _TAG = re.compile(r"</?[A-Za-z][^<>\n]{0,60}>")
 _START = re.compile(r"^[#>*\-\s\"`]+")

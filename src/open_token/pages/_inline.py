@@ -2,7 +2,7 @@
 
 import re
 
-from open_token.pages.escaped import attribute, escaped
+from open_token.pages._escaped import attribute, escaped
 
 # No alternative may step over its own end, so that the search stays linear whatever stands there.
 _URL = r"https?://[!#$%&'*+,./0-9:;=?@A-Z_a-z~-]{1,1000}"
