@@ -7,7 +7,7 @@ from open_token.pages._escaped import attribute, escaped
 # No alternative may step over its own end, so that the search stays linear whatever stands there.
 _URL = r"https?://[!#$%&'*+,./0-9:;=?@A-Z_a-z~-]{1,1000}"
 _TOKEN = re.compile(
-    r"(?<!`)``(?P<wide>(?:[^`]|`(?!`)){1,2000})``(?!`)"
+    r"(?<!`)``(?!`)(?P<wide>(?:[^`]|`(?!`)){1,2000})(?<!`)``(?!`)"
     r"|(?<!`)`(?P<code>[^`]{1,2000})`(?!`)"
     r"|!?\[(?P<label>[^\[\]\n]{1,300})\]\((?P<to>" + _URL + r")(?:\([!-'*-~]{0,80}\))?(?: \"[^\"\n]{0,200}\")?\)"
     r"|(?P<bare>" + _URL + r")"

@@ -5,7 +5,7 @@ import re
 from open_token.pages._escaped import plain
 
 _FENCE = re.compile(r"( {0,12}|\t{0,3})(`{3,}|~{3,})[ \t]*([\w+#.-]{0,30})[ \t]*")
-_CODE = re.compile(r"(?<!`)``(?:[^`\n]|`(?!`)){1,2000}``(?!`)|(?<!`)`[^`\n]{1,2000}`(?!`)")
+_CODE = re.compile(r"(?<!`)``(?!`)(?:[^`\n]|`(?!`)){1,2000}(?<!`)``(?!`)|(?<!`)`[^`\n]{1,2000}`(?!`)")
 _TICKS = re.compile("`+")
 _NOT_A_LINK = re.compile(r"\]\((?!https?://)")
 _LIVE = re.compile(r"!(?=\[)|\](?=:)|[<`&]|(?:javascript|data|vbscript|file):", re.IGNORECASE)
