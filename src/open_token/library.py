@@ -16,6 +16,7 @@ from open_token.errors import InputError, UsageError
 from open_token.files import local_key, whole_file
 from open_token.model import Export, Found
 from open_token.options import ExportOptions
+from open_token.pages import KINDS
 from open_token.pipeline import Receipt
 from open_token.pipeline import export as run
 from open_token.pipeline import read as read_record
@@ -54,13 +55,21 @@ def export_file(
     reader: str | None = None,
     conversation: str | None = None,
     sign_key: str | Path | None = None,
+    to: str | None = None,
     **options: Any,
 ) -> Receipt:
-    """Write the export to a file, whole or not at all, in constant memory; tells what was written."""
+    """Write the export to a file, whole or not at all, in constant memory; tells what was written.
+
+    `to="html"` or `to="markdown"` writes a page for people in place of the document.
+    """
+    if to is not None and to not in KINDS:
+        raise UsageError("there is no such page", help=f"to takes {' or '.join(KINDS)}; mode chooses json or ndjson")
+    if to is not None and sign_key is not None:
+        raise UsageError("a page cannot be signed", help="sign the export itself, mode=json or mode=ndjson")
     context = _signing(surroundings(options), sign_key)
     opened, reader = _chosen(source, reader, conversation)
     with whole_file(Path(target)) as out:
-        return run(opened, out, context, reader)
+        return run(opened, out, context, reader, to=to)
 
 
 def _signing(context: Context, key: str | Path | None) -> Context:

@@ -14,6 +14,7 @@ from open_token.context import Context, Measure
 from open_token.draft import MISSING, Draft
 from open_token.errors import DoesNotFit, InputError
 from open_token.model import Event, Integrity, Note, Record
+from open_token.pages import page_of
 from open_token.passes import PASSES, Seal, seal
 from open_token.passes.seal import carried_tie, commit, expected_integrity, is_as_it_was
 from open_token.readers import Reader, be_one, choose, load
@@ -51,9 +52,14 @@ class Witness(Protocol):
 
 
 def export(
-    source: Source, out: BinaryIO, context: Context, reader: str | None = None, witness: Witness | None = None
+    source: Source,
+    out: BinaryIO,
+    context: Context,
+    reader: str | None = None,
+    witness: Witness | None = None,
+    to: str | None = None,
 ) -> Receipt:
-    """Turn a source into Open-Token bytes; a witness sees each event as it is written."""
+    """Turn a source into Open-Token bytes, or into a page of that kind; a witness sees each event as it is written."""
     options = context.options
     if context.screen.allowed:
         context = replace(context, source=str(source.path or source.name))
@@ -65,10 +71,24 @@ def export(
     for run in passes:
         record = run(record, context)
     if (tied := _still_tied(fit, record, writer, context)) is not None:
-        return _write(_seen(tied, witness), out, writer, seal(tied, context, carried=True), name)
-    committed = commit(told, context)
-    record = _fitted(fit, record, writer, context, committed)
-    return _write(_seen(record, witness), out, writer, seal(record, context, committed), name)
+        record, sealed = tied, seal(tied, context, carried=True)
+    else:
+        committed = commit(told, context)
+        record = _fitted(fit, record, writer, context, committed)
+        sealed = seal(record, context, committed)
+    if to is None:
+        return _write(_seen(record, witness), out, writer, sealed, name)
+    # A page shows what the document would hold, so that is made first: checked and sealed, and written nowhere.
+    receipt = _write(_seen(record, witness), cast(BinaryIO, _Nowhere()), writer, sealed, name)
+    return msgspec.structs.replace(receipt, bytes=page_of(to).write(record, receipt.integrity, out))
+
+
+class _Nowhere:
+    """Takes bytes that nobody wants."""
+
+    def write(self, data: bytes) -> int:
+        """Count them."""
+        return len(data)
 
 
 class Witnessed(msgspec.Struct, frozen=True):

@@ -405,6 +405,49 @@ BAD: dict[str, tuple[Prepare, str, tuple[str, ...]]] = {
 }
 
 
+class TestPages:
+    def test_page_is_written_whole_and_told(self, shell: Shell) -> None:
+        talk = shell.write("talk.json", json.dumps(EXPORT).encode())
+        assert shell.run(talk, "--to", "html", "-o", str(shell.folder / "talk.html")) == 0
+        page = (shell.folder / "talk.html").read_text()
+        assert page.startswith("<!doctype html>")
+        assert MARKER in page
+        assert "wrote   " in shell.err
+        assert "verify" not in shell.err
+
+    def test_page_goes_to_stdout_alone(self, shell: Shell) -> None:
+        talk = shell.write("talk.json", json.dumps(EXPORT).encode())
+        assert shell.run(talk, "--to", "markdown") == 0
+        assert shell.out.startswith(b"# ")
+
+    @pytest.mark.parametrize("mode", ["json", "ndjson"])
+    def test_json_and_ndjson_are_other_words_for_the_mode(self, shell: Shell, mode: str) -> None:
+        talk = shell.write("talk.json", json.dumps(EXPORT).encode())
+        shell.run(talk, "exported_at=omit", f"mode={mode}")
+        expected = shell.out
+        assert shell.run(talk, "exported_at=omit", "--to", mode) == 0
+        assert shell.out == expected
+
+    @pytest.mark.parametrize(
+        ("words", "said"),
+        [
+            (["--to", "htm"], "did you mean html? it takes json, ndjson, html, markdown"),
+            (["--to", "html", "mode=json"], "--to and mode say the same thing"),
+            (["--to", "html", "--follow"], "--follow does not go with --to html"),
+            (["--to", "html", "--conversation", "all", "-o", "x"], "--conversation all does not go with --to html"),
+        ],
+    )
+    def test_what_does_not_go_together_is_refused(self, shell: Shell, words: list[str], said: str) -> None:
+        talk = shell.write("talk.json", json.dumps(EXPORT).encode())
+        assert shell.run(talk, *words) == 2
+        assert said in shell.err
+
+    def test_input_that_is_no_conversation_leaves_no_page(self, shell: Shell) -> None:
+        talk = shell.write("holiday.csv", b"a,b\n1,2\n")
+        assert shell.run(talk, "--to", "html", "-o", str(shell.folder / "talk.html")) == 3
+        assert not (shell.folder / "talk.html").exists()
+
+
 class TestBadInput:
     """Each a clear message with place and remedy, the right exit code, no traceback, no partial output."""
 

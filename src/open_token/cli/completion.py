@@ -23,7 +23,8 @@ _LEVELS = ("secrets", "pii", "strict", "none")
 _FLAGS = ("--json", "--quiet", "--color", "--help")
 _SERVE = "--data --host --port --model --base-url --cors --log --allow-unsandboxed --check".split()
 _SERVER = "user key backup restore migrate check add list disable enable revoke --data --name --read --deep".split()
-_EXPORT = ("-o", "--from", "--pick", "--current", "--sign")
+_EXPORT = ("-o", "--to", "--from", "--pick", "--current", "--sign")
+_FORMS = ("json", "ndjson", "html", "markdown")
 _VERIFY = ("--signed", "--trust", "--statement", "--accept-legacy")
 _SIGN = ("-o", "--key", "--scheme")
 _REDACT = ("-o", "--from", "--level", "--check", "--report", "--review", "--text", "--conversation")
@@ -59,6 +60,8 @@ _open_token() {{
     COMPREPLY=($(compgen -W "{" ".join(NAMES)}" -- "$word"))
   elif [ "${{COMP_WORDS[1]}}" = "completion" ]; then
     COMPREPLY=($(compgen -W "bash zsh fish" -- "$word"))
+  elif [ "$before" = "--to" ] && [ "${{COMP_WORDS[1]}}" = "export" ]; then
+    COMPREPLY=($(compgen -W "{" ".join(_FORMS)}" -- "$word"))
   elif [ "$before" = "--level" ]; then
     COMPREPLY=($(compgen -W "{" ".join(_LEVELS)}" -- "$word"))
   elif [ "${{COMP_WORDS[1]}}" = "export" ] || [ "${{COMP_WORDS[1]}}" = "redact" ]; then
@@ -100,6 +103,8 @@ _open_token() {{
     compadd {" ".join(NAMES)}
   elif [[ ${{words[2]}} == completion ]]; then
     compadd bash zsh fish
+  elif [[ ${{words[CURRENT-1]}} == --to && ${{words[2]}} == export ]]; then
+    compadd {" ".join(_FORMS)}
   elif [[ ${{words[CURRENT-1]}} == --level ]]; then
     compadd {" ".join(_LEVELS)}
   elif [[ ${{words[2]}} == (export|redact) ]]; then
@@ -146,6 +151,8 @@ def _fish() -> str:
     lines.append(f"complete -c open-token -n '{seen}' -s o -r -d 'write to a file'")
     for flag, meaning in (("pick", "choose from a list"), ("current", "the conversation we run in")):
         lines.append(f"complete -c open-token -n '__fish_seen_subcommand_from export' -l {flag} -d '{meaning}'")
+    only = "__fish_seen_subcommand_from export"
+    lines.append(f"complete -c open-token -n '{only}' -l to -x -a '{' '.join(_FORMS)}' -d 'what is written'")
     for verb, words in (("serve", _SERVE), ("server", _SERVER), ("verify", _VERIFY), ("sign", _SIGN)):
         lines.append(f"complete -c open-token -n '__fish_seen_subcommand_from {verb}' -a '{' '.join(words)}'")
     lines.append("complete -c open-token -n '__fish_seen_subcommand_from completion' -f -a 'bash zsh fish'")

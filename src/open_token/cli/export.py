@@ -20,25 +20,27 @@ from open_token.context import Context
 from open_token.errors import OutputError, UsageError
 from open_token.files import whole_file
 from open_token.library import context_for
-from open_token.options import split_words
+from open_token.options import guess_of, split_words
+from open_token.pages import KINDS
 from open_token.pipeline import Receipt, export
 from open_token.readers import NAMES
 from open_token.settings import load_settings
 from open_token.source import Source
 
-HELP = """Turn a conversation into one Open-Token document.
+HELP = """Turn a conversation into one Open-Token document, or into a page to read.
 
 usage: open-token export [SOURCE] [key=value ...] [-o FILE]
 
   open-token export                              the newest conversation of this folder
   open-token export talk.jsonl redact=pii -o talk.json
+  open-token export last --to html -o talk.html  one file to read, also on a phone
   cat talk.jsonl | open-token export - mode=ndjson | next-agent
 
 SOURCE   a file, a folder, - for stdin, an id or its start, last, @2 (the second newest)
   -o FILE        write to FILE, whole or not at all      --from READER  name the format
-  --pick         choose from a list                      --current      the one we run in
+  --to FORM      json, ndjson, html or markdown          --pick         choose from a list
+  --current      the one we run in                       --append       go on with -o (--follow)
   --follow       stream a running conversation as it grows (ndjson); Ctrl-C ends it whole
-  --append       with --follow: go on with the file that -o names
   --report       tell how much of the source it holds    --sign KEY     sign it; an SSH key
   --conversation ID|N|all   which one of a file that holds several; all: each into folder -o
 Options, as key=value or --key value (the first is the default):
@@ -56,6 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """SOURCE and options in any order."""
     parser.add_argument("words", nargs="*")
     parser.add_argument("-o", "--output", metavar="FILE")
+    parser.add_argument("--to", metavar="FORM")
     parser.add_argument("--from", dest="reader", metavar="READER")
     parser.add_argument("--pick", action="store_true")
     parser.add_argument("--current", action="store_true")
@@ -72,6 +75,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     # A gigabyte makes millions of objects and no cycles: collecting them over and over would cost a tenth of the time.
     gc.disable()
     options, others = split_words(args.words)
+    page = _form(args, options)
     settings = load_settings(console.env, console.cwd)
     chosen = wanted_options(
         args, options, {**settings.defaults, "mode": "ndjson"} if args.follow else settings.defaults
@@ -84,20 +88,44 @@ def run(args: argparse.Namespace, console: Console) -> int:
     if choice.how:
         console.say(f"source  {choice.how}")
     started = time.monotonic()
-    context = _signing(args, context_for(chosen, settings, console.env), console)
+    context = context_for(chosen, settings, console.env)
+    if page is None:
+        context = _signing(args, context, console)
     if args.follow:
         return int(import_module("open_token.cli.following").follow(args, choice, context, console))
     if args.conversation == "all":
         return export_all(args, choice, context, console)
     seen = Seen() if args.report else None
-    receipt = _export(args, choice, context, console, seen)
-    tell(receipt, choice, args.output, time.monotonic() - started, console)
+    receipt = _export(args, choice, context, console, seen, page)
+    tell(receipt, choice, args.output, time.monotonic() - started, console, is_page=page is not None)
     facts = {"schema": "open-token/receipt/1", "output": args.output, **msgspec.to_builtins(receipt)}
     if seen:
         facts["fidelity"] = seen.tell(choice.source, receipt, console)
     if args.json and args.output:
         console.json(facts)
     return 0
+
+
+def _form(args: argparse.Namespace, options: dict[str, str]) -> str | None:
+    """The kind of page that --to names; json and ndjson are only other words for the mode."""
+    if args.to is None:
+        return None
+    modes = ("json", "ndjson")
+    if args.to not in (*modes, *KINDS):
+        known = ", ".join((*modes, *KINDS))
+        raise UsageError("--to does not take that word", help=f"{guess_of(args.to, (*modes, *KINDS))}it takes {known}")
+    if "mode" in options or args.option_mode:
+        raise UsageError("--to and mode say the same thing", help="keep one of them")
+    if args.to in modes:
+        options["mode"] = args.to
+        return None
+    for flag, given in (("--follow", args.follow), ("--conversation all", args.conversation == "all")):
+        if given:
+            raise UsageError(f"{flag} does not go with --to {args.to}", help="export one conversation that has ended")
+    if args.sign:
+        raise UsageError("a page cannot be signed", help="sign the export itself, --to json or --to ndjson")
+    options["mode"] = "json"
+    return str(args.to)
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -136,17 +164,19 @@ def check_reader(args: argparse.Namespace) -> None:
         raise UsageError(f"there is no reader '{args.reader[:60]}'", help=f"the readers are {', '.join(NAMES)}")
 
 
-def _export(args: argparse.Namespace, choice: Choice, context: Context, console: Console, seen: Seen | None) -> Receipt:
+def _export(
+    args: argparse.Namespace, choice: Choice, context: Context, console: Console, seen: Seen | None, page: str | None
+) -> Receipt:
     source = choice.source
     reader = choose_one(args, choice, console)
     with Progress(source.size, console) as progress:
         source.progress = progress
         if not args.output:
-            return export(source, progress.until_written(console.payload), context, reader, seen)
+            return export(source, progress.until_written(console.payload), context, reader, seen, page)
         target = Path(args.output)
         must_not_replace(source, args.output)
         with whole_file(target) as out:
-            return export(source, progress.with_file(out), context, reader, seen)
+            return export(source, progress.with_file(out), context, reader, seen, page)
 
 
 def must_not_replace(source: Source, output: str) -> None:
@@ -155,7 +185,9 @@ def must_not_replace(source: Source, output: str) -> None:
         raise UsageError("the output would replace the conversation itself", where=output, help="choose another name")
 
 
-def tell(receipt: Receipt, choice: Choice, output: str | None, seconds: float, console: Console) -> None:
+def tell(
+    receipt: Receipt, choice: Choice, output: str | None, seconds: float, console: Console, *, is_page: bool = False
+) -> None:
     """Say what was read, masked and written."""
     missing = f", {plural(receipt.missing_results, 'missing result')}" if receipt.missing_results else ""
     counts = f"{plural(receipt.events, 'event')}, {plural(receipt.calls, 'call')}{missing}"
@@ -173,4 +205,5 @@ def tell(receipt: Receipt, choice: Choice, output: str | None, seconds: float, c
         import shlex
 
         console.say(f"wrote   {visible(output)}  {size(receipt.bytes)}  {seconds:.1f} s")
-        console.say(f"next    open-token verify {shlex.quote(visible(output))}")
+        if not is_page:
+            console.say(f"next    open-token verify {shlex.quote(visible(output))}")

@@ -1,0 +1,124 @@
+"""The page: well formed and ours alone whatever was said, with a place for every event, the same each time."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import open_token
+from open_token.pages.html import script, style
+from page_check import HOSTILE, block, check, everywhere, made, span
+from talks import SMALL, answered, called, document, noted, said
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_in_every_place_is_only_text(text: str) -> None:
+    page, _ = made(everywhere(text))
+    reader = check(page)
+    assert "https://evil.test/a.png" not in re.findall(r'src="([^"]*)"', page)
+    assert len([name for name in reader.ids if name.startswith("evt_")]) == 29
+
+
+@settings(max_examples=20)
+@given(st.text(max_size=60) | st.text("<>&\"'`*_[]()|#->\n\t \\!:/ahtps.", max_size=80))
+def test_any_text_appears_only_escaped(text: str) -> None:
+    check(made(everywhere(text))[0])
+
+
+def test_every_event_has_its_place_and_the_story_is_in_order() -> None:
+    page, receipt = made(SMALL)
+    reader = check(page)
+    assert [name for name in reader.ids if name.startswith("evt_")] == [
+        f"evt_{n:06d}" for n in (1, 2, 3, 5, 6, 4, 7, 8)
+    ]
+    words = " ".join("".join(reader.words).split())
+    assert words.index("Fix the test.") < words.index("I look.") < words.index("make test") < words.index("naïvely")
+    assert "failed · 2.0 s" in words
+    assert receipt.integrity is not None
+    assert receipt.integrity["events_hash"] in words
+
+
+def test_same_input_gives_the_same_bytes() -> None:
+    assert made(SMALL)[0] == made(SMALL)[0]
+
+
+def test_page_shows_the_hash_of_the_document_that_the_same_options_give() -> None:
+    page, receipt = made(SMALL, redact="secrets", max_bytes=100_000)
+    other = open_token.export(
+        json.dumps(SMALL).encode(), include="include-internal", internal="full", max_bytes=100_000
+    )
+    assert receipt.integrity is not None
+    assert other["integrity"]["events_hash"] == receipt.integrity["events_hash"]
+    assert other["integrity"]["events_hash"] in page
+
+
+def test_script_and_style_are_small_and_ask_nobody() -> None:
+    assert len(script()) < 15_000
+    for text in (script(), style()):
+        assert not re.search(
+            r"https?://|@import|url\(|fetch\(|XMLHttp|WebSocket|innerHTML|eval\(|document\.write", text
+        )
+    assert "prefers-color-scheme:dark" in style()
+    assert "prefers-reduced-motion" in style()
+
+
+def test_image_is_shown_and_a_drawing_that_can_run_is_not() -> None:
+    image = {"media_type": "image/png", "encoding": "base64", "bytes": 4, "base64": "iVBORw=="}
+    drawing = {"media_type": "image/svg+xml", "encoding": "base64", "bytes": 4, "base64": "PHN2Zz4="}
+    page, _ = made(document(called(1, "view_image", path="a.png"), block(1, [image, drawing])))
+    assert re.findall(r'<img alt="([^"]*)" src="([^"]*)">', page) == [
+        ("image/png, 4 bytes", "data:image/png;base64,iVBORw==")
+    ]
+    assert "image/svg+xml, 4 bytes: not shown here" in page
+
+
+def test_honest_marks_tell_what_is_missing() -> None:
+    secret = "ghp_" + "a1B2" * 9
+    events = [said("user", f"my key is {secret}"), called(1, command="ls"), said("assistant", "w " * 4000)]
+    page, _ = made(document(*events), redact="secrets", max_bytes=6000)
+    words = "".join(check(page).words)
+    assert secret not in page
+    assert re.search(r'<mark title="redacted: github_token">\[REDACTED:github_token:\w{8}\]</mark>', page)
+    assert "no result recorded" in words
+    assert re.search(r"cut to fit: [\d,]+ of 8,000 characters are left", words)
+
+
+def test_headings_stand_in_order_and_files_are_counted_from_what_succeeded() -> None:
+    edit = {"file_path": "a.py", "old_string": "one\ntwo\n", "new_string": "one\nthree\n"}
+    failed = {"file_path": "b.py", "old_string": "x", "new_string": "y"}
+    talk = document(
+        said("user", "# Go"), called(1, "Edit", **edit), answered(1, "ok"), called(2, "Edit", **failed),
+        answered(2, "no"), noted(5, kind="result_facts", is_error=True),
+    )  # fmt: skip
+    page, _ = made(talk)
+    assert page.count("<h1") == 1
+    assert page.count("<h2>") == 2  # one prompt, and the list of keys
+    assert "1 file changed" in page
+    assert '<b class="plus">+1</b> <b class="minus">-1</b>' in page
+    assert "<del>- t<b>wo</b></del>" in page or "<del>- two</del>" in page
+
+
+def test_long_talk_is_in_blocks_and_deep_nesting_does_no_harm() -> None:
+    deep: list[dict[str, Any]] = []
+    for n in range(1, 400):
+        inner = called(n, "Task", prompt="p")
+        inner["links"]["span_id"] = f"span_{n - 1:06d}"
+        deep += [inner, span("span_start", n, n, kind="subagent")]
+    deep += [span("span_end", n, n) for n in range(399, 0, -1)]
+    page, _ = made(document(said("user", "go"), *deep, *[said("assistant", f"line {n}") for n in range(200)]))
+    check(page)
+    assert page.count('class="blk h') >= 5
+
+
+def test_odd_shapes_of_a_stranger_do_not_break_it() -> None:
+    odd: list[Any] = [None, 3, [], {}, "x", [[]], {"a": {"b": [1, None, True, 1e300]}}]
+    events = [called(n, "Edit") for n in range(1, 8)]
+    for event, value in zip(events, odd, strict=True):
+        event["content"]["data"]["arguments"] = value
+    for tool in ("TodoWrite", "AskUserQuestion", "Bash", "Task", "Grep", "MultiEdit"):
+        keys = ("todos", "questions", "edits", "command", "prompt", "pattern", "options")
+        events += [called(len(events) + n, tool, **dict.fromkeys(keys, value)) for n, value in enumerate(odd, 1)]
+    check(made(document(*events))[0])

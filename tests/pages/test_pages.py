@@ -1,0 +1,58 @@
+"""The kinds of pages, and that every real conversation gives one."""
+
+import io
+from pathlib import Path
+
+import pytest
+
+from conftest import CORPUS
+from open_token.context import Context
+from open_token.errors import InputError, SeveralError
+from open_token.options import ExportOptions
+from open_token.pages import KINDS, page_of
+from open_token.pipeline import export
+from open_token.source import Source
+from page_check import check
+from test_corpus import FOLDERS, files, name, opened
+
+LARGEST = 40_000_000
+
+
+def test_kinds_can_be_loaded() -> None:
+    assert KINDS == ("html", "markdown")
+    assert all(callable(page_of(kind).write) for kind in KINDS)
+
+
+def pages(source: Source, path: Path) -> None:
+    context = Context(ExportOptions.of({"redact": "none", "branches": "all", "include": "include-internal"}))
+    for kind in KINDS:
+        out = io.BytesIO()
+        try:
+            receipt = export(source, out, context, to=kind)
+        except (InputError, SeveralError) as problem:
+            pytest.skip(f"no single conversation in it: {problem.code}")
+        assert receipt.bytes == len(out.getvalue()) > 200
+        if kind == "html":
+            assert sum(one.startswith("evt_") for one in check(out.getvalue().decode()).ids) == receipt.events
+
+
+@pytest.mark.parametrize("folder", sorted(path.name for path in CORPUS.glob("*") if path.is_dir()) or [None])
+def test_small_real_conversation_of_each_kind_gives_pages(folder: str | None, corpus: Path) -> None:
+    found = [path for path in files() if path.is_file() and path.relative_to(corpus).parts[0] == folder]
+    sizes = sorted((path.stat().st_size, path) for path in found)
+    small = [path for size, path in sizes if 2_000 < size < 120_000]
+    if not small:
+        pytest.skip("no small conversation of that kind")
+    pages(opened(small[-1]), small[-1])
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("path", files(), ids=name)
+def test_every_real_conversation_gives_pages(path: Path) -> None:
+    if path.is_file() and path.stat().st_size > LARGEST:
+        pytest.skip("so large that it takes minutes")
+    pages(opened(path), path)
+
+
+def test_corpus_folders_are_known() -> None:
+    assert FOLDERS

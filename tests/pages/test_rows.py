@@ -1,0 +1,85 @@
+"""The line that stands for a call, for the tools of all runtimes."""
+
+from typing import Any
+
+import pytest
+
+from open_token.pages.rows import Row, duration, moment, plan_of, plural, questions_of, row_of, said
+from open_token.pages.story import Item
+from talks import answered, called
+
+EDIT = {"file_path": "a.py", "old_string": "a\nb\nc", "new_string": "a\nx\ny\nc"}
+PATCH = "*** Begin Patch\n*** Update File: a.py\n-a\n+b\n*** Add File: b.py\n+c\n*** End Patch"
+TODOS = [{"content": "one", "status": "completed"}, {"content": "two", "status": "in_progress"}]
+
+
+def row(tool: str, output: str = "l1\nl2", facts: dict[str, Any] | None = None, **arguments: Any) -> Row:
+    use: Any = {**called(1, tool, **arguments), "ts": "2026-03-01T10:00:00Z"}
+    result: Any = {**answered(1, output), "ts": "2026-03-01T10:00:02Z"}
+    return row_of(Item("call", use, result=result, facts=facts or {}))
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "target", "outcome"),
+    [
+        ("Bash", {"command": "cd /x && make test\nmore"}, "make test", ["2 lines", "2.0 s"]),
+        ("shell", {"command": ["bash", "-lc", "ls -l"], "workdir": "/"}, "ls -l", ["2 lines", "2.0 s"]),
+        ("exec_command", {"cmd": "# why\npwd"}, "pwd", ["2 lines", "2.0 s"]),
+        ("run_shell_command", {"command": "ls"}, "ls", ["2 lines", "2.0 s"]),
+        ("run_terminal_cmd", {"command": "ls"}, "ls", ["2 lines", "2.0 s"]),
+        ("mcp__box__execute", {"command": "ls"}, "ls", ["2 lines", "2.0 s"]),
+        ("Edit", EDIT, "a.py", ["+2 -1", "2.0 s"]),
+        ("edit", {"path": "a.py", "oldText": "a", "newText": "b"}, "a.py", ["+1 -1", "2.0 s"]),
+        ("MultiEdit", {"file_path": "a.py", "edits": [EDIT, EDIT]}, "a.py", ["+4 -2", "2.0 s"]),
+        ("replace", {**EDIT, "instruction": "x"}, "a.py", ["+2 -1", "2.0 s"]),
+        ("apply_patch", {"input": PATCH}, "a.py, b.py", ["+2 -1", "2.0 s"]),
+        ("str_replace_editor", {"command": "create", "path": "n", "file_text": "a\nb\n"}, "n", ["+2 -0", "2.0 s"]),
+        ("str_replace_editor", {"command": "view", "path": "n"}, "n", ["2 lines", "2.0 s"]),
+        ("Write", {"file_path": "n.py", "content": "a\n"}, "n.py", ["+1 -0", "2.0 s"]),
+        ("Read", {"file_path": "a.py", "offset": 5, "limit": 10}, "a.py:5-14", ["2 lines", "2.0 s"]),
+        ("read_file", {"absolute_path": "/a"}, "/a", ["2 lines", "2.0 s"]),
+        ("Grep", {"pattern": "x.*y", "path": "src"}, "x.*y in src", ["2 lines", "2.0 s"]),
+        ("glob", {"pattern": "**/*.py"}, "**/*.py", ["2 lines", "2.0 s"]),
+        ("TodoWrite", {"todos": TODOS}, "two", ["1/2 done", "2.0 s"]),
+        ("update_plan", {"plan": [{"step": "s", "status": "completed"}]}, "all done", ["1/1 done", "2.0 s"]),
+        ("WebSearch", {"query": "tides"}, "tides", ["2.0 s"]),
+        ("web_fetch", {"url": "https://a.test/x"}, "https://a.test/x", ["2.0 s"]),
+        ("Task", {"subagent_type": "explore", "description": "Find it"}, "explore: Find it", ["2.0 s"]),
+        ("AskUserQuestion", {"questions": [{"question": "Which?"}]}, "Which?", ["2.0 s"]),
+        ("mcp__x__odd", {"n": 3, "name": "Sam"}, "Sam", ["2.0 s"]),
+        ("nothing", {}, "", ["2.0 s"]),
+    ],
+)
+def test_row_says_verb_object_and_outcome(tool: str, arguments: Any, target: str, outcome: list[str]) -> None:
+    made = row(tool, **arguments)
+    assert (made.target, made.outcome) == (target, outcome)
+
+
+def test_failure_is_a_word_and_is_never_guessed() -> None:
+    assert row("Bash", "Error: it failed", command="x").outcome == ["1 line", "2.0 s"]
+    assert row("Bash", facts={"exit_code": 2, "duration_seconds": 14.7}, command="x").outcome == [
+        "failed", "exit 2", "14.7 s",
+    ]  # fmt: skip
+    assert row("Bash", facts={"exit_code": 0}, command="x").failed is False
+    assert row("Edit", facts={"is_error": True, "rejected": True}, **EDIT).outcome[0] == "rejected"
+
+
+def test_missing_result_is_told() -> None:
+    use: Any = called(1, "Bash", command="x")
+    assert row_of(Item("call", use)).outcome == ["no result recorded"]
+
+
+def test_words_of_blocks() -> None:
+    event = {"content": {"data": [{"type": "text", "text": "a"}, "b", {"output": "c"}, {"x": 1}]}}
+    assert said(event) == ("a\nb\nc", [{"x": 1}])
+    assert said({"content": None}) == ("", [])
+
+
+def test_small_words() -> None:
+    assert [duration(n) for n in (0, 59.94, 60, 3600, 90_000, 400_000)] == [
+        "0.0 s", "59.9 s", "1 min", "1 h 00 min", "25 h 00 min", "5 days",
+    ]  # fmt: skip
+    assert (plural(1, "call"), plural(2000, "call")) == ("1 call", "2,000 calls")
+    assert moment({"ts": "not a time"}) is None
+    assert moment({"ts": "1970-01-01T00:00:10"}) == moment({"ts": "1970-01-01T00:00:10Z"}) == 10
+    assert plan_of({"todos": "x"}) == questions_of({"questions": 3}) == []
