@@ -2,13 +2,15 @@
 
 import io
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
 import msgspec
 
+from open_token.comparing import Difference, check_level, compare
+from open_token.comparing.steps import run_of
 from open_token.context import ENGINES, Context
 from open_token.errors import InputError, UsageError
 from open_token.files import local_key, whole_file
@@ -53,6 +55,30 @@ def export_file(
     opened, reader = _chosen(source, reader, conversation)
     with whole_file(Path(target)) as out:
         return run(opened, out, context, reader)
+
+
+def diff(
+    a: str | Path | bytes | Export,
+    b: str | Path | bytes | Export,
+    *,
+    level: str = "semantic",
+    ignore: Sequence[str] = (),
+    **options: Any,
+) -> Difference:
+    """Where two runs part.
+
+    Each is a path, bytes, or a document that `export` or `read` gave, which is taken as it is. The options are those of
+    an export: what is read is redacted first. `level="exact"` counts all but ids, times and counts; `ignore` takes JSON
+    pointers into a step, as `/arguments/timeout`.
+    """
+    check_level(level)
+    one, other = (run_of(run if isinstance(run, dict) else export(run, **options), level) for run in (a, b))
+    names = _name(a), _name(b)
+    return compare(one, other, names=names, level=level, ignore=ignore)
+
+
+def _name(run: str | Path | bytes | Export) -> str:
+    return str(run) if isinstance(run, str | Path) else "<bytes>" if isinstance(run, bytes) else "<document>"
 
 
 def conversations(source: str | Path | bytes, *, reader: str | None = None) -> list[Found]:

@@ -10,7 +10,6 @@ from open_token.cli.console import Console, cut, visible
 from open_token.comparing import Difference
 from open_token.comparing.judging import ALONE, EQUAL, ORDER, Row
 from open_token.comparing.report import Change
-from open_token.comparing.sentence import sentence
 from open_token.comparing.steps import Step, said
 from open_token.comparing.words import word_changes
 
@@ -23,7 +22,7 @@ _COLOURS = {"=": "dim", "-": "red", "+": "green", "~": "yellow"}
 
 def lines(difference: Difference, args: argparse.Namespace, console: Console) -> Iterator[str]:
     """The report, line by line."""
-    yield sentence(difference)
+    yield difference.sentence
     if args.quiet:
         return
     if not difference.same:
@@ -95,7 +94,8 @@ class _Page:
 
     def _changed(self, row: Row) -> Iterator[str]:
         """One line for the step, and one for each value that differs in it."""
-        assert row.a is not None and row.b is not None
+        assert row.a is not None
+        assert row.b is not None
         changes = self._difference.changes(row)
         if row.step.kind == "call":
             tools = row.a.tool if row.a.tool == row.b.tool else f"{row.a.tool} -> {row.b.tool}"
@@ -123,13 +123,10 @@ class _Page:
     def _piece(self, sign: str, text: str, place: int, count: int) -> str:
         if sign != "=":
             opening, closing = ("[-", "-]") if sign == "-" else ("{+", "+}")
-            return f"{opening}{visible(text)}{closing}"
+            return f"{opening}{_shown_lines(text)}{closing}"
         half = _EQUAL_WORDS // 2
-        if place == 0:
-            return visible(text if len(text) <= half else f"...{text[-half:]}")
-        if place == count - 1:
-            return visible(text if len(text) <= half else f"{text[:half]}...")
-        return visible(text if len(text) <= _EQUAL_WORDS else f"{text[:half]} ... {text[-half:]}")
+        head, tail = text[:half] if place else "", text[-half:] if place < count - 1 else ""
+        return _shown_lines(text if len(text) <= len(head) + len(tail) else f"{head}...{tail}")
 
     def _line(self, a: Step | None, b: Step | None, sign: str, label: str, outcome: str) -> str:
         numbers = f"{a.number if a else '':>5} {b.number if b else '':>5}"
@@ -150,7 +147,7 @@ def _speaker(step: Step) -> str:
 
 
 def _target(step: Step) -> str:
-    return step.deed.target or _text(step.arguments)
+    return step.deed.shown or step.deed.target or _text(step.arguments)
 
 
 def _plain(text: str) -> str:
@@ -158,9 +155,16 @@ def _plain(text: str) -> str:
     return visible(" ".join(text.split()))
 
 
+def _shown_lines(text: str) -> str:
+    """Text on one line in which the ends of its lines are to be seen."""
+    return visible(text.replace("\n", "\\n").replace("\t", "\\t"))
+
+
 def _text(value: Any) -> str:
     if isinstance(value, str):
         return value
+    if isinstance(value, list) and all(isinstance(part, str) for part in value):
+        return "\n".join(value)
     try:
         return "" if value is None else msgspec.json.encode(value).decode()
     except (UnicodeEncodeError, msgspec.MsgspecError, RecursionError, TypeError):

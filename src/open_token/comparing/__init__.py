@@ -6,6 +6,8 @@ from open_token.comparing.aligning import aligned
 from open_token.comparing.judging import EQUAL, first_difference, parting_of, rows_of
 from open_token.comparing.keys import Rules, face_of, give_keys
 from open_token.comparing.report import Difference
+from open_token.comparing.sentence import sentence
+from open_token.comparing.shell import spoken
 from open_token.comparing.steps import Run
 from open_token.errors import UsageError
 
@@ -19,13 +21,14 @@ def compare(a: Run, b: Run, *, names: tuple[str, str], level: str, ignore: Seque
     by_type = not _marks_agree(a, b)
     translated = frozenset() if level == "exact" else _translated(a, b, notes)
     rules = Rules(level == "exact", ignored, by_type, translated)
-    marks = give_keys(a, rules) + give_keys(b, rules)
-    if marks and by_type:
+    marks = give_keys(a, rules), give_keys(b, rules)
+    if all(marks) and by_type:
         notes.append("masked values compare by their type alone: marks of two conversations cannot be told apart")
     rows = rows_of(a.steps, b.steps, *aligned(a.steps, b.steps))
     made = Difference(level, (a, b), names, rows)
     made.faces = face_of(a, rules), face_of(b, rules)
     made.first, made.parting, made.notes = first_difference(rows), parting_of(rows), notes
+    made.sentence = sentence(made)
     return made
 
 
@@ -58,6 +61,7 @@ def _translated(a: Run, b: Run, notes: list[str]) -> frozenset[str]:
     tools = [{step.tool for step in run.steps if step.kind == "call"} for run in (a, b)]
     if all(tools) and not tools[0] & tools[1]:
         _set_aside(a, b, notes)
+        _hear_shells(a, b)
     deeds = [{step.deed.name: set[str]() for step in run.steps if step.deed.known} for run in (a, b)]
     for run, known in zip((a, b), deeds, strict=True):
         for step in run.steps:
@@ -83,6 +87,14 @@ def _set_aside(a: Run, b: Run, notes: list[str]) -> None:
         notes.append(
             f"runs of two runtimes: prompts and reminders of their own are left out ({counts[0]} and {counts[1]})"
         )
+
+
+def _hear_shells(a: Run, b: Run) -> None:
+    """Take what agents say in a shell for what it does: the other agent may have a tool for it."""
+    for run in (a, b):
+        for step in run.steps:
+            if step.deed.name == "run":
+                step.deed = spoken(step.deed, run.cwd)
 
 
 __all__ = ["EQUAL", "LEVELS", "Difference", "check_level", "compare", "pointer"]

@@ -170,8 +170,9 @@ class Alignment:
 
     def _first_calls(self, gap: Gap) -> Pair | None:
         """The two calls where the ways part, however unlike they are."""
-        i, end_a, j, end_b = gap
-        if i == end_a or j == end_b:
+        i = next((i for i in range(gap[0], gap[1]) if self._a[i].kind != "message"), gap[1])
+        j = next((j for j in range(gap[2], gap[3]) if self._b[j].kind != "message"), gap[3])
+        if i == gap[1] or j == gap[3]:
             return None
         return (i, j) if self._a[i].kind == self._b[j].kind == "call" else None
 

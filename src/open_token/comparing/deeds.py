@@ -63,6 +63,8 @@ class Deed(msgspec.Struct, frozen=True):
     """Which argument the target is, where it is one of them."""
     files: tuple[str, ...] = ()
     """What it changes on the disk."""
+    shown: str = ""
+    """How it was said, where that is not its target."""
 
 
 def deed_of(tool: str, arguments: Any, cwd: str) -> Deed:

@@ -76,8 +76,9 @@ def _called(step: Step, cwd: str, rules: Rules) -> dict[str, Any]:
     if not deed.known:
         return {"tool": step.tool, "arguments": _seen_from(arguments, cwd)}
     if deed.name in rules.translated:
-        made = {"tool": deed.name, "target": deed.target}
-        return made | {"change": change(arguments)} if deed.name in ("edit", "write") else made
+        made: dict[str, Any] = {"tool": deed.name, "target": deed.target}
+        gone, came = change(arguments) if deed.files else ([], [])
+        return made | {"removed": gone, "added": came} if deed.files else made
     if isinstance(arguments, dict):
         arguments = {name: value for name, value in arguments.items() if name not in ASIDE}
         if deed.argument:

@@ -68,6 +68,7 @@ class Difference:
         self.parting: Parting | None = None
         self.first: int | None = None
         self.notes: list[str] = []
+        self.sentence = ""
         self.faces: tuple[Callable[[Step], Face], Callable[[Step], Face]]
 
     @property
@@ -104,6 +105,7 @@ class Difference:
             "schema": SCHEMA,
             "same": self.same,
             "level": self.level,
+            "sentence": self.sentence,
             "a": msgspec.to_builtins(self.a),
             "b": msgspec.to_builtins(self.b),
             "equal": self.equal,

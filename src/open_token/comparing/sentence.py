@@ -5,8 +5,8 @@ from open_token.comparing.report import Difference
 from open_token.comparing.steps import Step
 
 _WHY = {
-    "tool_changed": "the model called another tool",
-    "args_changed": "the model called the same thing otherwise",
+    "tool_changed": "the model did something else",
+    "args_changed": "the model did the same with something else",
     "text_changed": "the model said something else",
     "result_changed": "the same call had another result",
     "error_state": "the same call failed in one of them only",
@@ -29,7 +29,8 @@ def sentence(difference: Difference) -> str:
 
 def _same(difference: Difference) -> str:
     also = ", and but for the order of calls made side by side" if difference.counts.get(ORDER) else ""
-    return f"Same: {_steps(difference.equal + difference.counts.get(ORDER, 0))}, equal but for ids, times and counts{also}."
+    count = difference.equal + difference.counts.get(ORDER, 0)
+    return f"Same: {_steps(count)}, equal but for ids, times and counts{also}."
 
 
 def _worded(difference: Difference, parting: Parting) -> str:
