@@ -2,7 +2,7 @@
 
 Two runs of one made-up session: the second has fresh ids and times, and an edit in every seventeenth step (a changed
 argument, result or text, a step more or less). The peers live in a virtual environment of their own
-(`python -m venv bench/out/diff_peers`, then `pip install deepdiff jsonpatch` there) and are left out with a word where it is not.
+(`python -m venv bench/out/diff_peers`, then `pip install deepdiff jsonpatch` there), or are left out with a word.
 """
 
 import difflib
@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,7 @@ def document(talk: list[list[dict[str, Any]]], name: str, shift: int) -> dict[st
     for step in talk:
         for event in step:
             number = len(events) + 1 + shift
-            moment = f"2026-03-{1 + number // 86400 % 28:02d}T{number // 3600 % 24:02d}:{number // 60 % 60:02d}:{number % 60:02d}Z"
+            moment = datetime.fromtimestamp(1_774_000_000 + number, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
             told = {"id": f"evt_{number:06d}", "seq": len(events) + 1, "ts": moment, "visibility": "public", **event}
             if len(step) == 2:
                 told["links"] = {"call_id": f"call_{number - (event is step[1]):06d}"}

@@ -10,7 +10,7 @@ from typing import Any, cast
 import msgspec
 
 from open_token.comparing import Difference, check_level, compare
-from open_token.comparing.steps import run_of
+from open_token.comparing.steps import Recorder, Run, run_of
 from open_token.context import ENGINES, Context
 from open_token.errors import InputError, UsageError
 from open_token.files import local_key, whole_file
@@ -24,6 +24,9 @@ from open_token.readers import conversations as found_in
 from open_token.settings import Settings, load_settings
 from open_token.source import Source
 from open_token.timestamps import format_utc, from_epoch
+
+MOST_COMPARED = 256 << 20
+"""Bytes of a conversation that is compared: both are held in memory."""
 
 
 def export(
@@ -72,9 +75,42 @@ def diff(
     pointers into a step, as `/arguments/timeout`.
     """
     check_level(level)
-    one, other = (run_of(run if isinstance(run, dict) else export(run, **options), level) for run in (a, b))
-    names = _name(a), _name(b)
-    return compare(one, other, names=names, level=level, ignore=ignore)
+    one, other = (_run(run, level, options) for run in (a, b))
+    return compare(one, other, names=(_name(a), _name(b)), level=level, ignore=ignore)
+
+
+def _run(given: str | Path | bytes | Export, level: str, options: Mapping[str, Any]) -> Run:
+    if isinstance(given, dict):
+        return run_of(given, level)
+    context = surroundings({**options, "mode": "ndjson", "pretty": False, "integrity": "none"})
+    return steps_of(_source(given), context, None, level)[0]
+
+
+class _Nowhere(io.BytesIO):
+    """Where an export goes of which only the events are wanted; one that cannot be held ends."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name = name
+        self._left = MOST_COMPARED
+
+    def write(self, data: Any) -> int:
+        self._left -= len(data)
+        if self._left < 0:
+            raise InputError(
+                "this conversation is too long to be compared",
+                where=self._name,
+                help="cut it to what fits, for example max_bytes=200000000 drop=oldest",
+                code="diff.long",
+            )
+        return len(data)
+
+
+def steps_of(source: Source, context: Context, reader: str | None, level: str) -> tuple[Run, Receipt]:
+    """The steps of a conversation as an export would tell it: what is masked there is masked here."""
+    recorder = Recorder(level)
+    receipt = run(source, _Nowhere(source.name), context, reader, recorder)
+    return recorder.heard(), receipt
 
 
 def _name(run: str | Path | bytes | Export) -> str:

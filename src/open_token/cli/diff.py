@@ -2,8 +2,6 @@
 
 import argparse
 import gc
-import io
-from typing import Any
 
 from open_token.cli.choosing import Choice, choose_source
 from open_token.cli.choosing_one import choose_one
@@ -12,13 +10,11 @@ from open_token.cli.export import check_reader
 from open_token.cli.parting import lines
 from open_token.cli.wanted import add_options, wanted_options, warn
 from open_token.comparing import LEVELS, compare, pointer
-from open_token.comparing.steps import Recorder, Run
+from open_token.comparing.steps import Run
 from open_token.context import Context
-from open_token.errors import InputError, UsageError
-from open_token.library import context_for
-from open_token.model import Event, Record
+from open_token.errors import UsageError
+from open_token.library import context_for, steps_of
 from open_token.options import split_words
-from open_token.pipeline import export
 from open_token.settings import load_settings
 
 HELP = """Tell where two runs part: two conversations, of one agent or of two.
@@ -42,9 +38,6 @@ Calls stand with their results as one step. Secrets are masked unless redact=non
 the model that differ before the same deed are counted, and are no parting.
 Exit: 0 the same  1 different  2 usage  3 cannot be read
 """
-
-MOST = 256 << 20
-"""Bytes of a conversation that is compared: both are held in memory."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -99,57 +92,14 @@ def _check(args: argparse.Namespace, words: list[str]) -> None:
         pointer(text)
 
 
-class _Heard:
-    """A witness that keeps the steps of what would have been written."""
-
-    def __init__(self, level: str) -> None:
-        self._recorder = Recorder(level)
-        self._record: Record | None = None
-
-    def meet(self, record: Record) -> None:
-        """The facts about the whole."""
-        self._record = record
-
-    def take(self, event: Event) -> None:
-        """One event."""
-        self._recorder.take(event)
-
-    def run(self) -> Run:
-        """The steps."""
-        record = self._record
-        assert record is not None
-        return self._recorder.run(record.conversation, record.participants)
-
-
-class _Nowhere(io.BytesIO):
-    """Where an export goes of which only the events are wanted; one that cannot be held ends."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__()
-        self._name = name
-        self._left = MOST
-
-    def write(self, data: Any) -> int:
-        self._left -= len(data)
-        if self._left < 0:
-            raise InputError(
-                "this conversation is too long to be compared",
-                where=self._name,
-                help="cut it to what fits, for example max_bytes=200000000 drop=oldest",
-                code="diff.long",
-            )
-        return len(data)
-
-
 def _read(args: argparse.Namespace, side: int, word: str, context: Context, console: Console) -> Run:
     choice: Choice = choose_source([word], console, current=False, picking=False)
     wanted = argparse.Namespace(reader=_of(args.readers, side), conversation=_of(args.conversations, side))
     reader = choose_one(wanted, choice, console)
-    heard = _Heard(args.level)
-    receipt = export(choice.source, _Nowhere(choice.source.name), context, reader, heard)
+    made, receipt = steps_of(choice.source, context, reader, args.level)
     counts = f"{plural(receipt.events, 'event')}, {plural(receipt.calls, 'call')}"
     console.say(f"{'AB'[side]}       {receipt.reader}  {visible(choice.how or choice.source.name)}  {counts}")
-    return heard.run()
+    return made
 
 
 def _of(given: list[str], side: int) -> str | None:

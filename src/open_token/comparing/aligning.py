@@ -36,6 +36,8 @@ class Alignment:
         self._a, self._b = a, b
         self._cells = _CELLS
         self._words: dict[int, frozenset[str]] = {}
+        self._gone_a: set[int] = set()
+        self._gone_b: set[int] = set()
         self.pairs: list[Pair] = []
         self.moved: list[Pair] = []
 
@@ -63,9 +65,15 @@ class Alignment:
         return [(places_a[x], places_b[y]) for x, y in found]
 
     def _settle(self, gap: Gap) -> None:
-        """Pairs in a block where the runs differ."""
-        found = list(self._paired(gap, 0))
+        """Pairs where the runs differ: equal steps, then those of a batch in another order, then like ones."""
         places_a, places_b = range(gap[0], gap[1]), range(gap[2], gap[3])
+        found = self._in_order(places_a, places_b)
+        across = self._across(*self._left(places_a, places_b, found), found, LEVELS[0])
+        self.moved += across
+        self._gone_a.update(i for i, _ in across)
+        self._gone_b.update(j for _, j in across)
+        found += [pair for between in gaps_of(found, gap) for pair in self._paired(between, 1)]
+        found.sort()
         self._reunite(places_a, places_b, found)
 
     def _paired(self, gap: Gap, level: int) -> Iterator[Pair]:
@@ -73,15 +81,13 @@ class Alignment:
         size = (gap[1] - gap[0]) * (gap[3] - gap[2])
         if not size:
             return
-        if level and size <= _SMALL and size <= self._cells:
+        if size <= _SMALL and size <= self._cells:
             self._cells -= size
             yield from self._likest(gap)
         elif level < len(LEVELS):
             glance = LEVELS[level]
-            keys_a, keys_b = (
-                [glance(step) for step in self._a[gap[0] : gap[1]]],
-                [glance(step) for step in self._b[gap[2] : gap[3]]],
-            )
+            keys_a = [-i - 1 if i in self._gone_a else glance(self._a[i]) for i in range(gap[0], gap[1])]
+            keys_b = [j + 1 if j in self._gone_b else glance(self._b[j]) for j in range(gap[2], gap[3])]
             found = [(gap[0] + x, gap[2] + y) for x, y in chain(keys_a, keys_b)]
             yield from found
             for between in gaps_of(found, gap):
@@ -90,7 +96,7 @@ class Alignment:
     def _likest(self, gap: Gap) -> list[Pair]:
         """The rising pairs that are alike the most, all taken together (Needleman and Wunsch)."""
         a, b = range(gap[0], gap[1]), range(gap[2], gap[3])
-        scores = [[self._likeness(self._a[i], self._b[j]) for j in b] for i in a]
+        scores = [[self._score(i, j) for j in b] for i in a]
         best = [[0.0] * (len(b) + 1) for _ in range(len(a) + 1)]
         for x in range(len(a) - 1, -1, -1):
             for y in range(len(b) - 1, -1, -1):
@@ -106,6 +112,11 @@ class Alignment:
             else:
                 y += 1
         return pairs
+
+    def _score(self, i: int, j: int) -> float:
+        if i in self._gone_a or j in self._gone_b:
+            return 0.0
+        return self._likeness(self._a[i], self._b[j])
 
     def _likeness(self, one: Step, other: Step) -> float:
         """0 for what cannot be the same step, 1 for what is."""
@@ -133,23 +144,25 @@ class Alignment:
         return known
 
     def _reunite(self, places_a: range, places_b: range, found: list[Pair]) -> None:
-        """Pair what is left of batches that belong together, and the calls with which each gap begins."""
-        gap = places_a.start, places_a.stop, places_b.start, places_b.stop
-        found += [pair for between in gaps_of(found, gap) if (pair := self._first_calls(between))]
-        found.sort()
-        self.pairs += found
+        """Pair what is left of batches that belong together, and then the calls with which each gap begins."""
         left_a, left_b = self._left(places_a, places_b, found)
-        for glance in LEVELS if left_a and left_b else ():
-            moved = self._across(left_a, left_b, found, glance)
-            self.moved += moved
-            left_a, left_b = self._left(left_a, left_b, moved)
+        moved: list[Pair] = []
+        for glance in (*LEVELS, _any) if left_a and left_b else ():
+            across = self._across(left_a, left_b, found, glance)
+            left_a, left_b = self._left(left_a, left_b, across)
+            moved += across
+        self.moved += moved
+        waiting = set(left_a), set(left_b)
+        gap = places_a.start, places_a.stop, places_b.start, places_b.stop
+        self.pairs += found
+        self.pairs += [pair for between in gaps_of(found, gap) if (pair := self._first_calls(between, *waiting))]
 
     def _left(self, a: Iterable[int], b: Iterable[int], found: list[Pair]) -> tuple[list[int], list[int]]:
         """The calls of batches that have no partner yet."""
         done_a, done_b = {i for i, _ in found}, {j for _, j in found}
-        return [i for i in a if i not in done_a and self._a[i].batch], [
-            j for j in b if j not in done_b and self._b[j].batch
-        ]
+        left_a = [i for i in a if self._a[i].batch and i not in done_a and i not in self._gone_a]
+        left_b = [j for j in b if self._b[j].batch and j not in done_b and j not in self._gone_b]
+        return left_a, left_b
 
     def _across(self, left_a: list[int], left_b: list[int], found: list[Pair], glance: Glance) -> list[Pair]:
         """Calls that are the same at a glance, of two batches of which other calls are pairs."""
@@ -168,13 +181,15 @@ class Alignment:
                 pairs.append((i, places.pop()))
         return pairs
 
-    def _first_calls(self, gap: Gap) -> Pair | None:
-        """The two calls where the ways part, however unlike they are."""
-        i = next((i for i in range(gap[0], gap[1]) if self._a[i].kind != "message"), gap[1])
-        j = next((j for j in range(gap[2], gap[3]) if self._b[j].kind != "message"), gap[3])
-        if i == gap[1] or j == gap[3]:
-            return None
-        return (i, j) if self._a[i].kind == self._b[j].kind == "call" else None
+    def _first_calls(self, gap: Gap, left_a: set[int], left_b: set[int]) -> Pair | None:
+        """The two calls where the ways part, however unlike they are: only words may stand before them."""
+        i = next((i for i in range(gap[0], gap[1]) if self._a[i].kind != "message"), None)
+        j = next((j for j in range(gap[2], gap[3]) if self._b[j].kind != "message"), None)
+        return (i, j) if i is not None and j is not None and i in left_a and j in left_b else None
+
+
+def _any(step: Step) -> Hashable:
+    return step.kind
 
 
 def _units(steps: Sequence[Step]) -> list[tuple[Hashable, range]]:

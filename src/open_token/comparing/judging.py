@@ -156,7 +156,7 @@ def _met(rows: Sequence[Row], begin: int) -> int | None:
     start, count = None, 0
     for place in range(begin, len(rows)):
         row = rows[place]
-        if row.kind == EQUAL:
+        if row.kind in (EQUAL, ORDER):
             start = place if start is None else start
             count += 1
             if count == _TOGETHER:

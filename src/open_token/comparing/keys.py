@@ -10,7 +10,7 @@ import msgspec
 import orjson
 
 from open_token.comparing.deeds import ASIDE, change, within
-from open_token.comparing.outputs import FLEETING, plain_output
+from open_token.comparing.outputs import plain_output, steady
 from open_token.comparing.steps import Run, Step, data_of, lasting_facts, object_of, said
 from open_token.model import Event
 
@@ -45,16 +45,20 @@ def give_keys(run: Run, rules: Rules) -> int:
     face = face_of(run, rules)
     marks = 0
     for step in run.steps:
-        called, came = (_bytes(part) for part in face(step))
+        called, came = (_bytes(part) for part in _steady(*face(step), rules.exact))
         if b"[REDACTED:" in called or b"[REDACTED:" in came:
             marks += len(_MARK.findall(called)) + len(_MARK.findall(came))
             if rules.marks_by_type:
                 called, came = (_MARK.sub(rb"[REDACTED:\1]", part) for part in (called, came))
-        if not rules.exact:
-            came = FLEETING.sub(b"~", came)
         step.call_key = blake2b(called, digest_size=8).digest()
         step.key = step.call_key + blake2b(came, digest_size=8).digest()
     return marks
+
+
+def _steady(called: dict[str, Any], came: dict[str, Any], exact: bool) -> Face:
+    """What came of a step without what is new each time."""
+    result = came.get("result")
+    return called, {**came, "result": steady(result)} if type(result) is str and not exact else came
 
 
 def _semantic(cwd: str, rules: Rules) -> Callable[[Step], Face]:
@@ -143,19 +147,18 @@ def _without(face: Face, ignored: Sequence[Pointer]) -> Face:
 
 
 def _pruned(value: Any, ignored: Sequence[Pointer]) -> Any:
-    if isinstance(value, dict):
-        made = {}
-        for name, part in value.items():
-            tails = [pointer[1:] for pointer in ignored if pointer and pointer[0] in (name, "*")]
-            if () not in tails:
-                made[name] = _pruned(part, tails) if tails else part
-        return made
+    """A value without what pointers point to; in a list something else stands in its place."""
     if isinstance(value, list):
-        return [
-            _pruned(part, [pointer[1:] for pointer in ignored if pointer and pointer[0] in (str(place), "*")])
-            for place, part in enumerate(value)
-        ]
-    return value
+        inside = _pruned({str(place): part for place, part in enumerate(value)}, ignored)
+        return [inside.get(str(place)) for place in range(len(value))]
+    if not isinstance(value, dict):
+        return value
+    made = {}
+    for name, part in value.items():
+        tails = [pointer[1:] for pointer in ignored if pointer and pointer[0] in (name, "*")]
+        if () not in tails:
+            made[name] = _pruned(part, tails) if tails else part
+    return made
 
 
 def digest(value: Any) -> str:

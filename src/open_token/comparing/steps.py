@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from open_token.comparing.deeds import Deed, deed_of
-from open_token.model import Conversation, Event, Participant
+from open_token.model import Conversation, Event, Participant, Record
 from open_token.timestamps import to_epoch_ms
 
 HAPPENINGS = frozenset("interrupted aborted api_error error compaction compaction_summary model_fallback".split())
@@ -83,11 +83,21 @@ class Recorder:
         self._results: dict[str, Step] = {}
         self._tokens: Counter[str] = Counter()
         self._count = 0
+        self._record: Record | None = None
         self._batch = 0
         self._open = False
         self._cwd = ""
         self._first: str | None = None
         self._last: str | None = None
+
+    def meet(self, record: Record) -> None:
+        """The facts about the whole."""
+        self._record = record
+
+    def heard(self) -> Run:
+        """All of a record that it met."""
+        assert self._record is not None
+        return self.run(self._record.conversation, self._record.participants)
 
     def take(self, event: Event) -> None:
         """One more event; what a stranger's document has in an event's place is passed over."""
@@ -149,7 +159,7 @@ class Recorder:
 
     def _annotation(self, event: Event) -> None:
         data = data_of(event)
-        kind = data.get("kind")
+        kind = str(data.get("kind") or "")
         if kind == "result_facts":
             step = self._results.get(str(object_of(event.get("links")).get("parent_id")))
             if step is not None:
