@@ -83,7 +83,8 @@ class _Page:
 
     def _row(self, row: Row) -> Iterator[str]:
         if row.kind in (EQUAL, ORDER):
-            yield self._line(row.a, row.b, "=" if row.kind == EQUAL else "~", _label(row.step), _outcome(row.step))
+            outcome = _outcome(row.step) if row.kind == EQUAL else "in another order"
+            yield self._line(row.a, row.b, "=" if row.kind == EQUAL else "~", _label(row.step), outcome)
         elif row.kind in ALONE or row.kind == "tool_changed":
             for sign, step in (("-", row.a), ("+", row.b)):
                 if step is not None:

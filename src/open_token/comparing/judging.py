@@ -21,7 +21,7 @@ CLASSES = (
 ALONE = ("missing", "extra")
 CAUSES = ("decision", "environment", "input")
 _MODEL = ("assistant", "assistant_thought")
-_TOGETHER = 3
+_TOGETHER = 2
 """Equal steps in a row after which two runs have met again; one alone may be chance."""
 
 

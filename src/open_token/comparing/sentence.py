@@ -22,9 +22,19 @@ def sentence(difference: Difference) -> str:
         return _same(difference)
     if all(row.kind == EQUAL or row.is_soft for row in difference.rows):
         return _worded(difference, parting)
-    together = sum(row.kind == EQUAL for row in difference.rows[: parting.row])
-    start = f"Same start for {_steps(together)}, then they part" if together else "They part"
-    return f"{start} {_at(parting.a, parting.b)}: {_why(difference, parting)}. {_end(difference, parting)}"
+    return f"{_start(difference, parting)} {_at(parting.a, parting.b)}: {_why(difference, parting)}. " + _end(
+        difference, parting
+    )
+
+
+def _start(difference: Difference, parting: Parting) -> str:
+    """How far they went together; that the model found other words on the way is told beside it."""
+    before = difference.rows[: parting.row]
+    if all(row.kind in ALONE for row in before):
+        return "They part"
+    words = sum(row.is_soft and row.kind != ORDER for row in before)
+    also = f", {words:,} of them in other words" if words else ""
+    return f"Same start for {_steps(len(before))}{also}, then they part"
 
 
 def _same(difference: Difference) -> str:
