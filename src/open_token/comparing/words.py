@@ -16,12 +16,15 @@ def word_changes(old: str, new: str) -> list[Piece]:
     """What stayed, what went and what came, in order."""
     a, b = _tokens(old), _tokens(new)
     pieces: list[Piece] = []
+    kept: list[str] = []
     i = j = 0
     for x, y in [*chain(a, b), (len(a), len(b))]:
-        for sign, words in (("-", a[i:x]), ("+", b[j:y]), ("=", a[x : x + 1])):
-            _add(pieces, sign, "".join(words))
+        if x > i or y > j:
+            pieces += _told(kept, a[i:x], b[j:y])
+            kept = []
+        kept += a[x : x + 1]
         i, j = x + 1, y + 1
-    return _joined(pieces)
+    return _joined([*pieces, *_told(kept, [], [])])
 
 
 def _tokens(text: str) -> list[str]:
@@ -29,9 +32,8 @@ def _tokens(text: str) -> list[str]:
     return [*made, text[_LONGEST:]] if len(text) > _LONGEST else made
 
 
-def _add(pieces: list[Piece], sign: str, words: str) -> None:
-    if words:
-        pieces.append((sign, words))
+def _told(kept: list[str], gone: list[str], came: list[str]) -> list[Piece]:
+    return [(sign, "".join(words)) for sign, words in (("=", kept), ("-", gone), ("+", came)) if words]
 
 
 def _joined(pieces: list[Piece]) -> list[Piece]:
@@ -40,24 +42,13 @@ def _joined(pieces: list[Piece]) -> list[Piece]:
     gone: list[str] = []
     came: list[str] = []
     for place, (sign, words) in enumerate(pieces):
-        is_bridge = sign == "=" and not words.strip() and "\n" not in words and (gone or came)
-        follows = place + 1 < len(pieces) and pieces[place + 1][0] != "="
-        if sign == "-" or (is_bridge and follows):
+        is_bridge = sign == "=" and words.isspace() and "\n" not in words and 0 < place < len(pieces) - 1
+        if sign == "-" or is_bridge:
             gone.append(words)
-        if sign == "+" or (is_bridge and follows):
+        if sign == "+" or is_bridge:
             came.append(words)
-        if sign != "=" or (is_bridge and follows):
-            continue
-        made += _flushed(gone, came)
-        if made and made[-1][0] == "=":
-            made[-1] = "=", made[-1][1] + words
-        else:
+        if sign == "=" and not is_bridge:
+            made += _told([], gone, came)
             made.append((sign, words))
-    return made + _flushed(gone, came)
-
-
-def _flushed(gone: list[str], came: list[str]) -> list[Piece]:
-    made = [(sign, "".join(words)) for sign, words in (("-", gone), ("+", came)) if words]
-    gone.clear()
-    came.clear()
-    return made
+            gone, came = [], []
+    return made + _told([], gone, came)
