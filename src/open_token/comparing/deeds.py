@@ -161,7 +161,7 @@ def change(arguments: Any) -> tuple[list[str], list[str]]:
     for part in [given, *_parts(given.get("edits")), *_changes(given.get("changes"))]:
         _take_lines(part, before, ("old_string", "oldString", "old_str", "oldText"))
         _take_lines(part, after, ("new_string", "newString", "new_str", "newText", "content", "contents", "file_text"))
-    return sorted((before - after).elements()), sorted((after - before).elements())
+    return list((before - after).elements()), list((after - before).elements())
 
 
 def _parts(value: Any) -> list[dict[str, Any]]:
