@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from open_token.checking.validate import validate
     from open_token.errors import InputError, OpenTokenError, OutputError, UsageError
-    from open_token.library import conversations, export, export_file, read
+    from open_token.library import conversations, diff, export, export_file, read
     from open_token.model import Event, Export
     from open_token.restore import restore_files
     from open_token.vouching import sign, verify
@@ -27,6 +27,7 @@ __all__ = [
     "OutputError",
     "UsageError",
     "conversations",
+    "diff",
     "export",
     "export_file",
     "read",
@@ -44,6 +45,7 @@ _WHERE = {
     "OutputError": "errors",
     "UsageError": "errors",
     "conversations": "library",
+    "diff": "library",
     "export": "library",
     "export_file": "library",
     "read": "library",

@@ -2,7 +2,7 @@
 
 import io
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib import import_module
@@ -11,6 +11,8 @@ from typing import Any, cast
 
 import msgspec
 
+from open_token.comparing import Difference, check_level, compare
+from open_token.comparing.steps import Recorder, Run, run_of
 from open_token.context import ENGINES, Context
 from open_token.errors import InputError, UsageError
 from open_token.files import local_key, whole_file
@@ -25,6 +27,9 @@ from open_token.readers import conversations as found_in
 from open_token.settings import Settings, load_settings
 from open_token.source import Source
 from open_token.timestamps import format_utc, from_epoch
+
+MOST_COMPARED = 256 << 20
+"""Bytes of a conversation that is compared: both are held in memory."""
 
 
 def export(
@@ -76,6 +81,63 @@ def _signing(context: Context, key: str | Path | None) -> Context:
     if key is None:
         return context
     return replace(context, sign=import_module("open_token.signing").signer(Path(key).expanduser()))
+
+
+def diff(
+    a: str | Path | bytes | Export,
+    b: str | Path | bytes | Export,
+    *,
+    level: str = "semantic",
+    ignore: Sequence[str] = (),
+    **options: Any,
+) -> Difference:
+    """Where two runs part.
+
+    Each is a path, bytes, or a document that `export` or `read` gave, which is taken as it is. The options are those of
+    an export: what is read is redacted first. `level="exact"` counts all but ids, times and counts; `ignore` takes JSON
+    pointers into a step, as `/arguments/timeout`.
+    """
+    check_level(level)
+    one, other = (_run(run, level, options) for run in (a, b))
+    return compare(one, other, names=(_name(a), _name(b)), level=level, ignore=ignore)
+
+
+def _run(given: str | Path | bytes | Export, level: str, options: Mapping[str, Any]) -> Run:
+    if isinstance(given, dict):
+        return run_of(given, level)
+    context = surroundings({**options, "mode": "ndjson", "pretty": False, "integrity": "none"})
+    return steps_of(_source(given), context, None, level)[0]
+
+
+class _Nowhere(io.BytesIO):
+    """Where an export goes of which only the events are wanted; one that cannot be held ends."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name = name
+        self._left = MOST_COMPARED
+
+    def write(self, data: Any) -> int:
+        self._left -= len(data)
+        if self._left < 0:
+            raise InputError(
+                "this conversation is too long to be compared",
+                where=self._name,
+                help="cut it to what fits, for example max_bytes=200000000 drop=oldest",
+                code="diff.long",
+            )
+        return len(data)
+
+
+def steps_of(source: Source, context: Context, reader: str | None, level: str) -> tuple[Run, Receipt]:
+    """The steps of a conversation as an export would tell it: what is masked there is masked here."""
+    recorder = Recorder(level)
+    receipt = run(source, _Nowhere(source.name), context, reader, recorder)
+    return recorder.heard(), receipt
+
+
+def _name(run: str | Path | bytes | Export) -> str:
+    return str(run) if isinstance(run, str | Path) else "<bytes>" if isinstance(run, bytes) else "<document>"
 
 
 def conversations(source: str | Path | bytes, *, reader: str | None = None) -> list[Found]:

@@ -19,6 +19,7 @@ VERBS: dict[str, str] = {
     "handoff": "let another agent go on with a conversation",
     "redact": "mask secrets in a conversation or a text, after a look",
     "rules": "list, try and explain the rules of redaction",
+    "diff": "tell where two runs part",
     "fidelity": "tell how much of a conversation is in an export",
     "restore": "give back the source of an export",
     "validate": "check exports against the format",
@@ -38,9 +39,11 @@ HELP = """open-token: take agent conversations out, check them, hand them on.
   open-token export last -o talk.json    the newest one of this machine, to a file
   open-token sessions                    what is on this machine
 
-READ    sessions  formats  rules         WRITE   export  handoff  redact  archive  restore  sign
-CHECK   validate  verify  fidelity       SERVE   serve  server
-SETUP   skill  schema  completion
+READ    sessions  formats  rules  schema
+WRITE   export  handoff  redact  archive  restore  sign
+CHECK   validate  verify  fidelity  diff
+SERVE   serve  server
+SETUP   skill  completion
 
 Options everywhere: --json  --quiet  --color auto|always|never  --help
 Help: open-token VERB --help             Version: open-token --version

@@ -28,6 +28,7 @@ _FORMS = ("json", "ndjson", "html", "markdown")
 _VERIFY = ("--signed", "--trust", "--statement", "--accept-legacy")
 _SIGN = ("-o", "--key", "--scheme")
 _REDACT = ("-o", "--from", "--level", "--check", "--report", "--review", "--text", "--conversation")
+_DIFF = ("--from", "--all", "--context", "--level", "--ignore", "--conversation")
 _RULES = ("list", "show", "test", "explain", "--level", "--type")
 _SESSION_IDS = "open-token sessions --quiet 2>/dev/null | cut -f1"
 _RULE_IDS = "open-token rules list --quiet 2>/dev/null | cut -f1"
@@ -62,11 +63,14 @@ _open_token() {{
     COMPREPLY=($(compgen -W "bash zsh fish" -- "$word"))
   elif [ "$before" = "--to" ] && [ "${{COMP_WORDS[1]}}" = "export" ]; then
     COMPREPLY=($(compgen -W "{" ".join(_FORMS)}" -- "$word"))
+  elif [ "$before" = "--level" ] && [ "${{COMP_WORDS[1]}}" = "diff" ]; then
+    COMPREPLY=($(compgen -W "semantic exact" -- "$word"))
   elif [ "$before" = "--level" ]; then
     COMPREPLY=($(compgen -W "{" ".join(_LEVELS)}" -- "$word"))
-  elif [ "${{COMP_WORDS[1]}}" = "export" ] || [ "${{COMP_WORDS[1]}}" = "redact" ]; then
+  elif [[ "${{COMP_WORDS[1]}}" =~ ^(export|redact|diff)$ ]]; then
     local ids="" flags="{" ".join(_EXPORT)}"
     [ "${{COMP_WORDS[1]}}" = "redact" ] && flags="{" ".join(_REDACT)}"
+    [ "${{COMP_WORDS[1]}}" = "diff" ] && flags="{" ".join(_DIFF)}"
     case "$word" in ""|-*|*=*|*/*|.*) ;; *) ids="$({_SESSION_IDS})" ;; esac
     COMPREPLY=($(compgen -W "{" ".join((*_words(), *_FLAGS))} last $flags $ids" -- "$word") $(compgen -f -- "$word"))
   elif [ "${{COMP_WORDS[1]}}" = "rules" ] && [ "$before" = "show" ]; then
@@ -105,12 +109,18 @@ _open_token() {{
     compadd bash zsh fish
   elif [[ ${{words[CURRENT-1]}} == --to && ${{words[2]}} == export ]]; then
     compadd {" ".join(_FORMS)}
+  elif [[ ${{words[CURRENT-1]}} == --level && ${{words[2]}} == diff ]]; then
+    compadd semantic exact
   elif [[ ${{words[CURRENT-1]}} == --level ]]; then
     compadd {" ".join(_LEVELS)}
-  elif [[ ${{words[2]}} == (export|redact) ]]; then
+  elif [[ ${{words[2]}} == (export|redact|diff) ]]; then
     ids=(${{(f)"$({_SESSION_IDS})"}})
     compadd -S '' -- {" ".join(_words())}
-    if [[ ${{words[2]}} == redact ]]; then compadd -- {" ".join(_REDACT)}; else compadd -- {" ".join(_EXPORT)}; fi
+    case ${{words[2]}} in
+      redact) compadd -- {" ".join(_REDACT)} ;;
+      diff) compadd -- {" ".join(_DIFF)} ;;
+      *) compadd -- {" ".join(_EXPORT)} ;;
+    esac
     compadd -- {" ".join(_FLAGS)} last $ids
     _files
   elif [[ ${{words[2]}} == rules && ${{words[CURRENT-1]}} == show ]]; then
@@ -143,7 +153,7 @@ def _fish() -> str:
     lines = ["# completion of open-token for fish"]
     for name, meaning in VERBS.items():
         lines.append(f"complete -c open-token -n __fish_use_subcommand -f -a {name} -d '{meaning}'")
-    seen = "__fish_seen_subcommand_from export redact"
+    seen = "__fish_seen_subcommand_from export redact diff"
     for word in _words():
         lines.append(f"complete -c open-token -n '{seen}' -a '{word}'")
     lines.append(f"complete -c open-token -n '{seen}' -a '(open-token sessions --quiet 2>/dev/null | cut -f1,6)'")
@@ -157,6 +167,8 @@ def _fish() -> str:
         lines.append(f"complete -c open-token -n '__fish_seen_subcommand_from {verb}' -a '{' '.join(words)}'")
     lines.append("complete -c open-token -n '__fish_seen_subcommand_from completion' -f -a 'bash zsh fish'")
     redact, rules = (f"complete -c open-token -n '__fish_seen_subcommand_from {verb}'" for verb in ("redact", "rules"))
+    diff = "complete -c open-token -n '__fish_seen_subcommand_from diff'"
+    lines += [f"{diff} -l {flag}" for flag in ("all", "context -x", "ignore -x", "level -x -a 'semantic exact'")]
     lines += [f"{redact} -l {flag}" for flag in ("check", "review", "text", "report -r")]
     lines += [f"{verb} -l level -x -a '{' '.join(_LEVELS)}'" for verb in (redact, rules)]
     lines.append(f"{rules} -a 'list show test explain'")

@@ -1,0 +1,50 @@
+"""Every real conversation against itself and against its neighbour: the same, and different without a fault."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import open_token
+from conftest import CORPUS
+from open_token.comparing import compare
+from open_token.comparing.steps import run_of
+from open_token.errors import InputError
+
+NO_TALK = ("jcs", "jsontestsuite", "redaction", "SOURCES.tsv", "reserved.bin")
+LARGEST = 3_000_000
+
+
+def talks() -> list[dict[str, Any]]:
+    """A document of each file that is one conversation, or of the first one in it."""
+    found = (path for path in sorted(CORPUS.rglob("*")) if path.is_file() and path.stat().st_size < LARGEST)
+    made = (exported(path) for path in found if path.relative_to(CORPUS).parts[0] not in NO_TALK)
+    return [document for document in made if document]
+
+
+def exported(path: Path) -> dict[str, Any] | None:
+    try:
+        several = open_token.conversations(path)
+        return dict(open_token.export(path, redact="none", conversation="1" if len(several) > 1 else None))
+    except InputError:
+        return None  # a part of another file
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("level", ["semantic", "exact"])
+def test_each_is_itself_and_differs_from_the_next(corpus: Path, level: str) -> None:
+    documents = talks()
+    assert len(documents) > 80
+    different = 0
+    for place, one in enumerate(documents):
+        assert compare(run_of(one, level), run_of(one, level), names=("a", "b"), level=level).same
+        for other in (documents[place - 1], documents[place - 7]):
+            there, back = (
+                compare(run_of(a, level), run_of(b, level), names=("a", "b"), level=level)
+                for a, b in ((one, other), (other, one))
+            )
+            assert there.as_json()["sentence"]
+            assert there.equal == back.equal
+            assert there.counts.get("missing") == back.counts.get("extra")
+            different += not there.same
+    assert different > len(documents)

@@ -1,0 +1,64 @@
+"""What calls do, whatever their tools are called."""
+
+from typing import Any
+
+import pytest
+
+from open_token.comparing.deeds import change, deed_of, here, within
+
+PATCH = "*** Begin Patch\n*** Update File: /w/a.py\n@@\n-x = 1\n+x = 2\n y = 3\n*** End Patch"
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "deed"),
+    [
+        ("Bash", {"command": "ls -l "}, ("run", "ls -l")),
+        ("exec_command", {"cmd": "cd /w && ls -l"}, ("run", "ls -l")),
+        ("shell", {"command": ["bash", "-lc", "ls -l"]}, ("run", "ls -l")),
+        ("shell", {"command": ["ls", "-l"]}, ("run", "ls -l")),
+        ("run_shell_command", {"command": "cat /w/a.py"}, ("run", "cat a.py")),
+        ("Read", {"file_path": "/w/a.py"}, ("read", "a.py")),
+        ("read_file_v2", {"targetFile": "a.py"}, ("read", "a.py")),
+        ("developer__shell", {"command": "ls"}, ("run", "ls")),
+        ("Edit", {"file_path": "./a.py", "old_string": "x"}, ("edit", "a.py")),
+        ("apply_patch", {"input": PATCH}, ("edit", "a.py")),
+        ("apply_patch", {"raw": PATCH.replace("Update", "Add")}, ("write", "a.py")),
+        ("apply_patch", {"changes": {"/w/a.py": {}, "b.py": {}}}, ("edit", "a.py b.py")),
+        ("str_replace_editor", {"command": "view", "path": "/w"}, ("read", ".")),
+        ("str_replace_editor", {"command": "create", "path": "/w/c"}, ("write", "c")),
+        ("Grep", {"pattern": "tide", "path": "src"}, ("search", "tide")),
+        ("WebFetch", {"url": "https://example.test"}, ("fetch", "https://example.test")),
+        ("Bash", {"command": {"odd": 1}}, ("run", "")),
+        ("Bash", None, ("run", "")),
+    ],
+)
+def test_the_deed_and_its_target(tool: str, arguments: Any, deed: tuple[str, str]) -> None:
+    made = deed_of(tool, arguments, "/w")
+    assert (made.name, made.target, made.known) == (*deed, True)
+
+
+@pytest.mark.parametrize("tool", ["lighthouse", "str_replace_editor", "mcp__files__read", ""])
+def test_an_unknown_tool_does_a_deed_of_its_own(tool: str) -> None:
+    made = deed_of(tool, {"command": "blink"}, "")
+    assert (made.name, made.target, made.known) == (tool, "", False)
+
+
+@pytest.mark.parametrize(
+    ("path", "seen"),
+    [("/w/a", "a"), ("/w", "."), ("/w/", "."), ("/work/a", "/work/a"), ("./a", "a"), ("./", "."), ("a", "a")],
+)
+def test_a_path_from_the_own_folder(path: str, seen: str) -> None:
+    assert here(path, "/w") == seen
+
+
+def test_a_text_from_the_own_folder() -> None:
+    assert within("in /w/a.py and /w, not /w2/a or /work", "/w") == "in a.py and ., not /w2/a or /work"
+    assert within("/w/a", "") == "/w/a"
+
+
+def test_an_edit_and_a_patch_change_the_same_lines() -> None:
+    edit = {"old_string": "x = 1\ny = 3", "new_string": "x = 2\ny = 3"}
+    assert change(edit) == change({"input": PATCH}) == (["x = 1"], ["x = 2"])
+    assert change({"edits": [edit, 3]}) == (["x = 1"], ["x = 2"])
+    assert change({"content": "a\n\nb"}) == ([], ["a", "b"])
+    assert change(None) == ([], [])
