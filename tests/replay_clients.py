@@ -2,9 +2,14 @@
 
 import http.client
 import json
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from open_token.replay import wires
+from open_token.replay.playing import Run
+
 Json = dict[str, Any]
+Post = Callable[[str, Json], tuple[int, bytes]]
 
 
 class Call(NamedTuple):
@@ -24,58 +29,77 @@ class Turn(NamedTuple):
     """What the agent sends, and what the model then said."""
 
     prompts: list[str]
-    results: list[str]
+    results: dict[str, str]
+    """By the id that the call has in the document."""
     said: str
     called: list[tuple[str, Any]]
+    ids: list[str]
 
 
 def turns_of(document: Json) -> list[Turn]:
     """The turns of the talk itself, told from the events alone."""
     turns: list[Turn] = []
     prompts: list[str] = []
-    results: list[str] = []
+    results: dict[str, str] = {}
     is_open = False
+    known: set[str] = set()
     for event in document["events"]:
         content, kind = event.get("content", {}), event["type"]
+        native = content["data"].get("native_call_id", "") if kind == "tool_use" else ""
+        if native.startswith(("srvtoolu_", "ws_")):
+            continue  # the provider carries it out itself
+        if kind == "tool_use":
+            known.add(event["links"]["call_id"])
+        if kind == "tool_result" and event["links"]["call_id"] not in known:
+            continue
         if event.get("links", {}).get("span_id") or kind not in ("message", "tool_use", "tool_result"):
             continue
         if kind == "tool_use" or event["role"] == "assistant":
             if not is_open:
-                turns.append(Turn(prompts, results, "", []))
-                prompts, results, is_open = [], [], True
+                turns.append(Turn(prompts, results, "", [], []))
+                prompts, results, is_open = [], {}, True
             last = turns[-1]
             if kind == "tool_use":
                 last.called.append((content["data"]["tool_name"], content["data"]["arguments"]))
+                last.ids.append(event["links"]["call_id"])
             else:
-                said = [last.said, content["text"]] if last.said else [content["text"]]
+                said = [text for text in (last.said, *words(content)) if text]
                 turns[-1] = last._replace(said="\n\n".join(said))
         elif kind == "tool_result":
             is_open = False
-            text = content.get("text")
-            results.append(text if text is not None else json.dumps(content["data"]))
+            results[event["links"]["call_id"]] = "\n".join(words(content, whole=True))
         elif event["role"] == "user":
             is_open = False
-            prompts.append(content["text"])
+            prompts += words(content)
     return turns
+
+
+def words(content: Json, *, whole: bool = False) -> list[str]:
+    """What a content says, of blocks each by itself; with `whole` also those that are no text."""
+    text, data = content.get("text"), content.get("data")
+    if text is not None or not isinstance(data, list):
+        return [text if text is not None else json.dumps(data)]
+    told = [block.get("text") or (json.dumps(block) if whole else "") for block in data if "base64" not in block]
+    return [text for text in told if text]
 
 
 class Client:
     """One conversation over one wire."""
 
-    def __init__(self, port: int, wire: str, *, stream: bool, tools: list[str]) -> None:
-        self.port, self.wire, self.stream, self.tools = port, wire, stream, tools
+    def __init__(self, post: Post, wire: str, *, stream: bool, tools: list[str]) -> None:
+        self.post, self.wire, self.stream, self.tools = post, wire, stream, tools
         self.history: list[Json] = []
-        self.calls: list[Call] = []
+        self.calls: dict[str, Call] = {}
         self.status = 0
 
     def ask(self, turn: Turn) -> Spoken:
         """Send what is new, and take the answer into the history."""
-        for call, result in zip(self.calls, turn.results, strict=True):
-            self.history += WIRES[self.wire].result(call, result)
+        for name, result in turn.results.items():
+            self.history += WIRES[self.wire].result(self.calls[name], result)
         for prompt in turn.prompts:
             self.history.append(WIRES[self.wire].prompt(prompt))
         spoken = self.send()
-        self.calls = spoken.calls
+        self.calls.update(zip(turn.ids, spoken.calls, strict=self.status == 200))
         if self.status == 200:
             self.history += WIRES[self.wire].answer(spoken)
         return spoken
@@ -83,7 +107,7 @@ class Client:
     def send(self) -> Spoken:
         wire = WIRES[self.wire]
         path, body = wire.request(self.history, self.tools, self.stream)
-        self.status, data = post(self.port, path, body)
+        self.status, data = self.post(path, body)
         if self.status != 200:
             self.error = json.loads(data)
             return Spoken("", [])
@@ -92,6 +116,35 @@ class Client:
         lines = data.decode().split("\n")
         events = [json.loads(line[6:]) for line in lines if line.startswith("data: ") and line != "data: [DONE]"]
         return wire.read_stream(events)
+
+
+def over_http(port: int) -> Post:
+    """To a provider that listens."""
+    return lambda path, body: post(port, path, body)
+
+
+def in_process(run: Run) -> Post:
+    """To a run, without a connection."""
+
+    def ask(path: str, body: Json) -> tuple[int, bytes]:
+        asked = wires.read(str(wires.wire_of(path)), json.loads(json.dumps(body)), path)
+        reply = wires.written(asked, run.ask(asked).answer)
+        return reply.status, reply.body
+
+    return ask
+
+
+def played(post: Post, talk: Json, wire: str, *, stream: bool, changed: dict[int, Turn] | None = None) -> int:
+    """Play the recorded agent; gives the number of the first turn that was refused, 0 if none was."""
+    turns = turns_of(talk)
+    client = Client(post, wire, stream=stream, tools=sorted({call[0] for turn in turns for call in turn.called}))
+    for number, turn in enumerate(turns, 1):
+        spoken = client.ask((changed or {}).get(number, turn))
+        if client.status != 200:
+            return number
+        assert spoken.text == turn.said
+        assert [(call.name, call.arguments) for call in spoken.calls] == turn.called
+    return 0
 
 
 def post(port: int, path: str, body: Any, headers: Json | None = None) -> tuple[int, bytes]:

@@ -12,6 +12,8 @@ from open_token.replay.plain import flat, object_of
 _ASIDE = ("abandoned_branch", "branch", "scorer")
 _NESTED = "exec-"
 """How Codex names the calls that a script of the model made: the model itself called `exec` alone."""
+_BY_PROVIDER = ("srvtoolu_", "ws_")
+"""How the ids of calls begin that a provider carries out itself: no agent is asked to."""
 CUT = "[TRUNCATED]"
 """Stands for the rest of a text that an export cut."""
 _PROMPT_NAMES = ("prompt", "task", "objective", "message", "instructions", "query", "description")
@@ -148,8 +150,7 @@ class _Scribe:
     def _message(self, event: Event, lane: _Lane) -> None:
         role, texts = event.get("role"), _texts(event)
         if role == "assistant":
-            for text in texts:
-                self._open(event, lane).parts.append(self._kept(text))
+            self._open(event, lane).parts.extend(map(self._kept, texts))
         elif role == "user":
             self._close(lane)
             typed = self._kinds.get(str(event.get("actor_id"))) not in ("system", "tool")
@@ -159,7 +160,8 @@ class _Scribe:
         data = _data(event)
         name = str(links.get("call_id") or f"call_{len(self._calls) + 1:06d}")
         call = Call(_native(data) or name, str(data.get("tool_name") or "tool"), data.get("arguments", {}))
-        if call.id.startswith(_NESTED) and lane.step and any(made.tool == "exec" for made in lane.step.calls):
+        in_script = lane.step is not None and any(made.tool == "exec" for made in lane.step.calls)
+        if call.id.startswith(_BY_PROVIDER) or (in_script and call.id.startswith(_NESTED)):
             self._nested.add(name)
             return
         self._has_marks = self._has_marks or _has_marks(msgspec.json.encode(call.arguments).decode())
@@ -243,6 +245,8 @@ def _texts(event: Event, *, blank: bool = False) -> list[str]:
     if isinstance(text, str):
         return [text + CUT] if object_of(data).get("truncated") is True else [text] if blank or text.strip() else []
     blocks = data if isinstance(data, list) else [data]
+    if not blank:  # a message says what its texts say: what else is in it has no words
+        blocks = [block for block in blocks if isinstance(block, str) or "text" in object_of(block)]
     return [words for block in blocks if (words := flat(block)).strip()]
 
 
