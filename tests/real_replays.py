@@ -1,8 +1,8 @@
 """Lets the real agents run a recorded conversation again, offline: part of `make agents`.
 
-Each agent first runs a small script of ours against `replay check --results any`, with its own shell, and writes its own
-session down. That session is then replayed against the same program in a fresh home: every step must be asked for, as it
-was recorded. At last one prompt is changed, and the run must part at the first step.
+Each agent first runs a small script of ours against `replay check --results any`, with its own shell, and writes its
+own session down. That session is then replayed against the same program in a fresh home: every step must be asked for,
+as it was recorded. At last one prompt is changed, and the run must part at the first step.
 """
 
 import json

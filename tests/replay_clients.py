@@ -1,4 +1,4 @@
-"""A client that plays a recorded agent: it asks over one of the four wires, and answers calls with what was recorded."""
+"""A client that plays a recorded agent: it asks over one of the four wires, and answers calls as recorded."""
 
 import http.client
 import json
@@ -70,7 +70,7 @@ def turns_of(document: Json) -> list[Turn]:
             results[event["links"]["call_id"]] = "\n".join(words(content, whole=True))
         elif event["role"] == "user":
             is_open = False
-            prompts += words(content)
+            prompts += words(content) or ["[media]"]
     return turns
 
 
@@ -176,13 +176,19 @@ class Anthropic:
         return "/v1/messages?beta=true", body
 
     def read(self, body: Json) -> Spoken:
-        assert body["stop_reason"] == ("tool_use" if any(b["type"] == "tool_use" for b in body["content"]) else "end_turn")
+        assert body["stop_reason"] == (
+            "tool_use" if any(b["type"] == "tool_use" for b in body["content"]) else "end_turn"
+        )
         texts = [block["text"] for block in body["content"] if block["type"] == "text"]
         calls = [Call(b["id"], b["name"], b["input"]) for b in body["content"] if b["type"] == "tool_use"]
         return Spoken("\n\n".join(texts), calls)
 
     def read_stream(self, events: list[Json]) -> Spoken:
-        assert [event["type"] for event in (events[0], *events[-2:])] == ["message_start", "message_delta", "message_stop"]
+        assert [event["type"] for event in (events[0], *events[-2:])] == [
+            "message_start",
+            "message_delta",
+            "message_stop",
+        ]
         blocks: list[Json] = []
         for event in events:
             if event["type"] == "content_block_start":

@@ -124,7 +124,7 @@ def test_wrong_types_in_every_place(port: int) -> None:
         for wire in WIRES.values():
             body = dict.fromkeys(names, value)
             assert post(port, wire.request([], [], False)[0], body)[0] in (200, 400)
-            deep = dict.fromkeys(names, [{**dict.fromkeys(inner, value), "role": "assistant"}, {"role": "user", "parts": value}])
+            deep = {name: [{**dict.fromkeys(inner, value), "role": "assistant"}, {"parts": value}] for name in names}
             assert post(port, wire.request([], [], False)[0], deep)[0] in (200, 400)
 
 

@@ -47,7 +47,9 @@ def talk_of(*turns: tuple[str, str]) -> Any:
 
 
 def asks(*items: Any, tools: list[Tool] = TOOLS, **more: Any) -> Asked:
-    return Asked("chat", "m", False, [Said("user", item) if isinstance(item, str) else item for item in items], tools, **more)
+    return Asked(
+        "chat", "m", False, [Said("user", item) if isinstance(item, str) else item for item in items], tools, **more
+    )
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
@@ -157,7 +159,12 @@ def test_subagents_have_lanes_of_their_own() -> None:
     [
         asks("Where is it?", tools=[], system="You are a title generator."),
         asks("Where is it?", tools=[], system="Generate a short title for this."),
-        asks("Where is it?", tools=[], is_form=True, schema={"type": "object", "properties": {"score": {"type": "number"}}}),
+        asks(
+            "Where is it?",
+            tools=[],
+            is_form=True,
+            schema={"type": "object", "properties": {"score": {"type": "number"}}},
+        ),
         asks("quota", limit=1),
         asks("Where is it?", tools=[]),
         asks("Something else", tools=[]),

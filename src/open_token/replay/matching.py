@@ -6,6 +6,7 @@ import msgspec
 
 from open_token.replay.asked import Asked, Got, Made
 from open_token.replay.offered import as_offered
+from open_token.replay.plain import MEDIA
 from open_token.replay.recording import Call, Step
 from open_token.replay.sameness import Sameness, without_tags
 
@@ -98,7 +99,7 @@ def _extras(step: Step, asked: Asked, sameness: Sameness) -> Difference | None:
     """What a request says beyond the record."""
     known = [*step.prompts, *step.others]
     for given in asked.prompts:
-        if not any(sameness.prompts(text, given) for text in known):
+        if given != MEDIA and not any(sameness.prompts(text, given) for text in known):
             return Difference("words that were not recorded", "", given)
     if step.before and not follows(step, asked):
         return Difference("the answer before", step.before.text, asked.last_words)

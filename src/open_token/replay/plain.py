@@ -7,6 +7,8 @@ import msgspec
 _WRAPPED = ("output", "result", "content", "error")
 _MEDIA = ("image", "image_url", "input_image", "document", "file", "input_file", "audio", "inlineData", "inline_data")
 _DEEPEST = 64
+MEDIA = "[media]"
+"""Stands for an image or a file in a message: that there was one is compared, not what it shows."""
 
 
 def object_of(value: Any) -> dict[str, Any]:
@@ -24,6 +26,12 @@ def text_of(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
+def is_media(value: Any) -> bool:
+    """Whether a block is an image or a file."""
+    told = object_of(value)
+    return told.get("type") in _MEDIA or any(name in told for name in ("base64", *_MEDIA[-2:]))
+
+
 def flat(value: Any, depth: int = 0) -> str:
     """The words in a value: of blocks their texts, of a wrapped value what is in it; an image says nothing."""
     if value is None or isinstance(value, str):
@@ -33,7 +41,7 @@ def flat(value: Any, depth: int = 0) -> str:
     if isinstance(value, dict) and depth < _DEEPEST:
         if isinstance(value.get("text"), str):
             return str(value["text"])
-        if value.get("type") in _MEDIA or "base64" in value or any(name in value for name in _MEDIA[-2:]):
+        if is_media(value):
             return ""
         for name in _WRAPPED:
             if len(value) == 1 and name in value:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from open_token.model import Event, Export
-from open_token.replay.plain import flat, object_of
+from open_token.replay.plain import MEDIA, flat, is_media, object_of
 
 _ASIDE = ("abandoned_branch", "branch", "scorer")
 _NESTED = "exec-"
@@ -150,7 +150,7 @@ class _Scribe:
     def _message(self, event: Event, lane: _Lane) -> None:
         role, texts = event.get("role"), _texts(event)
         if role == "assistant":
-            self._open(event, lane).parts.extend(map(self._kept, texts))
+            self._open(event, lane).parts.extend(self._kept(text) for text in texts if text != MEDIA)
         elif role == "user":
             self._close(lane)
             typed = self._kinds.get(str(event.get("actor_id"))) not in ("system", "tool")
@@ -161,7 +161,7 @@ class _Scribe:
         name = str(links.get("call_id") or f"call_{len(self._calls) + 1:06d}")
         call = Call(_native(data) or name, str(data.get("tool_name") or "tool"), data.get("arguments", {}))
         in_script = lane.step is not None and any(made.tool == "exec" for made in lane.step.calls)
-        if call.id.startswith(_BY_PROVIDER) or (in_script and call.id.startswith(_NESTED)):
+        if str(data.get("native_call_id")).startswith(_BY_PROVIDER) or (in_script and call.id.startswith(_NESTED)):
             self._nested.add(name)
             return
         self._has_marks = self._has_marks or _has_marks(msgspec.json.encode(call.arguments).decode())
@@ -245,9 +245,12 @@ def _texts(event: Event, *, blank: bool = False) -> list[str]:
     if isinstance(text, str):
         return [text + CUT] if object_of(data).get("truncated") is True else [text] if blank or text.strip() else []
     blocks = data if isinstance(data, list) else [data]
-    if not blank:  # a message says what its texts say: what else is in it has no words
-        blocks = [block for block in blocks if isinstance(block, str) or "text" in object_of(block)]
-    return [words for block in blocks if (words := flat(block)).strip()]
+    if blank:
+        return [words for block in blocks if (words := flat(block)).strip()]
+    # A message says what its texts say; one without any is known by its images.
+    texts = [flat(block) for block in blocks if isinstance(block, str) or "text" in object_of(block)]
+    found = [words for words in texts if words.strip()]
+    return found or ([MEDIA] if any(map(is_media, blocks)) else [])
 
 
 def _has_marks(text: str) -> bool:

@@ -50,9 +50,17 @@ class Report(msgspec.Struct, frozen=True):
 def report_of(run: Run, mask: Mask, command: int | None = None) -> Report:
     """The report of a run; texts are masked before they are shown."""
     outcomes = [verdict.outcome for verdict in run.verdicts]
-    counts = [outcomes.count(kind) for kind in ("repeated", "aside", "missed")]
-    complete = run.is_complete
-    return Report(len(run.recording.steps), run.served, len(outcomes), *counts, complete, _parting(run, mask), command)
+    return Report(
+        steps=len(run.recording.steps),
+        served=run.served,
+        requests=len(outcomes),
+        repeated=outcomes.count("repeated"),
+        aside=outcomes.count("aside"),
+        missed=outcomes.count("missed"),
+        is_complete=run.is_complete,
+        parting=_parting(run, mask),
+        command=command,
+    )
 
 
 def _parting(run: Run, mask: Mask) -> Parting | None:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from open_token.replay.asked import Answer, Asked, Got, Item, Made, Said, Tool
-from open_token.replay.plain import flat, list_of, object_of, text_of
+from open_token.replay.plain import MEDIA, flat, is_media, list_of, object_of, text_of
 from open_token.replay.wires._events import named
 
 _USAGE = {"input_tokens": 1, "output_tokens": 1, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
@@ -42,6 +42,8 @@ def _items(block: dict[str, Any], *, is_model: bool) -> Iterator[Item]:
         yield Said("model" if is_model else "user", text)
     elif kind == "tool_use" and is_model:
         yield Made(text_of(block.get("id")), text_of(block.get("name")), block.get("input"))
+    elif is_media(block) and not is_model:
+        yield Said("user", MEDIA)
     elif kind == "tool_result":
         yield Got(text_of(block.get("tool_use_id")), "", flat(block.get("content")))
 
@@ -81,6 +83,7 @@ def stream(answer: Answer, asked: Asked) -> bytes:
 def _events(answer: Answer, asked: Asked) -> Iterator[dict[str, Any]]:
     yield {"type": "message_start", "message": _message(answer, asked, [], None)}
     for index, block in enumerate(_blocks(answer)):
+        empty: dict[str, Any]
         if block["type"] == "text":
             empty, delta = {"type": "text", "text": ""}, {"type": "text_delta", "text": block["text"]}
         else:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from open_token.replay.asked import Answer, Asked, Got, Item, Made, Said, Tool
-from open_token.replay.plain import flat, list_of, object_of, text_of
+from open_token.replay.plain import MEDIA, flat, is_media, list_of, object_of, text_of
 from open_token.replay.wires._events import unnamed
 from open_token.replay.wires._json import parsed
 
@@ -43,7 +43,7 @@ def _items(message: dict[str, Any]) -> Iterator[Item]:
         yield Got(text_of(message.get("tool_call_id")), text_of(message.get("name")), flat(content))
     elif role in ("user", "assistant"):
         for block in [content] if isinstance(content, str) else list_of(content):
-            if text := flat(block):
+            if text := MEDIA if is_media(block) else flat(block):
                 yield Said("model" if role == "assistant" else "user", text)
         for call in map(object_of, list_of(message.get("tool_calls"))):
             told = object_of(call.get("function"))

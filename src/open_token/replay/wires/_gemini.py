@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from open_token.replay.asked import Answer, Asked, Got, Item, Made, Said, Tool
-from open_token.replay.plain import flat, list_of, object_of, text_of
+from open_token.replay.plain import MEDIA, flat, is_media, list_of, object_of, text_of
 from open_token.replay.wires._events import unnamed
 
 _USAGE = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}
@@ -49,6 +49,8 @@ def _items(part: dict[str, Any], *, is_model: bool) -> Iterator[Item]:
         yield Made(text_of(call.get("id")), text_of(call.get("name")), call.get("args") or {})
     elif response:
         yield Got(text_of(response.get("id")), text_of(response.get("name")), flat(response.get("response")))
+    elif is_media(part) and not is_model:
+        yield Said("user", MEDIA)
     elif part.get("thought") is not True and (text := text_of(part.get("text"))):
         yield Said("model" if is_model else "user", text)
 

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from open_token.replay.asked import Answer, Asked, Got, Item, Made, Said, Tool
-from open_token.replay.plain import flat, list_of, object_of, text_of
+from open_token.replay.plain import MEDIA, flat, is_media, list_of, object_of, text_of
 from open_token.replay.wires._events import named
 from open_token.replay.wires._json import parsed
 
@@ -45,7 +45,7 @@ def _items(item: dict[str, Any]) -> Iterator[Item]:
     if kind == "message" and item.get("role") in ("user", "assistant"):
         content = item.get("content")
         for block in [content] if isinstance(content, str) else list_of(content):
-            if text := flat(block):
+            if text := MEDIA if is_media(block) else flat(block):
                 yield Said("model" if item["role"] == "assistant" else "user", text)
     elif kind == "function_call":
         yield Made(name, text_of(item.get("name")), parsed(item.get("arguments")))
