@@ -39,8 +39,7 @@ HELP = """open-token: take agent conversations out, check them, hand them on.
   open-token sessions                    what is on this machine
 
 READ    sessions  formats  rules         WRITE   export  handoff  redact  archive  restore
-CHECK   validate  verify  fidelity       SERVE   serve  server
-AGAIN   replay
+CHECK   validate  verify  fidelity       SERVE   serve  server  replay
 SETUP   skill  schema  completion
 
 Options everywhere: --json  --quiet  --color auto|always|never  --help

@@ -26,6 +26,10 @@ _SERVER = "user key backup restore migrate check add list disable enable revoke 
 _EXPORT = ("-o", "--from", "--pick", "--current")
 _REDACT = ("-o", "--from", "--level", "--check", "--report", "--review", "--text", "--conversation")
 _RULES = ("list", "show", "test", "explain", "--level", "--type")
+_REPLAY = (
+    "serve check view --strict --any-order --results --on-miss --port --once --for --junit --within --speed --from "
+    "--to --pick --current --conversation"
+).split()
 _SESSION_IDS = "open-token sessions --quiet 2>/dev/null | cut -f1"
 _RULE_IDS = "open-token rules list --quiet 2>/dev/null | cut -f1"
 
@@ -72,6 +76,8 @@ _open_token() {{
     COMPREPLY=($(compgen -W "{" ".join((*_SERVE, *_FLAGS))}" -- "$word") $(compgen -f -- "$word"))
   elif [ "${{COMP_WORDS[1]}}" = "server" ]; then
     COMPREPLY=($(compgen -W "{" ".join((*_SERVER, *_FLAGS))}" -- "$word") $(compgen -f -- "$word"))
+  elif [ "${{COMP_WORDS[1]}}" = "replay" ]; then
+    COMPREPLY=($(compgen -W "{" ".join((*_REPLAY, *_FLAGS))} last" -- "$word") $(compgen -f -- "$word"))
   else
     COMPREPLY=($(compgen -W "{" ".join(_FLAGS)}" -- "$word") $(compgen -f -- "$word"))
   fi
@@ -114,6 +120,9 @@ _open_token() {{
   elif [[ ${{words[2]}} == server ]]; then
     compadd -- {" ".join((*_SERVER, *_FLAGS))}
     _files
+  elif [[ ${{words[2]}} == replay ]]; then
+    compadd -- {" ".join((*_REPLAY, *_FLAGS))} last
+    _files
   else
     compadd -- {" ".join(_FLAGS)}
     _files
@@ -134,7 +143,7 @@ def _fish() -> str:
     lines.append(f"complete -c open-token -n '{seen}' -s o -r -d 'write to a file'")
     for flag, meaning in (("pick", "choose from a list"), ("current", "the conversation we run in")):
         lines.append(f"complete -c open-token -n '__fish_seen_subcommand_from export' -l {flag} -d '{meaning}'")
-    for verb, words in (("serve", _SERVE), ("server", _SERVER)):
+    for verb, words in (("serve", _SERVE), ("server", _SERVER), ("replay", _REPLAY)):
         lines.append(f"complete -c open-token -n '__fish_seen_subcommand_from {verb}' -a '{' '.join(words)}'")
     lines.append("complete -c open-token -n '__fish_seen_subcommand_from completion' -f -a 'bash zsh fish'")
     redact, rules = (f"complete -c open-token -n '__fish_seen_subcommand_from {verb}'" for verb in ("redact", "rules"))

@@ -163,7 +163,8 @@ def _waited(child: "subprocess.Popen[bytes]", run: Run, within: float, console: 
 
 def _tell_agents(url: str, agent: str | None, console: Console) -> None:
     """How to lead an agent here, to be copied."""
-    console.say(f"open    {url}   only this machine; Ctrl-C stops")
+    console.say(f"open    {url}   only this machine may ask; Ctrl-C stops")
+    console.say("note    answers come as they were recorded, unmasked")
     for name, setting in settings(url).items():
         if agent in (None, name):
             console.say(f"# {setting.title}")

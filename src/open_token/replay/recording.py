@@ -15,7 +15,8 @@ _NESTED = "exec-"
 _BY_PROVIDER = ("srvtoolu_", "ws_")
 """How the ids of calls begin that a provider carries out itself: no agent is asked to."""
 CUT = "[TRUNCATED]"
-"""Stands for the rest of a text that an export cut."""
+"""Stands for what an export took out of a long text."""
+_GAP = "…"
 _PROMPT_NAMES = ("prompt", "task", "objective", "message", "instructions", "query", "description")
 
 
@@ -239,11 +240,13 @@ def _data(event: Event) -> dict[str, Any]:
 
 
 def _texts(event: Event, *, blank: bool = False) -> list[str]:
-    """The words of a message, each block by itself; a text that was cut ends with a mark."""
+    """The words of a message, each block by itself; a text that was cut has a mark there."""
     content = object_of(event.get("content"))
     text, data = content.get("text"), content.get("data")
     if isinstance(text, str):
-        return [text + CUT] if object_of(data).get("truncated") is True else [text] if blank or text.strip() else []
+        if object_of(data).get("truncated") is True:
+            return [text.replace(_GAP, CUT)]
+        return [text] if blank or text.strip() else []
     blocks = data if isinstance(data, list) else [data]
     if blank:
         return [words for block in blocks if (words := flat(block)).strip()]
@@ -254,4 +257,4 @@ def _texts(event: Event, *, blank: bool = False) -> list[str]:
 
 
 def _has_marks(text: str) -> bool:
-    return "[REDACTED:" in text or text.endswith(CUT)
+    return "[REDACTED:" in text or CUT in text

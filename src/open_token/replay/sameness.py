@@ -9,7 +9,7 @@ import msgspec
 from open_token.replay.plain import flat, object_of
 from open_token.replay.recording import CUT
 
-_MARK = re.compile(rf"\[REDACTED:[^\]\s]{{1,80}}\]|{re.escape(CUT)}\Z")
+_MARK = re.compile(rf"\[REDACTED:[^\]\s]{{1,80}}\]|{re.escape(CUT)}")
 _TAGGED = re.compile(r"<([a-zA-Z][\w-]{1,40})(?:\s[^<>]{0,200})?>")
 _CHANGING = (
     (re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"), "<time>"),
