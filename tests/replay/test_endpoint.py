@@ -7,6 +7,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,11 @@ HELLO = {"model": "m", "messages": [{"role": "user", "content": "Hello"}], "tool
 PLAIN = {"content-type": "application/json"}
 
 
+@cache
+def the_talk() -> Any:
+    return export(TALK, redact="none")
+
+
 @contextlib.contextmanager
 def listening(talk: Any, rules: Rules | None = None) -> Iterator[Endpoint]:
     verdicts: list[Verdict] = []
@@ -44,7 +50,7 @@ def listening(talk: Any, rules: Rules | None = None) -> Iterator[Endpoint]:
 
 @pytest.fixture
 def port() -> Iterator[int]:
-    with listening(export(TALK)) as endpoint:
+    with listening(the_talk()) as endpoint:
         yield endpoint.server_address[1]
 
 
@@ -161,7 +167,7 @@ def test_other_questions(port: int) -> None:
 
 def test_only_so_many_connections_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "CONNECTIONS", 2)
-    with listening(export(TALK)) as endpoint:
+    with listening(the_talk()) as endpoint:
         address = ("127.0.0.1", endpoint.server_address[1])
         waiting = [socket.create_connection(address, 60) for _ in range(2)]
         late = socket.create_connection(address, 60)
@@ -172,19 +178,19 @@ def test_only_so_many_connections_at_a_time(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_connection_that_lasts_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LONGEST", 0.0)
-    with listening(export(TALK)) as endpoint:
+    with listening(the_talk()) as endpoint:
         connection = socket.create_connection(("127.0.0.1", endpoint.server_address[1]), 60)
         assert connection.recv(1) == b""
         connection.close()
 
 
 def test_a_port_that_is_taken() -> None:
-    run = Run(recording_of(export(TALK)), Rules())
+    run = Run(recording_of(the_talk()), Rules())
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(OpenTokenError, match="cannot listen on port"):
         Endpoint(run, taken.getsockname()[1], lambda _: None)
 
 
 def test_it_listens_on_this_machine_alone() -> None:
-    with listening(export(TALK)) as endpoint:
+    with listening(the_talk()) as endpoint:
         assert endpoint.socket.getsockname()[0] == "127.0.0.1"
         assert endpoint.url == f"http://127.0.0.1:{endpoint.server_address[1]}"

@@ -1,5 +1,6 @@
 """Which step a request asks for, and where a run parts from its recording."""
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,13 @@ LARGEST = 3_000_000
 NOT_TALKS = ("jcs", "jsontestsuite", "redaction")
 
 
+@cache
+def read(path: Path) -> Any:
+    return export(path, redact="none")
+
+
 def run_of(path: Path, rules: Rules | None = None) -> tuple[Any, Run]:
-    talk = export(path, redact="none")
+    talk = read(path)
     return talk, Run(recording_of(talk), rules or Rules())
 
 

@@ -35,7 +35,7 @@ class Refused(Exception):
 
 
 class Endpoint(ThreadingHTTPServer):
-    """A server on this machine alone; `told` hears of every request once it is answered."""
+    """A server on this machine alone; `told` hears of every request before it is answered."""
 
     daemon_threads = True
     request_queue_size = CONNECTIONS
@@ -116,17 +116,16 @@ class _Visit(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """A question to the model."""
-        verdict = None
         try:
             self._check_host()
             verdict, reply = self._answer(self._body())
+            if verdict is not None:
+                self.server.told(verdict)  # before the client can ask on: what is told is in the order of the run
         except Refused as problem:
             reply = refused(wire_of(self.path), problem.status, problem.why)
         try:
             self._send(reply)
         finally:
-            if verdict is not None:
-                self.server.told(verdict)
             if self.server.run.is_complete:
                 self.server.finished.set()
 
