@@ -22,6 +22,7 @@ VERBS: dict[str, str] = {
     "diff": "tell where two runs part",
     "fidelity": "tell how much of a conversation is in an export",
     "restore": "give back the source of an export",
+    "replay": "run a past conversation again, offline",
     "validate": "check exports against the format",
     "verify": "check that an export was not changed, and who signed it",
     "sign": "put your signature under an export",
@@ -42,7 +43,7 @@ HELP = """open-token: take agent conversations out, check them, hand them on.
 READ    sessions  formats  rules  schema
 WRITE   export  handoff  redact  archive  restore  sign
 CHECK   validate  verify  fidelity  diff
-SERVE   serve  server
+SERVE   serve  server  replay
 SETUP   skill  completion
 
 Options everywhere: --json  --quiet  --color auto|always|never  --help
@@ -127,10 +128,12 @@ def _dispatch(words: list[str], console: Console) -> int:
     if name not in VERBS:
         raise _unknown_verb(name)
     verb = cast(Verb, import_module(f"open_token.cli.{name}"))
+    rest, command = _before_command(rest) if getattr(verb, "TAKES_COMMAND", False) else (rest, [])
     if any(word in ("-h", "--help") for word in rest):
         console.out(verb.HELP.rstrip("\n"))
         return 0
     args = parser_for(name, verb).parse_intermixed_args(rest)
+    args.command = command
     console.quiet, console.colour = args.quiet, args.color
     if not gc.isenabled():
         gc.freeze()
@@ -144,6 +147,12 @@ def _verb_first(words: list[str]) -> list[str]:
     while count < len(words) and words[count] in ("--json", "--quiet", "-q"):
         count += 1
     return words[count : count + 1] + words[:count] + words[count + 1 :] if count < len(words) else words
+
+
+def _before_command(words: list[str]) -> tuple[list[str], list[str]]:
+    """The words before `--`, and the command after it, whose words are its own."""
+    place = words.index("--") if "--" in words else len(words)
+    return words[:place], words[place + 1 :]
 
 
 def parser_for(name: str, verb: Verb) -> Parser:

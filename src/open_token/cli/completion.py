@@ -30,6 +30,10 @@ _SIGN = ("-o", "--key", "--scheme")
 _REDACT = ("-o", "--from", "--level", "--check", "--report", "--review", "--text", "--conversation")
 _DIFF = ("--from", "--all", "--context", "--level", "--ignore", "--conversation")
 _RULES = ("list", "show", "test", "explain", "--level", "--type")
+_REPLAY = (
+    "serve check view --strict --any-order --results --on-miss --port --once --for --junit --within --speed --from "
+    "--to --pick --current --conversation"
+).split()
 _SESSION_IDS = "open-token sessions --quiet 2>/dev/null | cut -f1"
 _RULE_IDS = "open-token rules list --quiet 2>/dev/null | cut -f1"
 
@@ -85,6 +89,8 @@ _open_token() {{
     COMPREPLY=($(compgen -W "{" ".join((*_SERVE, *_FLAGS))}" -- "$word") $(compgen -f -- "$word"))
   elif [ "${{COMP_WORDS[1]}}" = "server" ]; then
     COMPREPLY=($(compgen -W "{" ".join((*_SERVER, *_FLAGS))}" -- "$word") $(compgen -f -- "$word"))
+  elif [ "${{COMP_WORDS[1]}}" = "replay" ]; then
+    COMPREPLY=($(compgen -W "{" ".join((*_REPLAY, *_FLAGS))} last" -- "$word") $(compgen -f -- "$word"))
   else
     COMPREPLY=($(compgen -W "{" ".join(_FLAGS)}" -- "$word") $(compgen -f -- "$word"))
   fi
@@ -141,6 +147,9 @@ _open_token() {{
   elif [[ ${{words[2]}} == server ]]; then
     compadd -- {" ".join((*_SERVER, *_FLAGS))}
     _files
+  elif [[ ${{words[2]}} == replay ]]; then
+    compadd -- {" ".join((*_REPLAY, *_FLAGS))} last
+    _files
   else
     compadd -- {" ".join(_FLAGS)}
     _files
@@ -163,7 +172,8 @@ def _fish() -> str:
         lines.append(f"complete -c open-token -n '__fish_seen_subcommand_from export' -l {flag} -d '{meaning}'")
     only = "__fish_seen_subcommand_from export"
     lines.append(f"complete -c open-token -n '{only}' -l to -x -a '{' '.join(_FORMS)}' -d 'what is written'")
-    for verb, words in (("serve", _SERVE), ("server", _SERVER), ("verify", _VERIFY), ("sign", _SIGN)):
+    others = {"serve": _SERVE, "server": _SERVER, "replay": _REPLAY, "verify": _VERIFY, "sign": _SIGN}
+    for verb, words in others.items():
         lines.append(f"complete -c open-token -n '__fish_seen_subcommand_from {verb}' -a '{' '.join(words)}'")
     lines.append("complete -c open-token -n '__fish_seen_subcommand_from completion' -f -a 'bash zsh fish'")
     redact, rules = (f"complete -c open-token -n '__fish_seen_subcommand_from {verb}'" for verb in ("redact", "rules"))

@@ -1,0 +1,196 @@
+"""The provider on loopback: every wire, streamed and not, and clients that are rude."""
+
+import contextlib
+import gzip
+import http.client
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import ROOT
+from open_token.errors import OpenTokenError
+from open_token.library import export
+from open_token.replay import endpoint as module
+from open_token.replay.endpoint import Endpoint
+from open_token.replay.playing import Rules, Run, Verdict
+from open_token.replay.recording import recording_of
+from open_token.replay.report import report_of
+from replay_clients import WIRES, over_http, played, post
+
+EXAMPLES = sorted((ROOT / "examples").glob("*.json*"))
+TALK = ROOT / "examples" / "openai_chat.json"
+HELLO = {"model": "m", "messages": [{"role": "user", "content": "Hello"}], "tools": [{"function": {"name": "x"}}]}
+PLAIN = {"content-type": "application/json"}
+
+
+@cache
+def the_talk() -> Any:
+    return export(TALK, redact="none")
+
+
+@contextlib.contextmanager
+def listening(talk: Any, rules: Rules | None = None) -> Iterator[Endpoint]:
+    verdicts: list[Verdict] = []
+    endpoint = Endpoint(Run(recording_of(talk), rules or Rules()), 0, verdicts.append)
+    thread = threading.Thread(target=endpoint.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    try:
+        yield endpoint
+    finally:
+        endpoint.shutdown()
+        endpoint.server_close()
+        thread.join()
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    with listening(the_talk()) as endpoint:
+        yield endpoint.server_address[1]
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_a_recorded_agent_gets_every_answer_in_turn(path: Path, wire: str, stream: bool) -> None:
+    talk = export(path, redact="none")
+    with listening(talk) as endpoint:
+        assert played(over_http(endpoint.server_address[1]), talk, wire, stream=stream) == 0
+        if path.stem != "open_token":
+            assert endpoint.finished.wait(60)
+        report = report_of(endpoint.run, str)
+    subagents = {"open_token": 2}.get(path.stem, 0)
+    assert (report.missed, report.repeated, report.aside) == (0, 0, 0)
+    assert report.served == report.steps - subagents
+    assert report.is_same == (not subagents)
+
+
+@pytest.mark.parametrize("path", [wire.request([], [], False)[0] for wire in WIRES.values()])
+def test_a_miss_is_an_error_in_the_form_of_its_wire(path: str, port: int) -> None:
+    tools = {"tools": [{"name": "x", "functionDeclarations": [{"name": "x"}]}]}
+    asked = {"messages": [{"role": "user", "content": "Hi"}], "contents": [{"parts": [{"text": "Hi"}]}], "input": "Hi"}
+    status, body = post(port, path, {**asked, **tools})
+    assert status == 400
+    told = json.loads(body)
+    assert "step 1 of 4 was expected" in told["error"]["message"]
+    assert "Gull Rock" not in body.decode()
+    if "messages" in path:
+        assert told["type"] == "error"
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Host": "evil.example"}, 403),
+        ({"Host": "evil.example:80"}, 403),
+        ({"Host": ""}, 403),
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Host": "localhost:1"}, 400),
+        ({"Host": "[::1]:99"}, 400),
+        ({"Origin": "http://127.0.0.1:5000"}, 400),
+        ({"Content-Length": "-1"}, 400),
+        ({"Content-Length": "x"}, 400),
+        ({"Content-Length": "99999999999"}, 413),
+        ({"Content-Encoding": "br"}, 415),
+        ({"Content-Encoding": "gzip"}, 400),
+    ],
+)
+def test_who_may_ask_and_how(headers: dict[str, str], status: int, port: int) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    data = json.dumps(HELLO).encode()
+    own = {name.lower() for name in headers}
+    connection.putrequest("POST", "/v1/chat/completions", skip_host="host" in own, skip_accept_encoding=True)
+    for name, value in {**({} if "content-length" in own else {"Content-Length": str(len(data))}), **headers}.items():
+        connection.putheader(name, value)
+    connection.endheaders(data)
+    assert connection.getresponse().status == status
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[]", b'"x"', b"\xff\xfe", b"[" * 100_000, b'{"messages":' * 50_000, b"{}", b'{"messages": 3}']
+)
+@pytest.mark.parametrize("path", [wire.request([], [], True)[0] for wire in WIRES.values()])
+def test_rubbish_is_refused_and_never_fatal(path: str, body: bytes, port: int) -> None:
+    assert post(port, path, body)[0] in (200, 400)
+    assert post(port, "/v1/chat/completions", HELLO)[0] == 400
+
+
+def test_wrong_types_in_every_place(port: int) -> None:
+    wrong: list[Any] = [None, 1, "x", [], {}, [None], [1], [[]], [{}], {"a": 1}, True]
+    names = ["messages", "input", "contents", "tools", "system", "model", "generationConfig", "response_format", "text"]
+    names += ["max_tokens", "stream_options", "systemInstruction", "output_config"]
+    inner = ["content", "parts", "role", "tool_calls", "type", "arguments", "function", "functionCall", "call_id"]
+    for value in wrong:
+        for wire in WIRES.values():
+            body = dict.fromkeys(names, value)
+            assert post(port, wire.request([], [], False)[0], body)[0] in (200, 400)
+            deep = {name: [{**dict.fromkeys(inner, value), "role": "assistant"}, {"parts": value}] for name in names}
+            assert post(port, wire.request([], [], False)[0], deep)[0] in (200, 400)
+
+
+def test_a_body_in_chunks_and_in_gzip(port: int) -> None:
+    data = json.dumps(HELLO).encode()
+    packed = gzip.compress(data)
+    assert post(port, "/v1/chat/completions", packed, {**PLAIN, "Content-Encoding": "gzip"})[0] == 400
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request("POST", "/v1/chat/completions", iter([data[:9], data[9:]]), PLAIN, encode_chunked=True)
+    answer = json.loads(connection.getresponse().read())
+    assert answer["error"]["code"] == "replay_miss"
+    connection.close()
+
+
+def test_what_unpacks_to_too_much(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LARGEST", 10_000)
+    bomb = gzip.compress(b" " * 1_000_000)
+    assert post(port, "/v1/chat/completions", bomb, {**PLAIN, "Content-Encoding": "gzip"})[0] == 413
+    assert post(port, "/v1/chat/completions", b" " * 10_001)[0] == 413
+
+
+def test_other_questions(port: int) -> None:
+    assert post(port, "/v1/messages/count_tokens?beta=true", {})[1] == b'{"input_tokens":1}'
+    assert post(port, "/v1beta/models/m:countTokens", {})[1] == b'{"totalTokens":1}'
+    assert post(port, "/api/event_logging", {})[:2] == (200, b"{}")
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request("HEAD", "/")
+    assert connection.getresponse().status == 200
+    connection.close()
+    connection.request("GET", "/v1/models")
+    assert connection.getresponse().status == 404
+    connection.close()
+
+
+def test_only_so_many_connections_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CONNECTIONS", 2)
+    with listening(the_talk()) as endpoint:
+        address = ("127.0.0.1", endpoint.server_address[1])
+        waiting = [socket.create_connection(address, 60) for _ in range(2)]
+        late = socket.create_connection(address, 60)
+        assert late.recv(1) == b""
+        for connection in (*waiting, late):
+            connection.close()
+
+
+def test_a_connection_that_lasts_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LONGEST", 0.0)
+    with listening(the_talk()) as endpoint:
+        connection = socket.create_connection(("127.0.0.1", endpoint.server_address[1]), 60)
+        assert connection.recv(1) == b""
+        connection.close()
+
+
+def test_a_port_that_is_taken() -> None:
+    run = Run(recording_of(the_talk()), Rules())
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(OpenTokenError, match="cannot listen on port"):
+        Endpoint(run, taken.getsockname()[1], lambda _: None)
+
+
+def test_it_listens_on_this_machine_alone() -> None:
+    with listening(the_talk()) as endpoint:
+        assert endpoint.socket.getsockname()[0] == "127.0.0.1"
+        assert endpoint.url == f"http://127.0.0.1:{endpoint.server_address[1]}"

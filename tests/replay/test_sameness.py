@@ -1,0 +1,99 @@
+"""When what an agent sends is what was recorded."""
+
+from typing import Any
+
+import pytest
+
+from open_token.replay.sameness import Sameness, bare, without_tags
+
+HERE = Sameness(folders=("/home/ada/desk", "/tmp/project"))
+MARK = "[REDACTED:password:" + "0" * 8 + "]"
+
+
+@pytest.mark.parametrize(
+    ("recorded", "given"),
+    [
+        ("Fix it", "Fix it"),
+        ("Fix it", '"Fix it"'),
+        ("Fix it", "Fix  it\n"),
+        ("Fix it", "<system-reminder>\nBe kind.\n</system-reminder>\nFix it"),
+        ("<note>then</note>Fix it", "Fix it<note>now</note>"),
+        ("Look at /home/ada/desk/a", "Look at /tmp/project/a"),
+        (f"Log in with {MARK} now", "Log in with plum-7 now"),
+        (f"{MARK} and {MARK}", "plum and pear"),
+        ("a[TRUNCATED]z", "a and so on to z"),
+    ],
+)
+def test_prompts_that_are_the_same(recorded: str, given: str) -> None:
+    assert HERE.prompts(recorded, given)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "given"),
+    [
+        ("Fix it", "Fix it now"),
+        ("Fix it", "fix it"),
+        ("Fix it", ""),
+        ("Fix it", "<b>Fix it</b>"),
+        ("<note>x</note>", "<note>y</note>"),
+        (f"Log in with {MARK} now", "Log in with plum-7 later"),
+        (f"a{MARK}b{MARK}a", "aba"),
+        ("wait 5 s", "wait 6 s"),
+    ],
+)
+def test_prompts_that_are_not(recorded: str, given: str) -> None:
+    if recorded == f"a{MARK}b{MARK}a":
+        assert HERE.prompts(recorded, given)  # a mark may stand for nothing at all
+    else:
+        assert not HERE.prompts(recorded, given)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "given"),
+    [
+        ("1 failed in 0.31s", "1 failed in 0.44s"),
+        ("Chunk ID: a1\nWall time: 0.1 seconds\nOutput:\nhi", "Chunk ID: b2\nWall time: 3 seconds\nOutput:\nhi"),
+        ("Chunk ID: a1\nWall time: 0.1 seconds\nProcess exited with code 0\nOutput:\nhi\n", "hi"),
+        ("Exit code 1\nno such file", "no such file"),
+        ('{"output":"hi\\n","metadata":{"exit_code":0}}', "hi"),
+        ('{"a": 1, "b": [2]}', '{"b":[2],"a":1}'),
+        ("/home/ada/desk/a.txt", "/tmp/project/a.txt"),
+        ("at 2026-01-02T03:04:05Z in /tmp/x1y2", "at 2026-11-16 12:00:00 in /tmp/zz"),
+        ("(empty)", ""),
+        ("a\r\nb", "a\nb"),
+        ("hi\n<exited with exit code 0>", "hi"),
+        (f"KEY={MARK}\n", "KEY=plum\n"),
+    ],
+)
+def test_results_that_are_the_same(recorded: str, given: str) -> None:
+    assert HERE.results(recorded, given)
+    assert not HERE.results(recorded + " x", given)
+
+
+def test_arguments() -> None:
+    pairs: list[tuple[Any, Any, bool]] = [
+        ({"a": 1, "b": None}, {"a": 1}, True),
+        ({"path": "/home/ada/desk/x"}, {"path": "/tmp/project/x"}, True),
+        ({"a": [1, {"b": "x"}]}, {"a": [1, {"b": "x"}]}, True),
+        ({"a": 1}, {"a": 2}, False),
+        ({"a": 1}, {"a": 1, "b": 2}, False),
+        ({"wait": "5 s"}, {"wait": "6 s"}, False),
+        ({"key": MARK}, {"key": "plum"}, True),
+        (None, {}, False),
+    ]
+    assert [HERE.values(recorded, given) for recorded, given, _ in pairs] == [same for _, _, same in pairs]
+
+
+def test_exact_means_exact() -> None:
+    exact = Sameness(exact=True)
+    assert exact.prompts("a", "a")
+    assert not exact.prompts("a", "a ")
+    assert not exact.results("in 0.1s", "in 0.2s")
+    assert exact.results(f"x {MARK}", "x plum")
+
+
+def test_what_looks_like_json_or_a_tag_and_is_none() -> None:
+    assert bare("{not json") == "{not json"
+    assert bare("[" * 5000) == "[" * 5000
+    assert without_tags("a < b and <open> c") == "a < b and <open> c"
+    assert without_tags("<a>" * 20_000) == "<a>" * 20_000

@@ -1,0 +1,47 @@
+"""A conversation as frames for a screen."""
+
+from typing import Any
+
+from conftest import ROOT
+from open_token.library import export
+from open_token.replay.showing import frames_of
+
+
+def test_an_example() -> None:
+    frames = frames_of(export(ROOT / "examples" / "claude_code.jsonl", redact="none"))
+    assert [frame.kind for frame in frames[:3]] == ["prompt", "answer", "tool_use"]
+    assert frames[0].lines[0].startswith("you test_dst")
+    assert frames[2].lines == ["  > Bash  pytest -q tests/test_tides.py::test_dst"]
+    assert [frame.seq for frame in frames if frame.is_error] == [6]
+    assert frames[0].at == 0
+    times = [frame.at for frame in frames if frame.at is not None]
+    assert times == sorted(times)
+
+
+def test_long_results_and_system_prompts_are_told_in_short() -> None:
+    events: list[dict[str, Any]] = [
+        {"seq": 1, "type": "message", "role": "system", "content": {"text": "a\nb"}},
+        {"seq": 2, "type": "tool_result", "role": "tool", "content": {"text": "x\n" * 30}},
+        {"seq": 3, "type": "tool_result", "role": "tool", "content": {"data": {"missing_result": True}}},
+        {"seq": 4, "type": "tool_use", "content": {"data": {"tool_name": "t", "arguments": {"command": ["a", "b"]}}}},
+        {"seq": 5, "type": "tool_use", "content": {"data": {"tool_name": "t", "arguments": "z" * 9000}}},
+        {"seq": 6, "type": "annotation", "content": {"data": {"kind": "context"}}},
+    ]
+    frames = frames_of({"events": events})  # type: ignore[typeddict-item]
+    assert frames[0].lines == ["# system prompt, 2 lines"]
+    assert (len(frames[1].lines), frames[1].lines[0], frames[1].lines[-1]) == (
+        14,
+        "    = 30 lines",
+        "      ... 18 more",
+    )
+    assert frames[2].lines == ["    = no result"]
+    assert frames[3].lines == ["  > t  a b"]
+    assert len(frames[4].lines[0]) < 420
+    assert len(frames) == 5
+
+
+def test_what_a_strangers_file_may_hold() -> None:
+    for value in (None, 3, "x", [], {}):
+        kinds = ["message", "tool_use", "tool_result", "span_start", "span_end", "annotation"]
+        events: list[Any] = [{"type": kind, "content": value, "links": value, "ts": value} for kind in kinds]
+        frames_of({"events": events})
