@@ -20,6 +20,8 @@ from open_token.tail import Tail
 
 Idle = Callable[[], bool]
 _NOT_YET = ("input.json", "input.no-events", "input.empty", "input.sqlite")
+_FOR_NOW = (*_NOT_YET, "input.missing")
+"""What may be wrong with a file while its runtime writes it anew."""
 
 
 class Outlet(Spool):
@@ -126,7 +128,7 @@ class Follower:
                     self.growing.take(renewal.take(record), facts)
                     before = now
                 except InputError as problem:
-                    if problem.code not in _NOT_YET:
+                    if problem.code not in _FOR_NOW:
                         raise
             if not self.idle():
                 break
