@@ -139,7 +139,7 @@ def unnamed_file(folder: Path, prefix: str = ".") -> Iterator[Unnamed]:
     try:
         yield file
     except OSError as problem:
-        raise _cannot_write(folder, problem) from None
+        raise _cannot_write(folder, problem, "make room, or choose another place; what is there stays whole") from None
     finally:
         with contextlib.suppress(OSError):
             file.out.close()

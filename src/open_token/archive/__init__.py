@@ -67,6 +67,8 @@ class Archive:
         self._taken: set[str] = set()
         self._kept: dict[object, Entry] = {}
         self._ids: set[str | None] = set()
+        self._vanished: set[tuple[str, str]] = set()
+        """Those that were found and deleted before their turn came."""
         self._shared: Source | None = None
         self.counts: Counter[str] = Counter()
 
@@ -89,6 +91,7 @@ class Archive:
         """One pass: export what is new or has changed, oldest first, mark what is gone; tells each when it is done."""
         self.counts.clear()
         self._hashes.clear()
+        self._vanished.clear()
         self._shared = None
         found = sorted(found, key=lambda session: (session.mtime_ns, str(session.path), session.modified))
         index = Index(self._folder)
@@ -127,7 +130,8 @@ class Archive:
     def _finish(self, entry: Entry, index: Index, there: set[str]) -> None:
         """What a killed process was about to do: the file it wrote or would have replaced is of this source."""
         index.is_changed = True
-        if entry.file in there and entry.replaces in there:
+        others = {other.file for other in index.entries.values() if other is not entry}
+        if entry.file in there and entry.replaces in there - others:
             remove(self._folder / str(entry.replaces))
             there.discard(str(entry.replaces))
         file = next((name for name in (entry.file, entry.replaces) if name in there), None)
@@ -186,6 +190,9 @@ class Archive:
         except OutputError:
             raise
         except OpenTokenError as problem:
+            if problem.code == "input.missing" and not os.path.exists(session.path):
+                self._vanished.add(key_of(session))
+                return None
             return self._refused(session, entry, problem, index)
         except Exception as problem:
             what = f"something went wrong inside open-token ({type(problem).__name__})"
@@ -286,7 +293,7 @@ class Archive:
 
     def _gone(self, found: list[Session], index: Index) -> Iterator[Change]:
         """Mark what its runtime deleted: a whole source, or a conversation in one that is still there."""
-        keys = {key_of(session) for session in found}
+        keys = {key_of(session) for session in found} - self._vanished
         listed = {name_of(session.path) for session in found if session.conversation is not None}
         for entry in list(index.entries.values()):
             if entry.source is None or entry.key in keys or entry.state == GONE:
