@@ -139,6 +139,23 @@ def test_a_document_that_is_away_for_a_moment(tmp_path: Path) -> None:
     assert lines[-1]["type"] == "footer"
 
 
+def test_lines_that_are_away_just_when_they_are_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "talk.jsonl"
+    message = {"role": "user", "content": "hello"}
+    path.write_text(json.dumps({"type": "user", "uuid": "u", "sessionId": "s", "message": message}) + "\n")
+    opened, away = Source.open, [False, True, False, True, True]
+
+    def not_always(source: Source) -> Any:
+        if away and away.pop():
+            raise FileNotFoundError(2, "No such file or directory")
+        return opened(source)
+
+    monkeypatch.setattr(Source, "open", not_always)
+    lines = followed(path, "claude_code", *[lambda: None] * 6)
+    assert [content.get("text") for kind, _, content in said(lines) if kind == "message"] == ["hello"]
+    assert not away
+
+
 class KilledError(Exception):
     """The end of a process, in the middle of its work."""
 

@@ -19,9 +19,8 @@ from open_token.source import Source
 from open_token.tail import Tail
 
 Idle = Callable[[], bool]
-_NOT_YET = ("input.json", "input.no-events", "input.empty", "input.sqlite")
-_FOR_NOW = (*_NOT_YET, "input.missing")
-"""What may be wrong with a file while its runtime writes it anew."""
+_NOT_YET = ("input.json", "input.no-events", "input.empty", "input.sqlite", "input.missing")
+"""What may be wrong with a file while its runtime writes it, or writes it anew."""
 
 
 class Outlet(Spool):
@@ -60,8 +59,18 @@ class Follower:
 
     def run(self) -> Record:
         """Follow until told to stop; gives what was known in the end."""
-        first = self._first()
-        if self._source().shape != "lines":
+        while True:
+            try:
+                return self._run()
+            except InputError as problem:
+                # It was away just when it was opened.
+                if problem.code != "input.missing" or self.growing.has_written or not self.idle():
+                    raise
+            self.growing.rewind()
+
+    def _run(self) -> Record:
+        first, shape = self._first()
+        if shape != "lines":
             return self._again_and_again(first)
         try:
             return self._stream(first.conversation)
@@ -72,20 +81,21 @@ class Follower:
                 raise
         # At an end a reader may have told what it would have told later, or otherwise: behind that, only what is new.
         self.growing.rewind()
-        first = self._first()
+        first, _ = self._first()
         return self._stream(first.conversation, self._behind(first))
 
-    def _first(self) -> Record:
-        """The conversation as far as it has come, as soon as there is one."""
+    def _first(self) -> tuple[Record, str]:
+        """The conversation as far as it has come, as soon as there is one, and the shape of its source."""
         while True:
             try:
-                record = read(self._source(), self._context(), self.reader)
+                source = self._source()
+                record, shape = read(source, self._context(), self.reader), source.shape
             except InputError as problem:
                 if problem.code not in _NOT_YET or not self.idle():
                     raise
             else:
                 record.conversation["id"] = self.growing.named(record.conversation["id"])
-                return record
+                return record, shape
 
     def _source(self) -> Source:
         source = Source.of_folder(self.path, self.name) if self.path.is_dir() else Source.of(self.path, self.name)
@@ -148,7 +158,7 @@ class Follower:
                     self.growing.take(renewal.take(record), facts)
                     before = now
                 except InputError as problem:
-                    if problem.code not in _FOR_NOW:
+                    if problem.code not in _NOT_YET:
                         raise
             if not self.idle():
                 break

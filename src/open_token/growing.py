@@ -101,6 +101,7 @@ class Growing:
         self._seal: Seal | None = None
         self._facts: Conversation = {}
         self._people: list[Participant] = []
+        self.has_written = False
         self.is_same = True
         """Whether the conversation still has the id that it has in the stream."""
         self.count = 0
@@ -191,6 +192,7 @@ class Growing:
             self._out.seek(self._end)
             self._out.truncate()
             self._end = None
+        self.has_written = True
         self._out.write(line)
         self._out.flush()
 
