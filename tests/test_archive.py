@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import json
 import os
+import re
 import sqlite3
 import stat
 import sys
@@ -27,6 +28,7 @@ from open_token.draft import Draft
 from open_token.errors import InputError, OutputError
 from open_token.model import Found
 from open_token.options import ExportOptions
+from open_token.pipeline import export
 from open_token.source import Source
 
 NOW = "2026-01-02T03:04:05Z"
@@ -244,6 +246,32 @@ class TestPass:
         assert list(world.exports()) == ["2023-11-14_same-2.json", "2023-11-14_same.json"]
         world.check()
 
+    def test_ids_that_are_one_name_to_some_disks_are_two_files(self, world: World) -> None:
+        write(world.talks / "one.jsonl", 20, id="Talk")
+        write(world.talks / "two.jsonl", 10, id="tALK")
+        write(world.talks / "three.jsonl", 5, id="../../ta\u212a/l\x00k" + "x" * 5000)
+        world.run()
+        names = [path.relative_to(world.folder).as_posix() for path in world.folder.glob("**/*.json")]
+        assert len({name.casefold() for name in names}) == 3
+        assert all(re.fullmatch(r"fake_talk/[0-9]{4}-[0-9]{2}-[0-9]{2}_[-a-z0-9]{4,42}\.json", name) for name in names)
+
+    def test_what_is_said_during_a_pass_is_there_after_the_next(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = write(world.talks / "one.jsonl", 10)
+
+        def slow(*args: Any) -> Any:
+            receipt = export(*args)
+            grow(path, "meanwhile", age=5)
+            return receipt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "export", slow)
+            assert world.done() == [("new", "2023-11-14_one")]
+        assert world.done() == [("changed", "2023-11-14_one")]
+        (file,) = world.folder.glob("fake_talk/*.json")
+        assert texts(file) == ["hello", "meanwhile"]
+
     def test_a_file_of_somebody_else_is_not_touched(self, world: World) -> None:
         write(world.talks / "one.jsonl", 10)
         other = world.folder / "fake_talk" / "2023-11-14_one.json"
@@ -281,6 +309,21 @@ class TestGone:
         assert len(world.exports()) == 2
         assert world.done() == []
         world.check()
+
+    def test_it_is_deleted_before_its_turn_comes(self, world: World) -> None:
+        for name in ("known", "unknown"):
+            write(world.talks / f"{name}.jsonl", 10)
+            if name == "known":
+                world.run()
+        grow(world.talks / "known.jsonl", "more", age=5)
+        found = Discovery(world.env, world.home).sessions(thorough=True)
+        for name in ("known", "unknown"):
+            (world.talks / f"{name}.jsonl").unlink()
+        archive = world.archive()
+        changes = list(archive.run(found))
+        assert [(change.kind, change.entry.id) for change in changes] == [("gone", "known")]
+        assert archive.counts["failed"] == 0
+        assert list(world.index()) == ["known"]
 
     def test_it_comes_back(self, world: World) -> None:
         path = write(world.talks / "one.jsonl", 10)
@@ -682,6 +725,14 @@ class TestIndex:
         assert names == ["2023-11-14_0.ndjson", "2023-11-14_1.json", "2023-11-14_2.ndjson"]
         assert world.done() == []
         assert len(world.index()) == 3
+
+    def test_it_takes_no_file_away_that_is_of_another(self, world: World, kept: dict[str, Any]) -> None:
+        before = world.exports()
+        mine, other = kept["0"], kept["1"]
+        lines = [{"schema": "open-token/archive/1"}, other, {**mine, "state": "pending", "replaces": other["file"]}]
+        self.spoil(world, lambda data: b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+        assert not [change for change in world.done() if change[0] in ("lost", "gone")]
+        assert world.exports() == before
 
     def test_one_export_is_adopted_by_one_source(self, world: World, kept: dict[str, Any]) -> None:
         (world.folder / "index.ndjson").unlink()

@@ -2,16 +2,20 @@
 
 import io
 import json
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from golden_cases import CASES, GOLDEN
 from open_token.checking.validate import validate_bytes
+from open_token.checking.verify import VERIFIED, verify_bytes
 from open_token.context import Context
+from open_token.errors import InputError
 from open_token.follow import Follower
-from open_token.growing import Growing
+from open_token.growing import Growing, written_in
 from open_token.options import ExportOptions
 from open_token.pipeline import export
 from open_token.readers import choose
@@ -119,3 +123,211 @@ def test_a_session_with_files_beside_it(tmp_path: Path) -> None:
     path.write_text('{"type":"user","content":[{"type":"text","text":"hello"}],"prompt_index":0}\n')
     lines = followed(path, "grok_cli")
     assert [content.get("text") for _, _, content in said(lines)][:1] == ["hello"]
+
+
+def chat(*texts: str) -> bytes:
+    talk = [{"role": ("user", "assistant")[place % 2], "content": text} for place, text in enumerate(texts)]
+    return json.dumps({"model": "m", "messages": talk}).encode()
+
+
+def test_a_document_that_is_away_for_a_moment(tmp_path: Path) -> None:
+    path = tmp_path / "chat.json"
+    path.write_bytes(chat("hello"))
+    back = [lambda: path.write_bytes(chat("hello", "hi")), path.unlink]
+    lines = followed(path, "openai_chat", path.unlink, *back)
+    assert [content.get("text") for _, _, content in said(lines)] == ["hello", "hi"]
+    assert lines[-1]["type"] == "footer"
+
+
+def test_lines_that_are_away_just_when_they_are_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "talk.jsonl"
+    message = {"role": "user", "content": "hello"}
+    path.write_text(json.dumps({"type": "user", "uuid": "u", "sessionId": "s", "message": message}) + "\n")
+    opened, away = Source.open, [False, True, False, True, True]
+
+    def not_always(source: Source) -> Any:
+        if away and away.pop():
+            raise FileNotFoundError(2, "No such file or directory")
+        return opened(source)
+
+    monkeypatch.setattr(Source, "open", not_always)
+    lines = followed(path, "claude_code", *[lambda: None] * 6)
+    assert [content.get("text") for kind, _, content in said(lines) if kind == "message"] == ["hello"]
+    assert not away
+
+
+class KilledError(Exception):
+    """The end of a process, in the middle of its work."""
+
+
+class Going:
+    """A session that grows, and a stream of it that is killed or stopped again and again."""
+
+    def __init__(self, path: Path, reader: str) -> None:
+        self.path, self.reader = path, reader
+        self.stream = b""
+
+    def follow(self, *stages: bytes, killed: bool = False, **words: str) -> bytes:
+        """Go on while the file becomes this and that."""
+        waiting = list(stages)
+
+        def idle() -> bool:
+            if waiting:
+                self.path.write_bytes(waiting.pop(0))
+                return True
+            if killed:
+                raise KilledError
+            return False
+
+        out = io.BytesIO(self.stream)
+        before = written_in(out, "out") if self.stream else None
+        growing = Growing(out, context(**words), "out", before)
+        try:
+            record = Follower(self.path, self.path.name, self.reader, context(**words), growing, idle).run()
+            growing.close(record)
+        except KilledError:
+            pass
+        finally:
+            self.stream = out.getvalue()
+        return self.stream
+
+    def told(self) -> list[Any]:
+        return said([json.loads(line) for line in self.stream.splitlines()])
+
+    def check(self) -> None:
+        """The stream is whole, and all of the conversation is in it."""
+        assert verify_bytes(self.stream).status == VERIFIED
+        assert [item for item in validate_bytes(self.stream) if item.severity == "error"] == []
+        whole = io.BytesIO()
+        export(Source.of(self.path, self.path.name), whole, context(), self.reader)
+        now = said([json.loads(line) for line in whole.getvalue().splitlines()])
+        known = [content for _, _, content in self.told()]
+        known += [content["data"]["content"] for content in known if is_revised(content.get("data"))]
+        kinds = ("message", "tool_use", "tool_result")
+        assert [content for kind, _, content in now if kind in kinds and content not in known] == []
+
+
+def is_revised(data: Any) -> bool:
+    return isinstance(data, dict) and data.get("kind") == "revised"
+
+
+def in_parts(going: Going, stages: list[bytes], seed: int) -> None:
+    """Killed or stopped at random, each time with some more of the session; a kill may cut what was written last."""
+    chance = random.Random(seed)
+    place = 1
+    going.path.write_bytes(stages[0])
+    while place < len(stages):
+        count = chance.randint(1, 3)
+        killed = chance.random() < 0.5 or not going.stream
+        going.follow(*stages[place : place + count], killed=killed)
+        if killed and chance.random() < 0.7:
+            going.stream = going.stream[: chance.randint(0, len(going.stream))]
+        place += count
+    going.follow()
+
+
+LINE_CASES = [case for case in CASES if (case / "input.jsonl").is_file() and case.parent.name != "open_token"]
+UNLIKE = ("codex/aborted", "gemini_cli/lines", "kimi_cli/agent_alone", "claude_code/resumed", "ag_ui/subagents")
+"""Those of which a reading tells another beginning when there is more, or more at an end."""
+
+
+def go_on_with(case: Path, tmp_path: Path, seeds: range) -> None:
+    path = case / "input.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    stages = [b"".join(lines[: place + 1]) for place in range(len(lines))]
+    reader = case.parent.name
+    while stages and not can_be_read(tmp_path / path.name, stages[0], reader):
+        stages.pop(0)
+    for seed in seeds:
+        going = Going(tmp_path / path.name, reader)
+        in_parts(going, stages, seed)
+        going.check()
+
+
+def can_be_read(path: Path, data: bytes, reader: str) -> bool:
+    path.write_bytes(data)
+    try:
+        export(Source.of(path, path.name), io.BytesIO(), context(), reader)
+    except InputError:
+        return False
+    return True
+
+
+class TestGoingOn:
+    """--append."""
+
+    @pytest.mark.parametrize("case", [GOLDEN / name for name in UNLIKE], ids=lambda case: case.parent.name)
+    def test_readers_that_tell_more_at_an_end(self, case: Path, tmp_path: Path) -> None:
+        go_on_with(case, tmp_path, range(2))
+
+    @pytest.mark.full
+    @pytest.mark.parametrize("case", LINE_CASES, ids=lambda case: f"{case.parent.name}/{case.name}")
+    def test_lines_of_every_reader(self, case: Path, tmp_path: Path) -> None:
+        # The parts of one answer, of which nothing stays as it was: that it is the same cannot be told.
+        if not (case / "options.txt").exists() and case.name != "stream":
+            go_on_with(case, tmp_path, range(6))
+
+    def test_a_document(self, tmp_path: Path) -> None:
+        texts = ["one", "two", "three", "four", "five", "six"]
+        for seed in range(3):
+            going = Going(tmp_path / "chat.json", "openai_chat")
+            in_parts(going, [chat(*texts[: place + 1]) for place in range(len(texts))], seed)
+            going.check()
+            assert [content.get("text") for _, _, content in going.told()] == texts
+
+    def test_a_document_whose_last_words_grow(self, tmp_path: Path) -> None:
+        answer = "an answer that comes word by word"
+        grown = [chat("one", answer[:length]) for length in (3, 10, 19, 29)]
+        for seed in range(3):
+            going = Going(tmp_path / "chat.json", "openai_chat")
+            in_parts(going, [chat("one"), *grown, chat("one", answer, "three"), chat("one", answer, "three", "4")], seed)
+            going.check()
+
+    def test_marks_stay_the_same(self, tmp_path: Path) -> None:
+        secret = "gh" + "p_" + "Zx8vK2mQ9rT4wY7uJ1nB5cD3fG6hL0pS2aEo"
+        going = Going(tmp_path / "chat.json", "openai_chat")
+        going.path.write_bytes(chat(f"use {secret}"))
+        going.follow(killed=True)
+        going.follow(chat(f"use {secret}", f"I used {secret}"))
+        first, second = (content["text"].split()[-1] for _, _, content in going.told())
+        assert first == second
+        assert first.startswith("[REDACTED:")
+        assert len(going.told()) == 2
+
+    def test_another_conversation_is_refused_and_the_file_stays(self, tmp_path: Path) -> None:
+        going = Going(tmp_path / "chat.json", "openai_chat")
+        going.path.write_bytes(chat("one", "two"))
+        before = going.follow()
+        going.path.write_bytes(chat("other", "talk", "altogether"))
+        with pytest.raises(InputError) as caught:
+            going.follow()
+        assert caught.value.code == "follow.append"
+        assert going.stream == before
+
+    def test_other_lines_are_refused_and_the_file_stays(self, tmp_path: Path) -> None:
+        going = Going(tmp_path / "talk.jsonl", "claude_code")
+        for session in ("one", "two"):
+            message = {"role": "user", "content": f"words of {session}"}
+            record = {"type": "user", "uuid": session, "sessionId": session, "message": message}
+            going.path.write_bytes(json.dumps(record).encode() + b"\n")
+            if session == "one":
+                before = going.follow()
+        with pytest.raises(InputError) as caught:
+            going.follow()
+        assert caught.value.code == "follow.append"
+        assert going.stream == before
+
+    def test_another_level_of_redaction_is_refused(self, tmp_path: Path) -> None:
+        going = Going(tmp_path / "chat.json", "openai_chat")
+        going.path.write_bytes(chat("one", "two"))
+        before = going.follow(redact="none")
+        with pytest.raises(InputError):
+            going.follow()
+        assert going.stream == before
+
+    def test_a_stream_that_got_no_further_than_its_header_begins_anew(self, tmp_path: Path) -> None:
+        going = Going(tmp_path / "chat.json", "openai_chat")
+        going.path.write_bytes(chat("one", "two"))
+        whole = going.follow()
+        going.stream = whole[: whole.index(b"\n") + 1]
+        assert going.follow() == whole

@@ -12,6 +12,8 @@ HEAD = """# Readers
 Each reader is one module of `src/open_token/readers`, and this page is made from what the modules say (`make accept`).
 The content of a file decides which one reads it; `--from NAME` decides where it cannot. What a reader leaves out is
 named and counted at each export; `native=full` keeps it all: [nothing lost](../how-to/nothing-lost.md).
+`~/.config`, `~/.local/share`, `~/AppData/Roaming` and `~/AppData/Local` are also looked for where `XDG_CONFIG_HOME`,
+`XDG_DATA_HOME`, `APPDATA` and `LOCALAPPDATA` say.
 Behind each quirk stand the golden cases (`tests/golden/<reader>/`) or tests (`tests/readers/`) that show it.
 
 """

@@ -5,6 +5,9 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
+
+import pytest
 
 from open_token.tail import Tail
 
@@ -83,6 +86,73 @@ def test_a_replaced_file_goes_on(tmp_path: Path) -> None:
         path.write_bytes(line(4))
 
     assert numbers(path, rotate, gone, back, lambda: None) == [1, 2, 3, 4]
+
+
+def test_a_file_written_anew_that_became_longer_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "talk.jsonl"
+    path.write_bytes(line(1) + line(2))
+    longer = line(1, pad=50) + line(2) + line(3)
+    assert numbers(path, lambda: path.write_bytes(longer), append(path, line(4))) == [1, 2, 1, 3, 4]
+
+
+def test_a_file_written_anew_with_as_many_bytes_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "talk.jsonl"
+    path.write_bytes(line(1) + line(2))
+
+    def rewrite() -> None:
+        path.write_bytes(line(1) + line(3))
+        os.utime(path, (2_000_000_000, 2_000_000_000))
+
+    assert numbers(path, rewrite, append(path, line(4))) == [1, 2, 3, 4]
+
+
+def test_half_a_line_that_was_taken_back(tmp_path: Path) -> None:
+    path = tmp_path / "talk.jsonl"
+    path.write_bytes(line(1))
+    other = line(1) + line(3, pad=9)
+    assert numbers(path, append(path, line(2)[:7]), lambda: path.write_bytes(other), lambda: None) == [1, 3]
+
+
+def test_the_last_lines_of_a_file_that_was_moved_away_count(tmp_path: Path) -> None:
+    path = tmp_path / "talk.jsonl"
+    path.write_bytes(line(1))
+
+    def rotate() -> None:
+        path.rename(tmp_path / "old")
+        append(tmp_path / "old", line(2))()
+        path.write_bytes(line(3))
+
+    assert numbers(path, rotate, append(path, line(4))) == [1, 2, 3, 4]
+
+
+def test_it_is_away_just_when_it_is_opened_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "talk.jsonl"
+    path.write_bytes(line(1))
+    (tmp_path / "new").write_bytes(line(2))
+    opened = Tail.open
+    away: list[int] = []
+
+    def not_at_once(tail: Tail) -> BinaryIO:
+        if path.stat().st_ino != first and len(away) < 3:
+            away.append(1)
+            raise FileNotFoundError(2, "No such file or directory")
+        return opened(tail)
+
+    first = path.stat().st_ino
+    monkeypatch.setattr(Tail, "open", not_at_once)
+    assert numbers(path, lambda: os.replace(tmp_path / "new", path), *[lambda: None] * 4) == [1, 2]
+    assert len(away) == 3
+
+
+def test_what_goes_wrong_while_it_waits_is_no_fault_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "talk.jsonl"
+    path.write_bytes(line(1))
+
+    def full() -> None:
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        numbers(path, full)
 
 
 def test_what_lies_beside_it_is_read_as_it_is(tmp_path: Path) -> None:

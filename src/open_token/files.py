@@ -139,7 +139,7 @@ def unnamed_file(folder: Path, prefix: str = ".") -> Iterator[Unnamed]:
     try:
         yield file
     except OSError as problem:
-        raise _cannot_write(folder, problem) from None
+        raise _cannot_write(folder, problem, "make room, or choose another place; what is there stays whole") from None
     finally:
         with contextlib.suppress(OSError):
             file.out.close()
@@ -226,7 +226,7 @@ def grown_file(path: Path) -> Iterator[BinaryIO]:
         with out:
             yield out
     except OSError as problem:
-        raise _cannot_write(path, problem) from None
+        raise _cannot_write(path, problem, "make room; what is in the file stays, and can be gone on with") from None
     finally:
         if is_new and path.exists() and not path.stat().st_size:
             path.unlink()
@@ -319,9 +319,9 @@ def _sync_folder(folder: Path) -> None:
             os.close(descriptor)
 
 
-def _cannot_write(path: Path, problem: OSError) -> OutputError:
+def _cannot_write(path: Path, problem: OSError, help: str = "choose another place; nothing was written") -> OutputError:
     reason = problem.strerror or type(problem).__name__
-    return OutputError(f"cannot write: {reason}", where=str(path), help="choose another place; nothing was written")
+    return OutputError(f"cannot write: {reason}", where=str(path), help=help)
 
 
 class Spool:

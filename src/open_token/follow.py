@@ -19,7 +19,8 @@ from open_token.source import Source
 from open_token.tail import Tail
 
 Idle = Callable[[], bool]
-_NOT_YET = ("input.json", "input.no-events", "input.empty", "input.sqlite")
+_NOT_YET = ("input.json", "input.no-events", "input.empty", "input.sqlite", "input.missing")
+"""What may be wrong with a file while its runtime writes it, or writes it anew."""
 
 
 class Outlet(Spool):
@@ -58,40 +59,69 @@ class Follower:
 
     def run(self) -> Record:
         """Follow until told to stop; gives what was known in the end."""
-        first = self._first()
-        source = self._source()
-        if source.shape == "lines":
-            try:
-                return self._stream(first.conversation)
-            except _ReaderWaitsError:
-                pass
-        return self._again_and_again(first)
-
-    def _first(self) -> Record:
-        """The conversation as far as it has come, as soon as there is one."""
         while True:
             try:
-                return read(self._source(), self._context(), self.reader)
+                return self._run()
+            except InputError as problem:
+                # It was away just when it was opened.
+                if problem.code != "input.missing" or self.growing.has_written or not self.idle():
+                    raise
+            self.growing.rewind()
+
+    def _run(self) -> Record:
+        first, shape = self._first()
+        if shape != "lines":
+            return self._again_and_again(first)
+        try:
+            return self._stream(first.conversation)
+        except _ReaderWaitsError:
+            return self._again_and_again(first)
+        except InputError as problem:
+            if problem.code != "follow.append":
+                raise
+        # At an end a reader may have told what it would have told later, or otherwise: behind that, only what is new.
+        self.growing.rewind()
+        first, _ = self._first()
+        return self._stream(first.conversation, self._behind(first))
+
+    def _first(self) -> tuple[Record, str]:
+        """The conversation as far as it has come, as soon as there is one, and the shape of its source."""
+        while True:
+            try:
+                source = self._source()
+                record, shape = read(source, self._context(), self.reader), source.shape
             except InputError as problem:
                 if problem.code not in _NOT_YET or not self.idle():
                     raise
+            else:
+                record.conversation["id"] = self.growing.named(record.conversation["id"])
+                return record, shape
 
     def _source(self) -> Source:
         source = Source.of_folder(self.path, self.name) if self.path.is_dir() else Source.of(self.path, self.name)
         source.conversation = self.conversation
         return source
 
-    def _stream(self, known: Conversation) -> Record:
+    def _behind(self, record: Record) -> Renewal:
+        """What knows the events that the stream holds from earlier on."""
+        renewal = Renewal()
+        told, written = self.growing.resumed(record)
+        if not renewal.adopt(told, written, record) and not self.growing.is_same:
+            raise self.growing.other()
+        return renewal
+
+    def _stream(self, known: Conversation, behind: Renewal | None = None) -> Record:
         """Line by line, for readers that tell each record as it comes."""
         draft = Draft(subagents=self.context.options.subagents, spool=Outlet(lambda events: take(events)))
 
         def facts(conversation: Conversation = known) -> Record:
             now = self.context.options.exported_at or self.context.now
             at = None if now == "omit" else now
-            return Record(conversation, draft.participants, (), coercions=draft.coercions, exported_at=at)
+            people = behind.participants if behind else draft.participants
+            return Record(conversation, people, (), coercions=draft.coercions, exported_at=at)
 
         def take(events: list[Event]) -> None:
-            self.growing.take(events, facts)
+            self.growing.take(behind.more(events, draft.participants) if behind else events, facts)
 
         def idle() -> bool:
             draft.flush()
@@ -103,7 +133,9 @@ class Follower:
         source.conversation = self.conversation
         load(self.reader).read(source, draft)
         late, usage, dropped = draft.close()
-        self.growing.take(_late(late, usage, dropped, draft), facts)
+        take(_late(late, usage, dropped, draft))
+        if behind:
+            self.growing.take(behind.rest(), facts)
         return facts({**known, **draft.facts(lambda: known["id"]), "id": known["id"]})
 
     def _context(self) -> Context:
@@ -111,7 +143,7 @@ class Follower:
 
     def _again_and_again(self, record: Record) -> Record:
         """For readers that need the whole: read it anew whenever it has changed, and tell what is new."""
-        renewal, name = Renewal(), record.conversation["id"]
+        renewal, name = self._behind(record), record.conversation["id"]
 
         def facts() -> Record:
             known: Conversation = {**record.conversation, "id": name}

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import BinaryIO
+from typing import Any, BinaryIO, cast
 
 import orjson
 
@@ -50,7 +50,7 @@ def written_in(stream: BinaryIO, name: str) -> Written:
             break
         place += len(line)
         found.end = place
-    return found
+    return found if found.events else Written()
 
 
 def _foreign(name: str, number: int) -> InputError:
@@ -63,6 +63,9 @@ def _foreign(name: str, number: int) -> InputError:
 
 
 def _is_late(record: dict[str, object]) -> bool:
+    """Whether an event may be one that an end had put in: it is no loss, a reading tells it again if it is not."""
+    if record.get("event_type") == "span_end":
+        return True
     content = record.get("content")
     data = content.get("data") if isinstance(content, dict) else None
     return isinstance(data, dict) and (data.get("missing_result") is True or data.get("kind") in _LATE_KINDS)
@@ -82,14 +85,25 @@ class Growing:
         self._out = out
         self._context = context
         self._name = name
-        self._before = (before.events or []) if before else []
-        self._header = before.header if before else b""
+        self._written = before
         self._writer = Ndjson()
-        self._redaction = LiveRedaction(context)
+        self.rewind()
+
+    def rewind(self) -> None:
+        """Begin anew, as long as nothing was written."""
+        before = self._written
+        self._before = [*(before.events or ())] if before else []
+        self._header = before.header if before else b""
+        self._end = before.end if before else None
+        """Where a stream goes on; what stands behind it stays until then."""
+        self._redaction = LiveRedaction(self._context)
         self._record: Record | None = None
         self._seal: Seal | None = None
         self._facts: Conversation = {}
         self._people: list[Participant] = []
+        self.has_written = False
+        self.is_same = True
+        """Whether the conversation still has the id that it has in the stream."""
         self.count = 0
         """How many events there are."""
 
@@ -103,46 +117,87 @@ class Growing:
         chosen = list(select(replace(self._record, events=events), self._context).events)
         for event in self._redaction.events(chosen, self._record.conversation["id"]):
             self._write(event)
-        self._out.flush()
+
+    def named(self, name: str) -> str:
+        """The id that a conversation has in this stream: the first one, whatever becomes of it as more is said."""
+        told = self._told_facts().get("id", name)
+        self.is_same = told == name
+        return told
+
+    def _told_facts(self) -> Conversation:
+        return cast(Conversation, orjson.loads(self._header).get("conversation", {}) if self._header else {})
+
+    def resumed(self, record: Record) -> tuple[list[Event], list[Event]]:
+        """The events that a stream holds from earlier on, and those of a reading as they would be written now.
+
+        For what is read anew each time, and so need not tell the same again: it goes on behind those of the stream.
+        """
+        if not self._before:
+            return [], []
+        self._open(record)
+        assert self._record is not None
+        if self._told_facts().get("redaction", {}).get("mode") != self._record.conversation.get("redaction", {}).get("mode"):
+            raise self.other()
+        while self._before and self._before[-1][2]:
+            self._end = self._before.pop()[0]
+        told = self._read_again()
+        chosen = list(select(replace(self._record, events=record.events), self._context).events)
+        return told, self._redaction.events(chosen, self._record.conversation["id"])
+
+    def _read_again(self) -> list[Event]:
+        """The events of the file, sealed as they are."""
+        assert self._seal is not None
+        told: list[Event] = []
+        self._out.seek(self._before[0][0] if self._before else 0)
+        for _ in self._before:
+            line: dict[str, Any] = orjson.loads(self._out.readline())
+            line["type"] = line.pop("event_type")
+            told.append(cast(Event, line))
+            self._seal.take(told[-1])
+        self.count, self._before = len(told), []
+        return told
 
     def _open(self, record: Record) -> None:
         self._record = self._redaction.facts(record)
         self._seal = Seal(self._record, self._context.options.integrity)
         self._facts, self._people = {**self._record.conversation}, [*self._record.participants]
         if not self._header:
-            self._out.write(self._writer.head(self._record))
+            self._put(self._writer.head(self._record))
         else:
             told = orjson.loads(self._header)
             self._record.exported_at = told.get("exported_at")
             self._facts, self._people = told.get("conversation", {}), told.get("participants", [])
-            if self._facts.get("id") != self._record.conversation["id"]:
-                raise self._other()
 
     def _write(self, event: Event) -> None:
         assert self._seal is not None
         self._seal.take(event)
         self.count += 1
         line = self._writer.event(event, self.count)
-        if self.count > len(self._before):
-            self._out.write(line)
-            self._out.flush()
-            return
-        place, digest, _ = self._before[self.count - 1]
-        if digest == _digest(line):
-            return
-        if not all(late for _, _, late in self._before[self.count - 1 :]):
-            raise self._other()
-        self._cut(place)
+        if self.count <= len(self._before):
+            if self._before[self.count - 1][1] == _digest(line):
+                return
+            self._cut(self.count - 1)
+        self._put(line)
+
+    def _cut(self, count: int) -> None:
+        """So many events are left: what an earlier end had put in is not the end any more."""
+        if not all(late for _, _, late in self._before[count:]):
+            raise self.other()
+        self._end = self._before[count][0]
+        self._before = self._before[:count]
+
+    def _put(self, line: bytes) -> None:
+        """Write a line, in the place of what an earlier end or a kill had left."""
+        if self._end is not None:
+            self._out.seek(self._end)
+            self._out.truncate()
+            self._end = None
+        self.has_written = True
         self._out.write(line)
         self._out.flush()
 
-    def _cut(self, place: int) -> None:
-        """What an earlier end had put in is not the end any more."""
-        self._before = self._before[: self.count - 1]
-        self._out.seek(place)
-        self._out.truncate()
-
-    def _other(self) -> InputError:
+    def other(self) -> InputError:
+        """The file does not go with the conversation."""
         return InputError(
             "this file is not the beginning of the conversation as it is exported now",
             where=self._name,
@@ -155,18 +210,14 @@ class Growing:
         if self._seal is None or self._record is None:
             return None
         if self.count < len(self._before):
-            if not all(late for _, _, late in self._before[self.count :]):
-                raise self._other()
-            self.count += 1
-            self._cut(self._before[self.count - 1][0])
-            self.count -= 1
+            self._cut(self.count)
         final = self._redaction.facts(record)
         # What the header says is said: the footer can add to it and correct it, not take it back.
         self._record.conversation = {**self._facts, **final.conversation}
-        known = self._people
-        self._record.participants = [*known, *(person for person in final.participants if person not in known)]
+        known = {person["actor_id"] for person in self._people}
+        later = [person for person in final.participants if person["actor_id"] not in known]
+        self._record.participants = [*self._people, *later]
         self._record.coercions = record.coercions
         integrity = self._seal.integrity()
-        self._out.write(self._writer.late_tail(self._record, integrity))
-        self._out.flush()
+        self._put(self._writer.late_tail(self._record, integrity))
         return integrity

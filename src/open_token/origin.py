@@ -265,4 +265,5 @@ def files_below(folder: Path, pattern: str) -> list[Path]:
 
 def _cannot_read(name: str, problem: OSError) -> InputError:
     reason = problem.strerror or type(problem).__name__
-    return InputError(f"cannot read the input: {reason}", where=name, help="check the path")
+    code = "input.missing" if isinstance(problem, FileNotFoundError) else None
+    return InputError(f"cannot read the input: {reason}", where=name, help="check the path", code=code)

@@ -42,6 +42,51 @@ class Renewal:
         self._spans: dict[str, Event | None] = {}
         self._revised: dict[str, Event] = {}
         self._highest = 0
+        self._going = _Names()
+        self._left: dict[bytes, deque[str]] = {}
+        """For a reading that goes on: what its parts are called, and which events of the stream it has not told."""
+
+    def adopt(self, told: list[Event], written: Iterable[Event], record: Record) -> bool:
+        """Know the events of a stream that began earlier by those of a reading, as written now.
+
+        What changed meanwhile, or is gone, counts as known under its own name. False when that is most of it.
+        """
+        reading = {event["id"]: event for event in record.events}
+        people = {participant["actor_id"]: participant for participant in record.participants}
+        same: dict[bytes, deque[Event]] = {}
+        for event in written:
+            same.setdefault(_says(event), deque()).append(reading[event["id"]])
+        found, seats = 0, dict[str, Participant]()
+        for event in told:
+            words = _says(event)
+            twin = same[words].popleft() if same.get(words) else None
+            found += twin is not None
+            if like := twin or reading.get(event["id"]):
+                seats.setdefault(event["actor_id"], people[like["actor_id"]])
+            self._enter(event, _says(twin) if twin else words)
+            self._highest = max(self._highest, _number(event["id"]) + 1)
+        self._seat(seats, max((_number(event["actor_id"]) for event in told), default=0))
+        self._left = {words: deque(names) for words, names in self._told.items()}
+        return 2 * found >= len(told)
+
+    def more(self, events: Iterable[Event], participants: Iterable[Participant]) -> list[Event]:
+        """The next events of one reading that goes on, without those that the stream holds from earlier on."""
+        names, made = self._going, []
+        names.actors |= self._meet(participants)
+        for event in events:
+            words = _says(event)
+            if self._left.get(words):
+                self._call(event, self._left[words].popleft(), names)
+            elif new := self._new(event, words, names):
+                made.append(new)
+        return made
+
+    def _seat(self, seats: dict[str, Participant], count: int) -> None:
+        """Let participants have the names that they have in the stream."""
+        for name in (f"act_{number:03d}" for number in range(1, count + 1)):
+            known = seats.get(name, {"actor_id": name, "kind": "system", "name": "unknown"})
+            self._actors.setdefault(_who(known), name)
+            self.participants.append(cast(Participant, {**known, "actor_id": name}))
 
     def take(self, record: Record, *, is_end: bool = False) -> list[Event]:
         """The events of a reading that are new, as they go on with the stream; at the end all that is still open."""
@@ -60,12 +105,12 @@ class Renewal:
                 continue
             if not self._is_known(event, words, left, now, names) and (new := self._new(event, words, names)):
                 made.append(new)
-        return [*made, *self._rest()] if is_end else made
+        return [*made, *self.rest()] if is_end else made
 
     def _meet(self, participants: Iterable[Participant]) -> dict[str, str]:
         names = {}
         for participant in participants:
-            who = orjson.dumps({**participant, "actor_id": ""}, option=orjson.OPT_SORT_KEYS)
+            who = _who(participant)
             if who not in self._actors:
                 self._actors[who] = f"act_{len(self.participants) + 1:03d}"
                 self.participants.append(cast(Participant, {**participant, "actor_id": self._actors[who]}))
@@ -83,13 +128,17 @@ class Renewal:
             if kind != _kind(event) or before in now:
                 return False
             self._revised[here] = event
+        self._call(event, here, names)
+        return True
+
+    def _call(self, event: Event, here: str, names: _Names) -> None:
+        """Let an event of a reading have the name that it has in the stream."""
         names.events[event["id"]] = here
         links = event.get("links", {})
         if event["type"] == "tool_use" and "call_id" in links:
             names.calls[links["call_id"]] = self._own.get(here, "")
         elif event["type"] == "span_start" and "span_id" in links:
             names.spans[links["span_id"]] = self._own.get(here, "")
-        return True
 
     def _new(self, event: Event, words: bytes, names: _Names) -> Event | None:
         """The event under names that are free in the stream; None when there is no place for it any more."""
@@ -157,7 +206,7 @@ class Renewal:
             if name not in self._says:
                 return name
 
-    def _rest(self) -> list[Event]:
+    def rest(self) -> list[Event]:
         """Results that never came, spans that never ended, and what changed after it was told."""
         made = [self._late("tool_result", call) for call, use in self._calls.items() if use is not None]
         made += [self._late("span_end", span) for span, start in reversed(self._spans.items()) if start is not None]
@@ -188,6 +237,15 @@ class Renewal:
             "visibility": "internal",
             "content": content,
         }
+
+
+def _who(participant: Participant) -> bytes:
+    return orjson.dumps({**participant, "actor_id": ""}, option=orjson.OPT_SORT_KEYS)
+
+
+def _number(name: str) -> int:
+    digits = name.rpartition("_")[2]
+    return int(digits) if digits.isdecimal() and len(digits) < 18 else 0
 
 
 def _may_wait(event: Event) -> bool:

@@ -102,7 +102,7 @@ class TestOnePass:
         answer = json.loads(out)
         assert code == 1
         assert list(answer) == [
-            *("schema", "folder", "new", "changed", "gone", "lost", "failed", "unchanged", "empty", "resting"),
+            *("schema", "folder", "new", "changed", "gone", "lost", "failed", "unchanged", "copy", "empty", "resting"),
         ]
         assert answer["schema"] == "open-token/archive-pass/1"
         assert answer["new"][0] == {

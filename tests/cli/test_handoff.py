@@ -81,6 +81,54 @@ def test_a_fresh_copy_is_not_taken_for_the_newest_conversation(
     assert main(["handoff", "@1", "--to", "codex"]) == 0
 
 
+@pytest.mark.parametrize("agent", [name for name in TARGETS if name != "opencode"])
+def test_a_copy_is_passed_over_until_somebody_goes_on_with_it(
+    agent: str, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    talk = home / ".claude" / "projects" / "-p" / "5e55104e-0000-4000-8000-0000000000aa.jsonl"
+    talk.parent.mkdir(parents=True)
+    record = {"type": "user", "uuid": "u", "sessionId": talk.stem, "cwd": str(Path.cwd())}
+    talk.write_text(json.dumps(record | {"message": {"role": "user", "content": "the first words"}}) + "\n")
+    os.utime(talk, (1_700_000_000, 1_700_000_000))
+    assert main(["archive", "all", "-q"]) == 0
+    assert main(["handoff", talk.stem, "--to", agent, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out.split("\n", 1)[1])["written"] is True
+    for words in (["last"], []):
+        assert main(["export", *words, "-o", "out.json", "--quiet"]) == 0
+        assert json.loads(Path("out.json").read_text())["conversation"]["id"] == talk.stem
+    assert main(["handoff", "--to", agent, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["written"] is False
+    assert main(["sessions", "--json"]) == 0
+    assert [item["title"] for item in json.loads(capsys.readouterr().out)["sessions"]][1:] == ["the first words"]
+    assert main(["archive", "all", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["new"], told["copy"], told["unchanged"]) == ([], 1, 1)
+    talk.unlink()
+    assert main(["archive", "all", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["copy"] == 1
+    assert main(["archive", "other", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["new"]) == 1
+
+
+def test_a_copy_that_goes_on_is_a_conversation(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    talk = home / ".claude" / "projects" / "-p" / "5e55104e-0000-4000-8000-0000000000aa.jsonl"
+    talk.parent.mkdir(parents=True)
+    talk.write_bytes(Path(TALK).read_bytes())
+    assert main(["handoff", str(talk), "--to", "pi", "--quiet"]) == 0
+    assert main(["archive", "all", "--quiet"]) == 0
+    (copy,) = (path for path in files(home) if path != talk)
+    more = {"type": "message", "id": "m", "message": {"role": "user", "content": [{"type": "text", "text": "go on"}]}}
+    last = json.loads(copy.read_text().splitlines()[-1])
+    with copy.open("a") as out:
+        out.write(json.dumps(more | {"parentId": last["id"], "timestamp": last["timestamp"]}) + "\n")
+    capsys.readouterr()
+    assert main(["archive", "all", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert ([item["reader"] for item in told["new"]], told["copy"]) == (["pi"], 0)
+    assert main(["export", "last", "--quiet", "-o", "out.json"]) == 0
+    assert "go on" in Path("out.json").read_text()
+
+
 def test_in_another_folder(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     other = home.parent / "my project"
     other.mkdir()

@@ -67,6 +67,21 @@ def test_when_all_is_read_it_tells_what_is_written(clock: Clock, monkeypatch: py
     assert made.getvalue() == b"x" * 3000
 
 
+def test_a_file_that_is_longer_than_it_was_is_told_no_more_often(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Terminal(monkeypatch) as terminal, Progress(100, Console(env={})) as tell:
+        clock.now = 0.4
+        for done in (50, 100, 110, 120, 130):
+            tell(done)
+        clock.now = 0.6
+        tell(140)
+    assert [part[-16:] for part in terminal.seen.split("\r") if part] == [
+        "  50 B / 100 B\x1b[K"[-16:],
+        "100 B / 100 B\x1b[K",
+        "140 B / 100 B\x1b[K",
+        "\x1b[K",
+    ]
+
+
 def test_a_short_read_shows_nothing(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     with Terminal(monkeypatch) as terminal, Progress(100, Console(env={})) as tell:
         tell(50)

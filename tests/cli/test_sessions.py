@@ -157,7 +157,7 @@ def test_filters(home: Path, words: list[str], ids: list[str], capsys: pytest.Ca
 def test_none_is_the_answer_no(home: Path, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = told(capsys, *words)
     assert (code, out) == (1, "")
-    assert "no conversation was found" in err
+    assert err.startswith("none fits, of ")
     code, out, _ = told(capsys, *words, "--json", "--quiet")
     assert code == 1
     assert json.loads(out)["sessions"] == []

@@ -4,6 +4,7 @@ import signal
 
 import pytest
 
+from open_token.cli import stopping
 from open_token.cli.stopping import asked_to_stop, stopped_like_ctrl_c
 
 
@@ -22,3 +23,15 @@ def test_both_ask_for_the_end(number: signal.Signals) -> None:
         signal.raise_signal(number)
         assert asked.is_set()
     assert [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)] == before
+
+
+def test_asking_again_at_once_changes_nothing_and_later_it_breaks_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(stopping.time, "monotonic", lambda: now)
+    with asked_to_stop() as asked:
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGTERM)
+        assert asked.is_set()
+        now = 102.0
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)

@@ -345,10 +345,12 @@ def test_kept_names_that_are_damaged_or_open_to_others_are_made_anew(
     _people_table.known(cache)
     (file,) = cache.glob("names-*.table")
     whole = file.read_bytes()
+    (cache / "names-of-lists-that-are-no-more.table").write_bytes(whole)
     for damage in (b"", b"names 1\n", whole[:-1], whole[:60] + bytes([whole[60] ^ 1]) + whole[61:]):
         file.write_bytes(damage)
         assert "torvild" in _people_table.known(cache).given
         assert file.read_bytes() == whole
+        assert list(cache.iterdir()) == [file], "a table of other lists is of no use any more"
     file.chmod(0o666)
     assert not isinstance(_people_table.known(cache).given, _people_table.Table)
     assert stat.S_IMODE(file.stat().st_mode) & 0o022 == 0, "what others may write is replaced"

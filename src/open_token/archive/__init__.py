@@ -21,12 +21,13 @@ from open_token.archive._entries import (
     with_beside,
     with_facts,
 )
-from open_token.archive._index import EARLIER, EMPTY, FAILED, GONE, NAME, PENDING, Entry, Index, exports_in
+from open_token.archive._index import COPY, EARLIER, EMPTY, FAILED, GONE, NAME, PENDING, Entry, Index, exports_in
 from open_token.archive._names import day_of, name_for
 from open_token.context import Context
 from open_token.discover import Session, name_of, source_of, stamp_of
 from open_token.errors import InputError, OpenTokenError, OutputError
-from open_token.files import Unnamed, locked, make_folder, remove, sweep, unnamed_file
+from open_token.files import Unnamed, ends_of, locked, make_folder, remove, sweep, unnamed_file
+from open_token.handoff.copies import TAIL, Ending, may_be_copy
 from open_token.pipeline import export
 from open_token.source import Source
 from open_token.timestamps import from_epoch
@@ -65,6 +66,9 @@ class Archive:
         self._hashes: dict[Path, str] = {}
         self._taken: set[str] = set()
         self._kept: dict[object, Entry] = {}
+        self._ids: set[str | None] = set()
+        self._vanished: set[tuple[str, str]] = set()
+        """Those that were found and deleted before their turn came."""
         self._shared: Source | None = None
         self.counts: Counter[str] = Counter()
 
@@ -87,6 +91,7 @@ class Archive:
         """One pass: export what is new or has changed, oldest first, mark what is gone; tells each when it is done."""
         self.counts.clear()
         self._hashes.clear()
+        self._vanished.clear()
         self._shared = None
         found = sorted(found, key=lambda session: (session.mtime_ns, str(session.path), session.modified))
         index = Index(self._folder)
@@ -119,12 +124,14 @@ class Archive:
                 index.is_changed = True
         self._taken = {name.casefold() for name in there}
         self._kept = {_content(entry): entry for entry in index.entries.values() if entry.file}
+        self._ids = {entry.id for entry in index.entries.values() if entry.file}
         index.write()
 
     def _finish(self, entry: Entry, index: Index, there: set[str]) -> None:
         """What a killed process was about to do: the file it wrote or would have replaced is of this source."""
         index.is_changed = True
-        if entry.file in there and entry.replaces in there:
+        others = {other.file for other in index.entries.values() if other is not entry}
+        if entry.file in there and entry.replaces in there - others:
             remove(self._folder / str(entry.replaces))
             there.discard(str(entry.replaces))
         file = next((name for name in (entry.file, entry.replaces) if name in there), None)
@@ -138,7 +145,7 @@ class Archive:
         key = key_of(session)
         entry = index.entries.get(key)
         if entry and not self._is_due(session, entry):
-            self.counts["empty" if entry.state == EMPTY else "unchanged"] += 1
+            self.counts[entry.state if entry.state in (EMPTY, COPY) else "unchanged"] += 1
             if (seen := seen_again(entry, session)) != entry:
                 index.put(seen)
             return None
@@ -183,6 +190,9 @@ class Archive:
         except OutputError:
             raise
         except OpenTokenError as problem:
+            if problem.code == "input.missing" and not os.path.exists(session.path):
+                self._vanished.add(key_of(session))
+                return None
             return self._refused(session, entry, problem, index)
         except Exception as problem:
             what = f"something went wrong inside open-token ({type(problem).__name__})"
@@ -196,13 +206,23 @@ class Archive:
         source, context = self._source(session), self._context()
         folder = self._folder / session.reader
         make_folder(folder)
+        ending = Ending() if may_be_copy(ends_of(session.path, 0, TAIL)[1]) else None
         with unnamed_file(folder, _PART) as made:
-            receipt = export(source, made.out, context, session.reader)
+            receipt = export(source, made.out, context, session.reader, ending)
+            if ending and ending.origin in self._ids and not (entry and entry.file):
+                return self._passed_over(session, entry, index)
             made.out.flush()
             fresh = told(blank(session, self._words), receipt, made.path, context.now)
             sha256 = source.sha256 if session.is_folder else sha256
             fresh = with_beside(changed(fresh, sha256=sha256), source, begun)
             return self._placed(made, fresh, entry, index, session)
+
+    def _passed_over(self, session: Session, entry: Entry | None, index: Index) -> None:
+        """Note a copy that says no more than the conversation it was made of, which is archived."""
+        fresh = changed(blank(session, self._words), state=COPY)
+        self.counts[COPY] += 1
+        if fresh != entry:
+            index.put(fresh)
 
     def _source(self, session: Session) -> Source:
         """The source of a session; conversations of one file come one after another, and share what was read of it."""
@@ -232,6 +252,7 @@ class Archive:
         if replaces:
             remove(self._folder / replaces)
         index.put(fresh)
+        self._ids.add(fresh.id)
         kind = CHANGED if old else NEW
         self.counts[kind] += 1
         return Change(kind, fresh)
@@ -272,7 +293,7 @@ class Archive:
 
     def _gone(self, found: list[Session], index: Index) -> Iterator[Change]:
         """Mark what its runtime deleted: a whole source, or a conversation in one that is still there."""
-        keys = {key_of(session) for session in found}
+        keys = {key_of(session) for session in found} - self._vanished
         listed = {name_of(session.path) for session in found if session.conversation is not None}
         for entry in list(index.entries.values()):
             if entry.source is None or entry.key in keys or entry.state == GONE:

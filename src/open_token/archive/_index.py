@@ -14,7 +14,8 @@ from open_token.origin import files_below
 
 NAME = "index.ndjson"
 SCHEMA = "open-token/archive/1"
-CURRENT, GONE, EARLIER, FAILED, EMPTY, PENDING = "current", "gone", "earlier", "failed", "empty", "pending"
+CURRENT, GONE, EARLIER, FAILED, PENDING = "current", "gone", "earlier", "failed", "pending"
+EMPTY, COPY = "empty", "copy"
 _ENDS = 1 << 16
 _HASH = re.compile(rb'"events_hash"\s*:\s*"([0-9a-f]{64})"')
 

@@ -42,7 +42,7 @@ Exit: 0 done  1 some could not be read  2 usage  3 cannot be written, or in use 
 _EVERY = 30
 _SHORTEST = 0.1
 _TOLD = (NEW, CHANGED, GONE, LOST, FAILED)
-_COUNTED = (NEW, CHANGED, "unchanged", GONE, "empty", FAILED)
+_COUNTED = (NEW, CHANGED, "unchanged", GONE, "copy", "empty", FAILED)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -142,7 +142,7 @@ def _facts(done: list[Change], archive: Archive, folder: Path) -> dict[str, Any]
     facts: dict[str, Any] = {"schema": "open-token/archive-pass/1", "folder": str(folder)}
     for kind in _TOLD:
         facts[kind] = [_as_json(change) for change in done if change.kind == kind]
-    return facts | {name: archive.counts[name] for name in ("unchanged", "empty", "resting")}
+    return facts | {name: archive.counts[name] for name in ("unchanged", "copy", "empty", "resting")}
 
 
 def _as_json(change: Change) -> dict[str, Any]:

@@ -72,8 +72,4 @@ def _target(args: argparse.Namespace, console: Console) -> Iterator[tuple[Binary
         yield console.payload, None
         return
     with grown_file(Path(args.output)) as out:
-        before = written_in(out, args.output) if args.append else None
-        if before:
-            out.seek(before.end)
-            out.truncate()
-        yield out, before
+        yield out, written_in(out, args.output) if args.append else None

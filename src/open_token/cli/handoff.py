@@ -102,12 +102,14 @@ def run(args: argparse.Namespace, console: Console) -> int:
         scene = msgspec.structs.replace(scene, copy=scene.copy + 1)
         session = agent.session(talk, scene)
     start, paths = _written(args, console, session)
-    _tell(talk, agent.TITLE, paths, known and not args.again and not args.output, console)
+    is_there = known and not args.again and not args.output
+    _tell(talk, agent.TITLE, paths, is_there, console)
     commands = [shlex.join(command) for command in start]
     if commands and Path(cwd) != console.cwd.resolve() and not args.output:
         commands = [f"cd {shlex.quote(cwd)}", *commands]
     if args.json:
-        facts = {"to": args.to, "id": session.id, "files": paths, "start": commands, "turns": len(talk.turns) - 1}
+        facts = {"to": args.to, "id": session.id, "files": paths, "written": not is_there, "start": commands}
+        facts["turns"] = len(talk.turns) - 1
         console.json({"schema": "open-token/handoff/1", **facts, "calls": len(talk.calls), "behind": dict(talk.behind)})
     elif commands:
         console.out(" && ".join(commands))

@@ -10,8 +10,13 @@ from pathlib import Path
 from open_token.cli.choosing import Choice
 from open_token.cli.console import Console, plural, visible
 from open_token.cli.pick import pick
+from open_token.context import Context
 from open_token.discover import Discovery, Session, by_id, in_folder, source_of
 from open_token.errors import InputError, UsageError
+from open_token.files import ends_of
+from open_token.handoff.copies import TAIL, Ending, may_be_copy
+from open_token.options import ExportOptions
+from open_token.pipeline import read
 from open_token.readers import choose
 from open_token.source import Source
 
@@ -35,7 +40,8 @@ def named(word: str, console: Console) -> Choice:
         return _folder(path)
     discovery = _discovery(console)
     if word == "last" or re.fullmatch("@[0-9]{1,9}", word):
-        return _numbered(discovery.sessions(), 1 if word == "last" else int(word[1:]))
+        found = discovery.sessions()
+        return _numbered(found, int(word[1:]) if word != "last" else _first_of_its_own(found))
     return _by_id(discovery, word)
 
 
@@ -74,6 +80,21 @@ def _numbered(found: list[Session], number: int) -> Choice:
     return _found(found[number - 1], "of this machine")
 
 
+def _first_of_its_own(found: list[Session]) -> int:
+    """The number of the newest that is no copy which was handed over and nobody went on with; 1 when all are."""
+    return next((number for number, session in enumerate(found, 1) if not _is_copy(session)), 1)
+
+
+def _is_copy(session: Session) -> bool:
+    if session.is_one_of > 1 or not may_be_copy(ends_of(session.path, 0, TAIL)[1]):
+        return False
+    ending = Ending()
+    with contextlib.suppress(InputError):
+        for event in read(source_of(session), Context(ExportOptions()), session.reader).events:
+            ending.take(event)
+    return ending.is_note
+
+
 def _folder(folder: Path) -> Choice:
     whole = Source.of_folder(folder)
     with contextlib.suppress(InputError):
@@ -92,12 +113,15 @@ def newest(console: Console) -> Choice:
     """The newest conversation of this folder, else of this machine."""
     discovery = _discovery(console)
     found = discovery.sessions()
-    session = next(discovery.held_in(found, console.cwd), None)
+    here = discovery.held_in(found, console.cwd)
+    session = first = next(here, None)
+    while session and _is_copy(session):
+        session = next(here, None)
     discovery.remember()
-    if session:
-        return _found(session, "the newest conversation of this folder")
+    if first:
+        return _found(session or first, "the newest conversation of this folder")
     if found:
-        return _found(found[0], "no conversation was held in this folder; this is the newest of this machine")
+        return _found(found[_first_of_its_own(found) - 1], "no conversation was held in this folder; this is the newest of this machine")
     raise _none_here()
 
 

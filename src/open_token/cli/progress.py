@@ -18,6 +18,7 @@ class Progress:
         self._on = console.err_is_terminal and not console.quiet
         self._next = time.monotonic() + _AFTER
         self._shown = False
+        self._last = ""
         self._written: int | None = None
 
     def __call__(self, done: int) -> None:
@@ -26,18 +27,21 @@ class Progress:
             self.written(0)
         else:
             bar = "#" * int(share * 24)
-            self._tell(f"reading [{bar:24}] {share:4.0%}  {size(done)} / {size(self._total)}", is_last=share == 1.0)
+            line = f"reading [{bar:24}] {share:4.0%}  {size(done)} / {size(self._total)}"
+            self._tell(line, "all is read" if share == 1.0 else "")
 
     def written(self, count: int) -> None:
         """All is read, and so many more bytes are in the file."""
         self._written = (self._written or 0) + count
-        self._tell(f"writing {size(self._written)}" if self._written else "writing ...", is_last=not self._written)
+        self._tell(f"writing {size(self._written)}" if self._written else "writing ...", "" if self._written else "writing")
 
-    def _tell(self, line: str, is_last: bool) -> None:
-        """Show a line, unless the one before is fresh; the last of a kind takes the place of a fresh one too."""
+    def _tell(self, line: str, stage: str) -> None:
+        """Show a line, unless the one before is fresh; the first of a stage takes the place of a fresh one too."""
         now = time.monotonic()
-        if not self._on or (now < self._next and not (is_last and self._shown)):
+        is_first = bool(stage) and stage != self._last and self._shown
+        if not self._on or (now < self._next and not is_first):
             return
+        self._last = stage
         self._next = now + _EVERY
         self._shown = True
         sys.stderr.write(f"\r{line}\x1b[K")

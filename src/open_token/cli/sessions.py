@@ -12,6 +12,7 @@ from pathlib import Path
 from open_token.cli.console import Console, cut, plural, relative_age, size, visible
 from open_token.discover import Discovery, Session
 from open_token.errors import InputError, UsageError
+from open_token.options import guess_of
 from open_token.readers import NAMES
 from open_token.timestamps import from_epoch, to_utc
 
@@ -58,9 +59,10 @@ def run(args: argparse.Namespace, console: Console) -> int:
     agent, folder = _agent(args), _folder(args, console)
     since, until = _moment(args.since, "--since"), _moment(args.until, "--until", at_its_end=True)
     discovery = Discovery.of(console.env, console.home, _here(console))
+    everything = discovery.sessions()
     found: Iterable[Session] = [
         session
-        for session in discovery.sessions()
+        for session in everything
         if agent in (None, session.reader)
         and (since is None or session.modified >= since)
         and (until is None or session.modified < until)
@@ -73,7 +75,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     shown = [discovery.look(session) for session in islice(found, limit)]
     discovery.remember()
     _show(shown, args.json, console)
-    _close(len(found), len(shown), console)
+    _close(len(found), len(shown), len(everything), console)
     return 0 if shown else 1
 
 
@@ -92,7 +94,7 @@ def _agent(args: argparse.Namespace) -> str | None:
         return None
     agent = str(args.agent).replace("-", "_")
     if agent not in NAMES:
-        raise UsageError("there is no such reader", help=f"the readers are {', '.join(NAMES)}")
+        raise UsageError("there is no such reader", help=f"{guess_of(agent, NAMES)}the readers are {', '.join(NAMES)}")
     return agent
 
 
@@ -149,8 +151,10 @@ def _show(shown: list[Session], as_json: bool, console: Console) -> None:
             console.out("\t".join(_row(session)))
 
 
-def _close(total: int, shown: int, console: Console) -> None:
-    if not total:
+def _close(total: int, shown: int, known: int, console: Console) -> None:
+    if known and not total:
+        console.say(f"none fits, of {plural(known, 'conversation')} on this machine")
+    elif not total:
         console.say("no conversation was found; see `open-token formats` for the places looked at")
     elif shown < total:
         console.say(f"{shown} of {total:,} shown. All: --all.  Export one: open-token export ID")

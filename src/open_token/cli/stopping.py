@@ -2,9 +2,13 @@
 
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NoReturn
+
+_GRACE = 1.0
+"""Whoever is asked to stop may take so many seconds; an impatient second Ctrl-C before that changes nothing."""
 
 
 @contextmanager
@@ -20,9 +24,22 @@ def stopped_like_ctrl_c() -> Iterator[None]:
 
 @contextmanager
 def asked_to_stop() -> Iterator[threading.Event]:
-    """An event that Ctrl-C and SIGTERM set instead of breaking off the work within."""
+    """An event that Ctrl-C and SIGTERM set instead of breaking off the work within.
+
+    Said once more a while later they do break it off: whoever reads the output may have stopped reading.
+    """
     asked = threading.Event()
-    with _on((signal.SIGINT, signal.SIGTERM), lambda *_: asked.set()):
+    latest = float("inf")
+
+    def ask(*_: object) -> None:
+        nonlocal latest
+        if time.monotonic() > latest:
+            raise KeyboardInterrupt
+        if not asked.is_set():
+            latest = time.monotonic() + _GRACE
+        asked.set()
+
+    with _on((signal.SIGINT, signal.SIGTERM), ask):
         yield asked
 
 

@@ -56,8 +56,6 @@ class Session:
     mtime_ns: int = 0
     """The last change of the file, where `modified` is that of the conversation."""
     is_folder: bool = False
-    is_here: bool = False
-    """Whether it lies in the working folder itself."""
     cwd_sha256: str | None = None
     """The hash of its folder, where a runtime tells no more of it."""
     is_seen: bool = False
@@ -161,7 +159,7 @@ def _session(name: str, path: Path, facts: Facts, place: Place) -> Session:
         facts.size,
         mtime_ns=facts.mtime_ns,
         is_folder=place.pattern.endswith("/"),
-        is_here=place.is_here,
+        cwd=str(place.root) if place.is_here else None,
     )
 
 
@@ -251,7 +249,7 @@ def _told(session: Session, row: Row, count: int = 1) -> Session:
     return replace(
         session,
         id=own or session.id,
-        cwd=row.cwd or (str(session.path.parent) if session.is_here else None),
+        cwd=row.cwd or session.cwd,
         cwd_sha256=row.cwd_sha256,
         title=row.title,
         words=row.words,

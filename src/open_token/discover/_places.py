@@ -9,6 +9,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 _DATABASES = (".db", ".sqlite", ".sqlite3", ".vscdb")
+_MOVED = {
+    ".config": "XDG_CONFIG_HOME",
+    ".local/share": "XDG_DATA_HOME",
+    "AppData/Roaming": "APPDATA",
+    "AppData/Local": "LOCALAPPDATA",
+}
+"""Folders of a home that may lie elsewhere, and which variable of the environment tells where."""
 _ENTRIES = 10_000
 """A folder with more files than this is not counted to its end."""
 
@@ -42,6 +49,15 @@ def places(written: Iterable[str], env: Mapping[str, str], home: Path, cwd: Path
                 yield Place(cwd, below, is_here=True)
         else:
             yield Place(home, place)
+            yield from _moved(place, env, home)
+
+
+def _moved(place: str, env: Mapping[str, str], home: Path) -> Iterator[Place]:
+    """The same place below a folder of the home that lies elsewhere; as runtimes do, only by a whole path."""
+    for folder, variable in _MOVED.items():
+        root = env.get(variable)
+        if root and place.startswith(f"{folder}/") and os.path.isabs(root) and Path(root) != home / folder:
+            yield Place(Path(root), place.removeprefix(f"{folder}/"))
 
 
 def _folder(written: str, home: Path, cwd: Path | None) -> Path:

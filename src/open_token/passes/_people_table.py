@@ -10,7 +10,8 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from open_token.files import make_folder, read_optional, write_private
+from open_token.files import make_folder, read_optional, remove, write_private
+from open_token.origin import files_below
 from open_token.passes._extra import names_folder
 from open_token.passes._people_lists import list_files, lists, words
 
@@ -83,6 +84,9 @@ def known(cache: Path | None) -> Known:
         kept = Known(*lists(), words())
         if make_folder(cache):
             write_private(place, _stored(*lists(), words()))
+            for old in files_below(cache, "names-*.table"):
+                if old != place:
+                    remove(old)
     return kept
 
 

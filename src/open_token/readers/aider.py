@@ -12,7 +12,7 @@ from open_token.source import Source
 
 TITLE = "Aider"
 _HISTORY = ".aider.chat.history.md"
-PLACES = (f"./{_HISTORY}", _HISTORY, f"*/{_HISTORY}", f"*/*/{_HISTORY}")
+PLACES = ("$AIDER_CHAT_HISTORY_FILE", f"./{_HISTORY}", _HISTORY, f"*/{_HISTORY}", f"*/*/{_HISTORY}")
 SPLIT = r"^# aider chat started at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d[ \t]*\r?$"
 SEEN = "histories of 0.47 to 0.57"
 CARRIES = (

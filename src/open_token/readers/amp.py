@@ -11,7 +11,6 @@ TITLE = "Amp"
 _EDITOR = "User/globalStorage/sourcegraph.amp/threads3/T-*.json"
 PLACES = (
     "$AMP_DATA_DIR/threads/T-*.json",
-    "$XDG_DATA_HOME/amp/threads/T-*.json",
     ".local/share/amp/threads/T-*.json",
     f".config/*/{_EDITOR}",
     f"Library/Application Support/*/{_EDITOR}",

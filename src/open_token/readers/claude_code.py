@@ -7,7 +7,11 @@ from open_token.draft import Draft
 from open_token.source import Source
 
 TITLE = "Claude Code"
-PLACES = ("$CLAUDE_CONFIG_DIR/projects/*/*.jsonl", ".claude/projects/*/*.jsonl")
+PLACES = (
+    "$CLAUDE_CONFIG_DIR/projects/*/*.jsonl",
+    ".claude/projects/*/*.jsonl",
+    ".config/claude/projects/*/*.jsonl",
+)
 PARTS = ("agent-*.jsonl",)
 
 _ASIDES = {"summary": "leafUuid", "file-history-snapshot": "snapshot", "queue-operation": "operation"}

@@ -10,7 +10,7 @@ from open_token.source import Source
 
 TITLE = "Cline, Roo Code, Kilo Code"
 _EXTENSIONS = ("saoudrizwan.claude-dev", "rooveterinaryinc.roo-cline", "kilocode.kilo-code")
-_HOSTS = (".config/*", "Library/Application Support/*", "AppData/Roaming/*", ".vscode-server/data")
+_HOSTS = (".config/*", "Library/Application Support/*", "AppData/Roaming/*", ".*-server*/data")
 PLACES = (
     "$CLINE_DIR/data/tasks/*/api_conversation_history.json",
     ".cline/data/tasks/*/api_conversation_history.json",

@@ -59,9 +59,21 @@ def peek(records: list[Any]) -> dict[str, str]:
             for name in ("id", "cwd"):
                 if isinstance(value := payload.get(name), str) and value:
                     told.setdefault(name, value)
-        elif payload.get("type") == "user_message" and isinstance(words := payload.get("message"), str):
+        elif words := _typed(payload):
             told.setdefault("title", words.rpartition("## My request for Codex:")[2].strip()[:400])
     return told
+
+
+def _typed(payload: dict[str, Any]) -> str:
+    """What the person typed, in either of the forms in which the screen is told of it."""
+    if payload.get("type") == "user_message":
+        words = payload.get("message")
+        return words if isinstance(words, str) else ""
+    item = payload.get("item") if payload.get("type") == "item_completed" else None
+    if not isinstance(item, dict) or item.get("type") != "UserMessage" or not isinstance(item.get("content"), list):
+        return ""
+    parts = [part.get("text") for part in item["content"] if isinstance(part, dict)]
+    return "\n".join(part for part in parts if isinstance(part, str))
 
 
 def late(records: list[Any]) -> dict[str, str]:

@@ -11,8 +11,6 @@ TITLE = "Goose"
 PLACES = (
     "$GOOSE_PATH_ROOT/data/sessions/sessions.db",
     "$GOOSE_PATH_ROOT/data/sessions/*.jsonl",
-    "$XDG_DATA_HOME/goose/sessions/sessions.db",
-    "$XDG_DATA_HOME/goose/sessions/*.jsonl",
     ".local/share/goose/sessions/sessions.db",
     ".local/share/goose/sessions/*.jsonl",
     "Library/Application Support/Block.block.goose/sessions/sessions.db",

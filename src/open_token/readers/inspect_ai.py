@@ -8,7 +8,12 @@ from open_token.model import Found
 from open_token.source import Source
 
 TITLE = "Inspect AI evaluation logs"
-PLACES = ("$INSPECT_LOG_DIR/**/*.eval", "$INSPECT_LOG_DIR/**/20*T*_*.json")
+PLACES = (
+    "$INSPECT_LOG_DIR/**/*.eval",
+    "$INSPECT_LOG_DIR/**/20*T*_*.json",
+    "./logs/*.eval",
+    "./logs/20*T*_*.json",
+)
 SEEN = (
     "JSON logs and archives of 0.3.41 to 0.3.95; message pools, chunked samples and agent spans are described, not seen"
 )

@@ -11,8 +11,6 @@ from open_token.source import Source
 TITLE = "OpenCode"
 # OpenCode keeps to the XDG layout on macOS and Windows, too; some builds for Windows use the local application data.
 PLACES = (
-    "$XDG_DATA_HOME/opencode/opencode*.db",
-    "$XDG_DATA_HOME/opencode/storage/session/*/ses_*.json",
     ".local/share/opencode/opencode*.db",
     ".local/share/opencode/storage/session/*/ses_*.json",
     "AppData/Local/opencode/opencode*.db",

@@ -7,7 +7,12 @@ from open_token.draft import Draft
 from open_token.source import Source
 
 TITLE = "Pi"
-PLACES = ("$PI_CODING_AGENT_DIR/sessions/*/*.jsonl", ".pi/agent/sessions/*/*.jsonl")
+PLACES = (
+    "$PI_CODING_AGENT_SESSION_DIR/*.jsonl",
+    "$PI_CODING_AGENT_SESSION_DIR/*/*.jsonl",
+    "$PI_CODING_AGENT_DIR/sessions/*/*.jsonl",
+    ".pi/agent/sessions/*/*.jsonl",
+)
 SEEN = "session files of version 1 (linear) and 3 (tree), up to 0.87"
 CARRIES = (
     "Talk, thoughts, tool calls with results, commands the person ran, compactions, summaries of branches, changes of"

@@ -9,6 +9,10 @@ from open_token.source import Source
 
 TITLE = "SWE-agent and mini-swe-agent"
 PLACES = (
+    "$SWE_AGENT_TRAJECTORY_DIR/*/*/*.traj",
+    "$SWE_AGENT_TRAJECTORY_DIR/*/*/*/*.traj",
+    "./trajectories/*/*/*.traj",
+    "./trajectories/*/*/*/*.traj",
     "$MSWEA_GLOBAL_CONFIG_DIR/last_mini_run.traj.json",
     ".config/mini-swe-agent/last_mini_run.traj.json",
     "Library/Application Support/mini-swe-agent/last_mini_run.traj.json",

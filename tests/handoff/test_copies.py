@@ -1,0 +1,45 @@
+"""Copies that were handed over: known by their last words, until somebody goes on with them."""
+
+from typing import Any
+
+import pytest
+
+from open_token.handoff.copies import Ending, may_be_copy
+from open_token.handoff.talk import NOTE
+
+
+def event(kind: str, text: str = "", **more: Any) -> Any:
+    return {"type": kind, "role": "user", "content": {"mime": "text/plain", "text": text}, **more}
+
+
+def ending(*events: Any) -> Ending:
+    made = Ending()
+    for item in events:
+        made.take(item)
+    return made
+
+
+def test_the_last_words_tell_of_what_it_is_a_copy() -> None:
+    note = f"{NOTE}conversation some, id, 12 events, events_hash sha256:ab. It is"
+    found = ending(event("message", "hello"), event("message", note), event("annotation"))
+    assert (found.is_note, found.origin) == (True, "some, id")
+
+
+def test_a_copy_of_what_has_no_id() -> None:
+    found = ending(event("message", f"{NOTE}conversation, 12 events. It is"))
+    assert (found.is_note, found.origin) == (True, None)
+
+
+@pytest.mark.parametrize("more", [event("message", "go on"), event("tool_use"), event("tool_result", "out")])
+def test_somebody_went_on(more: Any) -> None:
+    found = ending(event("message", f"{NOTE}conversation a, 12 events. It is"), more)
+    assert (found.is_note, found.origin) == (False, None)
+
+
+def test_nothing_was_said() -> None:
+    assert not ending().is_note
+
+
+def test_bytes_without_the_note_need_no_look() -> None:
+    assert may_be_copy(b'{"text": "' + NOTE.encode() + b'conversation"}')
+    assert not may_be_copy(b'{"text": "hello"}')
