@@ -93,6 +93,17 @@ def test_both_engines_find_the_same_in_the_shared_set(corpus: Path, name: str) -
         texts = [json.loads(line)["text"] for line in lines]
     different = [number for number, text in enumerate(texts) if FAST["pii"].find([text]) != SLOW["pii"].find([text])]
     assert not different, f"rows {different} of {name}"
+    whole = "\n".join(texts)
+    assert FAST["pii"].find([whole]) == SLOW["pii"].find([whole])
+
+
+def test_a_value_below_its_name_is_found_wherever_words_for_secrets_stand_above() -> None:
+    value = drawn("{hex:40}")
+    for above in ("a token for nobody", "a\ntoken\nkey", "the keys", "x" * 99):
+        text = f"{above}\nacme_token:\n  {value}\nthe end of it"
+        told = [engine["secrets"].find([text]) for engine in (FAST, SLOW)]
+        assert told[0] == told[1]
+        assert [text.encode()[item.start : item.end].decode() for _, items in told[0] for item in items] == [value]
 
 
 def test_what_stands_alone_is_found_in_neighbours_by_both_engines() -> None:
