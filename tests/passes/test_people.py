@@ -307,7 +307,7 @@ def test_a_list_of_many_people_takes_no_longer_for_each() -> None:
         text = "\n".join(
             f"member {name.title()} since the year {2000 + number % 20}" for number, name in enumerate(known[:size])
         )
-        list(telling_leaves([text], [text.encode()]))
+        list(telling_leaves(PERSON[0].pattern, [text.encode()]))
 
     assert grows_no_faster(work, 4_000)
 
@@ -318,7 +318,7 @@ def test_the_lines_with_names_are_told_in_bytes(count: int) -> None:
     known = sorted(name.title() for name in _people_lists.lists().given if name.isalpha() and len(name) > 5)
     few = [name for name in known if _people.telling_words(name)][:count]
     text = "".join(f"ü {name} ü\nnobody here\n" for name in few)
-    ((number, lines),) = telling_leaves([text], [text.encode()])
+    ((number, lines),) = telling_leaves(PERSON[0].pattern, [text.encode()])
     told = [text.encode()[start:end].decode() for start, end in lines]
     assert (number, told) == (0, [f"ü {name} ü" for name in few])
 

@@ -13,7 +13,7 @@ import msgspec
 from open_token.passes._candidate import Candidate
 from open_token.passes._gate import Gate, KeywordGate, Window, confirmation
 from open_token.passes._hidden import DISGUISES, Look, look_behind, stretches
-from open_token.passes._hyperscan import hyperscan_gate, opened_gate, stored_database
+from open_token.passes._hyperscan import hyperscan_gate, opened_gate, stored_databases
 from open_token.passes._marks import without_marks
 from open_token.passes._rules import Rule
 
@@ -101,18 +101,16 @@ class Detector:
         data = b"\0".join([b"", *pieces, b""])
         by_leaf = _by_leaf(self._gate(len(data))(data), pieces)
         if self._person is not None:
-            self._open_for_names(self._person, leaves, pieces, by_leaf)
+            self._open_for_names(self._person, pieces, by_leaf)
         disguised: list[Disguised] = []
         found = {number: self._confirm(number, pieces[number], by_leaf[number], disguised) for number in by_leaf}
         for number, finding in self._undisguised(disguised):
             found[number].append(finding)
         return [(number, merged(found[number])) for number in sorted(found) if found[number]]
 
-    def _open_for_names(
-        self, number: int, leaves: list[str], pieces: list[bytes], by_leaf: dict[int, list[Window]]
-    ) -> None:
+    def _open_for_names(self, number: int, pieces: list[bytes], by_leaf: dict[int, list[Window]]) -> None:
         """Open the lines in which a word may be a name; the gate looks for what stands around names alone."""
-        for place, lines in self._people.telling_leaves(leaves, pieces):
+        for place, lines in self._people.telling_leaves(self.rules[number].pattern, pieces):
             windows = by_leaf.setdefault(place, [])
             opened = set(windows)
             windows += [window for line in lines if (window := Window(number, *line)) not in opened]
@@ -141,7 +139,7 @@ class Detector:
         if is_first and (opened := opened_gate(self.rules)):
             self._fast = opened
             return opened
-        stored = stored_database(self.rules, self.cache) if is_first else None
+        stored = stored_databases(self.rules, self.cache) if is_first else None
         small = _SMALL if self.cache else _SMALL_WITHOUT_CACHE
         if self.engine == "hyperscan" or stored or (self.engine == "auto" and self._seen >= small):
             self._fast = hyperscan_gate(self.rules, self.cache, stored) or self._keywords

@@ -1,7 +1,7 @@
 """Lets the search for names stand where the pattern of a rule would: the next name in a text, and what recurs of it."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from open_token.passes._gate import confirmation
 from open_token.passes._people import capitalised, parts, people, speaks_for_a_name, telling_words
@@ -12,6 +12,7 @@ __all__ = ["PeopleSearch", "keep_in", "name_parts", "names_of_address", "telling
 # How addresses spell names: torvild.enqvist, torvild_enqvist7, TorvildEnqvist.
 _SPELLED = re.compile(r"([A-Za-z]{3,16})[._-]([A-Za-z]{3,16})[0-9]{0,4}|([A-Z][a-z]{2,15})([A-Z][a-z]{2,15})[0-9]{0,4}")
 _FEW = 64
+Search = Callable[[bytes, int], list[tuple[int, int]] | None]
 
 
 class PeopleSearch:
@@ -34,41 +35,41 @@ class PeopleSearch:
         return None
 
 
-def telling_leaves(leaves: list[str], pieces: list[bytes]) -> Iterator[tuple[int, list[tuple[int, int]]]]:
-    """The texts with a word that makes a name likely, by number, and the lines, in bytes, in which such words stand."""
-    for number, leaf in enumerate(leaves):
-        if words := telling_words(leaf):
-            lines = _lines_of(words, pieces[number]) if len(words) <= _FEW else _lines_one_by_one(words, leaf)
-            yield number, list(lines)
+def telling_leaves(pattern: str, pieces: list[bytes]) -> Iterator[tuple[int, list[tuple[int, int]]]]:
+    """The texts with a word that makes a name likely, by number, and the lines, in bytes, in which such words stand.
+
+    Only lines in which the pattern matches can hold a name; to look for those first is faster than to weigh words.
+    """
+    may_hold = confirmation(pattern).spans
+    for number, raw in enumerate(pieces):
+        if (likely := list(_likely_lines(may_hold, raw))) and (lines := list(_telling_lines(likely, raw))):
+            yield number, lines
 
 
-def _lines_one_by_one(words: set[str], text: str) -> Iterator[tuple[int, int]]:
+def _likely_lines(may_hold: Search, raw: bytes) -> Iterator[tuple[int, int]]:
+    place = 0
+    while found := may_hold(raw, place):
+        first, last = found[0]
+        start = raw.rfind(b"\n", place, first) + 1
+        end = raw.find(b"\n", last)
+        place = len(raw) if end < 0 else end
+        yield start, place
+
+
+def _telling_lines(likely: list[tuple[int, int]], raw: bytes) -> Iterator[tuple[int, int]]:
+    lines = [raw[start:end] for start, end in likely]
+    words = telling_words(b"\n".join(lines).decode("utf-8", "surrogatepass"))
+    if not words:
+        return
+    few = [word.encode() for word in words] if len(words) <= _FEW else None
+    for place, line in zip(likely, lines, strict=True):
+        if any(word in line for word in few) if few else _has_any(words, line):
+            yield place
+
+
+def _has_any(words: set[str], line: bytes) -> bool:
     """The same of many words, as in a list of people: to look for each of them would take ever longer."""
-    start = 0
-    for line in text.split("\n"):
-        end = start + len(line.encode("utf-8", "surrogatepass"))
-        if not words.isdisjoint(capitalised(line)):
-            yield start, end
-        start = end + 1
-
-
-def _lines_of(words: set[str], raw: bytes) -> Iterator[tuple[int, int]]:
-    places = sorted(place for word in words for place in _places(word.encode(), raw))
-    behind = -1
-    for place in places:
-        if place >= behind:
-            end = raw.find(b"\n", place)
-            behind = len(raw) if end < 0 else end
-            yield raw.rfind(b"\n", 0, place) + 1, behind
-
-
-def _places(word: bytes, raw: bytes) -> Iterator[int]:
-    """Where a word stands, once a line."""
-    place = raw.find(word)
-    while place >= 0:
-        yield place
-        line_end = raw.find(b"\n", place)
-        place = raw.find(word, line_end) if line_end >= 0 else -1
+    return not words.isdisjoint(capitalised(line.decode("utf-8", "surrogatepass")))
 
 
 def _spans(text: bytes) -> list[tuple[int, int]]:
