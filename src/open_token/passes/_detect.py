@@ -99,21 +99,21 @@ class Detector:
     def _search(self, leaves: list[str]) -> list[tuple[int, list[Finding]]]:
         pieces = all_encoded(leaves)
         data = b"\0".join([b"", *pieces, b""])
-        by_leaf = _by_leaf(self._gate(len(data))(data), pieces)
+        windows = self._gate(len(data))(data)
         if self._person is not None:
-            self._open_for_names(self._person, pieces, by_leaf)
+            windows += self._opened_for_names(self._person, data, windows)
+        by_leaf = _by_leaf(windows, pieces)
         disguised: list[Disguised] = []
         found = {number: self._confirm(number, pieces[number], by_leaf[number], disguised) for number in by_leaf}
         for number, finding in self._undisguised(disguised):
             found[number].append(finding)
         return [(number, merged(found[number])) for number in sorted(found) if found[number]]
 
-    def _open_for_names(self, number: int, pieces: list[bytes], by_leaf: dict[int, list[Window]]) -> None:
-        """Open the lines in which a word may be a name; the gate looks for what stands around names alone."""
-        for place, lines in self._people.telling_leaves(self.rules[number].pattern, pieces):
-            windows = by_leaf.setdefault(place, [])
-            opened = set(windows)
-            windows += [window for line in lines if (window := Window(number, *line)) not in opened]
+    def _opened_for_names(self, number: int, data: bytes, opened: list[Window]) -> list[Window]:
+        """The lines in which a word may be a name; the gate looks for what stands around names alone."""
+        lines = self._people.telling_lines(self.rules[number].pattern, data)
+        known = {window for window in opened if window.rule == number} if lines else set()
+        return [window for line in lines if (window := Window(number, *line)) not in known]
 
     @functools.cached_property
     def _people(self) -> Any:

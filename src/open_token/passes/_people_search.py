@@ -1,14 +1,16 @@
 """Lets the search for names stand where the pattern of a rule would: the next name in a text, and what recurs of it."""
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from itertools import accumulate
 
 from open_token.passes._gate import confirmation
 from open_token.passes._people import capitalised, parts, people, speaks_for_a_name, telling_words
 from open_token.passes._people_asian import asian_people
 from open_token.passes._people_table import keep_in
 
-__all__ = ["PeopleSearch", "keep_in", "name_parts", "names_of_address", "telling_leaves"]
+__all__ = ["PeopleSearch", "keep_in", "name_parts", "names_of_address", "telling_lines"]
 # How addresses spell names: torvild.enqvist, torvild_enqvist7, TorvildEnqvist.
 _SPELLED = re.compile(r"([A-Za-z]{3,16})[._-]([A-Za-z]{3,16})[0-9]{0,4}|([A-Z][a-z]{2,15})([A-Z][a-z]{2,15})[0-9]{0,4}")
 _FEW = 64
@@ -35,41 +37,48 @@ class PeopleSearch:
         return None
 
 
-def telling_leaves(pattern: str, pieces: list[bytes]) -> Iterator[tuple[int, list[tuple[int, int]]]]:
-    """The texts with a word that makes a name likely, by number, and the lines, in bytes, in which such words stand.
+def telling_lines(pattern: str, data: bytes) -> list[tuple[int, int]]:
+    """The lines, between line ends and zero bytes, in which a word makes a name likely.
 
     Only lines in which the pattern matches can hold a name; to look for those first is faster than to weigh words.
     """
-    may_hold = confirmation(pattern).spans
-    for number, raw in enumerate(pieces):
-        if (likely := list(_likely_lines(may_hold, raw))) and (lines := list(_telling_lines(likely, raw))):
-            yield number, lines
-
-
-def _likely_lines(may_hold: Search, raw: bytes) -> Iterator[tuple[int, int]]:
-    place = 0
-    while found := may_hold(raw, place):
-        first, last = found[0]
-        start = raw.rfind(b"\n", place, first) + 1
-        end = raw.find(b"\n", last)
-        place = len(raw) if end < 0 else end
-        yield start, place
-
-
-def _telling_lines(likely: list[tuple[int, int]], raw: bytes) -> Iterator[tuple[int, int]]:
-    lines = [raw[start:end] for start, end in likely]
-    words = telling_words(b"\n".join(lines).decode("utf-8", "surrogatepass"))
+    data = data.replace(b"\0", b"\n")
+    likely = list(_likely_lines(confirmation(pattern).spans, data))
+    lines = [data[start:end] for start, end in likely]
+    joined = b"\n".join(lines)
+    words = telling_words(joined.decode("utf-8", "surrogatepass"))
     if not words:
-        return
-    few = [word.encode() for word in words] if len(words) <= _FEW else None
-    for place, line in zip(likely, lines, strict=True):
-        if any(word in line for word in few) if few else _has_any(words, line):
-            yield place
+        return []
+    # Of many words, as in a list of people, to look for each would take ever longer.
+    numbers = _numbers_of(words, joined, lines) if len(words) <= _FEW else range(len(lines))
+    return [likely[number] for number in numbers if not words.isdisjoint(_capitalised(lines[number]))]
 
 
-def _has_any(words: set[str], line: bytes) -> bool:
-    """The same of many words, as in a list of people: to look for each of them would take ever longer."""
-    return not words.isdisjoint(capitalised(line.decode("utf-8", "surrogatepass")))
+def _numbers_of(words: set[str], joined: bytes, lines: list[bytes]) -> list[int]:
+    """The numbers of the lines in which the letters of one of the words stand, be it within another."""
+    ends = list(accumulate(len(line) + 1 for line in lines))
+    numbers = set()
+    for word in map(str.encode, words):
+        place = joined.find(word)
+        while place >= 0:
+            number = bisect_right(ends, place)
+            numbers.add(number)
+            place = joined.find(word, ends[number])
+    return sorted(numbers)
+
+
+def _capitalised(line: bytes) -> list[str]:
+    return capitalised(line.decode("utf-8", "surrogatepass"))
+
+
+def _likely_lines(may_hold: Search, data: bytes) -> Iterator[tuple[int, int]]:
+    place = 0
+    while found := may_hold(data, place):
+        first, last = found[0]
+        start = data.rfind(b"\n", place, first) + 1
+        end = data.find(b"\n", last)
+        place = len(data) if end < 0 else end
+        yield start, place
 
 
 def _spans(text: bytes) -> list[tuple[int, int]]:
