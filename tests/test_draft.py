@@ -1,5 +1,6 @@
 """Draft keeps numbering, pairing, spans and notes right, whatever a reader does."""
 
+import weakref
 from typing import Any
 
 import pytest
@@ -33,6 +34,15 @@ def test_participants_are_entered_once(draft: Draft) -> None:
         "model": "m",
         "instance_id": "i",
     }
+
+
+def test_a_finished_draft_lets_go_of_its_events(draft: Draft) -> None:
+    draft.message("user", "hi", draft.actor("human", "user"))
+    spool = weakref.ref(draft.spool)
+    record, events = finish(draft)
+    assert len(events) == draft.count == 1
+    del record
+    assert spool() is None
 
 
 def test_messages(draft: Draft) -> None:

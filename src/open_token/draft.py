@@ -290,7 +290,7 @@ class Draft(Ledger):
         if self._splice.is_needed:
             events = self._splice
             inserted = self._splice.number(max(self._highest, self.count) + 1)
-        return Record(
+        record = Record(
             conversation=self.conversation,
             participants=self.participants,
             events=events,
@@ -301,6 +301,9 @@ class Draft(Ledger):
             is_export=self.is_export,
             integrity=self.integrity,
         )
+        # They are the record's now: readers refer to themselves, and would hold them until they are collected.
+        del self.spool, self._splice
+        return record
 
     def _conversation(self, fingerprint: Callable[[], str], exported_day: str) -> Conversation:
         """The facts in the spec's order, with an id made from the day and the source's hash where none was given."""

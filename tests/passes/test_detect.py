@@ -14,7 +14,7 @@ from linear import grows_no_faster
 from open_token.passes import _detect, _hyperscan
 from open_token.passes._detect import Detector, Finding, merged
 from open_token.passes._gate import KeywordGate
-from open_token.passes._hyperscan import hyperscan_gate, stored_database
+from open_token.passes._hyperscan import hyperscan_gate, stored_databases
 from open_token.passes._rules import load_rules, parse_rules, sources
 from rule_holes import filled
 
@@ -93,6 +93,17 @@ def test_both_engines_find_the_same_in_the_shared_set(corpus: Path, name: str) -
         texts = [json.loads(line)["text"] for line in lines]
     different = [number for number, text in enumerate(texts) if FAST["pii"].find([text]) != SLOW["pii"].find([text])]
     assert not different, f"rows {different} of {name}"
+    whole = "\n".join(texts)
+    assert FAST["pii"].find([whole]) == SLOW["pii"].find([whole])
+
+
+def test_a_value_below_its_name_is_found_wherever_words_for_secrets_stand_above() -> None:
+    value = drawn("{hex:40}")
+    for above in ("a token for nobody", "a\ntoken\nkey", "the keys", "x" * 99):
+        text = f"{above}\nacme_token:\n  {value}\nthe end of it"
+        told = [engine["secrets"].find([text]) for engine in (FAST, SLOW)]
+        assert told[0] == told[1]
+        assert [text.encode()[item.start : item.end].decode() for _, items in told[0] for item in items] == [value]
 
 
 def test_what_stands_alone_is_found_in_neighbours_by_both_engines() -> None:
@@ -256,22 +267,38 @@ def test_the_database_is_kept_and_a_damaged_one_is_made_anew(tmp_path: Path) -> 
     rules = load_rules("none")
     token = drawn("AGE-SECRET-KEY-1{upper:58}").encode()
     cache = tmp_path / "cache"
-    assert stored_database(rules, cache) is None
+    assert stored_databases(rules, cache) is None
     gate = hyperscan_gate(rules, cache, None)
     assert gate is not None
     assert len(gate(token)) == 1
-    kept = stored_database(rules, cache)
-    assert kept
-    again = hyperscan_gate(rules, cache, kept)
+    stored = stored_databases(rules, cache)
+    assert stored
+    (kept,) = stored
+    again = hyperscan_gate(rules, cache, stored)
     assert again is not None
     assert again(token) == gate(token)
     file = next(cache.glob("*.hyperscan"))
     for damage in (b"", b"garbage", kept[:100], kept[:-1], kept[:200] + bytes([kept[200] ^ 255]) + kept[201:]):
         file.write_bytes(damage)
-        mended = hyperscan_gate(rules, cache, stored_database(rules, cache))
+        mended = hyperscan_gate(rules, cache, stored_databases(rules, cache))
         assert mended is not None
         assert mended(token) == gate(token)
-        assert damage == b"" or stored_database(rules, cache) == kept
+        assert damage == b"" or stored_databases(rules, cache) == stored
+
+
+def test_each_level_has_a_database_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_hyperscan, "_COMPILED", {})
+    few = tuple(rule for rule in load_rules("strict") if rule.id in ("github-token", "us-ssn", "card", "config-path"))
+    cache = tmp_path / "cache"
+    assert hyperscan_gate(few, cache, None) is not None
+    assert len(list(cache.glob("*.hyperscan"))) == len({rule.level for rule in few})
+    assert stored_databases(tuple(rule for rule in few if rule.level == "pii"), cache)
+    next(cache.glob("*.hyperscan")).unlink()
+    assert stored_databases(few, cache) is None
+    again = hyperscan_gate(few, cache, None)
+    assert again is not None
+    told = again(b"\0" + drawn("536-22-8726 {luhn:4,16}").encode() + b"\0")
+    assert {few[window.rule].id for window in told} == {"us-ssn", "card"}
 
 
 def test_without_a_writable_cache_everything_still_works(tmp_path: Path) -> None:
@@ -284,16 +311,16 @@ def test_what_no_cache_can_keep_is_compiled_once_a_process(tmp_path: Path, monke
     monkeypatch.setattr(_hyperscan, "_COMPILED", {})
     monkeypatch.setattr(_hyperscan, "_OPENED", {})
     rules, (word, *_) = load_rules("none"), load_rules("none")[0].keywords
-    assert _hyperscan.stored_database(rules, None) is None
+    assert _hyperscan.stored_databases(rules, None) is None
     first = hyperscan_gate(rules, None, None)
-    kept = _hyperscan.stored_database(rules, None)
+    kept = _hyperscan.stored_databases(rules, None)
     assert kept is not None
     second = hyperscan_gate(rules, None, kept)
     text = f"\0-----{word}-----\0".upper().encode()
     assert first is not None
     assert second is not None
     assert first(text) == second(text)
-    assert _hyperscan.stored_database(rules[:1], None) is None
+    assert _hyperscan.stored_databases(rules[:1], None) is None
     hyperscan_gate(rules, tmp_path, None)
     assert len(_hyperscan._COMPILED) == 1
 

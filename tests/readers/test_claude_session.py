@@ -1,13 +1,39 @@
 """A session as a whole: its id, title, runtime and context, what is noted."""
 
+import gc
 import json
+import weakref
 from pathlib import Path
 
 import pytest
 
+from open_token.draft import Draft
+from open_token.readers import _claude_session
+from open_token.readers._claude_session import Session
+from open_token.source import Source
 from readers.claude_lines import SESSION, File, body, read, text
 
 OLDER = "01de0000-0000-4000-8000-000000000009"
+
+
+def test_nothing_of_a_session_waits_for_the_collector(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[weakref.ref[Session]] = []
+
+    class Watched(Session):
+        def __init__(self, source: Source, draft: Draft) -> None:
+            super().__init__(source, draft)
+            made.append(weakref.ref(self))
+
+    monkeypatch.setattr(_claude_session, "Session", Watched)
+    file = File()
+    file.user("hi")
+    file.assistant(text("hello"))
+    gc.disable()
+    try:
+        assert read(file).conversation["id"] == SESSION
+        assert [session() for session in made] == [None]
+    finally:
+        gc.enable()
 
 
 def test_the_conversation() -> None:

@@ -13,7 +13,7 @@ import msgspec
 from open_token.passes._candidate import Candidate
 from open_token.passes._gate import Gate, KeywordGate, Window, confirmation
 from open_token.passes._hidden import DISGUISES, Look, look_behind, stretches
-from open_token.passes._hyperscan import hyperscan_gate, opened_gate, stored_database
+from open_token.passes._hyperscan import hyperscan_gate, opened_gate, stored_databases
 from open_token.passes._marks import without_marks
 from open_token.passes._rules import Rule
 
@@ -29,7 +29,7 @@ _BEFORE, _AFTER = 96, 24
 _LONGEST_RETRY = 64
 _DEEPEST = 4
 # Sessions say the same again and again: files are read twice, lists are sent anew. So much text is remembered.
-_MOST_REMEMBERED = 1 << 23
+_MOST_REMEMBERED = 1 << 24
 # Windows of at most this many bytes, and so many of them, are remembered beside.
 _LONGEST_REMEMBERED = 1 << 9
 _MOST_WINDOWS = 1 << 13
@@ -93,29 +93,33 @@ class Detector:
             self._remembered += sum(map(len, fresh))
         found = [(number, findings) for number, leaf in enumerate(leaves) if (findings := known[leaf])]
         if self._remembered > _MOST_REMEMBERED:
-            self._verdicts, self._remembered = {}, 0
+            self._forget()
         return found
+
+    def _forget(self) -> None:
+        """Keep what was found while it is little: masking asks for it again, and for nothing else."""
+        kept = {leaf: findings for leaf, findings in self._verdicts.items() if findings}
+        size = sum(map(len, kept))
+        self._verdicts, self._remembered = (kept, size) if size <= _MOST_REMEMBERED // 2 else ({}, 0)
 
     def _search(self, leaves: list[str]) -> list[tuple[int, list[Finding]]]:
         pieces = all_encoded(leaves)
         data = b"\0".join([b"", *pieces, b""])
-        by_leaf = _by_leaf(self._gate(len(data))(data), pieces)
+        windows = self._gate(len(data))(data)
         if self._person is not None:
-            self._open_for_names(self._person, leaves, pieces, by_leaf)
+            windows += self._opened_for_names(self._person, data, windows)
+        by_leaf = _by_leaf(windows, pieces)
         disguised: list[Disguised] = []
         found = {number: self._confirm(number, pieces[number], by_leaf[number], disguised) for number in by_leaf}
         for number, finding in self._undisguised(disguised):
             found[number].append(finding)
         return [(number, merged(found[number])) for number in sorted(found) if found[number]]
 
-    def _open_for_names(
-        self, number: int, leaves: list[str], pieces: list[bytes], by_leaf: dict[int, list[Window]]
-    ) -> None:
-        """Open the lines in which a word may be a name; the gate looks for what stands around names alone."""
-        for place, lines in self._people.telling_leaves(leaves, pieces):
-            windows = by_leaf.setdefault(place, [])
-            opened = set(windows)
-            windows += [window for line in lines if (window := Window(number, *line)) not in opened]
+    def _opened_for_names(self, number: int, data: bytes, opened: list[Window]) -> list[Window]:
+        """The lines in which a word may be a name; the gate looks for what stands around names alone."""
+        lines = self._people.telling_lines(self.rules[number].pattern, data)
+        known = {window for window in opened if window.rule == number} if lines else set()
+        return [window for line in lines if (window := Window(number, *line)) not in known]
 
     @functools.cached_property
     def _people(self) -> Any:
@@ -141,7 +145,7 @@ class Detector:
         if is_first and (opened := opened_gate(self.rules)):
             self._fast = opened
             return opened
-        stored = stored_database(self.rules, self.cache) if is_first else None
+        stored = stored_databases(self.rules, self.cache) if is_first else None
         small = _SMALL if self.cache else _SMALL_WITHOUT_CACHE
         if self.engine == "hyperscan" or stored or (self.engine == "auto" and self._seen >= small):
             self._fast = hyperscan_gate(self.rules, self.cache, stored) or self._keywords

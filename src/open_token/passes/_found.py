@@ -7,7 +7,9 @@ from open_token.model import Event
 from open_token.passes._batches import Batch
 from open_token.passes._rules import Rule
 
-_MOST_KEPT = 1 << 23
+# Letters; an event weighs about so many by itself.
+_MOST_KEPT = 1 << 25
+_EVENT = 1 << 10
 
 
 class Cut(NamedTuple):
@@ -43,9 +45,10 @@ class Found:
 
     def keep(self, batch: Batch) -> None:
         """Keep a batch for the walk that masks, unless the conversation is long."""
-        self._size += sum(map(len, batch.leaves)) + sum(map(_media_size, batch.events))
-        if self.batches is not None:
-            self.batches.append(batch)
+        if self.batches is None:
+            return
+        self._size += sum(map(len, batch.leaves)) + sum(map(_media_size, batch.events)) + _EVENT * len(batch.events)
+        self.batches.append(batch)
         if self._size > _MOST_KEPT:
             self.batches = None
 

@@ -20,7 +20,8 @@ class Window(NamedTuple):
 
 
 class Windows:
-    """The windows that hits open, each once: the line, or all up to the zero bytes between which strings stand."""
+    """The windows that hits open: the line, the lines around it, or all up to the zero bytes between which strings
+    stand; those of one rule that touch are one, so that it is the same whichever of its hits a gate tells."""
 
     def __init__(self, data: bytes, rules: tuple[Rule, ...]) -> None:
         self.opened: list[Window] = []
@@ -28,22 +29,41 @@ class Windows:
         self._rules = rules
         self._piece = (0, 0)
         self._covered = [0] * len(rules)
+        self._last: dict[int, int] = {}
+        """Of rules that look at several lines: the number of the window that was opened last."""
 
     def hit(self, number: int, last: int) -> None:
-        """A rule may match around the byte at `last`."""
+        """A rule may match around the byte at `last`; the hits of a rule come in order."""
         if last < self._covered[number]:
             return
         start, end = self._piece
         if not start <= last <= end:  # a rule may look at the zero byte behind a string
             start, end = self._piece = self._piece_of(last, end if last >= end else 0)
         rule = self._rules[number]
-        if not rule.multiline:
-            start, end = self._lines(last, rule.lines, start, end)
-        self._covered[number] = end
+        if rule.multiline:
+            self._covered[number] = end
+        elif rule.lines == 1:
+            start = self._data.rfind(b"\n", start, last) + 1 or start
+            behind = self._data.find(b"\n", last, end)
+            end = self._covered[number] = end if behind < 0 else behind
+        else:
+            self._hit_lines(number, last, start, end)
+            return
+        self.opened.append(Window(number, start, end))
+
+    def _hit_lines(self, number: int, last: int, start: int, end: int) -> None:
+        behind = self._data.find(b"\n", last, end)
+        self._covered[number] = end if behind < 0 else behind
+        start, end = self._lines(last, self._rules[number].lines, start, end)
+        before = self._last.get(number)
+        if before is not None and start <= self.opened[before].end:
+            self.opened[before] = self.opened[before]._replace(end=end)
+            return
+        self._last[number] = len(self.opened)
         self.opened.append(Window(number, start, end))
 
     def _lines(self, last: int, count: int, start: int, end: int) -> tuple[int, int]:
-        """The line of a byte; with a count of more than one also the lines before and behind it."""
+        """The line of a byte with the lines before and behind it, a count with it."""
         first, behind = last, last - 1
         for _ in range(count):
             if (first := self._data.rfind(b"\n", start, first)) < 0:

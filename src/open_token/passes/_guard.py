@@ -1,5 +1,6 @@
 """The last look, at the very bytes that are written: what should have been masked and was not stops the export."""
 
+import functools
 import importlib
 from collections.abc import Iterator
 from typing import Any
@@ -21,8 +22,7 @@ class Guard:
 
     def __init__(self, detector: Detector, found: Found) -> None:
         self._detector = detector
-        rules = tuple(filter(_tells_itself, detector.rules))
-        self._tokens = Detector(rules, detector.cache, detector.engine)
+        self._tokens = Detector(_tokens(detector.rules), detector.cache, detector.engine)
         self._known = _known(found, detector.engine)
         self._keys = Keys()
 
@@ -56,6 +56,11 @@ def _known(found: Found, engine: str) -> Any:
         return None
     module = importlib.import_module("open_token.passes._spread")
     return module.Spread(module.recurring(found), engine)
+
+
+@functools.lru_cache(maxsize=32)
+def _tokens(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    return tuple(filter(_tells_itself, rules))
 
 
 def _tells_itself(rule: Rule) -> bool:

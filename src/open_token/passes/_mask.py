@@ -110,6 +110,8 @@ class Masker:
 
     def echoes(self, leaves: list[str]) -> set[int]:
         """The numbers of the strings in which a known value stands; an id that equals one stays what links it."""
+        if not self._spread:
+            return set()
         pieces = all_encoded(leaves)
         starts = [span.start for span in self._spread.find(b"\0".join(pieces))]
         if not starts:

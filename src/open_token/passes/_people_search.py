@@ -1,17 +1,20 @@
 """Lets the search for names stand where the pattern of a rule would: the next name in a text, and what recurs of it."""
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from itertools import accumulate
 
 from open_token.passes._gate import confirmation
 from open_token.passes._people import capitalised, parts, people, speaks_for_a_name, telling_words
 from open_token.passes._people_asian import asian_people
 from open_token.passes._people_table import keep_in
 
-__all__ = ["PeopleSearch", "keep_in", "name_parts", "names_of_address", "telling_leaves"]
+__all__ = ["PeopleSearch", "keep_in", "name_parts", "names_of_address", "telling_lines"]
 # How addresses spell names: torvild.enqvist, torvild_enqvist7, TorvildEnqvist.
 _SPELLED = re.compile(r"([A-Za-z]{3,16})[._-]([A-Za-z]{3,16})[0-9]{0,4}|([A-Z][a-z]{2,15})([A-Z][a-z]{2,15})[0-9]{0,4}")
 _FEW = 64
+Search = Callable[[bytes, int], list[tuple[int, int]] | None]
 
 
 class PeopleSearch:
@@ -34,41 +37,48 @@ class PeopleSearch:
         return None
 
 
-def telling_leaves(leaves: list[str], pieces: list[bytes]) -> Iterator[tuple[int, list[tuple[int, int]]]]:
-    """The texts with a word that makes a name likely, by number, and the lines, in bytes, in which such words stand."""
-    for number, leaf in enumerate(leaves):
-        if words := telling_words(leaf):
-            lines = _lines_of(words, pieces[number]) if len(words) <= _FEW else _lines_one_by_one(words, leaf)
-            yield number, list(lines)
+def telling_lines(pattern: str, data: bytes) -> list[tuple[int, int]]:
+    """The lines, between line ends and zero bytes, in which a word makes a name likely.
+
+    Only lines in which the pattern matches can hold a name; to look for those first is faster than to weigh words.
+    """
+    data = data.replace(b"\0", b"\n")
+    likely = list(_likely_lines(confirmation(pattern).spans, data))
+    lines = [data[start:end] for start, end in likely]
+    joined = b"\n".join(lines)
+    words = telling_words(joined.decode("utf-8", "surrogatepass"))
+    if not words:
+        return []
+    # Of many words, as in a list of people, to look for each would take ever longer.
+    numbers = _numbers_of(words, joined, lines) if len(words) <= _FEW else range(len(lines))
+    return [likely[number] for number in numbers if not words.isdisjoint(_capitalised(lines[number]))]
 
 
-def _lines_one_by_one(words: set[str], text: str) -> Iterator[tuple[int, int]]:
-    """The same of many words, as in a list of people: to look for each of them would take ever longer."""
-    start = 0
-    for line in text.split("\n"):
-        end = start + len(line.encode("utf-8", "surrogatepass"))
-        if not words.isdisjoint(capitalised(line)):
-            yield start, end
-        start = end + 1
+def _numbers_of(words: set[str], joined: bytes, lines: list[bytes]) -> list[int]:
+    """The numbers of the lines in which the letters of one of the words stand, be it within another."""
+    ends = list(accumulate(len(line) + 1 for line in lines))
+    numbers = set()
+    for word in map(str.encode, words):
+        place = joined.find(word)
+        while place >= 0:
+            number = bisect_right(ends, place)
+            numbers.add(number)
+            place = joined.find(word, ends[number])
+    return sorted(numbers)
 
 
-def _lines_of(words: set[str], raw: bytes) -> Iterator[tuple[int, int]]:
-    places = sorted(place for word in words for place in _places(word.encode(), raw))
-    behind = -1
-    for place in places:
-        if place >= behind:
-            end = raw.find(b"\n", place)
-            behind = len(raw) if end < 0 else end
-            yield raw.rfind(b"\n", 0, place) + 1, behind
+def _capitalised(line: bytes) -> list[str]:
+    return capitalised(line.decode("utf-8", "surrogatepass"))
 
 
-def _places(word: bytes, raw: bytes) -> Iterator[int]:
-    """Where a word stands, once a line."""
-    place = raw.find(word)
-    while place >= 0:
-        yield place
-        line_end = raw.find(b"\n", place)
-        place = raw.find(word, line_end) if line_end >= 0 else -1
+def _likely_lines(may_hold: Search, data: bytes) -> Iterator[tuple[int, int]]:
+    place = 0
+    while found := may_hold(data, place):
+        first, last = found[0]
+        start = data.rfind(b"\n", place, first) + 1
+        end = data.find(b"\n", last)
+        place = len(data) if end < 0 else end
+        yield start, place
 
 
 def _spans(text: bytes) -> list[tuple[int, int]]:

@@ -68,6 +68,7 @@ class Rule(msgspec.Struct, frozen=True, omit_defaults=True):
     """What searches in the place of the pattern, which then only tells where to look: `people`, or `part` of a name."""
 
 
+@functools.lru_cache(maxsize=32)
 def load_rules(level: str, cache: Path | None = None) -> tuple[Rule, ...]:
     """The rules of a level and of the levels below it, the stronger first; `none` has the private keys only."""
     rules = _all_rules(cache)
@@ -77,6 +78,7 @@ def load_rules(level: str, cache: Path | None = None) -> tuple[Rule, ...]:
     return tuple(rule for rule in rules if rule.level in wanted)
 
 
+@functools.lru_cache(maxsize=32)
 def fingerprint(rules: tuple[Rule, ...]) -> str:
     """A name for exactly these rules."""
     return hashlib.sha256(msgspec.msgpack.encode(rules)).hexdigest()

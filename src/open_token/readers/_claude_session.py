@@ -60,6 +60,8 @@ class Session:
             data = {"kind": "abandoned_branch", "detail": "a later prompt took its place"}
             self._draft.abandon(places.start, places.stop, data, self._client)
         self._name()
+        # They refer back to this session, which would wait for a collector that the caller may have turned off.
+        del self._subagents, self._talk, self._asides
 
     def run(self, records: Iterable[tuple[int, Any]], thread: Thread) -> None:
         """Tell the records of a file."""
