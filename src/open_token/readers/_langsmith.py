@@ -169,7 +169,8 @@ class _Runs:
         for call in (part for part in message.parts if isinstance(part, Call) and part.id):
             if call.id and self._draft.is_open(call.id):
                 self._draft.tool_result(call.id, dict(MISSING))
-        self._draft.abandon(first, self._draft.count, {"branch": "alternative", "choice": number}, stage.actor)
+        data = {"kind": "abandoned_branch", "branch": "alternative", "choice": number}
+        self._draft.abandon(first, self._draft.count, data, stage.actor)
 
     def _tool(self, run: Run, holds_agent: bool) -> bool:
         self._wait_no_more(run)
