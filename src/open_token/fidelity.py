@@ -177,9 +177,18 @@ def _fits(text: str, pieces: list[str]) -> bool:
     return True
 
 
+def merged(notes: list[Note]) -> list[Note]:
+    """The notes of several conversations: one of each kind, with the first place and how often in all."""
+    made: dict[tuple[str, str], Note] = {}
+    for note in notes:
+        known = made.get((note.code, note.detail))
+        made[note.code, note.detail] = msgspec.structs.replace(known, count=known.count + note.count) if known else note
+    return list(made.values())
+
+
 def judge(source: Source, reader: str, witness: Witness, notes: list[Note]) -> Report:
     """Walk the source on its own and look for all of it in the export."""
-    report = Report(skipped=notes, usage=witness.usage, usage_events=witness.usage_events)
+    report = Report(skipped=merged(notes), usage=witness.usage, usage_events=witness.usage_events)
     module = load(reader)
     split = re.compile(getattr(module, "SPLIT", "$"))
     judging = _Judging(witness, report, _ASIDE.union(getattr(module, "ASIDE", ())))

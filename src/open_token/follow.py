@@ -88,7 +88,8 @@ class Follower:
         def facts(conversation: Conversation = known) -> Record:
             now = self.context.options.exported_at or self.context.now
             at = None if now == "omit" else now
-            return Record(conversation, draft.participants, (), coercions=draft.coercions, exported_at=at)
+            coercions, notes = draft.coercions, draft.notes
+            return Record(conversation, draft.participants, (), notes=notes, coercions=coercions, exported_at=at)
 
         def take(events: list[Event]) -> None:
             self.growing.take(events, facts)
