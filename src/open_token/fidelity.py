@@ -286,6 +286,9 @@ def _texts(value: Any, path: str, depth: int = 0, inside: bool = False) -> Itera
                 yield line, path
         else:
             yield from _texts(inner, path, depth + 1, True)
+    elif depth > _DEEPEST and isinstance(value, dict | list):
+        for text in _deep(value):
+            yield text, path
     elif isinstance(value, dict):
         for key, item in value.items():
             name = key if _NAME.fullmatch(key) else "*"
@@ -296,6 +299,17 @@ def _texts(value: Any, path: str, depth: int = 0, inside: bool = False) -> Itera
             yield from _texts(item, path if inside else f"{path}[]", depth + 1, inside)
     elif isinstance(value, int | float) and not isinstance(value, bool) and not -9 <= value <= 9:
         yield str(value), path
+
+
+def _deep(value: Any) -> Iterator[str]:
+    """The strings and numbers of a value that is nested deeper than a walk should recurse."""
+    left = [value]
+    while left:
+        item = left.pop()
+        if isinstance(item, dict | list):
+            left += reversed(list(item.values()) if isinstance(item, dict) else item)
+        else:
+            yield from (text for text, _ in _texts(item, ""))
 
 
 def _json(text: str) -> Any:
