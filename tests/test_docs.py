@@ -2,6 +2,7 @@
 
 import ast
 import doctest
+import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ SOURCE = ROOT / "src" / "open_token"
 DOCS = ROOT / "docs"
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
 NOON = "1767268800"
+GOLDEN = ROOT / "tests" / "golden"
 
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -148,3 +150,19 @@ def test_the_page_of_the_format_has_every_kind() -> None:
     page = text_of(DOCS / "reference" / "format.md")
     assert len(kinds()) > 10
     assert sorted(kind for kind in kinds() if f"`{kind}`" not in page) == []
+
+
+def span_kinds() -> set[str]:
+    """The kinds of the spans in all golden exports."""
+    found: set[str] = set()
+    for path in GOLDEN.glob("*/*/expected.json"):
+        if path.parents[1].name != "open_token":  # its spans are those of whoever made the document
+            events = json.loads(path.read_bytes())["events"]
+            found |= {event["content"]["data"]["kind"] for event in events if event["type"] == "span_start"}
+    return found
+
+
+def test_the_page_of_the_format_has_the_kinds_of_spans_that_there_are() -> None:
+    _, _, table = text_of(DOCS / "reference" / "format.md").partition("| kind of span |")
+    told = re.findall(r"^\| `(\w+)` \|", table.partition("\n\n")[0], re.MULTILINE)
+    assert sorted(told) == sorted(span_kinds())

@@ -4,6 +4,7 @@ import contextlib
 import json
 import sqlite3
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -257,6 +258,24 @@ def test_what_is_deep_comes_back_without_margins(tmp_path: Path) -> None:
     made = (tmp_path / "back" / "a.json").read_bytes()
     assert json.loads(made) == {"deep": deep}
     assert len(made) < 10_000
+
+
+@pytest.mark.parametrize("levels", [500, 900, 960])
+def test_what_is_very_deep_comes_back(tmp_path: Path, levels: int) -> None:
+    """Parsers recurse; with some calls on the stack the same value could be read, and not be written again."""
+    hello = {"type": "user", "uuid": "u", "sessionId": "s", "message": {"role": "user", "content": "hello"}}
+    deep = '{"a":[' * (levels // 2) + '"core"' + "]}" * (levels // 2)
+    record = json.dumps(hello).removesuffix("}") + f', "deep": {deep}}}'
+    (tmp_path / "talk.jsonl").write_text(f"{record}\n")
+
+    def work() -> None:
+        export_file(tmp_path / "talk.jsonl", tmp_path / "talk.ndjson", reader="claude_code", **WHOLE)
+        restore_files(tmp_path / "talk.ndjson", tmp_path / "back")
+
+    with ThreadPoolExecutor(1) as pool:  # the calls of the test itself are no business of the test
+        pool.submit(work).result()
+    back = (tmp_path / "back" / "talk.jsonl").read_text()
+    assert back.replace(" ", "").strip() == record.replace(" ", "")
 
 
 def test_a_member_that_is_named_again_is_there_once(tmp_path: Path) -> None:

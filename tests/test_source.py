@@ -355,3 +355,12 @@ def test_one_record_that_is_mended() -> None:
     source = Source("x", data=b'{"n":1}\n{"n":"\\ud800"}\n')
     assert source.record_at(2) == {"n": "\ufffd"}
     assert list(source.repaired) == [2]
+
+
+@pytest.mark.parametrize("levels", [1000, 1500, 100_000])
+def test_what_is_nested_too_deep_is_said_to_be(levels: int) -> None:
+    deep = b'{"a":' + b"[" * levels + b"]" * levels + b"}"
+    for data in (deep, b'{"b":1}\n' + deep + b"\n", deep + b'\n{"b":1}\n'):
+        with pytest.raises(InputError) as caught:
+            list(Source("talk", data=data).records())
+        assert caught.value.code == "input.deep"

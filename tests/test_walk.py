@@ -103,3 +103,12 @@ def test_what_is_too_deep_stays_as_the_json_that_it_is() -> None:
 def test_every_string_has_a_pointer() -> None:
     value = {"a/b": ["x", {"~": "y"}], "n": 1}
     assert list(pointed(value, "/content")) == [("/content/a~1b/0", "x"), ("/content/a~1b/1/~0", "y")]
+
+
+def test_strings_are_rewritten_however_deep_they_stand() -> None:
+    value: Any = ["core", 7]
+    for number in range(2000):
+        value = [value, "rim"] if number % 2 else {"key": value, "n": number}
+    new = rewrite(value, str.upper)
+    assert list(strings(new)) == [text.upper() for text in strings(value)]
+    assert rewrite(value, lambda text: text) is value

@@ -254,6 +254,11 @@ class Draft(Ledger):
         place, count = (known.place, known.count) if known else (place, 0)
         self._notes[code, detail] = Note(code, place, detail, count + 1)
 
+    @property
+    def notes(self) -> list[Note]:
+        """What is not carried over, as far as it is known."""
+        return list(self._notes.values())
+
     def abandon(self, first: int, end: int, data: dict[str, Any], actor: str) -> None:
         """The events from place `first` up to `end` are a branch that was left: dropped, or wrapped in a span."""
         if self.branches != "all":
@@ -294,7 +299,7 @@ class Draft(Ledger):
             conversation=self.conversation,
             participants=self.participants,
             events=events,
-            notes=list(self._notes.values()),
+            notes=self.notes,
             coercions=self.coercions,
             exported_at=self.exported_at,
             next_event_number=max(self._highest, self.count) + 1 + inserted,

@@ -177,9 +177,18 @@ def _fits(text: str, pieces: list[str]) -> bool:
     return True
 
 
+def merged(notes: list[Note]) -> list[Note]:
+    """The notes of several conversations: one of each kind, with the first place and how often in all."""
+    made: dict[tuple[str, str], Note] = {}
+    for note in notes:
+        known = made.get((note.code, note.detail))
+        made[note.code, note.detail] = msgspec.structs.replace(known, count=known.count + note.count) if known else note
+    return list(made.values())
+
+
 def judge(source: Source, reader: str, witness: Witness, notes: list[Note]) -> Report:
     """Walk the source on its own and look for all of it in the export."""
-    report = Report(skipped=notes, usage=witness.usage, usage_events=witness.usage_events)
+    report = Report(skipped=merged(notes), usage=witness.usage, usage_events=witness.usage_events)
     module = load(reader)
     split = re.compile(getattr(module, "SPLIT", "$"))
     judging = _Judging(witness, report, _ASIDE.union(getattr(module, "ASIDE", ())))
@@ -277,6 +286,9 @@ def _texts(value: Any, path: str, depth: int = 0, inside: bool = False) -> Itera
                 yield line, path
         else:
             yield from _texts(inner, path, depth + 1, True)
+    elif depth > _DEEPEST and isinstance(value, dict | list):
+        for text in _deep(value):
+            yield text, path
     elif isinstance(value, dict):
         for key, item in value.items():
             name = key if _NAME.fullmatch(key) else "*"
@@ -287,6 +299,17 @@ def _texts(value: Any, path: str, depth: int = 0, inside: bool = False) -> Itera
             yield from _texts(item, path if inside else f"{path}[]", depth + 1, inside)
     elif isinstance(value, int | float) and not isinstance(value, bool) and not -9 <= value <= 9:
         yield str(value), path
+
+
+def _deep(value: Any) -> Iterator[str]:
+    """The strings and numbers of a value that is nested deeper than a walk should recurse."""
+    left = [value]
+    while left:
+        item = left.pop()
+        if isinstance(item, dict | list):
+            left += reversed(list(item.values()) if isinstance(item, dict) else item)
+        else:
+            yield from (text for text, _ in _texts(item, ""))
 
 
 def _json(text: str) -> Any:

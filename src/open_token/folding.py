@@ -11,6 +11,7 @@ import msgspec
 
 from open_token.blocks import set_in
 from open_token.model import Event
+from open_token.nesting import spelled, unspelled
 from open_token.timestamps import to_epoch_ms
 from open_token.walk import pointed
 
@@ -88,7 +89,7 @@ def fold(value: Any, find: Find, *, conceal: bool = False, depth: int = 0) -> An
         return _fold_dict(value, find, conceal, depth)
     if kind is list:
         if depth > _DEEPEST:
-            return {"$deep": json.dumps(value)}
+            return {"$deep": spelled(value)}
         items = [fold(item, find, conceal=conceal, depth=depth + 1) for item in value]
         return value if all(a is b for a, b in zip(items, value, strict=True)) else items
     if kind is int and not -_SAFE <= value <= _SAFE:
@@ -120,7 +121,7 @@ def _fold_text(text: str, find: Find, conceal: bool, depth: int) -> Any:
 
 def _fold_dict(value: dict[str, Any], find: Find, conceal: bool, depth: int) -> Any:
     if depth > _DEEPEST:
-        return {"$deep": json.dumps(value)}
+        return {"$deep": spelled(value)}
     if is_mark(value):
         return {"$raw": [next(iter(value)), fold(next(iter(value.values())), find, conceal=conceal, depth=depth + 3)]}
     changed = None
@@ -289,7 +290,7 @@ def _unfold_mark(name: str, given: Any, resolve: Resolve, room: Room) -> Any:
         case "$bytes", str():
             return base64.b64decode(given)
         case "$deep", str():
-            return msgspec.json.decode(given)
+            return unspelled(given)
         case "$int", str():
             return int(given)
         case "$float", str():

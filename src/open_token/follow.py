@@ -118,7 +118,8 @@ class Follower:
             now = self.context.options.exported_at or self.context.now
             at = None if now == "omit" else now
             people = behind.participants if behind else draft.participants
-            return Record(conversation, people, (), coercions=draft.coercions, exported_at=at)
+            coercions, notes = draft.coercions, draft.notes
+            return Record(conversation, people, (), notes=notes, coercions=coercions, exported_at=at)
 
         def take(events: list[Event]) -> None:
             self.growing.take(behind.more(events, draft.participants) if behind else events, facts)

@@ -2,7 +2,6 @@
 
 import contextlib
 import io
-import itertools
 import marshal
 import re
 import sqlite3
@@ -21,6 +20,7 @@ from open_token.errors import InputError
 from open_token.files import make_parents, whole_folder, write_whole
 from open_token.folding import Room, TooLarge, Unresolved, unfold_all
 from open_token.model import Event
+from open_token.nesting import afresh, depth_of
 from open_token.options import ExportOptions
 from open_token.pipeline import read
 from open_token.readers import load
@@ -49,8 +49,6 @@ MOST, MOST_TIMES = 256 << 20, 100
 """References may grow to so many letters, or to so many times the export, whichever is more."""
 _DEEPEST = 64
 """Deeper values are written in one line: with a margin before each part they would grow with every level."""
-_STEPS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
-_NO_BRACKETS = bytes(set(range(256)) - _STEPS.keys())
 _MEMBER_TIME = (1980, 1, 1, 0, 0, 0)
 
 
@@ -266,13 +264,11 @@ def _document(units: list[tuple[str, int, Any]]) -> Any:
 
 def _in_lines(value: Any) -> bytes:
     raw = _json(value)
-    brackets = raw.translate(None, _NO_BRACKETS)  # those in texts too, which does no harm
-    is_deep = max(itertools.accumulate(map(_STEPS.__getitem__, brackets)), default=0) > _DEEPEST
-    return (raw if is_deep else msgspec.json.format(raw, indent=2)) + b"\n"
+    return (raw if depth_of(raw) > _DEEPEST else msgspec.json.format(raw, indent=2)) + b"\n"
 
 
 def _json(value: Any) -> bytes:
-    made = msgspec.json.encode(value)
+    made = afresh(msgspec.json.encode, value)
     if b"null" in made:
         with contextlib.suppress(RecursionError):
             return msgspec.json.encode(_with_infinite(value))

@@ -10,7 +10,7 @@ from open_token.context import Context
 from open_token.errors import InputError
 from open_token.files import read_optional, whole_file, whole_folder
 from open_token.model import Found
-from open_token.pipeline import Receipt, export
+from open_token.pipeline import Receipt, Witness, export
 from open_token.readers import conversations
 from open_token.source import Source
 
@@ -28,10 +28,13 @@ class _Index(msgspec.Struct):
 SCHEMA = "open-token/index/1"
 
 
-def export_each(source: Source, reader: str, folder: Path, context: Context) -> list[Receipt]:
+def export_each(
+    source: Source, reader: str, folder: Path, context: Context, witness: Witness | None = None
+) -> list[Receipt]:
     """Export every conversation of a source into a folder, which appears complete or not at all.
 
     One in which nothing was said has no document, and the index says so; if that is all of them, it is an error.
+    A witness sees the events of all.
     """
     found = conversations(source, reader) or [Found("1")]
     receipts: list[Receipt] = []
@@ -43,7 +46,7 @@ def export_each(source: Source, reader: str, folder: Path, context: Context) -> 
             name = f"{number:0{len(str(len(found)))}d}_{_plain(item.id)}.{suffix}"
             try:
                 with whole_file(made / name) as out:
-                    receipt = export(source, out, context, reader)
+                    receipt = export(source, out, context, reader, witness)
             except InputError as problem:
                 if problem.code != "input.no-events" or (number == len(found) and not receipts):
                     raise

@@ -13,10 +13,13 @@ import msgspec
 
 from open_token.errors import InputError
 from open_token.jsontext import UTF16, breaks_off, encoding, fault_place, glued, with_surrogates
+from open_token.nesting import depth_of
 from open_token.origin import Origin
 
 SAMPLE_RECORDS = 64
 _TICK = 1 << 20
+_DEEPEST = 900
+"""Parsers give up at about a thousand levels, some of them with the words that it is no JSON."""
 
 Decode = Callable[[bytes], Any]
 decode_json: Decode = msgspec.json.decode
@@ -259,7 +262,7 @@ class Source(Origin):
                 help=f"repair a copy first, for example: iconv -c -f {encoding(raw)} -t utf-8 FILE > COPY",
                 code="input.utf8",
             )
-        if isinstance(problem, RecursionError):
+        if isinstance(problem, RecursionError) or depth_of(raw) > _DEEPEST:
             return InputError(
                 "the JSON is nested too deep",
                 where=f"{self.name}:{line or 1}",

@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from open_token.nesting import afresh
+
 MAX_DEPTH = 100
 _LONE = re.compile("[\ud800-\udfff]")
 _SAFE = 2**53 - 1
@@ -27,19 +29,43 @@ def strings(value: Any) -> Iterator[str]:
             stack.extend(reversed(item))
 
 
-def rewrite(value: Any, change: Callable[[str], str]) -> Any:
+def rewrite(value: Any, change: Callable[[str], str], depth: int = 0) -> Any:
     """The value with every string, keys included, put through change; parts that stay the same are not copied."""
     if isinstance(value, str):
         return change(value)
+    if not isinstance(value, list | dict):
+        return value
+    if depth > MAX_DEPTH:
+        return _rewrite_deep(value, change)
+    return _rewritten(value, change, lambda item: rewrite(item, change, depth + 1))
+
+
+def _rewritten(value: Any, change: Callable[[str], str], inner: Callable[[Any], Any]) -> Any:
     if isinstance(value, list):
-        new = [rewrite(item, change) for item in value]
+        new = [inner(item) for item in value]
         return value if all(a is b for a, b in zip(new, value, strict=True)) else new
-    if isinstance(value, dict):
-        pairs = [(change(key), rewrite(item, change)) for key, item in value.items()]
-        if all(k is key and v is value[key] for (k, v), key in zip(pairs, value, strict=True)):
-            return value
-        return _without_clashes(pairs)
-    return value
+    pairs = [(change(key), inner(item)) for key, item in value.items()]
+    if all(k is key and v is value[key] for (k, v), key in zip(pairs, value, strict=True)):
+        return value
+    return _without_clashes(pairs)
+
+
+def _rewrite_deep(value: Any, change: Callable[[str], str]) -> Any:
+    """The same from the inside out, for what is nested deeper than one should recurse."""
+    held, left = [], [value]
+    while left:
+        item = left.pop()
+        if isinstance(item, list | dict):
+            held.append(item)
+            left += item.values() if isinstance(item, dict) else item
+    made: dict[int, Any] = {}
+
+    def inner(item: Any) -> Any:
+        return change(item) if isinstance(item, str) else made.get(id(item), item)
+
+    for item in reversed(held):
+        made[id(item)] = _rewritten(item, change, inner)
+    return made[id(value)]
 
 
 def _without_clashes(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -114,10 +140,7 @@ def settle(value: Any, found: Callable[[str, str], None], pointer: str = "", dep
 
 def _as_text(value: Any) -> str:
     """Data that is nested too deep to stay data, as the JSON that it is."""
-    try:
-        return msgspec.json.encode(value).decode()
-    except RecursionError:
-        return "[nested too deep]"
+    return afresh(msgspec.json.encode, value).decode()
 
 
 def _settle_number(value: Any, found: Callable[[str, str], None], pointer: str) -> Any:

@@ -26,7 +26,7 @@ def test_they_are_listed_and_asked_for(capsys: pytest.CaptureFixture[str]) -> No
     assert "    1  id-1 " in captured.err
     assert "... and 19 more" in captured.err
     assert "this input holds 59 conversations" in captured.err
-    assert "--conversation" in captured.err
+    assert "--conversation ID or its number in the list, or all with --conversation all -o FOLDER" in captured.err
     assert "\x1b[31m" not in captured.err
 
 
@@ -49,3 +49,38 @@ def test_all_of_them(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_all_need_a_folder(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["export", "talks.json", "--conversation", "all"]) == 2
     assert "-o FOLDER" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["handoff", "talks.json", "--to", "codex"], ["fidelity", "talks.json", "x.json"]])
+def test_a_verb_offers_only_what_it_can_do(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 2
+    told = capsys.readouterr().err
+    assert "    1  id-1 " in told
+    assert "choose one with --conversation ID or its number in the list" in told
+    assert "all -o" not in told
+
+
+def test_the_report_of_all_is_that_of_the_file(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = ["A sentence that is long enough to be text and not a name.", "Another one, which is as long as the first."]
+    talks = [{"talk": f"id-{n}", "says": [text]} for n, text in enumerate(said)]
+    (here / "talks.json").write_text(json.dumps([*talks, {"nobody": f"{said[0]} Left out."}]))
+    assert main(["export", "talks.json", "--conversation", "all", "-o", "out", "--json", "--report"]) == 0
+    captured = capsys.readouterr()
+    told = json.loads(captured.out)["fidelity"]
+    assert told["records"] == {"read": 3, "carried": 2}
+    assert told["said"]["kept"] == sum(map(len, said))
+    assert told["said"]["characters"] == sum(map(len, said)) + len(f"{said[0]} Left out.")
+    assert "characters kept" in captured.err
+    assert main(["fidelity", "talks.json", "out", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out) == told
+    assert main(["fidelity", "talks.json", "out/2_id-1.json", "--conversation", "2"]) == 0
+
+
+def test_what_all_leave_out_is_told_with_the_first_place(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    talks = [{"talk": f"id-{n}", "says": ["hello"], "odd": [7] * n} for n in range(3)]
+    (here / "talks.json").write_text(json.dumps(talks))
+    assert main(["export", "talks.json", "--conversation", "all", "-o", "out", "--json"]) == 0
+    captured = capsys.readouterr()
+    assert "odd-part: a part that nobody knows (3 times, first in id-1, part 1)" in captured.err
+    notes = [item.get("notes", [{"count": 0}]) for item in json.loads(captured.out)["conversations"]]
+    assert [note["count"] for (note,) in notes] == [0, 1, 2]

@@ -82,15 +82,18 @@ def test_after_a_kill_the_stream_can_be_read_and_goes_on(tmp_path: Path) -> None
 
 def test_stdout_carries_the_stream(tmp_path: Path) -> None:
     talk = tmp_path / "talk.jsonl"
-    talk.write_bytes(record(1))
+    talk.write_bytes(record(1) + b'{"type":"hologram","uuid":"u2","sessionId":"s"}\n')
     with start(str(talk)) as process:
         assert process.stdout
+        assert process.stderr
         assert json.loads(process.stdout.readline())["type"] == "header"
         assert json.loads(process.stdout.readline())["event_type"] == "annotation"
         assert json.loads(process.stdout.readline())["event_type"] == "message"
         process.terminate()
         assert json.loads(process.stdout.readline())["type"] == "footer"
         assert process.wait(SLOWEST) == 0
+        told = process.stderr.read().decode().splitlines()
+        assert [line for line in told if line.startswith("note ") and "hologram" in line and "line 2" in line]
 
 
 @pytest.mark.parametrize(
@@ -101,6 +104,8 @@ def test_stdout_carries_the_stream(tmp_path: Path) -> None:
         (["integrity=source"], "integrity=source needs"),
         (["mode=json"], "writes a stream"),
         (["--append"], "name it: --follow --append -o FILE"),
+        (["--report"], "--report needs the whole conversation"),
+        (["--conversation", "all", "-o", "new"], "one conversation is followed at a time"),
         (["-o", "there"], "--append; or name a new file"),
         (["--append", "-o", "there"], "no stream that --follow wrote"),
     ],

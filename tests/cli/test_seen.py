@@ -20,7 +20,7 @@ def test_it_tells_what_it_saw(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     source, seen = Source.of(EXAMPLE), Seen()
     with (tmp_path / "out").open("wb") as out:
         receipt = export(source, out, Context(ExportOptions.of({"redact": "none"})), "claude_code", seen)
-    facts = seen.tell(source, receipt, Console())
+    facts = seen.tell(source, "claude_code", receipt.notes, Console())
     assert 70 < facts["said"]["percent"] < 100  # hidden reasoning is left out
     assert "characters kept" in capsys.readouterr().err
 

@@ -50,6 +50,7 @@ def test_calls_have_different_ids_whatever_the_record_calls_them() -> None:
     ("about", "name"),
     [
         ({"kind": "abandoned_branch"}, "abandoned branches"),
+        ({"kind": "abandoned_branch", "branch": "alternative", "choice": 2}, "abandoned branches"),
         ({"branch": "alternative", "choice": 2}, "branches"),
         ({"spawn_reason": "look it up"}, "subagents"),
     ],

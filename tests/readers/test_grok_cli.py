@@ -194,7 +194,7 @@ class TestBeside:
         (path.parent / "summary.json").write_text("{")
         (path.parent / "updates.jsonl").write_text('{"a": 1}\n{"b"\n{}\n')
         record, events = read_file(grok_cli, path)
-        assert [note.place for note in record.notes] == ["summary.json", "updates.jsonl"]
+        assert [note.place for note in record.notes] == ["summary.json", "updates.jsonl line 1", "updates.jsonl"]
         assert record.conversation["id"] == SESSION
         assert_paired(events)
 

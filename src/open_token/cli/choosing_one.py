@@ -2,32 +2,46 @@
 
 import argparse
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from open_token.cli.choosing import Choice
 from open_token.cli.console import Console, cut, plural, visible
 from open_token.cli.progress import Progress
+from open_token.cli.seen import Seen
 from open_token.context import Context
 from open_token.errors import SeveralError
 from open_token.model import Found
 from open_token.pipeline import Receipt
 from open_token.readers import be_one, choose, pick
 from open_token.several import INDEX, export_each
+from open_token.source import Source
 
 _LISTED = 40
 
 
-def choose_one(args: argparse.Namespace, choice: Choice, console: Console) -> str:
-    """The reader's name, with the conversation chosen; a file that holds several is listed if none was."""
+def choose_one(args: argparse.Namespace, choice: Choice, console: Console, also: str = "") -> str:
+    """The reader's name, with the conversation chosen; a file that holds several is listed if none was.
+
+    `also` is what a verb can do beside choosing one.
+    """
     reader = _reader(args, choice)
-    if args.conversation and choice.source.conversation is None:
-        pick(choice.source, reader, args.conversation)
-        return reader
+    be_chosen(choice.source, reader, args.conversation, console, also)
+    return reader
+
+
+def be_chosen(source: Source, reader: str, wanted: str | None, console: Console, also: str = "") -> None:
+    """Choose the conversation that is wanted; without a wish there must be only one, or all are listed."""
+    if wanted and source.conversation is None:
+        pick(source, reader, wanted)
+        return
     try:
-        be_one(choice.source, reader)
+        be_one(source, reader)
     except SeveralError as problem:
         _list(problem.found, console)
-        raise
-    return reader
+        way = f"{problem.help}{also}"
+        raise SeveralError(problem.what, found=problem.found, where=problem.where, help=way) from None
 
 
 def _reader(args: argparse.Namespace, choice: Choice) -> str:
@@ -47,24 +61,35 @@ def _list(found: list[Found], console: Console) -> None:
 def export_all(args: argparse.Namespace, choice: Choice, context: Context, console: Console) -> int:
     """Each conversation into a folder, with an index."""
     source, reader = choice.source, _reader(args, choice)
+    seen = Seen() if args.report else None
     with Progress(source.size, console) as progress:
         source.progress = progress
-        receipts = export_each(source, reader, Path(args.output), context)
-    source.progress = None
+        receipts = export_each(source, reader, Path(args.output), context, seen)
+    source.progress = source.conversation = None
     _tell(receipts, reader, args.output, console)
+    facts: dict[str, Any] = {"conversations": [_brief(receipt) for receipt in receipts]}
+    if seen:
+        facts["fidelity"] = seen.tell(source, reader, [note for receipt in receipts for note in receipt.notes], console)
     if args.json:
-        told = [{"id": receipt.conversation_id, "events": receipt.events} for receipt in receipts]
-        console.json({"schema": "open-token/receipts/1", "output": args.output, "conversations": told})
+        console.json({"schema": "open-token/receipts/1", "output": args.output, **facts})
     return 0
+
+
+def _brief(receipt: Receipt) -> dict[str, Any]:
+    notes = {"notes": msgspec.to_builtins(receipt.notes)} if receipt.notes else {}
+    return {"id": receipt.conversation_id, "events": receipt.events, **notes}
 
 
 def _tell(receipts: list[Receipt], reader: str, output: str, console: Console) -> None:
     events = sum(receipt.events for receipt in receipts)
     console.say(f"read    {reader}  {plural(len(receipts), 'conversation')}, {plural(events, 'event')}")
     counts: dict[tuple[str, str], int] = {}
+    first: dict[tuple[str, str], str] = {}
     for receipt in receipts:
         for note in receipt.notes:
             counts[note.code, note.detail] = counts.get((note.code, note.detail), 0) + note.count
+            first.setdefault((note.code, note.detail), f"{receipt.conversation_id[:60]}, {note.place}")
     for (code, detail), count in counts.items():
-        console.say(f"note    {code}: {visible(detail)} ({plural(count, 'time')})")
+        place = visible(first[code, detail])
+        console.say(f"note    {code}: {visible(detail)} ({plural(count, 'time')}, first in {place})")
     console.say(f"wrote   {visible(output)}  {plural(len(receipts), 'document')} and {INDEX}")

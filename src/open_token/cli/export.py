@@ -20,6 +20,7 @@ from open_token.context import Context
 from open_token.errors import OutputError, UsageError
 from open_token.files import whole_file
 from open_token.library import context_for
+from open_token.model import Note
 from open_token.options import guess_of, split_words
 from open_token.pages import KINDS
 from open_token.pipeline import Receipt, export
@@ -100,7 +101,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     tell(receipt, choice, args.output, time.monotonic() - started, console, is_page=page is not None)
     facts = {"schema": "open-token/receipt/1", "output": args.output, **msgspec.to_builtins(receipt)}
     if seen:
-        facts["fidelity"] = seen.tell(choice.source, receipt, console)
+        facts["fidelity"] = seen.tell(choice.source, receipt.reader, receipt.notes, console)
     if args.json and args.output:
         console.json(facts)
     return 0
@@ -168,7 +169,7 @@ def _export(
     args: argparse.Namespace, choice: Choice, context: Context, console: Console, seen: Seen | None, page: str | None
 ) -> Receipt:
     source = choice.source
-    reader = choose_one(args, choice, console)
+    reader = choose_one(args, choice, console, ", or all with --conversation all -o FOLDER")
     with Progress(source.size, console) as progress:
         source.progress = progress
         if not args.output:
@@ -192,9 +193,7 @@ def tell(
     missing = f", {plural(receipt.missing_results, 'missing result')}" if receipt.missing_results else ""
     counts = f"{plural(receipt.events, 'event')}, {plural(receipt.calls, 'call')}{missing}"
     console.say(f"read    {receipt.reader}  {visible(choice.source.name)}  {counts}")
-    for note in receipt.notes:
-        times = f" ({note.count:,} times, first at {note.place})" if note.count > 1 else f" ({note.place})"
-        console.say(f"note    {note.code}: {visible(note.detail)}{times}")
+    tell_notes(receipt.notes, console)
     for line in receipt.redaction:
         console.say(f"redact  {visible(line)}")
     if receipt.integrity:
@@ -207,3 +206,10 @@ def tell(
         console.say(f"wrote   {visible(output)}  {size(receipt.bytes)}  {seconds:.1f} s")
         if not is_page:
             console.say(f"next    open-token verify {shlex.quote(visible(output))}")
+
+
+def tell_notes(notes: list[Note], console: Console) -> None:
+    """Say what is not carried over, how often, and where first."""
+    for note in notes:
+        times = f" ({note.count:,} times, first at {note.place})" if note.count > 1 else f" ({note.place})"
+        console.say(f"note    {note.code}: {visible(note.detail)}{times}")

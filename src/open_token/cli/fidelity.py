@@ -1,14 +1,19 @@
 """`open-token fidelity`: how much of a source is in an export."""
 
 import argparse
+from pathlib import Path
 
+from open_token.cli.choosing_one import be_chosen
 from open_token.cli.console import Console, plural, visible
+from open_token.cli.export import check_reader
 from open_token.context import Context
 from open_token.errors import InputError
 from open_token.fidelity import Field, Report, Witness, judge
+from open_token.model import Note
 from open_token.options import ExportOptions
 from open_token.pipeline import read
-from open_token.readers import be_one, choose, load, pick
+from open_token.readers import choose, conversations, load
+from open_token.several import exports_in
 from open_token.source import Source
 
 HELP = """Tell how much of a conversation is in an export of it.
@@ -18,7 +23,8 @@ usage: open-token fidelity SOURCE EXPORT
   open-token fidelity talk.jsonl talk.json
   open-token fidelity talk.jsonl talk.json --json
 
-SOURCE   what was exported     EXPORT   an Open-Token file
+SOURCE   what was exported
+EXPORT   an Open-Token file, or the folder that --conversation all wrote
   --conversation ID|N   which one of a SOURCE that holds several
   --from READER         name the format of SOURCE
 The source is walked on its own. Text is every string of 40 characters or more, each
@@ -38,14 +44,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, console: Console) -> int:
     """Compare, and print the report."""
-    path = console.cwd / args.source
+    check_reader(args)
+    path, target = console.cwd / args.source, console.cwd / args.export
     source = Source.of_folder(path, args.source) if path.is_dir() else Source.of(path, args.source)
     reader = args.reader.replace("-", "_") if args.reader else choose(source)
-    if args.conversation:
-        pick(source, reader, args.conversation)
-    be_one(source, reader)
-    told = read(source, _everything(), reader)
-    report = judge(source, reader, _witness(Source.of(console.cwd / args.export, args.export)), told.notes)
+    if target.is_dir() and not args.conversation:
+        notes = _notes_of_all(source, reader)
+        witness = _witness(exports_in(target))
+    else:
+        be_chosen(source, reader, args.conversation, console, ", or name the folder that --conversation all wrote")
+        notes = read(source, _everything(), reader).notes
+        witness = _witness([target])
+    report = judge(source, reader, witness, notes)
     if args.json:
         console.json(report.as_json())
     else:
@@ -61,14 +71,33 @@ def _everything() -> Context:
     return Context(ExportOptions.of(words))
 
 
-def _witness(export: Source) -> Witness:
-    if not load("open_token").sniff(export):
-        raise InputError("this is not an Open-Token export", where=export.name, help="SOURCE first, then its EXPORT")
-    record = read(export, _everything(), "open_token")
+def _notes_of_all(source: Source, reader: str) -> list[Note]:
+    """What is left out of every conversation that a source holds."""
+    found: list[Note] = []
+    for item in conversations(source, reader) or [None]:
+        source.conversation = item.id if item else None
+        try:
+            found += read(source, _everything(), reader).notes
+        except InputError as problem:
+            if problem.code != "input.no-events":
+                raise
+    source.conversation = None
+    return found
+
+
+def _witness(paths: list[Path]) -> Witness:
+    """Who has seen all that these exports hold."""
     witness = Witness()
-    witness.meet(record)
-    for event in record.events:
-        witness.take(event)
+    for path in paths:
+        export = Source.of(path, path.name)
+        if not load("open_token").sniff(export):
+            raise InputError(
+                "this is not an Open-Token export", where=export.name, help="SOURCE first, then its EXPORT"
+            )
+        record = read(export, _everything(), "open_token")
+        witness.meet(record)
+        for event in record.events:
+            witness.take(event)
     return witness
 
 

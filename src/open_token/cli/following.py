@@ -10,6 +10,7 @@ from typing import BinaryIO
 from open_token.cli.choosing import Choice
 from open_token.cli.choosing_one import choose_one
 from open_token.cli.console import Console, plural, visible
+from open_token.cli.export import tell_notes
 from open_token.cli.stopping import asked_to_stop
 from open_token.context import Context
 from open_token.errors import InputError, OutputError, UsageError
@@ -44,6 +45,7 @@ def follow(args: argparse.Namespace, choice: Choice, context: Context, console: 
             )
         integrity = growing.close(record)
     console.say(f"read    {reader}  {plural(growing.count, 'event')}")
+    tell_notes(record.notes, console)
     if integrity:
         console.say(f"seal    sha256:{integrity['events_hash'][:16]}")
     return 0
@@ -58,6 +60,13 @@ def _check(args: argparse.Namespace, context: Context) -> None:
         raise UsageError("--follow writes a stream", help="leave mode out, or say mode=ndjson")
     if options.integrity == "source":
         raise UsageError("integrity=source needs the whole conversation", help="use integrity=hash or integrity=tree")
+    if args.report:
+        raise UsageError(
+            "--report needs the whole conversation, and --follow has not got it",
+            help="leave it out; afterwards `open-token fidelity SOURCE EXPORT` tells it",
+        )
+    if args.conversation == "all":
+        raise UsageError("one conversation is followed at a time", help="name it: --conversation ID")
     if args.append and not args.output:
         raise UsageError("--append goes on with a file", help="name it: --follow --append -o FILE")
     if args.output and Path(args.output).exists() and not args.append:

@@ -4,8 +4,7 @@ from importlib import import_module
 from typing import Any
 
 from open_token.cli.console import Console
-from open_token.model import Event, Record
-from open_token.pipeline import Receipt
+from open_token.model import Event, Note, Record
 from open_token.source import Source
 
 
@@ -23,9 +22,9 @@ class Seen:
         """One event."""
         self._witness.take(event)
 
-    def tell(self, source: Source, receipt: Receipt, console: Console) -> dict[str, Any]:
+    def tell(self, source: Source, reader: str, notes: list[Note], console: Console) -> dict[str, Any]:
         """Say it, and give it for scripts."""
-        report = import_module("open_token.fidelity").judge(source, receipt.reader, self._witness, receipt.notes)
+        report = import_module("open_token.fidelity").judge(source, reader, self._witness, notes)
         for line in import_module("open_token.cli.fidelity").lines(report):
             if not line.startswith("skipped"):
                 console.say(line)

@@ -170,7 +170,7 @@ def be_one(source: Source, name: str) -> None:
             f"this input holds {len(found):,} conversations",
             found=found,
             where=source.name,
-            help="choose one with --conversation ID or its number, or all with --conversation all -o FOLDER",
+            help="choose one with --conversation ID or its number in the list",
         )
 
 

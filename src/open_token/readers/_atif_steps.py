@@ -121,6 +121,8 @@ def _agent(
     keys: dict[str | None, str] = {}
     for number, call in enumerate(calls):
         native, given = word(call.get("tool_call_id")), call.get("arguments")
+        if "function_name" not in call and "arguments" not in call:
+            given = call  # a form that nobody knows is told as it is
         extra = ({"native_call_id": native} if native else {}) | (kept(call, "extra") if call.get("extra") else {})
         key = draft.tool_use(
             None,

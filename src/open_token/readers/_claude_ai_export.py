@@ -129,7 +129,17 @@ def _blocks(message: Body) -> list[Any]:
     text = content if isinstance(content, str) else message.get("text")
     if isinstance(text, str) and not any(_says(block) for block in blocks):
         return [{"type": "text", "text": text}]
+    if isinstance(text, str) and text and not any(map(_is_known, blocks)):
+        return [{"type": "text", "text": text}, *blocks]
     return blocks
+
+
+def _is_known(block: Any) -> bool:
+    """Whether a block is of a kind whose words are found; those of others may stand beside it only."""
+    kind = kind_of(block)
+    if kind == "text":
+        return isinstance(block.get("text"), str)
+    return kind in THOUGHTS or kind in _CALLS or kind in _MARKS or (kind or "").endswith("tool_result")
 
 
 def _says(block: Any) -> bool:
@@ -179,7 +189,7 @@ class _Message:
         before = self._voice.draft.count
         for block in blocks:
             kind = kind_of(block)
-            if kind in THOUGHTS or kind in _CALLS or kind in _MARKS or (kind or "").endswith("tool_result"):
+            if kind != "text" and _is_known(block):
                 self._say()
                 self._voice.ts = to_utc(block.get("start_timestamp")) or self._ts
                 self._do(block, str(kind))

@@ -100,6 +100,8 @@ class Task:
         history = metadata.get("environment_history")
         last = history[-1] if isinstance(history, list) and history and isinstance(history[-1], dict) else {}
         facts = {ours: last[key] for key, ours in _PLACE.items() if word(last.get(key))}
+        if history and not facts:
+            self._draft.skip("unknown-record", "task_metadata.json", "an environment that is not described")
         return facts, word(last.get("host_name")) or ""
 
     def _tell(self, api: list[Any], ui: list[Any]) -> None:

@@ -159,8 +159,10 @@ def waited(thread: Thread, line: Line, event: dict[str, Any]) -> None:
     """collab_waiting_end: those that have finished."""
     entries = event.get("agent_statuses")
     for entry in entries if isinstance(entries, list) else ():
-        if isinstance(entry, dict):
+        if isinstance(entry, dict) and "thread_id" in entry:
             _close(thread, line, word(entry.get("thread_id")), entry.get("status"))
+        else:
+            thread.draft.skip("unknown-record", line.place, "a status of no agent")
     statuses = event.get("statuses")
     for child_id, status in statuses.items() if isinstance(statuses, dict) else ():
         _close(thread, line, child_id, status)

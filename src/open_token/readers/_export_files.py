@@ -78,14 +78,16 @@ class Layout:
                 for number, record in file.records():
                     yield from ((f"/{number - first}{at}", value) for at, value in self._held(record))
 
-    def _others(self, source: Source) -> int:
-        """How many JSON files of a zip or a folder hold no conversations: the account, feedback and the like."""
-        names = source.members
+    def _others(self, source: Source) -> list[bool]:
+        """The JSON files of a zip or a folder without conversations, such as the account: is one named like some?"""
+        held = {file.name for file in self.files(source)}
+        names = [f"{source.name}!{name}" for name in source.members]
         if source.shape == "folder":
             before = len(source.family)
             names = [file.name for file in source.below("*.json")]
             del source.family[before:]
-        return sum(name.endswith(".json") and not any(_matches(name, glob) for glob in self.globs) for name in names)
+        others = [name for name in names if name.endswith(".json") and name not in held]
+        return [any(_matches(name.rpartition("!")[2], glob) for glob in self.globs) for name in others]
 
     def parts(self, source: Source) -> "Parts":
         """Its conversations, found once."""
@@ -98,7 +100,7 @@ class Layout:
 class Parts:
     """The conversations of one source, by id, in source order."""
 
-    def __init__(self, layout: Layout, values: list[tuple[str, Any]], others: int) -> None:
+    def __init__(self, layout: Layout, values: list[tuple[str, Any]], others: list[bool]) -> None:
         self._layout = layout
         self._odd = [at for at, value in values if not (isinstance(value, dict) and layout.is_one(value))]
         self._others = others
@@ -120,8 +122,9 @@ class Parts:
         """Note what is in the export and is no conversation."""
         for at in self._odd:
             draft.skip("unknown-record", at or "the file", "something that is no conversation")
-        for _ in range(self._others):
-            draft.skip("other-file", "the export", "a file beside the conversations")
+        for is_strange in self._others:
+            what = "a file of conversations that holds none" if is_strange else "a file beside the conversations"
+            draft.skip("other-file", "the export", what)
 
     def listed(self, tell: Callable[[Part], Found]) -> list[Found]:
         """What a list shows of them."""

@@ -113,6 +113,8 @@ class _Gemini:
         blocked = either(either(response, "promptFeedback"), "blockReason")
         if blocked:
             voice.note("message_facts", block_reason=blocked)
+        for _ in response.get(wire.ODD, ()):
+            self.draft.skip("no-content", place, "a piece of a stream without parts")
         candidates = self._candidates(response)
         if candidates:
             self._tell_candidate(voice, candidates[0])
@@ -130,7 +132,7 @@ class _Gemini:
         content = candidate.get("content")
         if wire.parts(content):
             wire.tell(voice, content, "assistant")
-        elif not ("content" in candidate or either(candidate, "finishReason")) or _is_odd(content):
+        elif wire.is_odd(candidate):
             self.draft.skip("no-content", voice.place, "a candidate without parts")
         facts: Body = {}
         reason = either(candidate, "finishReason")
@@ -146,8 +148,3 @@ class _Gemini:
             )
         if facts:
             voice.note("message_facts", **facts)
-
-
-def _is_odd(content: Any) -> bool:
-    """Whether a content holds something, and no parts that are known."""
-    return bool(content) and not (isinstance(content, dict) and content.keys() <= {"role", "parts"})

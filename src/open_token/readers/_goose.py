@@ -28,6 +28,7 @@ _CONTEXT = {
     "schedule_id": "schedule_id",
     "parent_session_id": "parent_id",
 }
+_IN_HEADERS = ("working_dir", "description", "message_count", "total_tokens", "extension_data", "schedule_id")
 _TOLD_TABLES = ("messages", "thread_messages")
 _OPTIONAL = ("message_id", "created_timestamp", "metadata_json")
 _FILE_NAME = re.compile(r"\d{8}_\d{1,9}")
@@ -52,8 +53,8 @@ def read(source: Source, draft: Draft) -> None:
         _tell(draft, first, ((f"message {place}", message) for place, message in enumerate(first["conversation"], 1)))
         return
     lines = ((f"line {number}", message) for number, message in records)
-    if "role" in first:
-        _tell(draft, {"id": _id_in_name(source)}, _with_first((f"line {number}", first), lines))
+    if "role" in first or first.keys().isdisjoint(_IN_HEADERS):
+        _tell(draft, {"id": _id_in_name(source)}, _with_first((f"line {number}", value), lines))
     else:
         _tell(draft, {**first, "id": _id_in_name(source)}, lines)
 

@@ -41,19 +41,21 @@ def runs(source: Source, draft: Draft) -> dict[str, Run]:
     beside = source.neighbour("updates.jsonl")
     found: dict[str, Run] = {}
     try:
-        for _, record in beside.records(_decode) if beside else ():
-            _take(found, record)
+        for number, record in beside.records(_decode) if beside else ():
+            if not _take(found, record):
+                draft.skip("unknown-record", f"updates.jsonl line {number}", "a line that is no update")
     except InputError:
         draft.skip("broken-file", "updates.jsonl", "a line of it is not JSON")
     return found
 
 
-def _take(found: dict[str, Run], record: Any) -> None:
+def _take(found: dict[str, Run], record: Any) -> bool:
+    """Learn what an update says of a run; gives whether it is an update at all."""
     params = record.get("params") if isinstance(record, dict) else None
     update = params.get("update") if isinstance(params, dict) else None
     call = word(update.get("toolCallId")) if isinstance(update, dict) else None
     if call is None or not isinstance(params, dict) or not isinstance(update, dict):
-        return
+        return isinstance(update, dict)
     meta, kind, status = params.get("_meta"), update.get("sessionUpdate"), word(update.get("status"))
     exact = meta.get("agentTimestampMs") if isinstance(meta, dict) else None
     ts = from_epoch(exact, 0.001) or from_epoch(record.get("timestamp"))
@@ -62,3 +64,4 @@ def _take(found: dict[str, Run], record: Any) -> None:
         run.called = run.called or ts
     if status in _ENDS:
         run.ended, run.status = ts, status
+    return True

@@ -166,8 +166,9 @@ class Session:
             self._strand.think(words, summary=not full)
         if not full and not short:
             self._strand.think(None)
-            if record.get("summary") or record.get("content"):
-                self._strand.skip("empty-reasoning", place, "reasoning without words")
+        parts = record.get("content") if full else record.get("summary") or record.get("content")
+        if parts and len(full or short) < (len(parts) if isinstance(parts, list) else 1):
+            self._strand.skip("empty-reasoning", place, "reasoning without words")
 
     def _call(self, call: Body, place: str) -> None:
         native, function = word(call.get("id")), call.get("function")

@@ -187,7 +187,7 @@ class _Reading:
                 data = {"kind": "message_facts", "finish_reason": choice["stop_reason"]}
                 self._draft.annotation(data, parent=speaker.last, ts=ts, span=thread.span)
             if number > 1:
-                data = {"branch": "alternative", "choice": number}
+                data = {"kind": "abandoned_branch", "branch": "alternative", "choice": number}
                 self._draft.abandon(first, self._draft.count, data, thread.actor(model))
         if error := event.get("error") or found.get("error"):
             self._draft.annotation({"kind": "api_error", "error": error}, actor=self._runtime, ts=ts, span=thread.span)

@@ -6,7 +6,7 @@ from typing import Any
 from open_token.draft import MISSING, Draft
 from open_token.model import Event, Found
 from open_token.readers._langsmith_content import Told, answered, asked, tool_call, tool_result
-from open_token.readers._langsmith_runs import Run, found, owner, trees
+from open_token.readers._langsmith_runs import Run, found, odd_in, owner, trees
 from open_token.readers._providers import provider_of
 from open_token.readers._said import Call, Result, Said
 from open_token.readers._said_once import Stage, Talk
@@ -38,6 +38,8 @@ def read(source: Source, draft: Draft) -> None:
             draft.conversation["id"] = chosen[0].id
         if begun := roots[0].time("start_time"):
             draft.conversation["started_at"] = begun
+    for place in odd_in(source):
+        draft.skip("unknown-record", place, "something that is no run")
     _Runs(draft).tell(roots)
 
 
@@ -169,7 +171,8 @@ class _Runs:
         for call in (part for part in message.parts if isinstance(part, Call) and part.id):
             if call.id and self._draft.is_open(call.id):
                 self._draft.tool_result(call.id, dict(MISSING))
-        self._draft.abandon(first, self._draft.count, {"branch": "alternative", "choice": number}, stage.actor)
+        data = {"kind": "abandoned_branch", "branch": "alternative", "choice": number}
+        self._draft.abandon(first, self._draft.count, data, stage.actor)
 
     def _tool(self, run: Run, holds_agent: bool) -> bool:
         self._wait_no_more(run)

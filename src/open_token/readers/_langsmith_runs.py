@@ -14,6 +14,7 @@ from open_token.timestamps import to_utc
 
 _THREADS = ("thread_id", "session_id", "conversation_id")
 _runs: WeakKeyDictionary[Source, dict[str, "Run"]] = WeakKeyDictionary()
+_odd: WeakKeyDictionary[Source, list[str]] = WeakKeyDictionary()
 _threads: WeakKeyDictionary[Source, dict[str, list["Run"]]] = WeakKeyDictionary()
 _owners: WeakKeyDictionary[Source, dict[str, str]] = WeakKeyDictionary()
 
@@ -51,8 +52,8 @@ class Run:
         return to_utc(value) or (to_utc(f"{value}Z") if isinstance(value, str) else None)
 
 
-def _bodies(value: Any, place: str) -> Iterator[tuple[str, Body]]:
-    """Every run in a record, those inside others too."""
+def _bodies(value: Any, place: str) -> Iterator[tuple[str, Body | None]]:
+    """Every run in a record, those inside others too; None for what stands in the place of one."""
     stack = [value]
     while stack:
         item = stack.pop()
@@ -64,6 +65,8 @@ def _bodies(value: Any, place: str) -> Iterator[tuple[str, Body]]:
             yield place, item
             inner = item.get("child_runs")
             stack += reversed(inner) if isinstance(inner, list) else ()
+        else:
+            yield place, None
 
 
 def merged(source: Source) -> dict[str, Run]:
@@ -74,11 +77,20 @@ def merged(source: Source) -> dict[str, Run]:
     unit = "line" if source.shape == "lines" else "record"
     for number, record in source.records():
         for place, body in _bodies(record, f"{unit} {number}"):
+            if body is None:
+                _odd.setdefault(source, []).append(place)
+                continue
             name = word(body.get("id")) or word(body.get("run_id")) or f"{place}, run {len(runs) + 1}"
             known = runs.setdefault(name, Run(name, place, {}))
             known.body |= {key: value for key, value in body.items() if value or key not in known.body}
     _runs[source] = runs
     return runs
+
+
+def odd_in(source: Source) -> list[str]:
+    """The places of what is no run."""
+    merged(source)
+    return _odd.get(source, [])
 
 
 def thread_of(runs: dict[str, Run]) -> dict[str, str]:
@@ -166,5 +178,5 @@ def owner(source: Source, value: Any) -> str | None:
     """The conversation that all runs of a record belong to; None when they belong to several."""
     if source not in _owners:
         _owners[source] = {run.id: name for name, runs in _grouped(source).items() for run in runs}
-    owners = {_owners[source].get(word(body.get("id")) or "") for _, body in _bodies(value, "")}
+    owners = {_owners[source].get(word(body.get("id")) or "") for _, body in _bodies(value, "") if body}
     return owners.pop() if len(owners) == 1 else None

@@ -3,12 +3,13 @@
 from typing import Any
 
 from open_token.model import Usage
-from open_token.readers._otel_spans import Span
+from open_token.readers._otel_spans import NAMELESS, Span
 from open_token.readers._providers import provider_of
 from open_token.readers._said import Body, Call, first
 from open_token.readers._wire_responses_content import arguments, word
 from open_token.readers._wire_voice import counts
 
+_LONG = 40
 _OPERATIONS = {
     "chat": "chat",
     "text_completion": "chat",
@@ -75,9 +76,15 @@ _READ_FAMILIES = (
 )
 
 
-def holds_more(span: Span) -> bool:
-    """Whether a span has attributes that are not told."""
-    return any(name not in _READ and not name.startswith(_READ_FAMILIES) for name in span.attributes)
+def unread(span: Span) -> tuple[bool, int]:
+    """Whether a span has attributes that are not told, and how many of them hold text that somebody may have said."""
+    left = [name for name in span.attributes if name not in _READ and not name.startswith(_READ_FAMILIES)]
+    words = sum(name.startswith(NAMELESS) or _is_text(span.attributes[name]) for name in left)
+    return len(left) > words, words
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, list | dict) or (isinstance(value, str) and len(value) >= _LONG and " " in value)
 
 
 def kind_of(span: Span) -> str:

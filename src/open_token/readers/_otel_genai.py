@@ -9,15 +9,15 @@ from open_token.model import Event
 from open_token.readers._otel_attributes import (
     agent_of,
     facts_of,
-    holds_more,
     kind_of,
     model_of,
     tool_call,
     tool_output,
+    unread,
     usage_of,
 )
-from open_token.readers._otel_messages import answered, asked
-from open_token.readers._otel_spans import Span
+from open_token.readers._otel_messages import answered, asked, is_other
+from open_token.readers._otel_spans import NAMELESS, Span
 from open_token.readers._otel_traces import Traces, roots_of, traces_of
 from open_token.readers._said import Result, Said
 from open_token.readers._said_once import Stage, Talk
@@ -38,6 +38,8 @@ def read(source: Source, draft: Draft) -> None:
             help="record the spans of a GenAI instrumentation (attributes that begin with gen_ai.)",
             code="input.no-genai",
         )
+    for odd in made.odd:
+        draft.skip("other-record", odd.place, odd.what)
     _conversation(draft, made, roots, source)
     _Spans(draft).tell(roots)
     if source.shape == "document" and isinstance(source.document, dict):
@@ -102,8 +104,8 @@ class _Spans:
     def _enter(self, span: Span, is_outer: bool) -> bool:
         """Tell how a span begins; gives whether what is in it is told too."""
         kind = kind_of(span)
-        if kind != "other" and holds_more(span):
-            self._draft.skip("attributes", span.place, "attributes about settings, timing and the runtime")
+        if kind != "other":
+            self._note_rest(span)
         if kind == "agent":
             return self._agent(span)
         if kind == "chat":
@@ -115,6 +117,17 @@ class _Spans:
         else:
             self._draft.skip("other-span", span.place, "a span that is no call of a model, an agent or a tool")
         return True
+
+    def _note_rest(self, span: Span) -> None:
+        """What a span holds beside the talk."""
+        more, words = unread(span)
+        if more:
+            self._draft.skip("attributes", span.place, "attributes about settings, timing and the runtime")
+        for _ in range(words):
+            self._draft.skip("unknown-attribute", span.place, "an attribute with text that is not known")
+        for moment in span.moments:
+            if is_other(moment) or any(name.startswith(NAMELESS) for name in moment.attributes):
+                self._draft.skip("other-event", span.place, "an event of a span, or a part of one, that is no message")
 
     def _leave(self, span: Span, is_outer: bool) -> None:
         kind = kind_of(span)

@@ -17,6 +17,7 @@ _ROLES = {
     "gen_ai.choice": "assistant",
 }
 _DEEPEST = 12
+_SIDES = ("gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.prompt", "gen_ai.completion")
 
 
 def asked(span: Span, unknown: list[Any]) -> list[Said]:
@@ -43,9 +44,16 @@ def answered(span: Span, unknown: list[Any]) -> list[Said]:
     forms.append(_vercel(given))
     moments = [moment for moment in (*_kept_events(given), *span.moments) if _is_answer(moment)]
     forms = [form for form in (*forms, *_told_by(moments, "output", unknown)) if form]
-    if not forms and isinstance(plain := first(given, "output.value", "final_result"), str):
-        return [Said("assistant", [Text(plain)])]
+    if not forms and (plain := first(given, "output.value", "final_result")) is not None:
+        return [Said("assistant", [Text(plain if isinstance(plain, str) else [plain])])]
     return _united(forms)
+
+
+def is_other(moment: Moment) -> bool:
+    """Whether an event is no message, none of the whole of a side, and no error."""
+    if moment.name in _ROLES or moment.name == "exception":
+        return False
+    return not any(name in moment.attributes for name in _SIDES)
 
 
 def _is_answer(moment: Moment) -> bool:

@@ -8,6 +8,9 @@ from open_token.readers._said import Body, first
 from open_token.timestamps import from_epoch, to_utc
 
 _DEEPEST = 64
+_NO_SPAN = "a span without an id"
+NAMELESS = "\0"
+"""How the names of attributes begin that have none."""
 
 
 @dataclass(slots=True)
@@ -45,40 +48,63 @@ class Log:
     trace: str
     span: str
     moment: Moment
+    place: str
 
 
-def spans_in(record: Any, place: str) -> Iterator[Span | Log]:
-    """Every span and every log record of a span that a record holds."""
+@dataclass(slots=True)
+class Odd:
+    """Something in the place of spans that holds none."""
+
+    place: str
+    what: str
+
+
+def spans_in(record: Any, place: str) -> Iterator[Span | Log | Odd]:
+    """Every span and every log record of a span that a record holds, and what is in their places."""
     if isinstance(record, list):
         for number, item in enumerate(record, 1):
             yield from spans_in(item, f"{place}, span {number}" if number > 1 else place)
-        return
-    if not isinstance(record, dict):
-        return
-    if isinstance(record.get("spans"), list) and "attributes" not in record:
+    elif not isinstance(record, dict):
+        yield Odd(place, "a record that holds no spans")
+    elif isinstance(record.get("spans"), list) and "attributes" not in record:
         for number, item in enumerate(record["spans"], 1):
-            if isinstance(item, dict):
-                yield _printed(item, f"span {number}")
-        return
-    if isinstance(record.get("context"), dict):
+            yield _printed(item, f"span {number}") if isinstance(item, dict) else Odd(f"span {number}", _NO_SPAN)
+    elif isinstance(record.get("context"), dict):
         yield _printed(record, place)
-        return
-    for batch in _objects(first(record, "resourceSpans", "resource_spans")):
-        resource = _resource(batch)
-        for scope in _scopes(batch, "scopeSpans", "scope_spans", "instrumentationLibrarySpans"):
-            yield from (_sent(item, resource, place) for item in _objects(scope.get("spans")))
-    for batch in _objects(first(record, "resourceLogs", "resource_logs")):
-        for scope in _scopes(batch, "scopeLogs", "scope_logs"):
-            for item in _objects(first(scope, "logRecords", "log_records")):
-                yield _log(item)
+    else:
+        yield from _batches(record, place)
+
+
+def _batches(record: Body, place: str) -> Iterator[Span | Log | Odd]:
+    """The spans and log records of OTLP."""
+    known = 0
+    for names, scopes, items, made in (_SPANS, _LOGS):
+        for name in names:
+            known += name in record
+            for batch in _listed(record.get(name)):
+                held = [scope for scope_name in scopes for scope in _listed(_in(batch, scope_name))]
+                resource = _resource(batch) if isinstance(batch, dict) else {}
+                for scope in held:
+                    given = [item for item_name in items for item in _listed(_in(scope, item_name))]
+                    yield from (made(item, resource, place) for item in given)
+                    if not given:
+                        yield Odd(place, "a batch without spans")
+                if not held:
+                    yield Odd(place, "a batch without spans")
+    if not known:
+        yield Odd(place, "a record that holds no spans")
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def _in(value: Any, name: str) -> Any:
+    return value.get(name) if isinstance(value, dict) else None
 
 
 def _objects(value: Any) -> list[Body]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def _scopes(batch: Body, *names: str) -> list[Body]:
-    return [scope for name in names for scope in _objects(batch.get(name))]
 
 
 def _resource(batch: Body) -> Body:
@@ -86,8 +112,10 @@ def _resource(batch: Body) -> Body:
     return attributes_of(resource.get("attributes")) if isinstance(resource, dict) else {}
 
 
-def _sent(item: Body, resource: Body, place: str) -> Span:
+def _sent(item: Any, resource: Body, place: str) -> Span | Odd:
     """A span of OTLP: ids are hexadecimal text, times are nanoseconds, as text because of JavaScript."""
+    if not isinstance(item, dict) or not _id(first(item, "spanId", "span_id")):
+        return Odd(place, _NO_SPAN)
     began, start = _time(first(item, "startTimeUnixNano", "start_time_unix_nano"))
     ended, _ = _time(first(item, "endTimeUnixNano", "end_time_unix_nano"))
     return Span(
@@ -100,7 +128,7 @@ def _sent(item: Body, resource: Body, place: str) -> Span:
         began=began,
         ended=ended,
         attributes=attributes_of(item.get("attributes")),
-        moments=[_moment(event) for event in _objects(item.get("events"))],
+        moments=[_moment(event) for event in _listed(item.get("events"))],
         error=_error(item.get("status")),
         resource=resource,
     )
@@ -124,21 +152,34 @@ def _printed(item: Body, place: str) -> Span:
         began=began,
         ended=ended,
         attributes=attributes_of(item.get("attributes")),
-        moments=[_moment(event) for event in _objects(item.get("events"))],
+        moments=[_moment(event) for event in _listed(item.get("events"))],
         error=_error(item.get("status")),
         resource=_resource(item),
     )
 
 
-def _moment(event: Body) -> Moment:
+def _moment(event: Any) -> Moment:
+    if not isinstance(event, dict):
+        return Moment("", {}, event)
     return Moment(str(event.get("name") or ""), attributes_of(event.get("attributes")), event.get("body"))
 
 
-def _log(item: Body) -> Log:
+def _log(item: Any, _resource: Body, place: str) -> Log | Odd:
+    if not isinstance(item, dict):
+        return Odd(place, "a log record that is no object")
     given = attributes_of(item.get("attributes"))
     name = str(first(item, "eventName", "event_name") or given.get("event.name") or "")
     moment = Moment(name, given, value_of(item.get("body")))
-    return Log(_id(first(item, "traceId", "trace_id")), _id(first(item, "spanId", "span_id")), moment)
+    return Log(_id(first(item, "traceId", "trace_id")), _id(first(item, "spanId", "span_id")), moment, place)
+
+
+_SPANS = (
+    ("resourceSpans", "resource_spans"),
+    ("scopeSpans", "scope_spans", "instrumentationLibrarySpans"),
+    ("spans",),
+    _sent,
+)
+_LOGS = (("resourceLogs", "resource_logs"), ("scopeLogs", "scope_logs"), ("logRecords", "log_records"), _log)
 
 
 def _id(value: Any) -> str:
@@ -169,9 +210,11 @@ def attributes_of(value: Any) -> Body:
     if isinstance(value, dict):
         return value
     made: Body = {}
-    for pair in _objects(value):
-        if isinstance(key := pair.get("key"), str):
+    for pair in _listed(value):
+        if isinstance(pair, dict) and isinstance(key := pair.get("key"), str):
             made[key] = value_of(pair.get("value"))
+        else:
+            made[f"{NAMELESS}{len(made)}"] = pair
     return made
 
 

@@ -6,7 +6,7 @@ from weakref import WeakKeyDictionary
 
 from open_token.model import Found
 from open_token.readers._otel_attributes import is_talk, kind_of
-from open_token.readers._otel_spans import Log, Span, spans_in
+from open_token.readers._otel_spans import Log, Odd, Span, spans_in
 from open_token.readers._wire_responses_content import word
 from open_token.source import Source
 
@@ -19,6 +19,8 @@ class Traces:
 
     spans: list[Span] = field(default_factory=list)
     conversation: dict[str, str] = field(default_factory=dict)
+    odd: list[Odd] = field(default_factory=list)
+    """What is no span of these traces, and belongs to none of them."""
     is_one_run: bool = False
     """any-agent writes one file for one run, also when its framework began several traces."""
 
@@ -38,13 +40,19 @@ def traces_of(source: Source) -> Traces:
         for item in spans_in(record, f"{unit} {number}"):
             if isinstance(item, Span):
                 made.spans.append(item)
-            else:
+            elif isinstance(item, Log):
                 logs.append(item)
+            else:
+                made.odd.append(item)
     by_id = {(span.trace, span.id): span for span in made.spans}
     for log in logs:
         if (log.trace, log.span) in by_id:
             by_id[log.trace, log.span].moments.append(log.moment)
+        else:
+            made.odd.append(Odd(log.place, "a log record without its span"))
     _name(made)
+    what = "a span of a trace without a call of a model, an agent or a tool"
+    made.odd += (Odd(span.place, what) for span in made.spans if span.trace not in made.conversation)
     _known[source] = made
     return made
 
@@ -81,12 +89,12 @@ def conversations(source: Source) -> list[Found]:
 def owner(source: Source, value: Any) -> str | None:
     """The one conversation that a batch belongs to; None when it holds spans of several, or of none."""
     known = traces_of(source).conversation
-    owners = {known.get(item.trace) for item in spans_in(value if isinstance(value, dict) else [], "")}
-    owners |= {known.get(item.trace) for item in _bare(value)}
+    found = [*spans_in(value if isinstance(value, dict) else [], ""), *_bare(value)]
+    owners = {known.get(item.trace) for item in found if not isinstance(item, Odd)}
     return owners.pop() if len(owners) == 1 else None
 
 
-def _bare(value: Any) -> list[Span | Log]:
+def _bare(value: Any) -> list[Span | Log | Odd]:
     """The spans of one batch that was taken out of its list."""
     if not isinstance(value, dict):
         return []

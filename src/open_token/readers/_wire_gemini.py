@@ -9,6 +9,10 @@ from open_token.readers._wire_responses_content import kept, word
 from open_token.readers._wire_voice import Body, Voice, counts, runs
 
 _CODE = "code_execution"
+ODD = "\0odd"
+"""Where a merged response holds the pieces that could not be merged."""
+_ENOUGH = ("finishReason", "groundingMetadata", "citationMetadata", "safetyRatings", "urlContextMetadata")
+"""What a candidate may hold without a content, as in the last piece of a stream."""
 _UNSAID = ("thought", "thoughtSignature", "thought_signature")
 
 
@@ -203,6 +207,16 @@ def gists(content: Any) -> list[Any]:
     return runs("model" if role == "model" else "user", made)
 
 
+def is_odd(candidate: Body) -> bool:
+    """Whether a candidate has nothing in it that is known, or a content with something else than parts."""
+    content = candidate.get("content")
+    if parts(content):
+        return False
+    if not ("content" in candidate or any(either(candidate, name) for name in _ENOUGH)):
+        return True
+    return bool(content) and not (isinstance(content, dict) and content.keys() <= {"role", "parts"})
+
+
 class Partials:
     """Merges partial responses: candidates by index, texts of one kind end to end."""
 
@@ -218,7 +232,9 @@ class Partials:
                 body[name] = value
         known = body.setdefault("candidates", [])
         given = chunk.get("candidates")
-        for candidate in given if isinstance(given, list) else ():
+        for candidate in given if isinstance(given, list) else () if given is None else (given,):
+            if not isinstance(candidate, dict) or is_odd(candidate):
+                body.setdefault(ODD, []).append(candidate)
             if isinstance(candidate, dict):
                 _merge_candidate(known, candidate)
         return finished

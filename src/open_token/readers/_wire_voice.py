@@ -135,7 +135,8 @@ def alternatives(draft: Draft, others: Iterator[Voice]) -> None:
     first = draft.count
     for number, voice in enumerate(others, 2):
         _close(voice)
-        draft.abandon(first, draft.count, {"branch": "alternative", "choice": number}, voice.actor)
+        data = {"kind": "abandoned_branch", "branch": "alternative", "choice": number}
+        draft.abandon(first, draft.count, data, voice.actor)
         first = draft.count
 
 

@@ -20,7 +20,8 @@ def _is_conversation(value: dict[str, Any]) -> bool:
     responses = value.get("responses")
     if not isinstance(responses, list) or not isinstance(value.get("conversation"), dict):
         return False
-    return all(isinstance(item, dict) and isinstance(item.get("response"), dict) for item in responses[:64])
+    looked_at = responses[:64]
+    return not responses or any(isinstance(item, dict) and isinstance(item.get("response"), dict) for item in looked_at)
 
 
 LAYOUT = Layout(
