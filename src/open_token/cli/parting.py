@@ -195,8 +195,8 @@ def _outcome(step: Step) -> str:
 def _figures(difference: Difference) -> Iterator[str]:
     a, b = difference.a, difference.b
     steps = f"steps {a.steps:,} -> {b.steps:,}"
-    if a.steps and a.steps != b.steps:
-        steps += f" ({100 * (b.steps - a.steps) / a.steps:+.0f} %)"
+    if percent := round(100 * (b.steps - a.steps) / a.steps) if a.steps else 0:
+        steps += f" ({percent:+d} %)"
     parts = [steps, f"failed {a.failed:,} -> {b.failed:,}"]
     for name, word in (("input_tokens", "tokens in"), ("output_tokens", "tokens out")):
         if name in a.tokens or name in b.tokens:
