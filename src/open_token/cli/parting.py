@@ -17,6 +17,7 @@ _HEAD = f"{'A':>5} {'B':>5}"
 _EQUAL_WORDS = 60
 """Characters of words that stayed which stand between two changes."""
 _FILES = 8
+_TOUCHED = (("same", "changed alike:"), ("differ", "changed otherwise:"), ("only_a", "only A:"), ("only_b", "only B:"))
 _COLOURS = {"=": "dim", "-": "red", "+": "green", "~": "yellow"}
 
 
@@ -207,11 +208,7 @@ def _figures(difference: Difference) -> Iterator[str]:
     if a.models != b.models:
         yield f"model   {_names(a.models) or '?'} -> {_names(b.models) or '?'}"
     files = difference.files
-    told = [
-        f"{word} {_names(files[name])}"
-        for name, word in (("same", "alike:"), ("differ", "otherwise:"), ("only_a", "only A:"), ("only_b", "only B:"))
-        if files[name]
-    ]
+    told = [f"{word} {_names(files[name])}" for name, word in _TOUCHED if files[name]]
     if told:
         yield f"files   {'   '.join(told)}"
 
