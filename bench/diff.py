@@ -110,6 +110,16 @@ def pair(events: int) -> tuple[dict[str, Any], dict[str, Any], int]:
     return document(talk, "one", 0), document(other, "other", 7), edits
 
 
+def without_ids(event: dict[str, Any]) -> str:
+    """An event as a line that is the same under other ids and at another time."""
+    kept = {name: value for name, value in event.items() if name not in ("id", "seq", "ts", "links")}
+    content = kept["content"]
+    if "data" in content:
+        data = {name: value for name, value in content["data"].items() if name != "native_call_id"}
+        kept["content"] = {**content, "data": data}
+    return json.dumps(kept, sort_keys=True)
+
+
 def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
     """CPU time and what came of it."""
     begin = time.process_time()
@@ -130,10 +140,11 @@ def main() -> None:
                 path.write_text(json.dumps(told))
             spent, made = seconds(lambda paths=paths: diff(*paths))
             print(f"{events:>7} events  {edits} edits  ours, from files    {spent:6.2f} s  read and redacted, too")
-            lines = [[json.dumps(event) for event in told["events"]] for told in (a, b)]
             if events == 10_000:
-                spent, count = seconds(lambda lines=lines: sum(1 for line in difflib.unified_diff(*lines, n=0)))
-                print(f"{events:>7} events  {edits} edits  difflib, raw lines  {spent:6.2f} s  {count} lines")
+                for name, form in (("difflib, raw lines", json.dumps), ("difflib, no ids", without_ids)):
+                    lines = [[form(event) for event in told["events"]] for told in (a, b)]
+                    spent, count = seconds(lambda lines=lines: sum(1 for _ in difflib.unified_diff(*lines, n=0)))
+                    print(f"{events:>7} events  {edits} edits  {name:18}  {spent:6.2f} s  {count} lines")
                 peers(paths, events, edits)
 
 

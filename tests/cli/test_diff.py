@@ -39,7 +39,7 @@ def test_two_runs_of_two_agents(capsys: pytest.CaptureFixture[str]) -> None:
     )
     assert "    4     3  = Read     tides.py" in out
     assert "          4  + exec_command git log" in out
-    assert "files   otherwise: tides.py" in out
+    assert "files   changed otherwise: tides.py" in out
     assert "hunter2" not in out + err
     assert err.splitlines()[0].startswith("A       claude_code  ")
 

@@ -1,13 +1,17 @@
 """Two runs compared: what does not count, what is found at which place, across runtimes, and on hostile input."""
 
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import open_token
+from conftest import ROOT
 from open_token.comparing import Difference, check_level, compare, pointer
 from open_token.comparing.steps import run_of
 from open_token.errors import UsageError
+from open_token.handoff import TARGETS, Scene, talk_of, target
 from runs import call, calls, document, made_up, mutated, said, shuffled
 
 MIRROR = {"missing": "extra", "extra": "missing"}
@@ -139,6 +143,23 @@ def test_runs_in_two_folders_are_the_same() -> None:
 
     assert compared(run("/tmp/one", 0), run("/tmp/the/other", 5)).same
     assert not compared(run("/tmp/one", 0), run("/tmp/the/other", 5), "exact").same
+
+
+def test_a_run_that_was_handed_over_is_seen_from_where_it_was() -> None:
+    batches = [calls(call("Read", file_path="/tmp/one/a.py"))]
+    assert compared(document(batches, cwd="/tmp/one"), document(batches, cwd="/tmp/other", shift=3)).same
+    mixed = [*batches, calls(call("Read", file_path="/tmp/other/a.py"))]
+    assert not compared(document(mixed, cwd="/tmp/one"), document(mixed, cwd="/tmp/other", shift=3)).same
+
+
+@pytest.mark.parametrize("agent", TARGETS)
+def test_a_conversation_is_the_same_in_the_format_of_every_agent(agent: str, tmp_path: Path) -> None:
+    source = ROOT / "examples" / "claude_code.jsonl"
+    session = target(agent).session(talk_of(open_token.export(source)), Scene("/srv/elsewhere", tmp_path, {}))
+    made = open_token.diff(source, next(iter(session.files.values())))
+    assert (made.equal, made.counts) == (8, {"extra": 1})  # the note to the next agent
+    assert made.parting
+    assert made.parting.cause == "input"
 
 
 def test_two_runtimes_compare_by_what_is_done() -> None:

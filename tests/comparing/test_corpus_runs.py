@@ -1,5 +1,6 @@
-"""Every real conversation against itself and against its neighbour: the same, and different without a fault."""
+"""Every real conversation against itself, its neighbours, and a run of it in other words with one other deed."""
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -48,3 +49,24 @@ def test_each_is_itself_and_differs_from_the_next(corpus: Path, level: str) -> N
             assert there.counts.get("missing") == back.counts.get("extra")
             different += not there.same
     assert different > len(documents)
+
+
+@pytest.mark.full
+def test_one_other_deed_among_other_words_is_where_they_part(corpus: Path) -> None:
+    tried = 0
+    for one in talks():
+        other = copy.deepcopy(one)
+        calls = [event for event in other["events"] if event["type"] == "tool_use"]
+        if len(calls) < 4:
+            continue
+        for event in other["events"]:
+            if event["type"] == "message" and event.get("role") == "assistant" and "text" in event["content"]:
+                event["content"]["text"] = "Otherwise: " + " ".join(event["content"]["text"].split()[::-1])
+        planted = calls[len(calls) * 2 // 3]
+        planted["content"]["data"]["arguments"] = {"command": "something that nobody else ran"}
+        made = compare(*(run_of(run, "semantic") for run in (one, other)), names=("a", "b"), level="semantic")
+        assert made.parting is not None
+        assert made.parting.b is not None
+        assert made.parting.b.event["id"] == planted["id"], one["conversation"]["id"]
+        tried += 1
+    assert tried > 15

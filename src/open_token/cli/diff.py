@@ -8,6 +8,7 @@ from open_token.cli.choosing_one import choose_one
 from open_token.cli.console import Console, plural, visible
 from open_token.cli.export import check_reader
 from open_token.cli.parting import lines
+from open_token.cli.progress import Progress
 from open_token.cli.wanted import add_options, wanted_options, warn
 from open_token.comparing import LEVELS, compare, pointer
 from open_token.comparing.steps import Run
@@ -96,7 +97,9 @@ def _read(args: argparse.Namespace, side: int, word: str, context: Context, cons
     choice: Choice = choose_source([word], console, current=False, picking=False)
     wanted = argparse.Namespace(reader=_of(args.readers, side), conversation=_of(args.conversations, side))
     reader = choose_one(wanted, choice, console)
-    made, receipt = steps_of(choice.source, context, reader, args.level)
+    with Progress(choice.source.size, console) as progress:
+        choice.source.progress = progress
+        made, receipt = steps_of(choice.source, context, reader, args.level)
     counts = f"{plural(receipt.events, 'event')}, {plural(receipt.calls, 'call')}"
     console.say(f"{'AB'[side]}       {receipt.reader}  {visible(choice.how or choice.source.name)}  {counts}")
     return made

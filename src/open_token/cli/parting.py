@@ -17,6 +17,7 @@ _HEAD = f"{'A':>5} {'B':>5}"
 _EQUAL_WORDS = 60
 """Characters of words that stayed which stand between two changes."""
 _FILES = 8
+_TOUCHED = (("same", "changed alike:"), ("differ", "changed otherwise:"), ("only_a", "only A:"), ("only_b", "only B:"))
 _COLOURS = {"=": "dim", "-": "red", "+": "green", "~": "yellow"}
 
 
@@ -195,8 +196,8 @@ def _outcome(step: Step) -> str:
 def _figures(difference: Difference) -> Iterator[str]:
     a, b = difference.a, difference.b
     steps = f"steps {a.steps:,} -> {b.steps:,}"
-    if a.steps and a.steps != b.steps:
-        steps += f" ({100 * (b.steps - a.steps) / a.steps:+.0f} %)"
+    if percent := round(100 * (b.steps - a.steps) / a.steps) if a.steps else 0:
+        steps += f" ({percent:+d} %)"
     parts = [steps, f"failed {a.failed:,} -> {b.failed:,}"]
     for name, word in (("input_tokens", "tokens in"), ("output_tokens", "tokens out")):
         if name in a.tokens or name in b.tokens:
@@ -207,11 +208,7 @@ def _figures(difference: Difference) -> Iterator[str]:
     if a.models != b.models:
         yield f"model   {_names(a.models) or '?'} -> {_names(b.models) or '?'}"
     files = difference.files
-    told = [
-        f"{word} {_names(files[name])}"
-        for name, word in (("same", "alike:"), ("differ", "otherwise:"), ("only_a", "only A:"), ("only_b", "only B:"))
-        if files[name]
-    ]
+    told = [f"{word} {_names(files[name])}" for name, word in _TOUCHED if files[name]]
     if told:
         yield f"files   {'   '.join(told)}"
 

@@ -18,6 +18,8 @@ def compare(a: Run, b: Run, *, names: tuple[str, str], level: str, ignore: Seque
     """Compare two runs; `ignore` are JSON pointers into a step, `*` for any name."""
     ignored = tuple(pointer(text) for text in ignore)
     notes: list[str] = []
+    _share_folder(a, b)
+    _share_folder(b, a)
     by_type = not _marks_agree(a, b)
     translated = frozenset() if level == "exact" else _translated(a, b, notes)
     rules = Rules(level == "exact", ignored, by_type, translated)
@@ -47,6 +49,12 @@ def pointer(text: str) -> tuple[str, ...]:
             help="write it as /arguments/timeout, /result or /arguments/*/id",
         )
     return tuple(part.replace("~1", "/").replace("~0", "~") for part in text[1:].split("/"))
+
+
+def _share_folder(run: Run, other: Run) -> None:
+    """See a run from the other's folder when that is the only one it names: it was handed over, or tells no folder."""
+    if run.cwd != other.cwd and other.cwd and not (run.cwd and run.names(run.cwd)) and run.names(other.cwd):
+        run.see_from(other.cwd)
 
 
 def _marks_agree(a: Run, b: Run) -> bool:

@@ -9,7 +9,7 @@ from open_token.comparing.steps import Step, said
 
 _SMALL = 1600
 """Cells of a table of likeness; larger gaps are first cut by what is alike at a glance."""
-_CELLS = 400_000
+_CELLS = 150_000
 """Cells in all: runs that have nothing in common must not take longer than others."""
 _HEARD = 2000
 """Characters of a text that tell whether two texts are alike."""
@@ -125,7 +125,8 @@ class Alignment:
         if one.key == other.key:
             return 1.0
         words = self._words_of(one), self._words_of(other)
-        shared = len(words[0] & words[1]) / max(1, len(words[0] | words[1]))
+        both = len(words[0] & words[1])
+        shared = both / max(1, len(words[0]) + len(words[1]) - both)
         if one.kind != "call":
             return 0.3 + 0.6 * shared
         if one.call_key == other.call_key:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -47,7 +47,7 @@ ASIDE = frozenset("description explanation justification summary security_risk t
 """What a model says about a known deed beside doing it."""
 
 _SUFFIX = re.compile(r"_v\d+$")
-_PATCHED = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (.+?)\s*$", re.MULTILINE)
+_PATCHED = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (.+)$", re.MULTILINE)
 _WHERE = re.compile(r"^cd (\S+|'[^']*'|\"[^\"]*\") ?&& ?")
 _MOST_FILES = 100
 _PATCH_PLACES = ("input", "patch", "patchText", "raw", "diff")
@@ -87,10 +87,12 @@ def deed_of(tool: str, arguments: Any, cwd: str) -> Deed:
 def _patched(given: dict[str, Any]) -> list[str]:
     """The files of a patch, or of changes by file."""
     changes = given.get("changes")
-    return [str(path) for path in changes] if isinstance(changes, dict) else _PATCHED.findall(_patch(given))
+    if isinstance(changes, dict):
+        return [str(path) for path in changes]
+    return [path.strip() for path in _PATCHED.findall(_patch(given))]
 
 
-@cache
+@lru_cache(maxsize=4096)
 def _plain(tool: str) -> str:
     """A tool's name without the server or the version that it came from."""
     name = _SUFFIX.sub("", tool.lower()).removeprefix("functions.")
@@ -146,7 +148,7 @@ def within(text: str, cwd: str) -> str:
     return _own_folder(cwd).sub(lambda found: "" if found[1] else ".", text)
 
 
-@cache
+@lru_cache(maxsize=64)
 def _own_folder(cwd: str) -> re.Pattern[str]:
     return re.compile(re.escape(cwd) + r"(?:(/)(?=[\w.])|(?![\w.-]))")
 

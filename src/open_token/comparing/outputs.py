@@ -13,10 +13,9 @@ _CODEX = re.compile(
 # Claude Code: the exit code of a command that failed, on a line of its own.
 _CLAUDE = re.compile(r"(?:Error: )?Exit code -?\d+\n?")
 # Gemini CLI and Qwen Code: the command again, then what came of it, each behind its name.
-_GEMINI = re.compile(
-    r"(?:Command: .*?\nDirectory: [^\n]*\n)?(?:Output|Stdout): (.*?)(?:\nStderr: [^\n]*)?(?:\nError: \(none\))?"
-    r"(?:\nExit Code: -?\d+)?(?:\nSignal: [^\n]*)?(?:\nBackground PIDs: [^\n]*)?(?:\nProcess Group PGID: [^\n]*)?",
-    re.DOTALL,
+_GEMINI_HEADS = ("Output: ", "Stdout: ")
+_GEMINI_TAILS = tuple(
+    f"{name}: " for name in ("Stderr", "Error", "Exit Code", "Signal", "Background PIDs", "Process Group PGID")
 )
 _NUMBERED = re.compile(r"^ *\d+(?:\t|→|: )", re.MULTILINE)
 # What is new each time though nothing else is: moments, how long it took, addresses, ids. Most begin with a digit,
@@ -43,12 +42,25 @@ def plain_output(value: Any, deed: str) -> Any:
         text = _unwrapped(text)
     if found := _CODEX.match(text) or _CLAUDE.match(text):
         text = text[found.end() :]
-    elif text[:9] in ("Output: \n", "Command: ") or text.startswith("Output: "):
-        found = _GEMINI.fullmatch(text) if len(text) <= _LONGEST_WRAPPED else None
-        text = ("" if found[1] == "(empty)" else found[1]) if found else text
+    elif text.startswith(("Command: ", *_GEMINI_HEADS)):
+        text = _behind_names(text)
     if deed == "read":
         text = _NUMBERED.sub("", text)
     return text.strip().replace("\r\n", "\n")
+
+
+def _behind_names(text: str) -> str:
+    """What stands between the name of the output and the named lines after it; all, where those are missing."""
+    heads = [place + 1 for head in _GEMINI_HEADS if (place := text.find(f"\n{head}")) >= 0]
+    start = 0 if text.startswith(_GEMINI_HEADS) else min(heads, default=0)
+    output = text[start + len(_GEMINI_HEADS[0]) :]
+    count = 0
+    while count < 8 and "\n" in output and output.rpartition("\n")[2].startswith(_GEMINI_TAILS):
+        output = output.rpartition("\n")[0]
+        count += 1
+    if not count or not text.startswith(_GEMINI_HEADS, start):
+        return text
+    return "" if output == "(empty)" else output
 
 
 def steady(text: str) -> str:

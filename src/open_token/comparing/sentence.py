@@ -6,7 +6,7 @@ from open_token.comparing.steps import Step
 
 _WHY = {
     "tool_changed": "the model did something else",
-    "args_changed": "the model did the same with something else",
+    "args_changed": "the model gave the same tool other arguments",
     "text_changed": "the model said something else",
     "result_changed": "the same call had another result",
     "error_state": "the same call failed in one of them only",

@@ -72,6 +72,18 @@ class Run(msgspec.Struct):
     """From the first known moment to the last, in milliseconds."""
     events: int
 
+    def see_from(self, cwd: str) -> None:
+        """Tell the deeds of its calls as seen from a folder."""
+        self.cwd = cwd
+        for step in self.steps:
+            if step.kind == "call":
+                step.deed = deed_of(step.tool, step.arguments, cwd)
+
+    def names(self, folder: str) -> bool:
+        """Whether a call names something in a folder."""
+        calls = (step.arguments for step in self.steps if isinstance(step.arguments, dict))
+        return any(isinstance(value, str) and folder in value for given in calls for value in given.values())
+
 
 class Recorder:
     """Takes the events of a conversation one by one and tells its steps."""
@@ -173,16 +185,15 @@ class Recorder:
     def run(self, conversation: Conversation, participants: Iterable[Participant]) -> Run:
         """All of it."""
         cwd = "" if self._exact else self._cwd
-        for step in self._steps:
-            if step.kind == "call":
-                step.deed = deed_of(step.tool, step.arguments, cwd)
         people = [person for person in participants if isinstance(person, dict)]
         models = [str(person["model"]) for person in people if person.get("model")]
         actors = {str(one.get("actor_id")): f"{one.get('kind')} {one.get('name')}" for one in people}
         begin, end = (to_epoch_ms(_in_ms(ts)) for ts in (self._first, self._last))
         ms = end - begin if begin is not None and end is not None and end >= begin else None
         models = list(dict.fromkeys(models))
-        return Run(self._steps, conversation, models, actors, cwd, dict(self._tokens), ms, self._count)
+        made = Run(self._steps, conversation, models, actors, cwd, dict(self._tokens), ms, self._count)
+        made.see_from(cwd)
+        return made
 
 
 def run_of(document: Mapping[str, Any], level: str) -> Run:
