@@ -31,7 +31,7 @@ def trust(key: Path) -> Trust | None:
 
 
 def talk(**options: Any) -> Document:
-    return dict(open_token.export(CHAT, **options))
+    return dict(open_token.export(CHAT, redact="none", **options))
 
 
 def signed_bytes(raw: bytes, key: Path) -> bytes:
@@ -50,14 +50,14 @@ def test_nothing_but_the_signature_is_new(key: Path, trust: Trust, integrity: st
     made = with_signature(document, key)
     assert states(made, trust) == [TRUSTED]
     assert verify(made).status == "verified"
-    assert [problem.id for problem in open_token.validate(made)] == []
+    assert open_token.validate(made) == open_token.validate(document)
     made["integrity"] = {name: value for name, value in made["integrity"].items() if name != "signatures"}
     assert made == document
 
 
 @pytest.mark.parametrize("options", [{}, {"pretty": False}, {"mode": "ndjson"}])
 def test_the_bytes_stay_as_they_are(key: Path, tmp_path: Path, options: dict[str, Any]) -> None:
-    open_token.export_file(CHAT, tmp_path / "talk", **options)
+    open_token.export_file(CHAT, tmp_path / "talk", redact="none", **options)
     raw = (tmp_path / "talk").read_bytes()
     made = signed_bytes(raw, key)
     entry = orjson.loads(made.splitlines()[-1] if "mode" in options else made)["integrity"]["signatures"]
@@ -157,7 +157,7 @@ def test_another_conversation_id(key: Path, trust: Trust) -> None:
 
 def test_a_signature_moved_to_another_export(key: Path, trust: Trust) -> None:
     entries = with_signature(talk(), key)["integrity"]["signatures"]
-    other = dict(open_token.export(CHAT.replace(b"hello", b"hullo")))
+    other = dict(open_token.export(CHAT.replace(b"hello", b"hullo"), redact="none"))
     other["integrity"] = {**other["integrity"], "signatures": entries}
     assert verify(other).status == "verified"
     assert states(other, trust) == [INVALID]
