@@ -9,7 +9,7 @@ from open_token.pages._inline import inline, link
 from open_token.pages._terminal import coloured
 from open_token.pages._tools import BODIES, COMMANDS, NEWS, OLDS, PATCHES, PATHS, PATTERNS, word
 from open_token.pages.marked import marked
-from open_token.pages.rows import Row, is_done, plan_of, questions_of
+from open_token.pages.rows import Row, is_done, plan_of, plural, questions_of
 
 _PLANS = ("todos", "plan", "items", "tasks", "task_list", "todoList")
 _LONG = 400
@@ -50,14 +50,22 @@ def _shell(row: Row) -> str:
 def _edit(row: Row) -> str:
     if not row.changes:
         return _any(row)
-    note = f'<p class="facts">{escaped(row.output[:600])}</p>' if row.output.strip() else ""
+    note = _answer(row.output.strip())
     return changes(row.changes) + _rest(row, PATHS, OLDS, NEWS, PATCHES, ("edits",)) + note
+
+
+def _answer(text: str) -> str:
+    """What an editor says when it is done: a line as it is, more than that one click away."""
+    lines = text.count("\n") + 1
+    if lines == 1 and len(text) < _LONG:
+        return f'<p class="facts">{escaped(text)}</p>' if text else ""
+    return f'<details class="more"><summary>its answer, {plural(lines, "line")}</summary>{folded(text)}</details>'
 
 
 def _write(row: Row) -> str:
     if not row.changes:
         return _any(row)
-    note = f'<p class="facts">{escaped(row.output[:600])}</p>' if row.output.strip() else ""
+    note = _answer(row.output.strip())
     return changes(row.changes) + _rest(row, PATHS, BODIES) + note
 
 

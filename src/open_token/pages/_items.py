@@ -125,8 +125,9 @@ def _note(item: Item) -> Piece:
 
 def _call(item: Item, whole: Gathered) -> Piece:
     row = row_of(item)
+    about = pairs({key: value for key, value in item.about.items() if key != "kind"})
     inside = "".join(_nested(item, whole))
-    steps = f'<h3>{_steps(item)}</h3><div class="run">{inside}</div>' if item.inside else ""
+    steps = about + (f'<h3>{_steps(item)}</h3><div class="run">{inside}</div>' if item.inside else "")
     outcome = [_steps(item), *row.outcome] if item.inside else row.outcome
     told = " · ".join(f"{key} {value}" for key, value in item.facts.items())
     body = body_of(row, steps) + (f'<p class="facts">{escaped(told)}</p>' if told else "")
@@ -153,7 +154,7 @@ def _span(item: Item, whole: Gathered) -> Piece:
     outcome = [_steps(item)] if item.inside else []
     outcome += [f"{spent.tokens:,} tok"] if spent and spent.tokens else []
     outcome += [duration(spent.ended - spent.began)] if spent and spent.began and spent.ended else []
-    body = pairs({key: value for key, value in data.items() if key != "kind"})
+    body = pairs({key: value for key, value in {**data, **item.about}.items() if key != "kind"})
     body += f'<div class="run">{"".join(_nested(item, whole))}</div>'
     return _details(item, "span", kind, one_line(str(why)), " · ".join(outcome), body)
 

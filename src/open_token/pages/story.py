@@ -27,6 +27,8 @@ class Item:
     inside: list["Item"] = field(default_factory=list)
     ends: list[str] = field(default_factory=list)
     """The ids of events that have no row of their own: the start and the end of a subagent."""
+    about: dict[str, Any] = field(default_factory=dict)
+    """What these say."""
     waits: int = 0
     """For how many things it still waits: a result, the end of a span."""
     depth: int = 0
@@ -158,6 +160,7 @@ class Story:
             self._put(item)
         else:
             item.ends.append(str(event.get("id", "")))
+            item.about |= data_of(event)
         # A file can nest as deep as it likes, a page cannot: what is deeper stands beside it.
         holder = item.within if item.depth >= _DEEPEST and item.within else item
         if name:
@@ -170,6 +173,7 @@ class Story:
             self._put(Item("note", event))
             return
         item.ends.append(str(event.get("id", "")))
+        item.about |= data_of(event)
         item.waits -= item.waits > 0
 
     def _note(self, event: Event) -> None:

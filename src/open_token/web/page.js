@@ -189,14 +189,21 @@
 
   const links = new Map(all("#ot-outline a").map((link) => [link.getAttribute("href").slice(1), link]));
   if (self.IntersectionObserver && links.size < 2000) {
+    const live = new Set(), names = new Map();
     const watch = new IntersectionObserver((seen) => {
-      const entry = seen.find((one) => one.isIntersecting);
-      if (!entry) return;
+      seen.forEach((one) => (one.isIntersecting ? live.add(one.target) : live.delete(one.target)));
+      const now = [...live], item = now.filter((one) => !one.matches("section")).pop() || now.pop();
+      if (!item) return;
       links.forEach((link) => link.removeAttribute("aria-current"));
-      const link = links.get(entry.target.id);
-      if (link) { link.setAttribute("aria-current", "true"); link.scrollIntoView({ block: "nearest" }); }
+      const link = links.get(names.get(item));
+      link.setAttribute("aria-current", "true");
+      const box = link.getBoundingClientRect(), nav = id("ot-outline"), frame = nav.getBoundingClientRect();
+      if (box.top < frame.top || box.bottom > frame.bottom) nav.scrollTop += box.top - frame.top - frame.height / 2;
     }, { rootMargin: "-15% 0px -75% 0px" });
-    links.forEach((_, name) => { const item = id(name); if (item) watch.observe(item); });
+    links.forEach((_, name) => {
+      const item = id(name), part = item && item.matches(".ask") ? item.closest("section") : item;
+      if (part) { names.set(part, name); watch.observe(part); }
+    });
   }
   let closed = [];
   addEventListener("beforeprint", () => { closed = all("details:not([open])", main); closed.forEach((one) => (one.open = true)); });
