@@ -96,7 +96,7 @@ def _state(status: str) -> tuple[str, str]:
 def _web(row: Row) -> str:
     cards = [block for block in row.blocks if _is_card(block)]
     row.blocks = [block for block in row.blocks if not _is_card(block)]
-    listed = "".join(f"<li>{_card(card)}</li>" for card in cards[:50])
+    listed = "".join(f"<li>{_card(card)}</li>" for card in cards)
     return _rest(row) + (f"<ul>{listed}</ul>" if listed else "") + (_prose(row.output) if row.output.strip() else "")
 
 
@@ -111,8 +111,9 @@ def _is_card(block: Any) -> bool:
 def _card(card: dict[str, Any]) -> str:
     address = card.get("url")
     is_safe = isinstance(address, str) and address.startswith(("http://", "https://")) and address.isascii()
-    words = escaped(str(card.get("snippet") or "")[:600])
-    return f"{link(str(address), str(card['title'])) if is_safe else escaped(card['title'])} {words}"
+    rest = {key: value for key, value in card.items() if key not in ("title", "url")}
+    title = link(str(address), str(card["title"])) if is_safe else escaped(f"{card['title']} {address or ''}")
+    return f"{title}{pairs(rest)}"
 
 
 def _agent(row: Row) -> str:

@@ -86,9 +86,11 @@ class Known:
         elif kind == "span_end":
             self.ended.add(link_of(event, "span_id"))
         elif kind == "annotation" and data_of(event).get("kind") == "result_facts":
-            small = {key: value for key, value in data_of(event).items() if key != "kind" and _is_small(value)}
+            told = {key: value for key, value in data_of(event).items() if key != "kind"}
+            small = {key: value for key, value in told.items() if _is_small(value)}
             if parent := link_of(event, "parent_id"):
-                self.facts[parent] = str(event.get("id", "")), small
+                # What says more than fits beside the result keeps a note of its own.
+                self.facts[parent] = str(event.get("id", "")) if len(small) == len(told) else "", small
 
 
 def _is_small(value: Any) -> bool:
