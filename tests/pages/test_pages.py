@@ -13,7 +13,7 @@ from open_token.pages import KINDS, page_of
 from open_token.pipeline import export
 from open_token.source import Source
 from page_check import check
-from test_corpus import FOLDERS, files, name, opened
+from test_corpus import files, name, opened
 
 LARGEST = 40_000_000
 
@@ -23,7 +23,7 @@ def test_kinds_can_be_loaded() -> None:
     assert all(callable(page_of(kind).write) for kind in KINDS)
 
 
-def pages(source: Source, path: Path) -> None:
+def pages(source: Source) -> None:
     context = Context(ExportOptions.of({"redact": "none", "branches": "all", "include": "include-internal"}))
     for kind in KINDS:
         out = io.BytesIO()
@@ -31,7 +31,7 @@ def pages(source: Source, path: Path) -> None:
             receipt = export(source, out, context, to=kind)
         except (InputError, SeveralError) as problem:
             pytest.skip(f"no single conversation in it: {problem.code}")
-        assert receipt.bytes == len(out.getvalue()) > 200
+        assert receipt.bytes == len(out.getvalue()) > 100
         if kind == "html":
             assert sum(one.startswith("evt_") for one in check(out.getvalue().decode()).ids) == receipt.events
 
@@ -43,7 +43,7 @@ def test_small_real_conversation_of_each_kind_gives_pages(folder: str | None, co
     small = [path for size, path in sizes if 2_000 < size < 120_000]
     if not small:
         pytest.skip("no small conversation of that kind")
-    pages(opened(small[-1]), small[-1])
+    pages(opened(small[-1]))
 
 
 @pytest.mark.full
@@ -51,8 +51,4 @@ def test_small_real_conversation_of_each_kind_gives_pages(folder: str | None, co
 def test_every_real_conversation_gives_pages(path: Path) -> None:
     if path.is_file() and path.stat().st_size > LARGEST:
         pytest.skip("so large that it takes minutes")
-    pages(opened(path), path)
-
-
-def test_corpus_folders_are_known() -> None:
-    assert FOLDERS
+    pages(opened(path))

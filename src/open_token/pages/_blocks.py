@@ -13,7 +13,7 @@ from open_token.pages.differences import Line, middle_of, near
 _LONG, _FIRST, _LAST = 400, 60, 20
 _IMAGES = frozenset(("image/png", "image/jpeg", "image/gif", "image/webp"))
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
-_KEYS, _WORDS = 100, 120
+_KEYS = 500
 _WIDEST_MIDDLE = 2_000
 
 
@@ -38,7 +38,7 @@ def pairs(value: Any) -> str:
         return f"<pre>{escaped(as_text(value))}</pre>"
     if not value:
         return ""
-    shown = "".join(f"<dt>{escaped(str(key)[:_WORDS])}</dt><dd>{_value(part)}</dd>" for key, part in _some(value))
+    shown = "".join(f"<dt>{escaped(str(key))}</dt><dd>{_value(part)}</dd>" for key, part in _some(value))
     more = f"<p>and {len(value) - _KEYS:,} more keys</p>" if len(value) > _KEYS else ""
     return f"<dl>{shown}</dl>{more}"
 

@@ -9,7 +9,7 @@ from open_token.pages._inline import inline, link
 from open_token.pages._terminal import coloured
 from open_token.pages._tools import BODIES, COMMANDS, NEWS, OLDS, PATCHES, PATHS, PATTERNS, word
 from open_token.pages.marked import marked
-from open_token.pages.rows import Row, is_done, plan_of, questions_of
+from open_token.pages.rows import Row, is_done, plan_of, plural, questions_of
 
 _PLANS = ("todos", "plan", "items", "tasks", "task_list", "todoList")
 _LONG = 400
@@ -50,14 +50,22 @@ def _shell(row: Row) -> str:
 def _edit(row: Row) -> str:
     if not row.changes:
         return _any(row)
-    note = f'<p class="facts">{escaped(row.output[:600])}</p>' if row.output.strip() else ""
+    note = _answer(row.output.strip())
     return changes(row.changes) + _rest(row, PATHS, OLDS, NEWS, PATCHES, ("edits",)) + note
+
+
+def _answer(text: str) -> str:
+    """What an editor says when it is done: a line as it is, more than that one click away."""
+    lines = text.count("\n") + 1
+    if lines == 1 and len(text) < _LONG:
+        return f'<p class="facts">{escaped(text)}</p>' if text else ""
+    return f'<details class="more"><summary>its answer, {plural(lines, "line")}</summary>{folded(text)}</details>'
 
 
 def _write(row: Row) -> str:
     if not row.changes:
         return _any(row)
-    note = f'<p class="facts">{escaped(row.output[:600])}</p>' if row.output.strip() else ""
+    note = _answer(row.output.strip())
     return changes(row.changes) + _rest(row, PATHS, BODIES) + note
 
 
@@ -88,7 +96,7 @@ def _state(status: str) -> tuple[str, str]:
 def _web(row: Row) -> str:
     cards = [block for block in row.blocks if _is_card(block)]
     row.blocks = [block for block in row.blocks if not _is_card(block)]
-    listed = "".join(f"<li>{_card(card)}</li>" for card in cards[:50])
+    listed = "".join(f"<li>{_card(card)}</li>" for card in cards)
     return _rest(row) + (f"<ul>{listed}</ul>" if listed else "") + (_prose(row.output) if row.output.strip() else "")
 
 
@@ -103,8 +111,9 @@ def _is_card(block: Any) -> bool:
 def _card(card: dict[str, Any]) -> str:
     address = card.get("url")
     is_safe = isinstance(address, str) and address.startswith(("http://", "https://")) and address.isascii()
-    words = escaped(str(card.get("snippet") or "")[:600])
-    return f"{link(str(address), str(card['title'])) if is_safe else escaped(card['title'])} {words}"
+    rest = {key: value for key, value in card.items() if key not in ("title", "url")}
+    title = link(str(address), str(card["title"])) if is_safe else escaped(f"{card['title']} {address or ''}")
+    return f"{title}{pairs(rest)}"
 
 
 def _agent(row: Row) -> str:

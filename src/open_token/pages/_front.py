@@ -68,7 +68,7 @@ def _files(whole: Gathered) -> str:
         return ""
     added = sum(edit[1] for edits in whole.files.values() for edit in edits)
     removed = sum(edit[2] for edits in whole.files.values() for edit in edits)
-    rows = "".join(_file(path, edits) for path, edits in list(whole.files.items())[:_FILES])
+    rows = "".join(_file(whole.near(path), edits) for path, edits in list(whole.files.items())[:_FILES])
     more = f"<p>and {len(whole.files) - _FILES:,} more files</p>" if len(whole.files) > _FILES else ""
     note = "<p>Counted from the edits that tools report; what commands of a shell changed is not counted.</p>"
     words = (

@@ -75,6 +75,12 @@ class Gathered:
     began: float | None = None
     ended: float | None = None
     active: float = 0.0
+    folder: str = ""
+    """Where it ran."""
+
+    def near(self, text: str) -> str:
+        """Paths as one sees them from the folder it ran in."""
+        return text.replace(f"{self.folder}/", "") if self.folder else text
 
 
 def gather(events: Iterable[Event]) -> Gathered:
@@ -108,6 +114,9 @@ class _Walk:
         elif kind == "tool_result":
             made.missing += data_of(event).get("missing_result") is True
             self._results[str(event.get("id", ""))] = link_of(event, "call_id")
+        elif kind == "annotation" and data_of(event).get("kind") == "context" and not made.folder:
+            folder = data_of(event).get("cwd")
+            made.folder = folder.rstrip("/") if isinstance(folder, str) and len(folder) > 3 else ""
         elif kind == "annotation" and data_of(event).get("kind") == "cost":
             cost = data_of(event).get("cost_usd")
             made.cost += cost if isinstance(cost, int | float) and 0 <= cost < 1e9 else 0

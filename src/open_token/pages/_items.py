@@ -45,9 +45,11 @@ def _name(item: Item) -> str:
     return str(item.event.get("id", ""))
 
 
-def perma(name: str) -> str:
-    """A link to an event, which shows its id."""
-    return f'<a class="perma" href="#{attribute(name)}">{escaped(name[:40])}</a>' if name else ""
+def perma(name: str, event: Any = None) -> str:
+    """A link to an event, which shows its id and its time."""
+    ts = event.get("ts") if event else None
+    when = f" {one_line(ts[11:19], 8)}" if isinstance(ts, str) else ""
+    return f'<a class="perma" href="#{attribute(name)}">{escaped(name[:40] + when)}</a>' if name else ""
 
 
 def cut_note(event: Any) -> str:
@@ -80,14 +82,16 @@ def _prompt(item: Item) -> Piece:
         words, height = "", 0.0
     body = f"{cut_note(item.event)}{others(blocks)}"
     shown = f'<div class="prompt" dir="auto">{words}</div>' if words else ""
-    return Piece(f'<div class="ev ask"{anchor(_name(item))}>{perma(_name(item))}{shown}{body}</div>', height, False)
+    return Piece(
+        f'<div class="ev ask"{anchor(_name(item))}>{perma(_name(item), item.event)}{shown}{body}</div>', height, False
+    )
 
 
 def _say(item: Item, last: set[str]) -> Piece:
     text, blocks = said(item.event)
     classes = "ev say" if _name(item) in last or item.within else "ev say mid"
     body = f"{marked(text)}{cut_note(item.event)}{others(blocks)}"
-    start = f'<div class="{classes}" dir="auto"{anchor(_name(item))}>{perma(_name(item))}'
+    start = f'<div class="{classes}" dir="auto"{anchor(_name(item))}>{perma(_name(item), item.event)}'
     return Piece(f"{start}{body}</div>", _height(text), False)
 
 
@@ -105,7 +109,7 @@ def _aside(item: Item) -> Piece:
     role = "thought" if item.kind == "thought" else "internal" if told == "user" else one_line(told, 20)
     lines = text.count("\n") + 1 if text else 0
     body = (marked(text) if item.kind == "thought" else folded(text) if text else "") + others(blocks)
-    outcome = f"{lines:,} lines" if lines > 1 else ""
+    outcome = " · ".join([*(["a summary"] if "summary" in data else []), *([f"{lines:,} lines"] if lines > 1 else [])])
     kind = "think" if item.kind == "thought" else "sys"
     return _details(item, kind, role, words, outcome, body + cut_note(item.event))
 
@@ -125,16 +129,19 @@ def _note(item: Item) -> Piece:
 
 def _call(item: Item, whole: Gathered) -> Piece:
     row = row_of(item)
+    about = pairs({key: value for key, value in item.about.items() if key != "kind"})
     inside = "".join(_nested(item, whole))
-    steps = f'<h3>{_steps(item)}</h3><div class="run">{inside}</div>' if item.inside else ""
+    steps = about + (f'<h3>{_steps(item)}</h3><div class="run">{inside}</div>' if item.inside else "")
     outcome = [_steps(item), *row.outcome] if item.inside else row.outcome
     told = " · ".join(f"{key} {value}" for key, value in item.facts.items())
-    body = body_of(row, steps) + (f'<p class="facts">{escaped(told)}</p>' if told else "")
+    shown = ("tool_name", "arguments", "native_call_id", "truncated")
+    extra = {key: value for key, value in item.data.items() if key not in shown} if item.kind == "call" else {}
+    body = body_of(row, steps) + pairs(extra) + (f'<p class="facts">{escaped(told)}</p>' if told else "")
     for event in (item.event, item.result or {}):
         body += cut_note(event)
     classes = f"tool k-{row.kind or 'other'}{' bad' if row.failed else ''}{' gone' if row.missing else ''}"
     verb = one_line(row.verb.rpartition("__")[2] or row.verb, 40)
-    return _details(item, classes, verb, row.target, " · ".join(outcome), body)
+    return _details(item, classes, verb, whole.near(row.target), " · ".join(outcome), body)
 
 
 def _nested(item: Item, whole: Gathered) -> list[str]:
@@ -153,7 +160,7 @@ def _span(item: Item, whole: Gathered) -> Piece:
     outcome = [_steps(item)] if item.inside else []
     outcome += [f"{spent.tokens:,} tok"] if spent and spent.tokens else []
     outcome += [duration(spent.ended - spent.began)] if spent and spent.began and spent.ended else []
-    body = pairs({key: value for key, value in data.items() if key != "kind"})
+    body = pairs({key: value for key, value in {**data, **item.about}.items() if key != "kind"})
     body += f'<div class="run">{"".join(_nested(item, whole))}</div>'
     return _details(item, "span", kind, one_line(str(why)), " · ".join(outcome), body)
 
@@ -165,6 +172,6 @@ def _details(item: Item, classes: str, verb: str, target: str, outcome: str, bod
     html = (
         f'<details class="row {classes}"{anchor(_name(item))}><summary><span class="k">{escaped(verb)}</span> '
         f'<span class="w" dir="auto">{escaped(target)}</span> <span class="r">{escaped(outcome)}</span></summary>'
-        f'<div class="body">{body}<p class="ids">{perma(_name(item))} {ids}</p></div></details>'
+        f'<div class="body">{body}<p class="ids">{perma(_name(item), item.event)} {ids}</p></div></details>'
     )
     return Piece(html, _ROW, True)

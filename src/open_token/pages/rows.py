@@ -91,7 +91,7 @@ def changes_of(kind: str, arguments: Any) -> list[Change]:
         return patches
     edits = arguments.get("edits")
     pairs = [edit for edit in edits if isinstance(edit, dict)] if isinstance(edits, list) else [arguments]
-    made = [of_texts(path, word(pair, OLDS), word(pair, NEWS)) for pair in pairs[:200]]
+    made = [of_texts(path, word(pair, OLDS), word(pair, NEWS)) for pair in pairs]
     return [change for change in made if change.lines]
 
 
@@ -161,7 +161,7 @@ def plan_of(arguments: Any) -> list[tuple[str, str]]:
         if isinstance(points, list):
             told = [point for point in points if isinstance(point, dict)]
             names = ("content", "step", "title", "description", "text", "task")
-            return [(word(point, ("status", "state")), word(point, names)) for point in told[:500]]
+            return [(word(point, ("status", "state")), word(point, names)) for point in told]
     return []
 
 
@@ -184,11 +184,11 @@ def questions_of(arguments: Any) -> list[tuple[str, list[str]]]:
     asked = arguments.get("questions")
     many = [one for one in asked if isinstance(one, dict)] if isinstance(asked, list) else [arguments]
     made: list[tuple[str, list[str]]] = []
-    for one in many[:20]:
+    for one in many:
         text = word(one, ("question", "prompt", "plan", "message", "text"))
         options = one.get("options")
         labels = [word(option, ("label", "text", "value")) if isinstance(option, dict) else str(option)
-                  for option in options[:30]] if isinstance(options, list) else []  # fmt: skip
+                  for option in options] if isinstance(options, list) else []  # fmt: skip
         if text:
             made.append((text, labels))
     return made

@@ -27,6 +27,8 @@ class Item:
     inside: list["Item"] = field(default_factory=list)
     ends: list[str] = field(default_factory=list)
     """The ids of events that have no row of their own: the start and the end of a subagent."""
+    about: dict[str, Any] = field(default_factory=dict)
+    """What these say."""
     waits: int = 0
     """For how many things it still waits: a result, the end of a span."""
     depth: int = 0
@@ -84,9 +86,11 @@ class Known:
         elif kind == "span_end":
             self.ended.add(link_of(event, "span_id"))
         elif kind == "annotation" and data_of(event).get("kind") == "result_facts":
-            small = {key: value for key, value in data_of(event).items() if key != "kind" and _is_small(value)}
+            told = {key: value for key, value in data_of(event).items() if key != "kind"}
+            small = {key: value for key, value in told.items() if _is_small(value)}
             if parent := link_of(event, "parent_id"):
-                self.facts[parent] = str(event.get("id", "")), small
+                # What says more than fits beside the result keeps a note of its own.
+                self.facts[parent] = str(event.get("id", "")) if len(small) == len(told) else "", small
 
 
 def _is_small(value: Any) -> bool:
@@ -158,6 +162,7 @@ class Story:
             self._put(item)
         else:
             item.ends.append(str(event.get("id", "")))
+            item.about |= data_of(event)
         # A file can nest as deep as it likes, a page cannot: what is deeper stands beside it.
         holder = item.within if item.depth >= _DEEPEST and item.within else item
         if name:
@@ -170,6 +175,7 @@ class Story:
             self._put(Item("note", event))
             return
         item.ends.append(str(event.get("id", "")))
+        item.about |= data_of(event)
         item.waits -= item.waits > 0
 
     def _note(self, event: Event) -> None:

@@ -7,7 +7,9 @@
   root.classList.add("js");
   let here = null, found = [], hit = -1, last = "";
 
-  const shown = (item) => item.getClientRects().length > 0 || !item.closest(".brief .run, .brief .mid, .full .quiet");
+  // Asked of the classes alone: asking for boxes would make the browser lay out all that it may leave undrawn.
+  const hidden = ".brief .run, .brief .mid, .brief .quiet, .full .quiet, .nothoughts .think";
+  const shown = (item) => !item.closest(hidden) && !item.parentElement.closest("details:not([open])");
   const reveal = (item) => {
     for (let box = item.closest("details"); box; box = box.parentElement && box.parentElement.closest("details")) box.open = true;
   };
@@ -19,6 +21,7 @@
   const go = (item, link) => {
     if (!item) return;
     mark(item);
+    if (item.parentElement) reveal(item.parentElement);
     item.scrollIntoView({ block: "start" });
     const target = item.matches("details") ? item.firstElementChild : item;
     if (!target.hasAttribute("tabindex") && target.tagName !== "SUMMARY") target.tabIndex = -1;
@@ -28,13 +31,16 @@
   const top = () => doc.querySelector(".bar").getBoundingClientRect().bottom + 48;
   // Where we are: the marked item while it is on the screen, else the first one below the bar.
   const step = (query, by) => {
-    const items = all(query, main).filter(shown);
+    const items = all(query, main).filter(query === ".bad" ? () => true : shown);
     let place = items.indexOf(here);
     if (place < 0) {
-      const line = here ? here.getBoundingClientRect().top : top();
-      place = items.findIndex((item) => item.getBoundingClientRect().top > line + 1);
-      if (place < 0) place = items.length;
-      place = by > 0 ? place - 1 : place;
+      const line = (here ? here.getBoundingClientRect().top : top()) + 1;
+      let low = 0, high = items.length;
+      while (low < high) {
+        const middle = (low + high) >> 1;
+        if (items[middle].getBoundingClientRect().top > line) high = middle; else low = middle + 1;
+      }
+      place = by > 0 ? low - 1 : low;
     }
     go(items[Math.max(0, Math.min(items.length - 1, place + by))], true);
   };
@@ -44,6 +50,10 @@
     all(".seg button").forEach((one) => one.setAttribute("aria-pressed", String(one.dataset.do === name)));
     if (name === "all") all("details.row", main).forEach((one) => (one.open = true));
     if (name === "full") all("details.row", main).forEach((one) => (one.open = false));
+  };
+  const fail = (by) => {
+    if (body.classList.contains("brief")) mode("full");
+    step(".bad", by);
   };
   const sweep = (items) => {
     const open = items.some((one) => !one.open);
@@ -100,7 +110,7 @@
   const actions = {
     j: () => step(".ev, .row", 1), k: () => step(".ev, .row", -1),
     J: () => step(".ask", 1), K: () => step(".ask", -1),
-    e: () => step(".bad", 1), E: () => step(".bad", -1),
+    e: () => fail(1), E: () => fail(-1),
     o: () => { const row = here && here.closest(".row"); if (row) row.open = !row.open; },
     x: () => sweep(all(".row", (current() || main).closest("section") || main)),
     d: () => sweep(all(".k-edit, .k-write", main)),
@@ -150,6 +160,12 @@
   doc.addEventListener("click", (event) => {
     const button = event.target.closest("[data-do]");
     if (button) { actions[button.dataset.do](); return; }
+    const drawing = event.target.closest("svg");
+    if (drawing && !event.target.closest("a")) {
+      const box = drawing.getBoundingClientRect(), at = ((event.clientX - box.left) / box.width) * 1000;
+      const near = all(".tick, .fail", drawing).sort((a, b) => Math.abs(a.x.baseVal.value - at) - Math.abs(b.x.baseVal.value - at))[0];
+      if (near) location.hash = near.parentNode.getAttribute("href");
+    }
     if (event.target.closest("nav a")) body.classList.remove("sheet");
     const item = event.target.closest("main .row, main .ev");
     if (item) mark(item);
@@ -173,14 +189,21 @@
 
   const links = new Map(all("#ot-outline a").map((link) => [link.getAttribute("href").slice(1), link]));
   if (self.IntersectionObserver && links.size < 2000) {
+    const live = new Set(), names = new Map();
     const watch = new IntersectionObserver((seen) => {
-      const entry = seen.find((one) => one.isIntersecting);
-      if (!entry) return;
+      seen.forEach((one) => (one.isIntersecting ? live.add(one.target) : live.delete(one.target)));
+      const now = [...live], item = now.filter((one) => !one.matches("section")).pop() || now.pop();
+      if (!item) return;
       links.forEach((link) => link.removeAttribute("aria-current"));
-      const link = links.get(entry.target.id);
-      if (link) { link.setAttribute("aria-current", "true"); link.scrollIntoView({ block: "nearest" }); }
+      const link = links.get(names.get(item));
+      link.setAttribute("aria-current", "true");
+      const box = link.getBoundingClientRect(), nav = id("ot-outline"), frame = nav.getBoundingClientRect();
+      if (box.top < frame.top || box.bottom > frame.bottom) nav.scrollTop += box.top - frame.top - frame.height / 2;
     }, { rootMargin: "-15% 0px -75% 0px" });
-    links.forEach((_, name) => { const item = id(name); if (item) watch.observe(item); });
+    links.forEach((_, name) => {
+      const item = id(name), part = item && item.matches(".ask") ? item.closest("section") : item;
+      if (part) { names.set(part, name); watch.observe(part); }
+    });
   }
   let closed = [];
   addEventListener("beforeprint", () => { closed = all("details:not([open])", main); closed.forEach((one) => (one.open = true)); });
