@@ -41,15 +41,19 @@ def command(name: str, prompt: str) -> list[str]:
 
 
 def script() -> dict[str, Any]:
-    """What the model is to say: two commands, then words."""
+    """A command, two at once, then words; some agents lose the output of a command that ends at once."""
 
-    def call(number: int, line: str, words: str | None = None) -> list[dict[str, Any]]:
-        given = json.dumps({"command": line, "description": "Look at the note"})
-        made = {"id": f"call_{number}", "type": "function", "function": {"name": "bash", "arguments": given}}
-        result = {"role": "tool", "tool_call_id": f"call_{number}", "content": "?"}
-        return [{"role": "assistant", "content": words, "tool_calls": [made]}, result]
+    def calls(words: str | None, **lines: str) -> list[dict[str, Any]]:
+        made = []
+        for name, line in lines.items():
+            given = json.dumps({"command": line, "description": "Look at the note"})
+            made.append({"id": name, "type": "function", "function": {"name": "bash", "arguments": given}})
+        results = [{"role": "tool", "tool_call_id": name, "content": "?"} for name in lines]
+        return [{"role": "assistant", "content": words, "tool_calls": made}, *results]
 
-    said = [*call(1, "cat note.txt", "I will read it."), *call(2, "wc -l < note.txt")]
+    said = calls("I will read it.", call_1="cat note.txt; sleep 0.3") + calls(
+        None, call_2="wc -l < note.txt; sleep 0.3", call_3="ls; sleep 0.3"
+    )
     last = {"role": "assistant", "content": "It says that the heron is back, on 2 lines."}
     return {"messages": [{"role": "user", "content": PROMPT}, *said, last], "tools": [SHELL]}
 

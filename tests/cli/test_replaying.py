@@ -52,20 +52,16 @@ def other(talk: Any, old: str, new: str) -> Any:
 
 
 def test_a_run_that_is_the_same(agent: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    reports = set()
-    for _ in range(3):
-        report = tmp_path / "out.xml"
-        words = ["replay", "check", str(TALK), "--json", "--junit", str(report)]
-        assert main([*words, *agent(export(TALK, redact="none"))]) == 0
-        out, err = capfd.readouterr()
-        reports.add((out, report.read_bytes()))
-        assert "same    every recorded step was asked for" in err
-        assert "the agent speaks" in err
-        assert "step 1/3     matched  anthropic  calls exec_command" in err
-    ((out, junit),) = reports
+    report = tmp_path / "out.xml"
+    words = ["replay", "check", str(TALK), "--json", "--junit", str(report)]
+    assert main([*words, *agent(export(TALK, redact="none"))]) == 0
+    out, err = capfd.readouterr()
+    assert "same    every recorded step was asked for" in err
+    assert "the agent speaks" in err
+    assert "step 1/3     matched  anthropic  calls exec_command" in err
     told = json.loads(out)
     assert (told["same"], told["served"], told["steps"], told["command"]) == (True, 3, 3, 0)
-    assert ElementTree.fromstring(junit).attrib["failures"] == "0"
+    assert ElementTree.fromstring(report.read_bytes()).attrib["failures"] == "0"
 
 
 def test_a_run_that_parts(agent: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -127,10 +123,20 @@ def served(*words: str) -> tuple["subprocess.Popen[str]", int]:
     raise AssertionError("it never said where it listens")
 
 
+def ended(process: "subprocess.Popen[str]") -> tuple[str, str]:
+    """What it wrote from then on; by the stream that was read before, whose buffer may hold some of it."""
+    assert process.stdout is not None
+    assert process.stderr is not None
+    with process.stdout, process.stderr:
+        told = process.stdout.read(), process.stderr.read()
+    process.wait(120)
+    return told
+
+
 def test_serve_once_ends_by_itself() -> None:
     process, port = served("--once", "--json")
     assert played(over_http(port), export(TALK, redact="none"), "responses", stream=True) == 0
-    out, err = process.communicate(timeout=120)
+    out, err = ended(process)
     *lines, last = [json.loads(line) for line in out.splitlines()]
     assert process.returncode == 0
     assert [(line["result"], line["step"]) for line in lines] == [("matched", 1), ("matched", 2), ("matched", 3)]
@@ -145,7 +151,7 @@ def test_serve_is_stopped_by_a_signal_and_tells_how_far_it_came() -> None:
     talk = other(export(TALK, redact="none"), "Find out why and fix it", "Find out why and mend it")
     assert played(over_http(port), talk, "chat", stream=False) == 1
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=120)
+    _, err = ended(process)
     assert process.returncode == 1
     assert "served  0 of 3 steps" in err
     assert "mend it" in err

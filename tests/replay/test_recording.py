@@ -60,6 +60,8 @@ def test_calls_of_providers_and_of_scripts_are_not_the_agents() -> None:
             calls("3", "shell", "exec-3"),
             gives("3", "inner"),
             gives("2", "outer"),
+            calls("4", "shell", "exec-4"),
+            gives("4", "late"),
             says("assistant", "Gone"),
         )
     )

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from open_token.replay.sameness import Sameness, bare, without_tags
+from open_token.replay.sameness import Sameness, bare, names_of, without_tags
 
 HERE = Sameness(folders=("/home/ada/desk", "/tmp/project"))
 MARK = "[REDACTED:password:" + "0" * 8 + "]"
@@ -22,6 +22,7 @@ MARK = "[REDACTED:password:" + "0" * 8 + "]"
         (f"Log in with {MARK} now", "Log in with plum-7 now"),
         (f"{MARK} and {MARK}", "plum and pear"),
         ("a[TRUNCATED]z", "a and so on to z"),
+        ("<task-id>a1</task-id><summary>x</summary>", "<task-id>b2</task-id><summary>x</summary>"),
     ],
 )
 def test_prompts_that_are_the_same(recorded: str, given: str) -> None:
@@ -36,6 +37,7 @@ def test_prompts_that_are_the_same(recorded: str, given: str) -> None:
         ("Fix it", ""),
         ("Fix it", "<b>Fix it</b>"),
         ("<note>x</note>", "<note>y</note>"),
+        ("<task-id>a1</task-id><summary>x</summary>", "<task-id>b2</task-id><summary>y</summary>"),
         (f"Log in with {MARK} now", "Log in with plum-7 later"),
         (f"a{MARK}b{MARK}a", "aba"),
         ("wait 5 s", "wait 6 s"),
@@ -60,6 +62,7 @@ def test_prompts_that_are_not(recorded: str, given: str) -> None:
         ("/home/ada/desk/a.txt", "/tmp/project/a.txt"),
         ("at 2026-01-02T03:04:05Z in /tmp/x1y2", "at 2026-11-16 12:00:00 in /tmp/zz"),
         ("(empty)", ""),
+        ("agentId: ac4fbd24 (internal)", "agentId: a728c0dc (internal)"),
         ("a\r\nb", "a\nb"),
         ("hi\n<exited with exit code 0>", "hi"),
         (f"KEY={MARK}\n", "KEY=plum\n"),
@@ -82,6 +85,13 @@ def test_arguments() -> None:
         (None, {}, False),
     ]
     assert [HERE.values(recorded, given) for recorded, given, _ in pairs] == [same for _, _, same in pairs]
+
+
+def test_folders_by_every_name() -> None:
+    assert names_of(["/home/ada/desk", "/tmp", "/"]) == ("-home-ada-desk", "/home/ada/desk", "-tmp", "/tmp")
+    here = Sameness(folders=names_of(["/home/ada/desk", "/srv/x"]))
+    assert here.results("see -home-ada-desk/1", "see -srv-x/1")
+    assert here.told("in 0.3s at /srv/x") == "in <duration> at <cwd>"
 
 
 def test_exact_means_exact() -> None:

@@ -23,7 +23,7 @@ from open_token.replay.endpoint import Endpoint
 from open_token.replay.playing import Rules, Run, Verdict
 from open_token.replay.recording import Recording, recording_of
 from open_token.replay.report import Report, as_junit, as_object, report_of
-from open_token.replay.sameness import Sameness
+from open_token.replay.sameness import Sameness, names_of
 
 _AS_IT_WAS = {"mode": "json", "pretty": "false", "redact": "none", "integrity": "none", "exported_at": "omit"}
 _GRACE = 20.0
@@ -75,8 +75,7 @@ def _prepared(args: argparse.Namespace, words: list[str], console: Console) -> t
     if not recording.steps:
         raise InputError("no model says anything in this conversation", help="is it the right one?", code="replay.none")
     _tell_recording(recording, read, console)
-    folders = sorted({*recording.folders, str(console.cwd)}, key=len, reverse=True)
-    sameness = Sameness(args.strict, tuple(folder for folder in folders if len(folder) > 3))
+    sameness = Sameness(args.strict, names_of([*recording.folders, str(console.cwd)]))
     rules = Rules(sameness, args.any_order, args.results == "any", args.on_miss == "stub")
     return read, Run(recording, rules)
 
@@ -208,8 +207,8 @@ def _tell(report: Report, console: Console) -> None:
     if parting is None:
         console.say("same    every recorded step was asked for, as it was recorded")
     else:
-        place = f"step {parting.step} (event {parting.seq})" if parting.step else "after the last step"
-        console.say(f"parted  at {place}: {visible(parting.where)}")
+        place = f"at step {parting.step} (event {parting.seq})" if parting.step else "after the last step"
+        console.say(f"parted  {place}: {visible(parting.where)}")
         console.say(f"  recorded  {visible(parting.recorded) or '(nothing)'}")
         console.say(f"  given     {visible(parting.given) or '(nothing)'}")
     if report.command:

@@ -14,7 +14,7 @@ from open_token.errors import UsageError
 from open_token.options import ExportOptions, split_words
 from open_token.replay.showing import Frame, frames_of
 
-_KEYS = "space pause  n next step  N next prompt  e next error  / find  q quit"
+_KEYS = "space pause  n step  N prompt  e error  / find  q quit"
 _LONGEST_WAIT = 2.0
 """Seconds that nobody waits longer for the next event, however long it took then."""
 _USUAL_WAIT = 0.4

@@ -58,7 +58,7 @@ def _results(step: Step, asked: Asked, sameness: Sameness, any_results: bool) ->
         if got is None:
             return Difference(where, result.text, "")
         if not sameness.results(result.text, got.text):
-            return Difference(where, result.text, got.text)
+            return Difference(where, sameness.told(result.text), sameness.told(got.text))
     if not step.results and asked.results:
         return Difference("a result that was not recorded", "", asked.results[0].text)
     return None

@@ -168,8 +168,10 @@ class Run:
                 nearest, parted = step, found
         parted = parted or Difference("the end of the record", "", next(iter(asked.prompts), ""))
         total = len(self.recording.steps)
-        where = f"step {nearest.number} of {total}" if nearest else f"after the last of {total} steps"
-        words = f"open-token replay: this request is not in the recording; {where} was expected: {parted.where} differs"
+        words = f"open-token replay: this request is not in the recording, all {total} steps of which were asked for"
+        if nearest:
+            expected = f"step {nearest.number} of {total} was expected: {parted.where} differs"
+            words = f"open-token replay: this request is not in the recording; {expected}"
         answer = Answer(f"miss_{number}", [WORDS] if rules.stub else [], "" if rules.stub else words)
         return Verdict(number, asked.wire, "missed", nearest, answer, parted=parted)
 

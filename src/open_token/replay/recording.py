@@ -98,6 +98,7 @@ class _Lane(msgspec.Struct):
     step: Step | None = None
     last: Step | None = None
     spawn: str = ""
+    has_script: bool = False
 
 
 class _Scribe:
@@ -161,8 +162,9 @@ class _Scribe:
         data = _data(event)
         name = str(links.get("call_id") or f"call_{len(self._calls) + 1:06d}")
         call = Call(_native(data) or name, str(data.get("tool_name") or "tool"), data.get("arguments", {}))
-        in_script = lane.step is not None and any(made.tool == "exec" for made in lane.step.calls)
-        if str(data.get("native_call_id")).startswith(_BY_PROVIDER) or (in_script and call.id.startswith(_NESTED)):
+        lane.has_script = lane.has_script or call.tool == "exec"
+        native = str(data.get("native_call_id"))
+        if native.startswith(_BY_PROVIDER) or (lane.has_script and native.startswith(_NESTED)):
             self._nested.add(name)
             return
         self._has_marks = self._has_marks or _has_marks(msgspec.json.encode(call.arguments).decode())

@@ -2,6 +2,7 @@
 
 import contextlib
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -16,7 +17,8 @@ _CHANGING = (
     (re.compile(r"\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b"), "<uuid>"),
     (re.compile(r"\b\d+(?:\.\d+)?\s?(?:ms|s|sec|secs|seconds)\b"), "<duration>"),
     (re.compile(r'("duration(?:_?\w{0,12})?"\s?:\s?)\d+(?:\.\d+)?'), r"\1<duration>"),
-    (re.compile(r"\bChunk ID: \w+"), "Chunk ID: <id>"),
+    (re.compile(r"(\bChunk ID: |\bagentId: |<task-id>|<tool-use-id>)[\w-]+"), r"\1<id>"),
+    (re.compile(r"\ba[0-9a-f]{16}\b"), "<agent>"),
     (re.compile(r"\b(PIDs?|PGID|pid|process)(:? )\d+"), r"\1\2<pid>"),
     (re.compile(r"(?:/private)?(?:/tmp|/var/tmp|/var/folders/\w+/\w+/T)/[\w.-]+"), "<tmp>"),
 )
@@ -30,7 +32,7 @@ _QUOTES = "\"'` \n\t"
 
 
 class Sameness(msgspec.Struct, frozen=True):
-    """How strictly texts are compared; `folders` are the same place in the record and now."""
+    """How strictly texts are compared; `folders` are the same place in the record and now, the longest first."""
 
     exact: bool = False
     folders: tuple[str, ...] = ()
@@ -42,7 +44,9 @@ class Sameness(msgspec.Struct, frozen=True):
         if self.exact:
             return False
         told, said = (_joined(without_tags(self._at_home(text))) for text in (recorded, given))
-        return bool(told) and (_fits(told, said) or _fits(told.strip(_QUOTES), said.strip(_QUOTES)))
+        if not told:  # a note of the agent's own, where nobody typed
+            return _fits(steady(self._at_home(recorded)), steady(self._at_home(given)))
+        return _fits(told, said) or _fits(told.strip(_QUOTES), said.strip(_QUOTES))
 
     def results(self, recorded: str, given: str) -> bool:
         """Whether what a call gave back is the same; times, durations and process numbers are forgiven."""
@@ -55,6 +59,10 @@ class Sameness(msgspec.Struct, frozen=True):
         """Whether arguments are the same; those that are null may be left out."""
         told, said = (_Plain(self).of(value, 0) for value in (recorded, given))
         return bool(told == said) or ("[REDACTED:" in flat(told) and _fits(flat(told), flat(said)))
+
+    def told(self, text: str) -> str:
+        """A result as it is compared: what is forgiven shows no difference."""
+        return text if self.exact else steady(self._at_home(text))
 
     def _at_home(self, text: str) -> str:
         for folder in self.folders:
@@ -75,6 +83,12 @@ class _Plain(msgspec.Struct, frozen=True):
         if isinstance(value, list) and depth < 64:
             return [self.of(item, depth + 1) for item in value]
         return value
+
+
+def names_of(folders: Iterable[str]) -> tuple[str, ...]:
+    """Folders as texts name them, the longest first; Claude Code makes one word of a path to name a folder after it."""
+    found = {name for folder in folders for name in (folder, re.sub("[^A-Za-z0-9]", "-", folder)) if len(folder) > 3}
+    return tuple(sorted(found, key=lambda name: (-len(name), name)))
 
 
 def steady(text: str) -> str:
