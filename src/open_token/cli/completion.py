@@ -34,6 +34,8 @@ _REPLAY = (
     "serve check view --strict --any-order --results --on-miss --port --once --for --junit --within --speed --from "
     "--to --pick --current --conversation"
 ).split()
+_OTHERS = {"verify": _VERIFY, "sign": _SIGN, "serve": _SERVE, "server": _SERVER, "replay": (*_REPLAY, "last")}
+"""Verbs that take their own words and files, and nothing of their own."""
 _SESSION_IDS = "open-token sessions --quiet 2>/dev/null | cut -f1"
 _RULE_IDS = "open-token rules list --quiet 2>/dev/null | cut -f1"
 
@@ -54,6 +56,11 @@ def _words() -> list[str]:
 
 
 def _bash() -> str:
+    others = "\n".join(
+        f"""  elif [ "${{COMP_WORDS[1]}}" = "{verb}" ]; then
+    COMPREPLY=($(compgen -W "{" ".join((*words, *_FLAGS))}" -- "$word") $(compgen -f -- "$word"))"""
+        for verb, words in _OTHERS.items()
+    )
     return f"""# completion of open-token for bash
 _open_token() {{
   local word="${{COMP_WORDS[COMP_CWORD]}}" before="${{COMP_WORDS[COMP_CWORD-1]}}" line="${{COMP_LINE:0:COMP_POINT}}"
@@ -81,21 +88,21 @@ _open_token() {{
     COMPREPLY=($(compgen -W "$({_RULE_IDS})" -- "$word"))
   elif [ "${{COMP_WORDS[1]}}" = "rules" ]; then
     COMPREPLY=($(compgen -W "{" ".join((*_RULES, *_FLAGS))}" -- "$word") $(compgen -f -- "$word"))
-  elif [ "${{COMP_WORDS[1]}}" = "verify" ]; then
-    COMPREPLY=($(compgen -W "{" ".join((*_VERIFY, *_FLAGS))}" -- "$word") $(compgen -f -- "$word"))
-  elif [ "${{COMP_WORDS[1]}}" = "sign" ]; then
-    COMPREPLY=($(compgen -W "{" ".join((*_SIGN, *_FLAGS))}" -- "$word") $(compgen -f -- "$word"))
-  elif [ "${{COMP_WORDS[1]}}" = "serve" ]; then
-    COMPREPLY=($(compgen -W "{" ".join((*_SERVE, *_FLAGS))}" -- "$word") $(compgen -f -- "$word"))
-  elif [ "${{COMP_WORDS[1]}}" = "server" ]; then
-    COMPREPLY=($(compgen -W "{" ".join((*_SERVER, *_FLAGS))}" -- "$word") $(compgen -f -- "$word"))
-  elif [ "${{COMP_WORDS[1]}}" = "replay" ]; then
-    COMPREPLY=($(compgen -W "{" ".join((*_REPLAY, *_FLAGS))} last" -- "$word") $(compgen -f -- "$word"))
+{others}
   else
     COMPREPLY=($(compgen -W "{" ".join(_FLAGS)}" -- "$word") $(compgen -f -- "$word"))
   fi
 }}
 complete -o filenames -F _open_token open-token"""
+
+
+def _zsh_others() -> str:
+    return "\n".join(
+        f"""  elif [[ ${{words[2]}} == {verb} ]]; then
+    compadd -- {" ".join((*words, *_FLAGS))}
+    _files"""
+        for verb, words in _OTHERS.items()
+    )
 
 
 def _zsh() -> str:
@@ -135,21 +142,7 @@ _open_token() {{
   elif [[ ${{words[2]}} == rules ]]; then
     compadd -- {" ".join((*_RULES, *_FLAGS))}
     _files
-  elif [[ ${{words[2]}} == verify ]]; then
-    compadd -- {" ".join((*_VERIFY, *_FLAGS))}
-    _files
-  elif [[ ${{words[2]}} == sign ]]; then
-    compadd -- {" ".join((*_SIGN, *_FLAGS))}
-    _files
-  elif [[ ${{words[2]}} == serve ]]; then
-    compadd -- {" ".join((*_SERVE, *_FLAGS))}
-    _files
-  elif [[ ${{words[2]}} == server ]]; then
-    compadd -- {" ".join((*_SERVER, *_FLAGS))}
-    _files
-  elif [[ ${{words[2]}} == replay ]]; then
-    compadd -- {" ".join((*_REPLAY, *_FLAGS))} last
-    _files
+{_zsh_others()}
   else
     compadd -- {" ".join(_FLAGS)}
     _files
@@ -172,8 +165,7 @@ def _fish() -> str:
         lines.append(f"complete -c open-token -n '__fish_seen_subcommand_from export' -l {flag} -d '{meaning}'")
     only = "__fish_seen_subcommand_from export"
     lines.append(f"complete -c open-token -n '{only}' -l to -x -a '{' '.join(_FORMS)}' -d 'what is written'")
-    others = {"serve": _SERVE, "server": _SERVER, "replay": _REPLAY, "verify": _VERIFY, "sign": _SIGN}
-    for verb, words in others.items():
+    for verb, words in _OTHERS.items():
         lines.append(f"complete -c open-token -n '__fish_seen_subcommand_from {verb}' -a '{' '.join(words)}'")
     lines.append("complete -c open-token -n '__fish_seen_subcommand_from completion' -f -a 'bash zsh fish'")
     redact, rules = (f"complete -c open-token -n '__fish_seen_subcommand_from {verb}'" for verb in ("redact", "rules"))
