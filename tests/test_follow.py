@@ -325,7 +325,9 @@ class TestGoingOn:
         grown = [chat("one", answer[:length]) for length in (3, 10, 19, 29)]
         for seed in range(3):
             going = Going(tmp_path / "chat.json", "openai_chat")
-            in_parts(going, [chat("one"), *grown, chat("one", answer, "three"), chat("one", answer, "three", "4")], seed)
+            in_parts(
+                going, [chat("one"), *grown, chat("one", answer, "three"), chat("one", answer, "three", "4")], seed
+            )
             going.check()
 
     def test_marks_stay_the_same(self, tmp_path: Path) -> None:
