@@ -13,6 +13,7 @@ from open_token.files import (
     Spool,
     append,
     ends_of,
+    grown_file,
     local_key,
     locked,
     make_folder,
@@ -219,3 +220,15 @@ def test_both_ends_of_a_file(tmp_path: Path, first: int, last: int, ends: tuple[
     (tmp_path / "file").write_bytes(b"0123456789")
     assert ends_of(tmp_path / "file", first, last) == ends
     assert ends_of(tmp_path / "nowhere", first, last) == (b"", b"")
+
+
+def test_a_file_that_grows_keeps_what_it_has_when_the_disk_is_full(tmp_path: Path) -> None:
+    def write() -> None:
+        with grown_file(tmp_path / "stream") as out:
+            out.write(b"one\n")
+            out.flush()
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(OutputError, match="what is in the file stays"):
+        write()
+    assert (tmp_path / "stream").read_bytes() == b"one\n"

@@ -1,15 +1,18 @@
 """A running session as a stream: the same talk as an export of the finished file, for every way of reading."""
 
+import contextlib
 import io
 import json
 import random
+import shutil
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from golden_cases import CASES, GOLDEN
+from golden_cases import CASES, GOLDEN, read_case
 from open_token.checking.validate import validate_bytes
 from open_token.checking.verify import VERIFIED, verify_bytes
 from open_token.context import Context
@@ -30,7 +33,9 @@ def context(**words: str) -> Context:
     return Context(ExportOptions.of(words), key=bytes(32))
 
 
-def followed(path: Path, reader: str, *steps: Callable[[], object], **words: str) -> list[Any]:
+def followed(
+    path: Path, reader: str, *steps: Callable[[], object], conversation: str | None = None, **words: str
+) -> list[Any]:
     waiting = list(steps)
 
     def idle() -> bool:
@@ -41,7 +46,7 @@ def followed(path: Path, reader: str, *steps: Callable[[], object], **words: str
 
     out = io.BytesIO()
     growing = Growing(out, context(**words), "out")
-    record = Follower(path, path.name, reader, context(**words), growing, idle).run()
+    record = Follower(path, path.name, reader, context(**words), growing, idle, conversation).run()
     growing.close(record)
     return [json.loads(line) for line in out.getvalue().splitlines()]
 
@@ -154,6 +159,46 @@ def test_lines_that_are_away_just_when_they_are_opened(tmp_path: Path, monkeypat
     lines = followed(path, "claude_code", *[lambda: None] * 6)
     assert [content.get("text") for kind, _, content in said(lines) if kind == "message"] == ["hello"]
     assert not away
+
+
+def test_a_session_with_subagents_in_files_of_their_own(tmp_path: Path) -> None:
+    shutil.copytree(GOLDEN / "claude_code" / "subagent_folder" / "input", tmp_path / "talks")
+    (path,) = (path for path in (tmp_path / "talks").glob("*.jsonl") if not path.name.startswith("agent-"))
+    whole = io.BytesIO()
+    export(Source.of(path, path.name), whole, context(), "claude_code")
+    first, *others = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(first)
+    grown = [first + b"".join(others[: place + 1]) for place in range(len(others))]
+    steps: list[Callable[[], object]] = [lambda data=data: path.write_bytes(data) for data in grown]  # type: ignore[misc]
+    lines = followed(path, "claude_code", *steps)
+    assert said(lines) == said([json.loads(line) for line in whole.getvalue().splitlines()])
+    assert [line["event_type"] for line in lines[1:-1]].count("span_start") > 1
+
+
+def test_a_database_that_grows(tmp_path: Path) -> None:
+    path, _ = read_case(GOLDEN / "goose" / "database", tmp_path)
+    name = next(row[0] for row in rows(path, "select session_id from messages order by id"))
+    last = rows(path, "select max(id), max(created_timestamp) from messages")[0]
+    columns = [row[1] for row in rows(path, "pragma table_info(messages)")]
+
+    def say(text: str) -> Callable[[], object]:
+        given = {"content_json": json.dumps([{"type": "text", "text": text}]), "role": "user", "session_id": name}
+        facts = given | {"id": last[0] + len(text), "created_timestamp": last[1], "message_id": text}
+        fitting = {column: value for column, value in facts.items() if column in columns}
+        holes = ", ".join("?" * len(fitting))
+        command = f"insert into messages ({', '.join(fitting)}) values ({holes})"
+        return lambda: rows(path, command, *fitting.values())
+
+    lines = followed(path, "goose", say("one"), lambda: None, say("three"), conversation=name)
+    texts = [content.get("text") for kind, _, content in said(lines) if kind == "message"]
+    assert texts[-2:] == ["one", "three"]
+    raw = "".join(json.dumps(line) + "\n" for line in lines).encode()
+    assert [item for item in validate_bytes(raw) if item.severity == "error"] == []
+
+
+def rows(path: Path, command: str, *values: object) -> list[Any]:
+    with contextlib.closing(sqlite3.connect(path)) as store, store:
+        return store.execute(command, values).fetchall()
 
 
 class KilledError(Exception):
@@ -280,7 +325,9 @@ class TestGoingOn:
         grown = [chat("one", answer[:length]) for length in (3, 10, 19, 29)]
         for seed in range(3):
             going = Going(tmp_path / "chat.json", "openai_chat")
-            in_parts(going, [chat("one"), *grown, chat("one", answer, "three"), chat("one", answer, "three", "4")], seed)
+            in_parts(
+                going, [chat("one"), *grown, chat("one", answer, "three"), chat("one", answer, "three", "4")], seed
+            )
             going.check()
 
     def test_marks_stay_the_same(self, tmp_path: Path) -> None:

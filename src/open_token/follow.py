@@ -150,19 +150,25 @@ class Follower:
             known: Conversation = {**record.conversation, "id": name}
             return replace(record, conversation=known, participants=renewal.participants)
 
-        before = None
+        def renew() -> bool:
+            nonlocal record
+            try:
+                record = read(self._source(), self._context(), self.reader)
+            except InputError as problem:
+                if problem.code not in _NOT_YET:
+                    raise
+                return False
+            self.growing.take(renewal.take(record), facts)
+            return True
+
+        before: tuple[Any, ...] = ()
         while True:
             now = _state(self.path)
-            if now != before:
-                try:
-                    record = read(self._source(), self._context(), self.reader)
-                    self.growing.take(renewal.take(record), facts)
-                    before = now
-                except InputError as problem:
-                    if problem.code not in _NOT_YET:
-                        raise
+            if now != before and renew():
+                before = now
             if not self.idle():
                 break
+        renew()  # what came within one tick of the file system's clock shows no change
         self.growing.take(renewal.take(record, is_end=True), facts)
         return facts()
 

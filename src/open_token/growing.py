@@ -136,7 +136,9 @@ class Growing:
             return [], []
         self._open(record)
         assert self._record is not None
-        if self._told_facts().get("redaction", {}).get("mode") != self._record.conversation.get("redaction", {}).get("mode"):
+        if self._told_facts().get("redaction", {}).get("mode") != self._record.conversation.get("redaction", {}).get(
+            "mode"
+        ):
             raise self.other()
         while self._before and self._before[-1][2]:
             self._end = self._before.pop()[0]

@@ -349,7 +349,11 @@ BAD: dict[str, tuple[Prepare, str, tuple[str, ...]]] = {
         "input.none",
         ("no conversation in this folder", "name a file"),
     ),
-    "a missing file": (lambda s: ["nothing.jsonl"], "input", ("No such file or directory", "--> nothing.jsonl")),
+    "a missing file": (
+        lambda s: ["nothing.jsonl"],
+        "input.missing",
+        ("No such file or directory", "--> nothing.jsonl"),
+    ),
     "neither file nor id": (lambda s: ["zzzz"], "input.missing", ("--> zzzz", "open-token sessions")),
     "nothing on this machine": (lambda s: [], "input.none", ("no conversation was found on this machine",)),
     "invalid UTF-8": (

@@ -96,6 +96,20 @@ def test_stdout_carries_the_stream(tmp_path: Path) -> None:
         assert [line for line in told if line.startswith("note ") and "hologram" in line and "line 2" in line]
 
 
+def test_a_pipe_that_nobody_reads_any_more(tmp_path: Path) -> None:
+    talk = tmp_path / "talk.jsonl"
+    talk.write_bytes(record(1))
+    with start(str(talk)) as process:
+        assert process.stdout
+        assert process.stderr
+        process.stdout.readline()
+        process.stdout.close()
+        with talk.open("ab") as stream:
+            stream.write(record(2))
+        assert process.wait(SLOWEST) == 141
+        assert b"rror" not in process.stderr.read()
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

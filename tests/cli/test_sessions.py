@@ -1,5 +1,6 @@
 """`open-token sessions`: a table on a screen, plain columns in a pipe, an object for scripts."""
 
+import itertools
 import json
 import os
 import re
@@ -142,6 +143,15 @@ def test_filters(home: Path, words: list[str], ids: list[str], capsys: pytest.Ca
     code, out, _ = told(capsys, *words)
     assert code == 0
     assert [line.split("\t")[0] for line in out.splitlines()] == ids
+
+
+def test_all_filters_together(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fits = {"--agent": "fake_talk", "--text": "beans", "--since": "2023-11-14", "--until": "2w", "--folder": "."}
+    misses = {"--agent": "open_token", "--text": "bread", "--since": "2d", "--until": "2023-11-13", "--folder": "/x"}
+    code, out, _ = told(capsys, *itertools.chain(*fits.items()), "--limit", "9", "--json")
+    assert (code, [session["id"] for session in json.loads(out)["sessions"]]) == (0, ["bbbbbbbb-2222"])
+    for option, word in misses.items():
+        assert told(capsys, *itertools.chain(*(fits | {option: word}).items()))[:2] == (1, "")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import io
 import shutil
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from open_token.context import Context
 from open_token.errors import OpenTokenError, SeveralError
 from open_token.fidelity import Witness, judge
 from open_token.follow import Follower
-from open_token.growing import Growing
+from open_token.growing import Growing, written_in
 from open_token.options import ExportOptions
 from open_token.pipeline import export
 from open_token.readers import be_one, choose, pick
@@ -75,23 +76,32 @@ def check_report(source: Source, reader: str | None, context: Context) -> None:
 
 
 def check_follow(path: Path, reader: str | None, context: Context) -> None:
-    """A session that grows while it is followed gives a valid stream, or an error of ours."""
+    """A session that grows while it is followed gives a valid stream, or an error of ours; broken off, it goes on."""
     steps = _growth(path)
-    out = io.BytesIO()
     context = Context(context.options.changed(mode="ndjson", max_bytes=None, native="none"), key=context.key)
-    growing = Growing(out, context, "out")
     try:
         reader = reader or choose(Source.of(path))
         be_one(Source.of(path), reader)
-        record = Follower(path, path.name, reader, context, growing, lambda: bool(steps) and steps.pop(0)()).run()
-        growing.close(record)
+        whole = _followed(b"", path, reader, context, lambda: bool(steps) and steps.pop(0)())
+        _check_stream(whole, reader)
+        cut = zlib.crc32(whole) % (len(whole) + 1)
+        _check_stream(_followed(whole[:cut], path, reader, context, lambda: False), reader)
     except OpenTokenError as problem:
         if CANARY in str(problem):
             raise Violated("content in a message: of a session that is followed") from problem
-        return
+
+
+def _followed(before: bytes, path: Path, reader: str, context: Context, idle: Callable[[], bool]) -> bytes:
+    out = io.BytesIO(before)
+    growing = Growing(out, context, "out", written_in(out, "out") if before else None)
+    growing.close(Follower(path, path.name, reader, context, growing, idle).run())
+    return out.getvalue()
+
+
+def _check_stream(stream: bytes, reader: str) -> None:
     if reader == "open_token":
         return  # a bad export stays as bad as it is
-    wrong = sorted({item.id for item in validate_bytes(out.getvalue()) if item.severity == "error"})
+    wrong = sorted({item.id for item in validate_bytes(stream) if item.severity == "error"})
     if wrong:
         raise Violated(f"followed {' '.join(wrong)}: the stream is not valid")
 

@@ -210,7 +210,8 @@ class Archive:
         with unnamed_file(folder, _PART) as made:
             receipt = export(source, made.out, context, session.reader, ending)
             if ending and ending.origin in self._ids and not (entry and entry.file):
-                return self._passed_over(session, entry, index)
+                self._passed_over(session, entry, index)
+                return None
             made.out.flush()
             fresh = told(blank(session, self._words), receipt, made.path, context.now)
             sha256 = source.sha256 if session.is_folder else sha256

@@ -121,7 +121,10 @@ def newest(console: Console) -> Choice:
     if first:
         return _found(session or first, "the newest conversation of this folder")
     if found:
-        return _found(found[_first_of_its_own(found) - 1], "no conversation was held in this folder; this is the newest of this machine")
+        return _found(
+            found[_first_of_its_own(found) - 1],
+            "no conversation was held in this folder; this is the newest of this machine",
+        )
     raise _none_here()
 
 

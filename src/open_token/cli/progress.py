@@ -33,7 +33,9 @@ class Progress:
     def written(self, count: int) -> None:
         """All is read, and so many more bytes are in the file."""
         self._written = (self._written or 0) + count
-        self._tell(f"writing {size(self._written)}" if self._written else "writing ...", "" if self._written else "writing")
+        self._tell(
+            f"writing {size(self._written)}" if self._written else "writing ...", "" if self._written else "writing"
+        )
 
     def _tell(self, line: str, stage: str) -> None:
         """Show a line, unless the one before is fresh; the first of a stage takes the place of a fresh one too."""
