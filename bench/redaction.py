@@ -257,12 +257,13 @@ class Grown(NamedTuple):
     @classmethod
     def of(cls, detector: Detector, piece: str, name: str, most: float = SHORT) -> "Grown":
         """At the largest size that takes about so many seconds; a ratio that says too much is measured again."""
+        elapsed(detector, piece, PROBE)  # whatever is compiled and loaded at first
         pace = max(elapsed(detector, piece, PROBE), 1e-6) / PROBE
         size = LARGEST
         while size > 2 * PROBE and pace * size > most:
             size //= 2
         if size == LARGEST and (short := elapsed(detector, piece, size)) < NOISE:
-            size = min(FURTHER, size << math.ceil(math.log2(NOISE / short)))
+            size = min(FURTHER, size << math.ceil(math.log2(2 * NOISE / short)))
         ratios = []
         for _ in range(AGAIN):
             once, twice = elapsed(detector, piece, size // 2), elapsed(detector, piece, size)

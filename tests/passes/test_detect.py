@@ -395,6 +395,9 @@ HOSTILE = [
     "aB3/",
     "Bearer ",
     "fe80::",
+    "12 Aaa Street\n",
+    "token:\n  a1b2c3\n",
+    "ask Aaa Bbb\n",
     "\n",
     "\x01",
 ]

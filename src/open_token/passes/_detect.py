@@ -29,7 +29,7 @@ _BEFORE, _AFTER = 96, 24
 _LONGEST_RETRY = 64
 _DEEPEST = 4
 # Sessions say the same again and again: files are read twice, lists are sent anew. So much text is remembered.
-_MOST_REMEMBERED = 1 << 24
+_MOST_REMEMBERED = 1 << 23
 # Windows of at most this many bytes, and so many of them, are remembered beside.
 _LONGEST_REMEMBERED = 1 << 9
 _MOST_WINDOWS = 1 << 13
@@ -100,7 +100,7 @@ class Detector:
         """Keep what was found while it is little: masking asks for it again, and for nothing else."""
         kept = {leaf: findings for leaf, findings in self._verdicts.items() if findings}
         size = sum(map(len, kept))
-        self._verdicts, self._remembered = (kept, size) if size <= _MOST_REMEMBERED // 2 else ({}, 0)
+        self._verdicts, self._remembered = (kept, size) if size <= _MOST_REMEMBERED * 3 // 4 else ({}, 0)
 
     def _search(self, leaves: list[str]) -> list[tuple[int, list[Finding]]]:
         pieces = all_encoded(leaves)
