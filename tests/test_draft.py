@@ -209,3 +209,15 @@ def test_ids_of_the_conversation(draft: Draft) -> None:
 def test_the_day_of_a_made_id_is_that_of_the_first_timestamp(draft: Draft) -> None:
     draft.message("user", "hi", draft.actor("human", "user"), ts="2025-05-05T05:05:05Z")
     assert finish(draft)[0].conversation["id"].startswith("conv_20250505_")
+
+
+@pytest.mark.parametrize("branches", ["active", "all"])
+def test_a_branch_that_is_left_out_is_noted(branches: str) -> None:
+    draft = Draft(branches=branches)
+    user = draft.actor("human", "user")
+    for text in ("one", "two", "three"):
+        draft.message("user", text, user)
+    draft.abandon(1, 2, {"kind": "abandoned_branch"}, user)
+    draft.abandon(3, 3, {"kind": "abandoned_branch"}, user)
+    told = [(note.code, note.place, note.count) for note in draft.notes]
+    assert told == ([("abandoned-branch", "event 2", 1)] if branches == "active" else [])

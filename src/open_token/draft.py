@@ -261,9 +261,12 @@ class Draft(Ledger):
 
     def abandon(self, first: int, end: int, data: dict[str, Any], actor: str) -> None:
         """The events from place `first` up to `end` are a branch that was left: dropped, or wrapped in a span."""
+        if first >= end:
+            return
         if self.branches != "all":
             self._splice.dropped.append(range(first, end))
-        elif first < end:
+            self.skip("abandoned-branch", f"event {first + 1}", "a branch that was left; branches=all exports it")
+        else:
             self._span_count += 1
             span_id = f"span_{self._span_count:06d}"
             start = _late("span_start", "metadata", actor, self._json(data), span=span_id)

@@ -392,7 +392,11 @@ class TestHistory:
             meta(), user("a"), call("a"), call("b"), back, output("b", "x"), end, user("c"), said("d")
         )
         assert talk(events) == [("user", "c"), ("assistant", "d")]
-        assert [(note.code, note.count) for note in record.notes] == [("abandoned-result", 1)] * 2
+        assert [(note.code, note.count) for note in record.notes] == [
+            ("abandoned-branch", 1),
+            ("abandoned-result", 1),
+            ("abandoned-result", 1),
+        ]
         _, events = read(meta(), user("a"), call("a"), end, back, said("d"))
         assert talk(events) == [("assistant", "d")]
         _, events = read(meta(), user("a"), call("a"), output("a", "x"), back, end, said("d"))

@@ -218,7 +218,10 @@ class TestTree:
         ]
         record, _ = read(lines(*rows))
         assert "title" not in record.conversation
-        assert [(note.code, note.place) for note in record.notes] == [("unused-title", "line 3")]
+        assert [(note.code, note.place) for note in record.notes] == [
+            ("abandoned-branch", "event 3"),
+            ("unused-title", "line 3"),
+        ]
 
 
 class TestSystem:

@@ -3,6 +3,7 @@
 import copy
 import io
 import json
+import re
 import shutil
 from collections import Counter
 from collections.abc import Iterator
@@ -65,6 +66,7 @@ class Told(NamedTuple):
 
     kept: str
     notes: Counter[tuple[str, str]]
+    places: set[str]
 
     def holds(self, text: str) -> bool:
         return text in self.kept
@@ -122,13 +124,15 @@ def told(source: Source, reader: str) -> Told | None:
     """What the exports of an input say, and the notes; nothing when it is refused."""
     kept: set[str] = set()
     notes: Counter[tuple[str, str]] = Counter()
+    where: set[str] = set()
     try:
         for made, left in exports(source, reader):
             kept.update(strings(json.loads(made)))
             notes.update(count(left))
+            where.update(note.place for note in left)
     except InputError:
         return None
-    return Told("\0".join(kept), notes)
+    return Told("\0".join(kept), notes, where)
 
 
 def count(notes: list[Note]) -> dict[tuple[str, str], int]:
@@ -237,6 +241,21 @@ def unkept(given: Input, data: bytes, made: Path) -> int:
 def lost(after: Told, before: Told, data: bytes, reader: str) -> bool:
     said = set(texts(data, reader))
     return any(not after.holds(text) for text in said if text == WORDS or before.holds(text))
+
+
+def is_misplaced(change: Change, before: Told, made: Path) -> bool:
+    """Whether a line that nobody knows is noted, and no note of a new kind says which line it is."""
+    if change.what != "item" or not change.input.is_lines or len(change.path) > 1 or "/" in change.input.name:
+        return False
+    after = told(change.input.source(change.after, made), change.input.reader)
+    if after is None or after.notes.keys() <= before.notes.keys():
+        return False
+    return not any(re.search(rf"\bline {change.path[0] + 1}\b", place) for place in after.places)
+
+
+@pytest.mark.parametrize("reader", [name for name in NAMES if name != "session_server"])  # which counts turns
+def test_a_note_tells_the_line(reader: str, tmp_path: Path) -> None:
+    assert [str(change) for change, before in changes(reader, tmp_path) if is_misplaced(change, before, tmp_path)] == []
 
 
 @pytest.mark.parametrize("reader", NAMES)

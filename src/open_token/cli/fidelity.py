@@ -74,8 +74,9 @@ def _everything() -> Context:
 def _notes_of_all(source: Source, reader: str) -> list[Note]:
     """What is left out of every conversation that a source holds."""
     found: list[Note] = []
-    for item in conversations(source, reader) or [None]:
-        source.conversation = item.id if item else None
+    names: list[str | None] = [item.id for item in conversations(source, reader)]
+    for name in names if len(names) > 1 else [None]:
+        source.conversation = name
         try:
             found += read(source, _everything(), reader).notes
         except InputError as problem:

@@ -94,6 +94,7 @@ class Layout:
         kept = _PARTS.setdefault(source, {})
         if self.sign not in kept:
             kept[self.sign] = Parts(self, list(self._values(source)), self._others(source))
+            kept[self.sign].unit = "line " if source.shape == "lines" else "/"
         return kept[self.sign]
 
 
@@ -104,6 +105,8 @@ class Parts:
         self._layout = layout
         self._odd = [at for at, value in values if not (isinstance(value, dict) and layout.is_one(value))]
         self._others = others
+        self.unit = "/"
+        """What a place begins with: the records of a document count from 0, as pointers do, lines from 1."""
         self.all: dict[str, Part] = {}
         self._by_place: dict[str, str] = {}
         repeated: dict[str, int] = {}
@@ -121,7 +124,8 @@ class Parts:
     def note(self, draft: Draft) -> None:
         """Note what is in the export and is no conversation."""
         for at in self._odd:
-            draft.skip("unknown-record", at or "the file", "something that is no conversation")
+            place = f"{self.unit}{at[1:]}" if at else "the file"
+            draft.skip("unknown-record", place, "something that is no conversation")
         for is_strange in self._others:
             what = "a file of conversations that holds none" if is_strange else "a file beside the conversations"
             draft.skip("other-file", "the export", what)

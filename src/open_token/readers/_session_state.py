@@ -66,6 +66,9 @@ def _lived(state: State, draft: Draft) -> None:
     beside = [(aside.turns - 0.5, aside.anchor, _aside(aside.at, aside.data)) for aside in state.asides]
     told = sorted([*lived, *beside], key=lambda item: item[0])
     if draft.branches != "all":
+        for place, name, _ in lived:
+            if name not in active:
+                draft.skip("abandoned-branch", f"turn {place + 1}", "a turn that was left; branches=all exports it")
         told = [item for item in told if item[1] in active]
     left = {place for place, (_, anchor, _) in enumerate(told) if anchor not in active}
     Teller(draft, [body for _, _, body in told], left).tell()
@@ -92,7 +95,13 @@ def _adopt(state: State, document: Imported, draft: Draft) -> list[Body]:
     frame_of(flat(document), draft, "document.")
     active: set[str | None] = {None, *(turn.facts.id for turn in state.path)}
     kept = [(item.event, item.anchor in active) for item in _sound(state.kept, draft)]
-    events = list(_wrapped(kept)) if draft.branches == "all" else [event for event, is_active in kept if is_active]
+    if draft.branches == "all":
+        events = list(_wrapped(kept))
+    else:
+        events = [event for event, is_active in kept if is_active]
+        for event, is_active in kept:
+            if not is_active:
+                draft.skip("abandoned-branch", event["id"], "an event that was left; branches=all exports it")
     adopt((("", event) for event in events), draft)
     return events
 

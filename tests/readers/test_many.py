@@ -1,0 +1,65 @@
+"""One file, many conversations: of every format that can hold several, a golden case is listed and exported whole."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from conftest import KEY
+from golden_cases import CASES, read_case
+from open_token.checking.validate import validate
+from open_token.context import Context
+from open_token.errors import SeveralError
+from open_token.options import ExportOptions
+from open_token.readers import NAMES, be_one, conversations, load, pick
+from open_token.several import export_each, exports_in
+from open_token.source import Source
+from readers.exported import ALL
+from there_and_back import WHOLE, there_and_back
+
+HOLDING = [name for name in NAMES if hasattr(load(name), "conversations")]
+
+
+def opened(path: Path) -> Source:
+    return Source.of_folder(path, path.name) if path.is_dir() else Source.of(path)
+
+
+def sources(reader: str, made: Path) -> list[Path]:
+    """The golden inputs of a reader that hold several."""
+    found = []
+    for case in (case for case in CASES if case.parent.name == reader):
+        (made / case.name).mkdir()
+        path, _ = read_case(case, made / case.name)
+        if len(conversations(opened(path), reader)) > 1:
+            found.append(path)
+    return found
+
+
+@pytest.mark.parametrize("reader", HOLDING)
+def test_they_are_listed_chosen_and_exported(reader: str, tmp_path: Path) -> None:
+    (path, *_) = sources(reader, tmp_path)
+    source = opened(path)
+    with pytest.raises(SeveralError) as caught:
+        be_one(source, reader)
+    names = [item.id for item in caught.value.found]
+    assert len(set(names)) == len(names) > 1
+    for number, name in enumerate(names, 1):
+        assert pick(source, reader, name).id == source.conversation == name
+        assert str(number) in names or pick(source, reader, str(number)).id == name  # an id comes before a number
+    receipts = export_each(source, reader, tmp_path / "out", Context(ExportOptions.of(ALL), key=KEY))
+    index = json.loads((tmp_path / "out" / "index.json").read_bytes())
+    assert [entry.get("source_id", entry["id"]) for entry in index["conversations"]] == names
+    documents = [json.loads(file.read_bytes()) for file in exports_in(tmp_path / "out")]
+    assert len(documents) == len(receipts)
+    assert [len(document["events"]) for document in documents] == [receipt.events for receipt in receipts]
+    for document in documents:
+        assert [problem for problem in validate(document) if problem.severity == "error"] == []
+
+
+@pytest.mark.parametrize("reader", HOLDING)
+def test_together_they_give_the_source_back(reader: str, tmp_path: Path) -> None:
+    (path, *_) = sources(reader, tmp_path)
+    made = tmp_path / "made"
+    made.mkdir()
+    _, wrong = there_and_back(opened(path), reader, Context(ExportOptions.of(WHOLE), key=KEY), made)
+    assert wrong == []
