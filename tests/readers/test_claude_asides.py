@@ -125,7 +125,7 @@ def test_system_prompt_and_tools_are_told_once_for_each_shape() -> None:
         "You are kind.",
         ["Bash"],
     ]
-    assert [note.detail for note in record.notes] == ["type api-request-blob"]
+    assert [(note.code, note.count) for note in record.notes] == [("tool-definitions", 2), ("skipped-record", 1)]
 
 
 def test_a_pull_request_is_told() -> None:

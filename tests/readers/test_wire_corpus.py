@@ -56,7 +56,7 @@ def told(reader: str, pairs: list[dict[str, Any]]) -> list[Event]:
     draft = Draft()
     load(reader).read(source(pairs), draft)
     record = draft.finish(lambda: "0" * 64)
-    assert {note.code for note in record.notes} <= {"sealed-reasoning", "empty-reasoning"}
+    assert {note.code for note in record.notes} <= {"sealed-reasoning", "empty-reasoning", "tool-definitions"}
     return list(record.events)
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from open_token.draft import Draft
+from open_token.readers._fields import note_definitions
 from open_token.readers._said import Body, Call, Part, Result, Said, Text, Thought, first, output_of
 from open_token.readers._said_messages import said
 from open_token.readers._said_once import units
@@ -220,6 +221,7 @@ class Fold:
         names = [tool.get("name") for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
         if names := [name for name in names if word(name)]:
             self.note(Item(place), {"kind": "tools", "names": names})
+            note_definitions(self._draft.skip, tools, place)
         if held.get("context"):
             self.note(Item(place), {"kind": "context", "context": held["context"]})
         if held.get("state") or held.get("forwardedProps"):

@@ -13,6 +13,7 @@ from open_token.errors import InputError
 from open_token.model import Visibility
 from open_token.readers._atif_parts import chosen
 from open_token.readers._atif_steps import Speaker, tell_step
+from open_token.readers._fields import note_definitions
 from open_token.readers._providers import provider_of
 from open_token.readers._wire_chat import objects
 from open_token.readers._wire_responses_content import kept, name_of, word
@@ -117,6 +118,7 @@ class _Reading:
         tools = [tool.get("function", tool) for tool in objects(agent.get("tool_definitions"))]
         if names := [name for tool in tools if isinstance(tool, dict) and (name := word(tool.get("name")))]:
             self._draft.annotation({"kind": "tools", "names": names}, actor=self._runtime, span=place.span)
+            note_definitions(self._draft.skip, tools, "agent")
         if place.depth == 0 and (provider := provider_of(model)):
             self._draft.conversation.setdefault("provider", provider)
         return Speaker(

@@ -8,6 +8,7 @@ from open_token.media import media
 from open_token.readers._claude_records import Line, Record, name_of, text_in
 from open_token.readers._claude_texts import pieces
 from open_token.readers._claude_thread import Thread
+from open_token.readers._fields import note_definitions
 from open_token.readers._wire_anthropic import content_of
 
 _NOTICE = {
@@ -121,6 +122,7 @@ class Asides:
         if names and names not in self._tools:
             self._tools.add(names)
             self._draft.annotation({"kind": "tools", "tools": list(names)}, actor=self._client, ts=ts, span=thread.span)
+            note_definitions(self._draft.skip, tools, f"event {self._draft.count}")
 
     def pull_request(self, record: Record, thread: Thread, ts: str | None) -> None:
         """A pull request that the session made."""

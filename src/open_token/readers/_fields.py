@@ -1,6 +1,7 @@
 """Looks into records of which nothing is certain: a field may be missing, empty or of any other kind."""
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 Record = dict[str, Any]
@@ -29,6 +30,18 @@ def word_in(value: Any, key: str) -> str | None:
 def kept(value: Record, *names: str) -> Record:
     """These fields, those that say something."""
     return {name: value[name] for name in names if value.get(name) is not None}
+
+
+def note_definitions(skip: Callable[[str, str, str], None], tools: Any, place: str) -> None:
+    """Say that only the names of tools are told, where there is more: what the model was told of them."""
+    if isinstance(tools, list) and any(map(_is_described, tools)):
+        skip("tool-definitions", place, "what the model was told of its tools beside their names")
+
+
+def _is_described(tool: Any) -> bool:
+    inner = tool.get("function") if isinstance(tool, dict) else None
+    held = inner if isinstance(inner, dict) else tool if isinstance(tool, dict) else {}
+    return any(value for key, value in held.items() if key not in ("name", "title", "type", "kind"))
 
 
 def name_of(kind: Any) -> str:

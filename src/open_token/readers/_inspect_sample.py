@@ -6,6 +6,7 @@ from typing import Any
 
 from open_token.draft import Draft
 from open_token.readers import _inspect_log as log
+from open_token.readers._fields import note_definitions
 from open_token.readers._inspect_asides import ASIDES, CONSUMED, aside
 from open_token.readers._inspect_messages import Thread, tell, tell_answer, tell_result, usage_of
 from open_token.readers._inspect_pool import Pool, Told
@@ -135,13 +136,13 @@ class _Reading:
         if event.get("input_refs") is not None and not given:
             given = self._pool.referred(event["input_refs"])
         messages = given if isinstance(given, list) else []
-        self._announce(event, thread, messages)
+        self._announce(event, thread, messages, place)
         self._messages(messages, thread, place)
         if event.get("call"):
             self._draft.skip("skipped-field", place, "the provider's own request and answer")
         self._answer(self._pool.whole(event.get("output")), event, thread, place)
 
-    def _announce(self, event: Body, thread: Thread, messages: list[Any]) -> None:
+    def _announce(self, event: Body, thread: Thread, messages: list[Any], place: str) -> None:
         """A call that does not go on from the answer before it says so: a critique, a retry, a shortened context."""
         if thread.told.leaves(messages):
             self._draft.annotation({"kind": "new_request"}, actor=self._runtime, span=thread.span)
@@ -149,6 +150,7 @@ class _Reading:
         if tools and tools != thread.tools:
             thread.tools = tools
             self._draft.annotation({"kind": "tools", "names": tools}, actor=self._runtime, span=thread.span)
+            note_definitions(self._draft.skip, event.get("tools"), place)
 
     def _messages(self, messages: list[Any], thread: Thread, place: str) -> None:
         for message in thread.told.rest(messages):

@@ -5,6 +5,7 @@ from typing import Any
 
 from open_token.draft import MISSING, Draft
 from open_token.model import Event, Found
+from open_token.readers._fields import note_definitions
 from open_token.readers._langsmith_content import Told, answered, asked, tool_call, tool_result
 from open_token.readers._langsmith_runs import Run, found, odd_in, owner, trees
 from open_token.readers._providers import provider_of
@@ -141,6 +142,7 @@ class _Runs:
         self._wait_no_more(run)
         if told.tools:
             self._draft.annotation({"kind": "tools", "names": told.tools}, span=stage.span)
+            note_definitions(self._draft.skip, told.definitions, run.place)
         self._answer(run, answer, stage)
         self._error(run)
 

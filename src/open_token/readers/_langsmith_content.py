@@ -33,6 +33,7 @@ class Told:
     model: str | None = None
     usage: Usage | None = None
     tools: list[str] = field(default_factory=list)
+    definitions: Any = None
 
 
 def any_message(value: Any) -> Said | None:
@@ -68,7 +69,7 @@ def asked(run: Run) -> Told:
         elif name == "model":
             told.model = word(value)
         elif name == "tools" and isinstance(value, list):
-            told.tools = _names(value)
+            told.tools, told.definitions = _names(value), value
         elif name == "system" and run.kind == "llm" and isinstance(value, str | list):
             told.messages += [message] if (message := said({"role": "system", "content": value})) else []
         elif value not in (None, "", [], {}) and not (run.kind == "llm" and name in _ASIDE):
@@ -77,7 +78,8 @@ def asked(run: Run) -> Told:
         params = run.part("extra").get("invocation_params")
         given = params if isinstance(params, dict) else {}
         told.model = word(given.get("model")) or word(given.get("model_name"))
-        told.tools = told.tools or _names(given.get("tools"))
+        if not told.tools:
+            told.tools, told.definitions = _names(given.get("tools")), given.get("tools")
     return told
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from open_token.draft import Draft
 from open_token.media import media_url
 from open_token.model import Event, Usage
+from open_token.readers._fields import note_definitions
 from open_token.readers._openhands_shapes import OLD_EVENTS, flat, in_order, is_old_event
 from open_token.readers._openhands_spending import Spending
 from open_token.readers._providers import provider_of
@@ -123,6 +124,7 @@ class _Talk:
             tools = [tool.get("function", tool) for tool in objects(args.get("tools"))]
             if names := [name for tool in tools if isinstance(tool, dict) and (name := word(tool.get("name")))]:
                 self._draft.annotation({"kind": "tools", "names": names}, actor=self._runtime, ts=ts)
+                note_definitions(self._draft.skip, tools, place)
         elif kind in ("condensation", "condense"):
             self._say("user", args.get("summary"), self._runtime, ts, visibility="internal")
             self._draft.annotation({"kind": "compaction"}, actor=self._runtime, ts=ts, span=self._span)

@@ -5,6 +5,7 @@ from typing import Any
 
 from open_token.draft import Draft
 from open_token.model import Role, Visibility
+from open_token.readers._fields import note_definitions
 from open_token.readers._openhands_spending import Spending
 from open_token.readers._openhands_words import content
 from open_token.readers._providers import provider_of
@@ -63,8 +64,9 @@ class Talk:
         known = {name: value for name, value in facts.items() if value}
         self._draft.annotation({"kind": "context"} | known, actor=self.runtime)
         tools = [name for tool in objects(agent.get("tools")) if (name := word(tool.get("name")))] if agent else []
-        if tools:
+        if agent and tools:
             self._draft.annotation({"kind": "tools", "names": tools}, actor=self.runtime)
+            note_definitions(self._draft.skip, agent.get("tools"), "base_state.json")
         self._spending.take(state.get("stats"))
 
     def ask(self, model: str | None, spent: Any) -> None:
@@ -133,6 +135,7 @@ class Talk:
         ]
         if names := [name for name in named if name]:
             self._draft.annotation({"kind": "tools", "names": names}, actor=self.runtime, ts=ts)
+            note_definitions(self._draft.skip, functions, place)
 
     def _message(self, event: Body, place: str, ts: str | None) -> None:
         message = event.get("llm_message")

@@ -5,6 +5,7 @@ from typing import Any
 
 from open_token.draft import Draft
 from open_token.readers._export_files import Parts, fill
+from open_token.readers._fields import note_definitions
 from open_token.readers._wire_responses_content import arguments, name_of, word
 from open_token.readers._wire_voice import Body
 from open_token.source import Source
@@ -45,6 +46,7 @@ class _Conversation:
             self._say("system", system, "message 0")
         if names := _tools(value.get("tools")):
             self._draft.annotation({"kind": "tools", "names": names})
+            note_definitions(self._draft.skip, _listed(arguments(value.get("tools"))), "message 0")
         turns = value.get("conversations") or value.get("messages")
         for number, turn in enumerate(turns if isinstance(turns, list) else (), 1):
             self._tell_turn(turn, f"message {number}")

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from open_token.draft import Draft
+from open_token.readers._fields import note_definitions
 from open_token.readers._wire_dialect import kind_in
 from open_token.readers._wire_pairs import split
 from open_token.readers._wire_voice import Body
@@ -189,6 +190,9 @@ class Conversation:
         if tools and tools != self._thread.tools:
             self._draft.annotation({"kind": "tools", "names": tools})
             self._thread.tools = tools
+            for given in (request, request.get("config")):
+                if isinstance(given, dict):
+                    note_definitions(self._draft.skip, given.get("tools") or given.get("functions"), place)
         for position, item in enumerate(items[first:], first):
             self._teller.tell(item, f"{place}, item {position + 1}")
             self._advance(item, digests[position] if digests else None)
