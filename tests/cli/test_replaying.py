@@ -72,6 +72,8 @@ def test_a_run_that_parts(agent: Any, tmp_path: Path, capfd: pytest.CaptureFixtu
     assert out == "the agent speaks\n"
     assert "parted  at step 2 (event 9): the result of exec_command" in err
     assert "left - buried" in err
+    assert f"next    open-token replay view {TALK} --start 9\n" in err
+    assert "with --results any" in err
     assert "command ended with 3" in err
     cases = list(ElementTree.fromstring(report.read_bytes()))
     assert [[child.tag for child in case] for case in cases] == [[], ["failure"], ["skipped"]]

@@ -60,6 +60,7 @@ def check(args: argparse.Namespace, words: list[str], console: Console) -> int:
         ended = _ran(args, endpoint, console)
     report = report_of(run, read.mask, ended)
     _tell(report, console)
+    _tell_next(report, args, words, read, console)
     if args.junit:
         write_whole(Path(args.junit), as_junit(report, run, read.choice.source.name))
         console.say(f"wrote   {visible(args.junit)}")
@@ -209,7 +210,20 @@ def _tell(report: Report, console: Console) -> None:
     else:
         place = f"at step {parting.step} (event {parting.seq})" if parting.step else "after the last step"
         console.say(f"parted  {place}: {visible(parting.where)}")
-        console.say(f"  recorded  {visible(parting.recorded) or '(nothing)'}")
-        console.say(f"  given     {visible(parting.given) or '(nothing)'}")
+        for side, text in (("recorded", parting.recorded), ("given", parting.given)):
+            console.say(f"  {side:8}  {visible(text.replace(chr(10), chr(92) + 'n')) or '(nothing)'}")
     if report.command:
         console.say(f"command ended with {report.command}")
+
+
+def _tell_next(report: Report, args: argparse.Namespace, words: list[str], read: Read, console: Console) -> None:
+    """How to look at the place, and how to forgive what made the run part."""
+    parting = report.parting
+    if parting is None or parting.seq is None:
+        return
+    source = words[0] if words else read.choice.source.name
+    which = ["--conversation", args.conversation] if args.conversation else []
+    view = ["open-token", "replay", "view", source, *which, "--start", str(parting.seq)]
+    console.say(f"next    {visible(shlex.join(view))}")
+    if parting.where.startswith("the result of "):
+        console.say("note    with --results any, what tools give back may differ from the record")
