@@ -417,6 +417,7 @@ class TestPages:
         assert page.startswith("<!doctype html>")
         assert MARKER in page
         assert "wrote   " in shell.err
+        assert "talk.html in a browser" in shell.err
         assert "verify" not in shell.err
 
     def test_page_goes_to_stdout_alone(self, shell: Shell) -> None:

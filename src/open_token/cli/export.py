@@ -98,7 +98,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         return export_all(args, choice, context, console)
     seen = Seen() if args.report else None
     receipt = _export(args, choice, context, console, seen, page)
-    tell(receipt, choice, args.output, time.monotonic() - started, console, is_page=page is not None)
+    tell(receipt, choice, args.output, time.monotonic() - started, console, page)
     facts = {"schema": "open-token/receipt/1", "output": args.output, **msgspec.to_builtins(receipt)}
     if seen:
         facts["fidelity"] = seen.tell(choice.source, receipt.reader, receipt.notes, console)
@@ -187,7 +187,7 @@ def must_not_replace(source: Source, output: str) -> None:
 
 
 def tell(
-    receipt: Receipt, choice: Choice, output: str | None, seconds: float, console: Console, *, is_page: bool = False
+    receipt: Receipt, choice: Choice, output: str | None, seconds: float, console: Console, page: str | None = None
 ) -> None:
     """Say what was read, masked and written."""
     missing = f", {plural(receipt.missing_results, 'missing result')}" if receipt.missing_results else ""
@@ -204,8 +204,10 @@ def tell(
         import shlex
 
         console.say(f"wrote   {visible(output)}  {size(receipt.bytes)}  {seconds:.1f} s")
-        if not is_page:
+        if page is None:
             console.say(f"next    open-token verify {shlex.quote(visible(output))}")
+        elif page == "html":
+            console.say(f"next    open {shlex.quote(visible(output))} in a browser; this one file is all of it")
 
 
 def tell_notes(notes: list[Note], console: Console) -> None:
