@@ -160,6 +160,15 @@ def test_serve_is_stopped_by_a_signal_and_tells_how_far_it_came() -> None:
     assert "ANTHROPIC" not in err
 
 
+def test_who_stops_serving_before_the_end_parted_from_nothing() -> None:
+    process, _ = served("--for", "codex")
+    process.send_signal(signal.SIGINT)
+    _, err = ended(process)
+    assert process.returncode == 0
+    assert "left    step 1 (event" in err
+    assert "parted" not in err
+
+
 def test_a_taken_port(capfd: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         assert main(["replay", "serve", str(TALK), "--port", str(taken.getsockname()[1])]) == 3

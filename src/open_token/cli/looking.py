@@ -76,7 +76,8 @@ def _numbered(found: list[Session], number: int) -> Choice:
             help="list them with `open-token sessions`",
             code="input.none",
         )
-    return _found(_of_its_own(found, number), "of this machine")
+    how = "the newest of this machine" if number == 1 else f"number {number} of this machine, the newest being 1"
+    return _found(_of_its_own(found, number), how)
 
 
 def _of_its_own(found: list[Session], number: int) -> Session:

@@ -39,7 +39,7 @@ def serve(args: argparse.Namespace, words: list[str], console: Console) -> int:
         while not stop.is_set() and not (args.once and endpoint.finished.is_set()):
             stop.wait(_LOOK)
     report = report_of(run, read.mask)
-    _tell(report, console)
+    _tell(report, console, is_served=True)
     if args.json:
         _line(as_object(report, read.choice.source.name), console)
     return 1 if report.missed else 0
@@ -200,13 +200,15 @@ def _line(value: dict[str, object], console: Console) -> None:
     out.flush()
 
 
-def _tell(report: Report, console: Console) -> None:
-    """How far the run came, and where it parted first."""
+def _tell(report: Report, console: Console, *, is_served: bool = False) -> None:
+    """How far the run came, and where it parted first; who stops serving in the middle parted from nothing."""
     extra = [f"{count:,} {what}" for count, what in ((report.repeated, "repeated"), (report.aside, "aside")) if count]
     console.say(f"served  {report.served:,} of {plural(report.steps, 'step')}{''.join(f', {word}' for word in extra)}")
     parting = report.parting
     if parting is None:
         console.say("same    every recorded step was asked for, as it was recorded")
+    elif is_served and not report.missed:
+        console.say(f"left    step {parting.step} (event {parting.seq}) and what comes after it were not asked for")
     else:
         place = f"at step {parting.step} (event {parting.seq})" if parting.step else "after the last step"
         console.say(f"parted  {place}: {visible(parting.where)}")
