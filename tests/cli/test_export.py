@@ -163,6 +163,7 @@ class TestWritten:
         assert shell.run(shell.talk("hello", tail=b'{"say": "ha'), "--json", "-o", "out.json") == 0
         told = shell.document
         assert (told["schema"], told["output"], told["reader"]) == ("open-token/receipt/1", "out.json", "fake_talk")
+        assert told["form"] == "json"
         assert (told["events"], told["bytes"]) == (1, (shell.folder / "out.json").stat().st_size)
         assert told["notes"][0]["code"] == "half-line"
 

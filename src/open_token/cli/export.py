@@ -99,7 +99,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
     seen = Seen() if args.report else None
     receipt = _export(args, choice, context, console, seen, page)
     tell(receipt, choice, args.output, time.monotonic() - started, console, page)
-    facts = {"schema": "open-token/receipt/1", "output": args.output, **msgspec.to_builtins(receipt)}
+    form = {"output": args.output, "form": page or chosen.mode}
+    facts = {"schema": "open-token/receipt/1", **form, **msgspec.to_builtins(receipt)}
     if seen:
         facts["fidelity"] = seen.tell(choice.source, receipt.reader, receipt.notes, console)
     if args.json and args.output:
@@ -162,7 +163,11 @@ def _signing(args: argparse.Namespace, context: Context, console: Console) -> Co
 def check_reader(args: argparse.Namespace) -> None:
     """Refuse a reader that there is not, before anything is opened."""
     if args.reader and args.reader.replace("-", "_") not in NAMES:
-        raise UsageError(f"there is no reader '{args.reader[:60]}'", help=f"the readers are {', '.join(NAMES)}")
+        known = f"the readers are {', '.join(NAMES)}"
+        raise UsageError(
+            f"there is no reader '{args.reader[:60]}'",
+            help=f"{guess_of(args.reader[:60].replace('-', '_'), NAMES)}{known}",
+        )
 
 
 def _export(
