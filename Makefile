@@ -30,7 +30,8 @@ check: ready
 	$(PYTHON) -m mypy
 
 test: check
-	$(call WITHIN,600) $(PYTHON) -m pytest -n auto --dist loadgroup
+	$(call WITHIN,600) $(PYTHON) -m pytest -n auto --dist loadgroup || { code=$$?; [ $$code -ne 124 ] || \
+		echo 'stopped after 600 seconds: is the machine busy? Without a limit: $(PYTHON) -m pytest -n auto --dist loadgroup'; exit $$code; }
 
 test-full: ready
 	scripts/full.sh

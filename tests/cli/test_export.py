@@ -163,6 +163,7 @@ class TestWritten:
         assert shell.run(shell.talk("hello", tail=b'{"say": "ha'), "--json", "-o", "out.json") == 0
         told = shell.document
         assert (told["schema"], told["output"], told["reader"]) == ("open-token/receipt/1", "out.json", "fake_talk")
+        assert told["form"] == "json"
         assert (told["events"], told["bytes"]) == (1, (shell.folder / "out.json").stat().st_size)
         assert told["notes"][0]["code"] == "half-line"
 
@@ -417,6 +418,7 @@ class TestPages:
         assert page.startswith("<!doctype html>")
         assert MARKER in page
         assert "wrote   " in shell.err
+        assert "talk.html in a browser" in shell.err
         assert "verify" not in shell.err
 
     def test_page_goes_to_stdout_alone(self, shell: Shell) -> None:

@@ -93,9 +93,12 @@ def test_a_copy_is_passed_over_until_somebody_goes_on_with_it(
     assert main(["archive", "all", "-q"]) == 0
     assert main(["handoff", talk.stem, "--to", agent, "--json"]) == 0
     assert json.loads(capsys.readouterr().out.split("\n", 1)[1])["written"] is True
-    for words in (["last"], []):
+    for words in (["last"], [], ["@1"]):
         assert main(["export", *words, "-o", "out.json", "--quiet"]) == 0
         assert json.loads(Path("out.json").read_text())["conversation"]["id"] == talk.stem
+    assert main(["export", "@2", "-o", "out.json", "--quiet"]) == 0
+    assert "the first words" in Path("out.json").read_text()
+    assert json.loads(Path("out.json").read_text())["conversation"]["id"] != talk.stem
     assert main(["handoff", "--to", agent, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["written"] is False
     assert main(["sessions", "--json"]) == 0

@@ -22,7 +22,8 @@ def test_what_cannot_be_held_is_refused(capsys: pytest.CaptureFixture[str], monk
         (["nothing.jsonl"], 3, "No such file"),
         ([TALK, "more"], 2, "one conversation at a time"),
         ([TALK, "--from", "smoke"], 2, "there is no reader"),
-        ([TALK, "--from", "codex", "--from", "pi"], 2, "--from is given twice"),
+        ([TALK, "--from", "40"], 2, "there is no reader"),
+        ([TALK, "--from", "claude-cod"], 2, "did you mean claude_code?"),
     ],
 )
 def test_errors_say_what_to_do(words: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -72,6 +72,8 @@ def test_a_run_that_parts(agent: Any, tmp_path: Path, capfd: pytest.CaptureFixtu
     assert out == "the agent speaks\n"
     assert "parted  at step 2 (event 9): the result of exec_command" in err
     assert "left - buried" in err
+    assert f"next    open-token replay view {TALK} --start 9\n" in err
+    assert "with --results any" in err
     assert "command ended with 3" in err
     cases = list(ElementTree.fromstring(report.read_bytes()))
     assert [[child.tag for child in case] for case in cases] == [[], ["failure"], ["skipped"]]
@@ -156,6 +158,15 @@ def test_serve_is_stopped_by_a_signal_and_tells_how_far_it_came() -> None:
     assert "served  0 of 3 steps" in err
     assert "mend it" in err
     assert "ANTHROPIC" not in err
+
+
+def test_who_stops_serving_before_the_end_parted_from_nothing() -> None:
+    process, _ = served("--for", "codex")
+    process.send_signal(signal.SIGINT)
+    _, err = ended(process)
+    assert process.returncode == 0
+    assert "left    step 1 (event" in err
+    assert "parted" not in err
 
 
 def test_a_taken_port(capfd: pytest.CaptureFixture[str]) -> None:

@@ -80,6 +80,17 @@ def test_ids_are_shown_long_enough_to_tell_them_apart(home: Path, monkeypatch: p
     assert max(map(len, rows)) <= 70
 
 
+def test_long_ids_take_the_room_of_the_sizes_on_a_narrow_screen(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for end in "12":
+        write(home / ".fake" / "a" / f"{'c' * 35}{end}.jsonl", 30, title="sow beans " * 20)
+    with Terminal(monkeypatch, columns=80, stdout=True) as terminal:
+        main(["sessions"])
+    rows = terminal.seen.split("\r\n")
+    assert rows[0].split() == ["ID", "AGENT", "AGE", "TITLE"]
+    assert "sow beans sow" in rows[3]
+    assert max(map(len, rows)) <= 80
+
+
 def test_the_heading_is_bold_where_colours_are_wanted(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR")
     monkeypatch.setenv("TERM", "xterm")

@@ -32,7 +32,9 @@ def test_in_place(tmp_path: Path, key: Path, capsys: Out) -> None:
     path = tmp_path / "talk.ndjson"
     export_file(CHAT, path, mode="ndjson", redact="none")
     assert main(["sign", str(path), "-o", str(path), "--key", str(key)]) == 0
-    assert "2 events, signed by SHA256:" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "2 events, signed by SHA256:" in err
+    assert f"next    open-token verify {path} --trust {public(key)}\n" in err
     assert main(["verify", str(path), "--trust", str(public(key))]) == 0
     assert "ok    signature      by mia@example.org (SHA256:" in capsys.readouterr().out
     assert main(["sign", str(path), "-o", str(path), "--key", str(key), "--json"]) == 0

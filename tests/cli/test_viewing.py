@@ -23,7 +23,7 @@ def test_in_a_pipe_all_at_once(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_part_and_json(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["replay", "view", TALK, "--from", "2", "--to", "4", "--json"]) == 0
+    assert main(["replay", "view", TALK, "--start", "2", "--end", "4", "--json"]) == 0
     assert [frame["seq"] for frame in json.loads(capsys.readouterr().out)["frames"]] == [2, 3, 4]
 
 
@@ -40,9 +40,9 @@ def test_nothing_that_a_terminal_would_obey(tmp_path: Path, capsys: pytest.Captu
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--from", "900"], "--from 900 is past the end; this session has 14 events"),
-        (["--from", "0"], "--from takes the number of an event"),
-        (["--from", "5", "--to", "3"], "--to comes before --from"),
+        (["--start", "900"], "--start 900 is past the end; this session has 14 events"),
+        (["--start", "0"], "--start takes the number of an event"),
+        (["--start", "5", "--end", "3"], "--end comes before --start"),
         (["--speed", "0"], "--speed takes a number above 0"),
         (["--speed", "nan"], "--speed takes a number above 0"),
     ],

@@ -36,20 +36,26 @@ VERBS: dict[str, str] = {
 
 HELP = """open-token: take agent conversations out, check them, hand them on.
 
-  open-token export                      the newest conversation of this folder
-  open-token export last -o talk.json    the newest one of this machine, to a file
   open-token sessions                    what is on this machine
+  open-token export                      the newest conversation of this folder
+  open-token export last -o talk.json    the newest of this machine, to a file
 
-READ    sessions  formats  rules  schema
-WRITE   export  handoff  redact  archive  restore  sign
-CHECK   validate  verify  fidelity  diff
-SERVE   serve  server  replay
-SETUP   skill  completion
+FIND   sessions  list conversations       formats   what can be read, and where
+WRITE  export    a document, or a page    handoff   let another agent go on
+       redact    mask secrets             archive   keep all of them, up to date
+       sign      vouch with an SSH key    restore   the source, from its export
+CHECK  validate  the rules of the format  verify    unchanged, and by whom?
+       diff      where two runs part      fidelity  how much of it came along?
+RUN    replay    a past run, offline      serve     live sessions of agents
+       server    its people and its data
+SETUP  skill     let agents export        rules     what redaction looks for
+       schema    for other programs       completion  for your shell
 
-Options everywhere: --json  --quiet  --color auto|always|never  --help
-Help: open-token VERB --help             Version: open-token --version
-Exit: 0 done  1 the answer is no  2 usage  3 input or output  4 signature  130 interrupted
-Nothing is ever sent over a network, but for what agents of a server ask their providers.
+Everywhere: --json  --quiet  --color auto|always|never  --help
+Help: open-token VERB --help              Version: open-token --version
+Exit: 0 done  1 the answer is no  2 usage  3 input or output  4 signature
+      130 interrupted
+Nothing goes over a network but what agents of a server ask their providers.
 """
 
 

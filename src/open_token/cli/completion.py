@@ -31,8 +31,8 @@ _REDACT = ("-o", "--from", "--level", "--check", "--report", "--review", "--text
 _DIFF = ("--from", "--all", "--context", "--level", "--ignore", "--conversation")
 _RULES = ("list", "show", "test", "explain", "--level", "--type")
 _REPLAY = (
-    "serve check view --strict --any-order --results --on-miss --port --once --for --junit --within --speed --from "
-    "--to --pick --current --conversation"
+    "serve check view --strict --any-order --results --on-miss --port --once --for --junit --within --speed --start "
+    "--end --from --pick --current --conversation"
 ).split()
 _OTHERS = {"verify": _VERIFY, "sign": _SIGN, "serve": _SERVE, "server": _SERVER, "replay": (*_REPLAY, "last")}
 """Verbs that take their own words and files, and nothing of their own."""

@@ -98,8 +98,9 @@ def run(args: argparse.Namespace, console: Console) -> int:
         return export_all(args, choice, context, console)
     seen = Seen() if args.report else None
     receipt = _export(args, choice, context, console, seen, page)
-    tell(receipt, choice, args.output, time.monotonic() - started, console, is_page=page is not None)
-    facts = {"schema": "open-token/receipt/1", "output": args.output, **msgspec.to_builtins(receipt)}
+    tell(receipt, choice, args.output, time.monotonic() - started, console, page)
+    form = {"output": args.output, "form": page or chosen.mode}
+    facts = {"schema": "open-token/receipt/1", **form, **msgspec.to_builtins(receipt)}
     if seen:
         facts["fidelity"] = seen.tell(choice.source, receipt.reader, receipt.notes, console)
     if args.json and args.output:
@@ -162,7 +163,11 @@ def _signing(args: argparse.Namespace, context: Context, console: Console) -> Co
 def check_reader(args: argparse.Namespace) -> None:
     """Refuse a reader that there is not, before anything is opened."""
     if args.reader and args.reader.replace("-", "_") not in NAMES:
-        raise UsageError(f"there is no reader '{args.reader[:60]}'", help=f"the readers are {', '.join(NAMES)}")
+        known = f"the readers are {', '.join(NAMES)}"
+        raise UsageError(
+            f"there is no reader '{args.reader[:60]}'",
+            help=f"{guess_of(args.reader[:60].replace('-', '_'), NAMES)}{known}",
+        )
 
 
 def _export(
@@ -187,7 +192,7 @@ def must_not_replace(source: Source, output: str) -> None:
 
 
 def tell(
-    receipt: Receipt, choice: Choice, output: str | None, seconds: float, console: Console, *, is_page: bool = False
+    receipt: Receipt, choice: Choice, output: str | None, seconds: float, console: Console, page: str | None = None
 ) -> None:
     """Say what was read, masked and written."""
     missing = f", {plural(receipt.missing_results, 'missing result')}" if receipt.missing_results else ""
@@ -204,8 +209,10 @@ def tell(
         import shlex
 
         console.say(f"wrote   {visible(output)}  {size(receipt.bytes)}  {seconds:.1f} s")
-        if not is_page:
+        if page is None:
             console.say(f"next    open-token verify {shlex.quote(visible(output))}")
+        elif page == "html":
+            console.say(f"next    open {shlex.quote(visible(output))} in a browser; this one file is all of it")
 
 
 def tell_notes(notes: list[Note], console: Console) -> None:

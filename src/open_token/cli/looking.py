@@ -40,8 +40,7 @@ def named(word: str, console: Console) -> Choice:
         return _folder(path)
     discovery = _discovery(console)
     if word == "last" or re.fullmatch("@[0-9]{1,9}", word):
-        found = discovery.sessions()
-        return _numbered(found, int(word[1:]) if word != "last" else _first_of_its_own(found))
+        return _numbered(discovery.sessions(), int(word[1:]) if word != "last" else 1)
     return _by_id(discovery, word)
 
 
@@ -77,12 +76,17 @@ def _numbered(found: list[Session], number: int) -> Choice:
             help="list them with `open-token sessions`",
             code="input.none",
         )
-    return _found(found[number - 1], "of this machine")
+    how = "the newest of this machine" if number == 1 else f"number {number} of this machine, the newest being 1"
+    return _found(_of_its_own(found, number), how)
 
 
-def _first_of_its_own(found: list[Session]) -> int:
-    """The number of the newest that is no copy which was handed over and nobody went on with; 1 when all are."""
-    return next((number for number, session in enumerate(found, 1) if not _is_copy(session)), 1)
+def _of_its_own(found: list[Session], number: int) -> Session:
+    """The so-manieth newest, copies that were handed over and that nobody went on with coming after all others."""
+    originals = (session for session in found if not _is_copy(session))
+    if session := next(islice(originals, number - 1, None), None):
+        return session
+    ordered = sorted(found, key=_is_copy)
+    return ordered[number - 1]
 
 
 def _is_copy(session: Session) -> bool:
@@ -122,7 +126,7 @@ def newest(console: Console) -> Choice:
         return _found(session or first, "the newest conversation of this folder")
     if found:
         return _found(
-            found[_first_of_its_own(found) - 1],
+            _of_its_own(found, 1),
             "no conversation was held in this folder; this is the newest of this machine",
         )
     raise _none_here()

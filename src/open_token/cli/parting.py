@@ -199,12 +199,16 @@ def _figures(difference: Difference) -> Iterator[str]:
     if percent := round(100 * (b.steps - a.steps) / a.steps) if a.steps else 0:
         steps += f" ({percent:+d} %)"
     parts = [steps, f"failed {a.failed:,} -> {b.failed:,}"]
-    for name, word in (("input_tokens", "tokens in"), ("output_tokens", "tokens out")):
-        if name in a.tokens or name in b.tokens:
-            parts.append(f"{word} {_count(a.tokens.get(name))} -> {_count(b.tokens.get(name))}")
     if a.seconds is not None or b.seconds is not None:
         parts.append(f"time {_time(a.seconds)} -> {_time(b.seconds)}")
     yield f"total   {'   '.join(parts)}"
+    tokens = [
+        f"{word} {_count(a.tokens.get(name))} -> {_count(b.tokens.get(name))}"
+        for name, word in (("input_tokens", "in"), ("output_tokens", "out"))
+        if name in a.tokens or name in b.tokens
+    ]
+    if tokens:
+        yield f"tokens  {'   '.join(tokens)}"
     if a.models != b.models:
         yield f"model   {_names(a.models) or '?'} -> {_names(b.models) or '?'}"
     files = difference.files

@@ -25,7 +25,7 @@ view    play it in the terminal: space, n step, N prompt, e error, / find, q qui
   --on-miss fail|stub    how a request is answered that is not in the record
   --port N, --once, --for AGENT   serve: where; stop after the last step; whose variables
   --junit FILE, --within SECONDS  check: a report for a CI; the longest it may take (600)
-  --speed X, --from SEQ, --to SEQ view: how fast (1), and which part of it
+  --speed X, --start N, --end N   view: how fast (1); its first and last event
   --pick, --current, --conversation, --from READER: as for export
 {url} in COMMAND is the address. SOURCE is read unmasked by serve and check and stays on
 this machine; nothing that it tells of is run by us: agents run their own tools.
@@ -49,8 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--junit", metavar="FILE")
     parser.add_argument("--within", type=float, default=600.0, metavar="SECONDS")
     parser.add_argument("--speed", type=float, default=1.0, metavar="X")
-    parser.add_argument("--from", dest="starts", action="append", default=[], metavar="SEQ")
-    parser.add_argument("--to", type=int, metavar="SEQ")
+    parser.add_argument("--start", type=int, metavar="N")
+    parser.add_argument("--end", type=int, metavar="N")
+    parser.add_argument("--from", dest="reader", metavar="READER")
     parser.add_argument("--pick", action="store_true")
     parser.add_argument("--current", action="store_true")
     parser.add_argument("--conversation", metavar="ID")
@@ -62,20 +63,9 @@ def run(args: argparse.Namespace, console: Console) -> int:
     if name not in _PARTS:
         guess = guess_of(name, _PARTS, "`open-token replay {}`") if name else ""
         raise UsageError("serve, check or view?", help=f"{guess}see `open-token replay --help`")
-    _split_from(args)
     if args.command and name != "check":
         raise UsageError(f"{name} takes no command", help="`open-token replay check SOURCE -- COMMAND` runs one")
     part = import_module(f"open_token.cli.{_PARTS[name]}")
     return cast(Callable[[argparse.Namespace, list[str], Console], int], getattr(part, name))(
         args, args.words[1:], console
     )
-
-
-def _split_from(args: argparse.Namespace) -> None:
-    """--from is a number of an event, or a reader: no reader's name is a number."""
-    numbers = [word for word in args.starts if word.isdecimal() and word.isascii() and len(word) < 19]
-    names = [word for word in args.starts if word not in numbers]
-    if len(numbers) > 1 or len(names) > 1:
-        raise UsageError("--from is given twice", help="keep one number of an event and one reader at most")
-    args.start = int(numbers[0]) if numbers else None
-    args.reader = names[0] if names else None

@@ -39,7 +39,7 @@ def serve(args: argparse.Namespace, words: list[str], console: Console) -> int:
         while not stop.is_set() and not (args.once and endpoint.finished.is_set()):
             stop.wait(_LOOK)
     report = report_of(run, read.mask)
-    _tell(report, console)
+    _tell(report, console, is_served=True)
     if args.json:
         _line(as_object(report, read.choice.source.name), console)
     return 1 if report.missed else 0
@@ -60,6 +60,7 @@ def check(args: argparse.Namespace, words: list[str], console: Console) -> int:
         ended = _ran(args, endpoint, console)
     report = report_of(run, read.mask, ended)
     _tell(report, console)
+    _tell_next(report, args, words, read, console)
     if args.junit:
         write_whole(Path(args.junit), as_junit(report, run, read.choice.source.name))
         console.say(f"wrote   {visible(args.junit)}")
@@ -199,17 +200,32 @@ def _line(value: dict[str, object], console: Console) -> None:
     out.flush()
 
 
-def _tell(report: Report, console: Console) -> None:
-    """How far the run came, and where it parted first."""
+def _tell(report: Report, console: Console, *, is_served: bool = False) -> None:
+    """How far the run came, and where it parted first; who stops serving in the middle parted from nothing."""
     extra = [f"{count:,} {what}" for count, what in ((report.repeated, "repeated"), (report.aside, "aside")) if count]
     console.say(f"served  {report.served:,} of {plural(report.steps, 'step')}{''.join(f', {word}' for word in extra)}")
     parting = report.parting
     if parting is None:
         console.say("same    every recorded step was asked for, as it was recorded")
+    elif is_served and not report.missed:
+        console.say(f"left    step {parting.step} (event {parting.seq}) and what comes after it were not asked for")
     else:
         place = f"at step {parting.step} (event {parting.seq})" if parting.step else "after the last step"
         console.say(f"parted  {place}: {visible(parting.where)}")
-        console.say(f"  recorded  {visible(parting.recorded) or '(nothing)'}")
-        console.say(f"  given     {visible(parting.given) or '(nothing)'}")
+        for side, text in (("recorded", parting.recorded), ("given", parting.given)):
+            console.say(f"  {side:8}  {visible(text.replace(chr(10), chr(92) + 'n')) or '(nothing)'}")
     if report.command:
         console.say(f"command ended with {report.command}")
+
+
+def _tell_next(report: Report, args: argparse.Namespace, words: list[str], read: Read, console: Console) -> None:
+    """How to look at the place, and how to forgive what made the run part."""
+    parting = report.parting
+    if parting is None or parting.seq is None:
+        return
+    source = words[0] if words else read.choice.source.name
+    which = ["--conversation", args.conversation] if args.conversation else []
+    view = ["open-token", "replay", "view", source, *which, "--start", str(parting.seq)]
+    console.say(f"next    {visible(shlex.join(view))}")
+    if parting.where.startswith("the result of "):
+        console.say("note    with --results any, what tools give back may differ from the record")

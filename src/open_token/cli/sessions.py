@@ -39,6 +39,8 @@ Exit: 0 some were found  1 none was found  2 usage
 
 _SHOWN = 30
 _UNITS = {"min": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+_LEAST_TITLE = 20
+"""Columns in which a title can still be told from another."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -198,13 +200,17 @@ def _table(shown: list[Session], console: Console) -> None:
         return
     now = time.time()
     length = _length([session.id for session in shown])
-    width = max(20, console.width() - length - 36)
-    console.out(console.paint(f"{'ID':{length}}  {'AGENT':12}  {'AGE':>5}  {'SIZE':>9}  TITLE", "bold", True))
+    # Long ids need the room of the sizes on a narrow screen: a title says more.
+    has_sizes = console.width() - length - 36 >= _LEAST_TITLE
+    width = max(_LEAST_TITLE - 1, console.width() - length - (36 if has_sizes else 25))
+    sizes = f"{'SIZE':>9}  " if has_sizes else ""
+    console.out(console.paint(f"{'ID':{length}}  {'AGENT':12}  {'AGE':>5}  {sizes}TITLE", "bold", True))
     for session in shown:
         title = cut(visible(session.title or ""), width)
         age = relative_age(now - session.modified)
         name = visible(session.id[:length])
-        console.out(f"{name:{length}}  {session.reader:12.12}  {age:>5}  {size(session.bytes):>9}  {title}")
+        sizes = f"{size(session.bytes):>9}  " if has_sizes else ""
+        console.out(f"{name:{length}}  {session.reader:12.12}  {age:>5}  {sizes}{title}")
 
 
 def _length(ids: list[str]) -> int:

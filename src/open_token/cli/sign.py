@@ -1,6 +1,7 @@
 """`open-token sign`: puts the user's name under an export."""
 
 import argparse
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     )
     sign = signer_for(args.key, console, args.scheme)
     made = _sign(source, output, sign, console)
+    _tell_next(output, key_file(args.key, console.env), console)
     if args.json:
         entry = {part: made.entry[part] for part in ("scheme", "keyid")}
         facts = {"file": name, "output": output, "events": made.events, **entry, "was_there": made.was_there}
@@ -83,3 +85,10 @@ def _sign(source: Source, output: str | None, sign: Sign, console: Console) -> S
     if output:
         console.say(f"wrote   {visible(output)}")
     return made
+
+
+def _tell_next(output: str | None, key: Path, console: Console) -> None:
+    """How somebody else checks it: with the public half, which they must have from you."""
+    public = key if key.suffix == ".pub" else Path(f"{key}.pub")
+    if output and public.is_file():
+        console.say(f"next    {visible(shlex.join(['open-token', 'verify', output, '--trust', str(public)]))}")

@@ -42,16 +42,16 @@ def view(args: argparse.Namespace, words: list[str], console: Console) -> int:
 
 
 def _chosen(frames: list[Frame], total: int, args: argparse.Namespace) -> list[Frame]:
-    for name, number in (("--from", args.start), ("--to", args.to)):
+    for name, number in (("--start", args.start), ("--end", args.end)):
         if number is not None and not number >= 1:
             raise UsageError(f"{name} takes the number of an event", help=f"seq 1 to {total}")
     if args.start is not None and args.start > total:
         raise UsageError(
-            f"--from {args.start} is past the end; this session has {plural(total, 'event')}", help=f"seq 1 to {total}"
+            f"--start {args.start} is past the end; this session has {plural(total, 'event')}", help=f"seq 1 to {total}"
         )
-    low, high = args.start or 1, total if args.to is None else args.to
+    low, high = args.start or 1, total if args.end is None else args.end
     if high < low:
-        raise UsageError("--to comes before --from", help=f"seq 1 to {total}")
+        raise UsageError("--end comes before --start", help=f"seq 1 to {total}")
     return [frame for frame in frames if low <= frame.seq <= high]
 
 

@@ -19,7 +19,7 @@ from open_token.passes._numbers import (
     is_ssn,
 )
 from open_token.passes._streets import is_mail_box, is_named_street, is_street
-from open_token.passes._values import is_placeholder, is_words
+from open_token.passes._values import is_drill, is_stand_in, is_words
 
 _NOBODY = {"git", "noreply", "no-reply", "donotreply", "do-not-reply", "mailer-daemon", "postmaster"}
 _FILE_ENDINGS = frozenset(
@@ -31,7 +31,8 @@ _NO_ONES_HOME = frozenset(
     fedora ec2-user root node app vscode shared public default www www-data git jovyan docker admin
     administrator codespace linuxbrew vagrant dev developer guest test tester build builder ci circleci jenkins
     gitpod coder agent sandbox sbx pi oracle hadoop postgres mysql nginx home nobody nonroot default_user all
-    foo bar xxx someone somebody example myuser my-user openhands swe-agent claude codex kali opc azureuser core
+    foo bar baz qux abc xyz xxx ftp web srv ops bin lib src tmp bot api
+    someone somebody example myuser my-user openhands swe-agent claude codex kali opc azureuser core
     cloudshell workspace work model models""".split()
 )
 # What stands here before an @ is a password, and what stands behind it is a host.
@@ -220,7 +221,9 @@ def _user_name(found: Candidate) -> bool:
 @functools.lru_cache(maxsize=1024)
 def _is_somebody(name: str) -> bool:
     name = name.rstrip(".-")
-    return bool(name) and name.lower() not in _NO_ONES_HOME and not is_placeholder(name)
+    # Names are short: bob, anna and otto have three different letters or fewer.
+    is_nobody = name.lower() in _NO_ONES_HOME or is_stand_in(name, letters=1) or is_drill(name)
+    return not is_nobody
 
 
 def _config_value(found: Candidate) -> bool:

@@ -67,10 +67,10 @@ def classes(text: str) -> int:
     return sum(bool(kind.search(text)) for kind in _CLASSES)
 
 
-def is_stand_in(text: str) -> bool:
-    """Says outright that it stands where a secret would stand, or is one letter over and over."""
+def is_stand_in(text: str, letters: int = 3) -> bool:
+    """Says outright that it stands where a secret would stand, or is a few letters over and over."""
     text = text[:_JUDGED]
-    return bool(_STAND_IN.search(text)) or len(set(text)) <= 3 or bool(_SAME.search(text))
+    return bool(_STAND_IN.search(text)) or len(set(text)) <= letters or bool(_SAME.search(text))
 
 
 def is_alphabet(text: str) -> bool:
