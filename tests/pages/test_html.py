@@ -22,7 +22,7 @@ def test_hostile_text_in_every_place_is_only_text(text: str) -> None:
     assert len([name for name in reader.ids if name.startswith("evt_")]) == 29
 
 
-@settings(max_examples=20)
+@settings(max_examples=8)
 @given(st.text(max_size=60) | st.text("<>&\"'`*_[]()|#->\n\t \\!:/ahtps.", max_size=80))
 def test_any_text_appears_only_escaped(text: str) -> None:
     check(made(everywhere(text))[0])
@@ -122,3 +122,44 @@ def test_odd_shapes_of_a_stranger_do_not_break_it() -> None:
         keys = ("todos", "questions", "edits", "command", "prompt", "pattern", "options")
         events += [called(len(events) + n, tool, **dict.fromkeys(keys, value)) for n, value in enumerate(odd, 1)]
     check(made(document(*events))[0])
+
+
+@pytest.mark.parametrize("value", [{"a": 1}, [1], 3, None])
+def test_kinds_that_are_no_words_do_not_break_it(value: Any) -> None:
+    image = {"media_type": value, "base64": "aaaa", "bytes": value}
+    check(made(document(noted(1, kind=value, text="x"), called(1), block(1, [image])))[0])
+
+
+def test_title_of_the_window_has_no_tags() -> None:
+    page, _ = made(document(said("user", "x"), title="key [REDACTED:token:abcd1234] 1 < 2"))
+    assert "<title>key [REDACTED:token:abcd1234] 1 &lt; 2</title>" in page
+
+
+def test_what_stands_beside_words_and_what_a_plan_is_answered_with_are_shown() -> None:
+    cited = {"type": "text", "text": "It rains.", "citations": [{"title": "almanac"}]}
+    talk = document(
+        {
+            **said("assistant", ""),
+            "content": {"mime": "application/json", "data": [cited, {"type": "text", "text": "b"}]},
+        },
+        called(1, "TodoWrite", todos=[{"content": "one", "status": "completed"}]),
+        answered(1, "Todos were kept."),
+    )
+    words = "".join(check(made(talk)[0]).words)
+    assert "almanac" in words
+    assert "Todos were kept." in words
+
+
+def test_paths_are_cut_only_where_the_folder_begins_and_something_is_left() -> None:
+    commands = ("cat /srv/app/one.py", "cat /app/two.py", "rm -r /app/ x")
+    calls = [called(n, command=command) for n, command in enumerate(commands, 1)]
+    page, _ = made(document(noted(1, kind="context", cwd="/app"), *calls))
+    assert re.findall(r'<span class="w" dir="auto">([^<]+)</span>', page) == [
+        "cat /srv/app/one.py", "cat two.py", "rm -r /app/ x",
+    ]  # fmt: skip
+
+
+def test_edit_whose_end_is_not_known_changed_nothing_that_is_known() -> None:
+    missing = {**answered(1, ""), "content": {"mime": "application/json", "data": {"missing_result": True}}}
+    page, _ = made(document(called(1, "Edit", file_path="a.py", old_string="x", new_string="y"), missing))
+    assert "changed <b" not in page

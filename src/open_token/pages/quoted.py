@@ -4,7 +4,7 @@ import re
 
 from open_token.pages._escaped import plain
 
-_FENCE = re.compile(r"( {0,12}|\t{0,3})(`{3,}|~{3,})[ \t]*([\w+#.-]{0,30})[ \t]*")
+_FENCE = re.compile(r"( {0,12}|\t{0,3})(`{3,}|~{3,})[ \t]*([\w+#.-]{0,30})([^`\n]*)")
 _CODE = re.compile(r"(?<!`)``(?!`)(?:[^`\n]|`(?!`)){1,2000}(?<!`)``(?!`)|(?<!`)`[^`\n]{1,2000}`(?!`)")
 _TICKS = re.compile("`+")
 _NOT_A_LINK = re.compile(r"\]\((?!https?://)")
@@ -27,7 +27,7 @@ def prose(text: str) -> str:
     for line in plain(text).split("\n"):
         opened = _FENCE.fullmatch(line)
         if code is not None:
-            if opened and not opened[3] and opened[2].startswith(fence):
+            if opened and not (opened[3] + opened[4]).strip() and opened[2].startswith(fence):
                 made.append(fenced("\n".join(code), language).rstrip("\n"))
                 code = None
             else:
