@@ -2,6 +2,9 @@
 
 import json
 import re
+import shutil
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -163,3 +166,24 @@ def test_edit_whose_end_is_not_known_changed_nothing_that_is_known() -> None:
     missing = {**answered(1, ""), "content": {"mime": "application/json", "data": {"missing_result": True}}}
     page, _ = made(document(called(1, "Edit", file_path="a.py", old_string="x", new_string="y"), missing))
     assert "changed <b" not in page
+
+
+CHROMIUM = (
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync --enable-logging=stderr --dump-dom"
+).split()
+
+
+@pytest.mark.full
+def test_browser_runs_our_script_and_no_other(tmp_path: Path) -> None:
+    browser = shutil.which("chromium")
+    if browser is None:
+        pytest.skip("chromium is not on this machine")
+    page = tmp_path / "page.html"
+    page.write_text(made(everywhere("\n\n".join(HOSTILE)))[0], "utf-8")
+    words = [browser, *CHROMIUM, f"--user-data-dir={tmp_path / 'profile'}", f"{page.as_uri()}#evt_000008"]
+    done = subprocess.run(words, capture_output=True, timeout=300, check=True)
+    seen = done.stdout.decode()
+    assert '<html lang="en" class="js">' in seen  # our script ran: the policy lets it
+    assert '<details class="row tool k-shell at" id="evt_000008" open="">' in seen  # and the link opened its row
+    assert b"CONSOLE" not in done.stderr  # nothing else tried to, and nothing was asked for
