@@ -98,6 +98,7 @@ def check(page: str) -> Reader:
     reader.close()
     assert reader.open == []
     assert len(set(reader.ids)) == len(reader.ids)
+    assert {link[1:] for link in reader.links if link.startswith("#")} <= {*reader.ids}
     told = {kind: "".join(parts) for kind, parts in reader.raw.items()}
     for kind, text in told.items():
         digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

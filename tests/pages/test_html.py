@@ -187,3 +187,11 @@ def test_browser_runs_our_script_and_no_other(tmp_path: Path) -> None:
     assert '<html lang="en" class="js">' in seen  # our script ran: the policy lets it
     assert '<details class="row tool k-shell at" id="evt_000008" open="">' in seen  # and the link opened its row
     assert b"CONSOLE" not in done.stderr  # nothing else tried to, and nothing was asked for
+
+
+def test_many_choices_are_not_looked_for_one_by_one() -> None:
+    few = [{"question": "Which?", "options": ["red", "blue"]}]
+    many = [{"question": "Which?", "options": [f"{'a' * 200}{n}" for n in range(20_000)]}]
+    calls = (called(1, "AskUserQuestion", questions=few), called(2, "AskUserQuestion", questions=many))
+    page, _ = made(document(calls[0], answered(1, "blue"), calls[1], answered(2, "a" * 1_000_000)))
+    assert "<li>red</li><li><strong>blue</strong>, chosen</li>" in page

@@ -13,6 +13,8 @@ from open_token.pages.rows import Row, is_done, plan_of, plural, questions_of
 
 _PLANS = ("todos", "plan", "items", "tasks", "task_list", "todoList")
 _LONG = 400
+_CHOICES = 100
+"""So many are looked for in the answer: a search for each of thousands would not end."""
 _TASKS = ("prompt", "task", "message", "description")
 
 
@@ -128,7 +130,8 @@ def _ask(row: Row) -> str:
     made: list[str] = []
     for question, choices in questions_of(row.arguments):
         made.append(f'<div dir="auto">{marked(question)}</div>')
-        items = (f"<li>{_choice(choice, row.output)}</li>" for choice in choices)
+        answer = row.output if len(choices) <= _CHOICES else ""
+        items = (f"<li>{_choice(choice, answer)}</li>" for choice in choices)
         made.append(f"<ul>{''.join(items)}</ul>" if choices else "")
     return "".join(made) + (_output(row) if made else _any(row))
 
