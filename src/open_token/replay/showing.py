@@ -116,7 +116,7 @@ def _message(event: Event, content: dict[str, Any]) -> Iterator[str]:
     lines = (text if isinstance(text, str) else flat(content.get("data"))).splitlines() or [""]
     role = event.get("role")
     if role in ("system", "developer"):
-        yield f"# {role} prompt, {len(lines):,} lines"
+        yield f"# {role} prompt, {_counted(lines)}"
         return
     if role == "user" and speaker(event) == "system":
         yield f"  # {_cut(lines[0])}{f' ... {len(lines) - 1:,} more' if len(lines) > 1 else ''}"
@@ -136,10 +136,14 @@ def _result(content: dict[str, Any], tool: str) -> Iterator[str]:
     if not lines and any(map(is_media, data if isinstance(data, list) else [data])):
         yield f"    = an image or a file{of}"
         return
-    yield f"    = {len(lines):,} {'line' if len(lines) == 1 else 'lines'}{of}"
+    yield f"    = {_counted(lines)}{of}"
     yield from (f"      {line}" for line in lines[:_RESULT_LINES])
     if len(lines) > _RESULT_LINES:
         yield f"      ... {len(lines) - _RESULT_LINES:,} more"
+
+
+def _counted(lines: list[str]) -> str:
+    return f"{len(lines):,} {'line' if len(lines) == 1 else 'lines'}"
 
 
 def _in_short(arguments: Any) -> str:
