@@ -98,12 +98,13 @@ def check(page: str) -> Reader:
     reader.close()
     assert reader.open == []
     assert len(set(reader.ids)) == len(reader.ids)
+    assert {link[1:] for link in reader.links if link.startswith("#")} <= {*reader.ids}
     told = {kind: "".join(parts) for kind, parts in reader.raw.items()}
     for kind, text in told.items():
         digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
         assert f"{kind}-src 'sha256-{digest}'" in reader.policy
     assert reader.policy.startswith("default-src 'none'; script-src 'sha256-")
-    assert reader.policy.endswith("; img-src data:")
+    assert reader.policy.endswith("; base-uri 'none'; form-action 'none'; img-src data:")
     assert page.count("<script") == page.count("<style") == 1
     # Nothing that a terminal, an editor or a reader of text would obey.
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]", page)

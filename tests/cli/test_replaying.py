@@ -148,6 +148,20 @@ def test_serve_once_ends_by_itself() -> None:
     assert "harvest" not in err
 
 
+def test_agent_is_answered_though_nobody_reads_along_any_more() -> None:
+    process, port = served("--once", "--json")
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    try:
+        assert played(over_http(port), export(TALK, redact="none"), "responses", stream=True) == 0
+        assert "served  3 of 3 steps" in process.stderr.read()
+    finally:
+        process.kill()
+        process.wait()
+        process.stderr.close()
+
+
 def test_serve_is_stopped_by_a_signal_and_tells_how_far_it_came() -> None:
     process, port = served("--for", "codex")
     talk = other(export(TALK, redact="none"), "Find out why and fix it", "Find out why and mend it")

@@ -2,6 +2,9 @@
 
 import json
 import re
+import shutil
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,7 +25,7 @@ def test_hostile_text_in_every_place_is_only_text(text: str) -> None:
     assert len([name for name in reader.ids if name.startswith("evt_")]) == 29
 
 
-@settings(max_examples=20)
+@settings(max_examples=8)
 @given(st.text(max_size=60) | st.text("<>&\"'`*_[]()|#->\n\t \\!:/ahtps.", max_size=80))
 def test_any_text_appears_only_escaped(text: str) -> None:
     check(made(everywhere(text))[0])
@@ -122,3 +125,73 @@ def test_odd_shapes_of_a_stranger_do_not_break_it() -> None:
         keys = ("todos", "questions", "edits", "command", "prompt", "pattern", "options")
         events += [called(len(events) + n, tool, **dict.fromkeys(keys, value)) for n, value in enumerate(odd, 1)]
     check(made(document(*events))[0])
+
+
+@pytest.mark.parametrize("value", [{"a": 1}, [1], 3, None])
+def test_kinds_that_are_no_words_do_not_break_it(value: Any) -> None:
+    image = {"media_type": value, "base64": "aaaa", "bytes": value}
+    check(made(document(noted(1, kind=value, text="x"), called(1), block(1, [image])))[0])
+
+
+def test_title_of_the_window_has_no_tags() -> None:
+    page, _ = made(document(said("user", "x"), title="key [REDACTED:token:abcd1234] 1 < 2"))
+    assert "<title>key [REDACTED:token:abcd1234] 1 &lt; 2</title>" in page
+
+
+def test_what_stands_beside_words_and_what_a_plan_is_answered_with_are_shown() -> None:
+    cited = {"type": "text", "text": "It rains.", "citations": [{"title": "almanac"}]}
+    talk = document(
+        {
+            **said("assistant", ""),
+            "content": {"mime": "application/json", "data": [cited, {"type": "text", "text": "b"}]},
+        },
+        called(1, "TodoWrite", todos=[{"content": "one", "status": "completed"}]),
+        answered(1, "Todos were kept."),
+    )
+    words = "".join(check(made(talk)[0]).words)
+    assert "almanac" in words
+    assert "Todos were kept." in words
+
+
+def test_paths_are_cut_only_where_the_folder_begins_and_something_is_left() -> None:
+    commands = ("cat /srv/app/one.py", "cat /app/two.py", "rm -r /app/ x")
+    calls = [called(n, command=command) for n, command in enumerate(commands, 1)]
+    page, _ = made(document(noted(1, kind="context", cwd="/app"), *calls))
+    assert re.findall(r'<span class="w" dir="auto">([^<]+)</span>', page) == [
+        "cat /srv/app/one.py", "cat two.py", "rm -r /app/ x",
+    ]  # fmt: skip
+
+
+def test_edit_whose_end_is_not_known_changed_nothing_that_is_known() -> None:
+    missing = {**answered(1, ""), "content": {"mime": "application/json", "data": {"missing_result": True}}}
+    page, _ = made(document(called(1, "Edit", file_path="a.py", old_string="x", new_string="y"), missing))
+    assert "changed <b" not in page
+
+
+CHROMIUM = (
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync --enable-logging=stderr --dump-dom"
+).split()
+
+
+@pytest.mark.full
+def test_browser_runs_our_script_and_no_other(tmp_path: Path) -> None:
+    browser = shutil.which("chromium")
+    if browser is None:
+        pytest.skip("chromium is not on this machine")
+    page = tmp_path / "page.html"
+    page.write_text(made(everywhere("\n\n".join(HOSTILE)))[0], "utf-8")
+    words = [browser, *CHROMIUM, f"--user-data-dir={tmp_path / 'profile'}", f"{page.as_uri()}#evt_000008"]
+    done = subprocess.run(words, capture_output=True, timeout=300, check=True)
+    seen = done.stdout.decode()
+    assert '<html lang="en" class="js">' in seen  # our script ran: the policy lets it
+    assert '<details class="row tool k-shell at" id="evt_000008" open="">' in seen  # and the link opened its row
+    assert b"CONSOLE" not in done.stderr  # nothing else tried to, and nothing was asked for
+
+
+def test_many_choices_are_not_looked_for_one_by_one() -> None:
+    few = [{"question": "Which?", "options": ["red", "blue"]}]
+    many = [{"question": "Which?", "options": [f"{'a' * 200}{n}" for n in range(20_000)]}]
+    calls = (called(1, "AskUserQuestion", questions=few), called(2, "AskUserQuestion", questions=many))
+    page, _ = made(document(calls[0], answered(1, "blue"), calls[1], answered(2, "a" * 1_000_000)))
+    assert "<li>red</li><li><strong>blue</strong>, chosen</li>" in page

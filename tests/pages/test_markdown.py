@@ -42,3 +42,8 @@ def test_what_is_missing_is_told() -> None:
     )
     assert "no result recorded" in page
     assert "1 event cut to fit max_bytes" in page
+
+
+def test_what_the_runtime_says_is_not_told_as_of_the_user() -> None:
+    page, _ = made(document({**said("user", "be brief"), "visibility": "internal"}, said("user", "go")), "markdown")
+    assert "<b>internal</b> be brief" in page

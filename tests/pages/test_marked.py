@@ -29,6 +29,10 @@ CASES = [
         "[the bank](https://evil.test/x)",
         f'<p><a href="https://evil.test/x" {SAFE}>the bank</a> <small>(evil.test)</small></p>',
     ),
+    (
+        "[the bank](https://evil.test?@good.test)",
+        f'<p><a href="https://evil.test?@good.test" {SAFE}>the bank</a> <small>(evil.test)</small></p>',
+    ),
     ("[a](javascript:x)", "<p>[a](javascript:x)</p>"),
     ("<b>x</b> &amp;", "<p>&lt;b&gt;x&lt;/b&gt; &amp;amp;</p>"),
     ("", ""),
@@ -40,12 +44,20 @@ def test_markdown_becomes_tags_of_a_fixed_list(text: str, html: str) -> None:
     assert marked(text) == html
 
 
-PIECES = [*"* **a ` ``a` [ [a]( ![ _a ~~a \\ | http://".split(), "> ", "- ", "  - a\n", "|-|\n", "1. "]
+PIECES = [
+    *"* **a ` ``a` [ [a]( ![ _a ~~a \\ | http://".split(),
+    "> ",
+    "- ",
+    "  - a\n",
+    "|-|\n",
+    "1. ",
+    f"a|b\n-|{' ' * 1900}x\n",
+]
 
 
 @pytest.mark.parametrize("piece", PIECES)
 def test_walk_is_linear(piece: str) -> None:
     """Were any of these walked over again and again, a hundred thousand of them would not end."""
-    count = 200_000 // len(piece)
+    count = 100_000 // len(piece)
     assert marked(piece * count) is not None
-    assert marked(f"{piece}\n" * min(count, 20_000)) is not None
+    assert marked(f"{piece}\n" * min(count, 5_000)) is not None

@@ -29,3 +29,12 @@ def test_code_stays_code() -> None:
     assert fenced("a\n```\nb") == "````\na\n```\nb\n````\n\n"
     assert prose("a\\`b`") == "a&#92;`b`"
     assert prose("[a](https://ok.test) [b](x.md)") == "[a](https://ok.test) [b]&#40;x.md)"
+
+
+def test_fence_with_more_than_a_language_is_a_fence() -> None:
+    assert prose('```py title="a.py"\nx = "<b>"\n```\nafter <b>') == '```py\nx = "<b>"\n```\nafter &#60;b>'
+
+
+@pytest.mark.parametrize("line", ["~~~ a `b` c", "- ~~~", "> ~~~~", "~~~~~~ x y", "``` a b", "    ~~~"])
+def test_no_fence_of_a_stranger_hides_what_follows(line: str) -> None:
+    assert rendered(f"{prose(line)}\n\n<details>\n\n") == ["html_block <details>\n"]

@@ -61,3 +61,33 @@ def test_what_the_runtime_says_in_the_place_of_the_user_is_no_prompt() -> None:
     told = story({**said("user", "reminder"), "visibility": "internal"}, said("user", "hello"), said("developer", "x"))
     assert [item.kind for item in told] == ["system", "prompt", "system"]
     assert story(noted(1, kind="cost"))[0].is_quiet
+
+
+def handed_over(*events: Any) -> list[tuple[str, int, bool]]:
+    """Each item as it was in the moment it was told: how much stood in it, whether it had a result."""
+    listed = document(*events)["events"]
+    known = Known()
+    for event in listed:
+        known.take(event)
+    return [(item.kind, len(item.inside), item.result is not None) for item in Story(known).tell(listed)]
+
+
+def test_span_without_an_end_waits_for_its_last_event() -> None:
+    told = handed_over(
+        span("span_start", 1), inside(1, said("user", "x")), said("assistant", "on"), inside(1, said("assistant", "y")),
+        said("assistant", "end"),
+    )  # fmt: skip
+    assert told == [("span", 2, False), ("say", 0, False), ("say", 0, False)]
+
+
+def test_what_comes_after_its_item_was_told_stands_by_itself() -> None:
+    told = handed_over(
+        called(1, "Task"), span("span_start", 1, 1), inside(1, called(2)), span("span_end", 1), answered(1, "done"),
+        said("assistant", "on"), inside(1, answered(2, "late")),
+    )  # fmt: skip
+    assert told == [("call", 1, True), ("say", 0, False), ("result", 0, True)]
+
+
+def test_facts_of_what_is_no_result_stay_a_note() -> None:
+    told = story(said("user", "x"), noted(1, kind="result_facts", exit_code=7), said("assistant", "end"))
+    assert [item.kind for item in told] == ["prompt", "note", "say"]

@@ -249,3 +249,12 @@ def test_every_talk_of_the_corpus(wire: str, corpus: Path) -> None:
                 parted.append(str(path.relative_to(corpus)))
     assert parted == []
     assert tried > 50
+
+
+def test_only_the_first_miss_is_kept_whole() -> None:
+    run = Run(recording_of(talk_of(("Hi", "Hello"))), Rules())
+    for _ in range(3):
+        told = run.ask(asks("something else")).parted
+        assert told is not None
+        assert told.given == "something else"
+    assert [verdict.parted and verdict.parted.given for verdict in run.verdicts] == ["something else", "", ""]

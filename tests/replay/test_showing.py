@@ -45,3 +45,42 @@ def test_what_a_strangers_file_may_hold() -> None:
         kinds = ["message", "tool_use", "tool_result", "span_start", "span_end", "annotation"]
         events: list[Any] = [{"type": kind, "content": value, "links": value, "ts": value} for kind in kinds]
         frames_of({"events": events})
+
+
+def told(*events: dict[str, Any]) -> list[Any]:
+    return frames_of({"events": [{"seq": n, "id": f"e{n}", **event} for n, event in enumerate(events, 1)]})  # type: ignore[typeddict-item]
+
+
+def called(name: str) -> dict[str, Any]:
+    return {"type": "tool_use", "content": {"data": {"tool_name": f"T{name}"}}, "links": {"call_id": name}}
+
+
+def test_result_says_whose_it_is_where_that_is_not_the_call_before_it() -> None:
+    results = [
+        {"type": "tool_result", "content": {"text": name}, "links": {"call_id": name}} for name in ("a", "b", "c")
+    ]
+    frames = told(called("a"), called("b"), *results[:2], called("c"), results[2])
+    assert [frame.lines[0] for frame in frames if frame.kind == "tool_result"] == [
+        "    = 1 line of Ta", "    = 1 line of Tb", "    = 1 line",
+    ]  # fmt: skip
+
+
+def test_only_a_person_is_you_and_notes_of_the_course_are_told() -> None:
+    stopped = {"type": "message", "role": "user", "visibility": "internal", "content": {"text": "[stopped]\nmore"}}
+    frames = told(
+        stopped,
+        {"type": "annotation", "content": {"data": {"kind": "api_error", "message": "busy\nnow"}}},
+        {"type": "annotation", "content": {"data": {"kind": "usage", "text": "x"}}},
+        {"type": "tool_result", "content": {"data": [{"media_type": "image/png", "base64": "aaaa"}]}},
+        {
+            "type": "annotation",
+            "links": {"parent_id": "e4"},
+            "content": {"data": {"kind": "result_facts", "rejected": True}},
+        },
+    )
+    assert [(frame.kind, *frame.lines) for frame in frames] == [
+        ("system", "  # [stopped] ... 1 more"),
+        ("annotation", "  # api error  busy now"),
+        ("tool_result", "    = an image or a file"),
+    ]
+    assert [frame.is_error for frame in frames] == [False, False, True]

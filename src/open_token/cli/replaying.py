@@ -111,7 +111,8 @@ def _listening(args: argparse.Namespace, run: Run, console: Console, quiet_json:
     lock = threading.Lock()
 
     def told(verdict: Verdict) -> None:
-        with lock:
+        # Whoever reads along may stop: the agent is still answered.
+        with lock, contextlib.suppress(BrokenPipeError):
             _tell_verdict(verdict, len(run.recording.steps), console)
             if args.json and not quiet_json:
                 _line(_as_line(verdict), console)

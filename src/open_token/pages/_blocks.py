@@ -75,7 +75,7 @@ def media(block: dict[str, Any]) -> str:
     kind, raw, length = block.get("media_type"), block.get("base64"), block.get("bytes")
     size = f", {length:,} bytes" if type(length) is int else ""
     label = f"{escaped(str(kind)[:60])}{size}"
-    if kind in _IMAGES and isinstance(raw, str) and _BASE64.fullmatch(raw):
+    if isinstance(kind, str) and kind in _IMAGES and isinstance(raw, str) and _BASE64.fullmatch(raw):
         return (
             f'<figure><img alt="{kind}{size}" src="data:{kind};base64,{raw}"><figcaption>{label}</figcaption></figure>'
         )

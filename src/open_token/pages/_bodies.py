@@ -5,7 +5,7 @@ from typing import Any
 
 from open_token.pages._blocks import changes, folded, others, pairs
 from open_token.pages._escaped import escaped
-from open_token.pages._inline import inline, link
+from open_token.pages._inline import inline, is_address, link
 from open_token.pages._terminal import coloured
 from open_token.pages._tools import BODIES, COMMANDS, NEWS, OLDS, PATCHES, PATHS, PATTERNS, word
 from open_token.pages.marked import marked
@@ -13,6 +13,8 @@ from open_token.pages.rows import Row, is_done, plan_of, plural, questions_of
 
 _PLANS = ("todos", "plan", "items", "tasks", "task_list", "todoList")
 _LONG = 400
+_CHOICES = 100
+"""So many are looked for in the answer: a search for each of thousands would not end."""
 _TASKS = ("prompt", "task", "message", "description")
 
 
@@ -84,7 +86,7 @@ def _plan(row: Row) -> str:
     items = "".join(
         f'<li class="{_state(status)[1]}">{_state(status)[0]} {inline(text)}</li>' for status, text in points
     )
-    return f'<ul class="todo">{items}</ul>' + _rest(row, _PLANS)
+    return f'<ul class="todo">{items}</ul>' + _rest(row, _PLANS) + _answer(row.output.strip())
 
 
 def _state(status: str) -> tuple[str, str]:
@@ -110,9 +112,10 @@ def _is_card(block: Any) -> bool:
 
 def _card(card: dict[str, Any]) -> str:
     address = card.get("url")
-    is_safe = isinstance(address, str) and address.startswith(("http://", "https://")) and address.isascii()
     rest = {key: value for key, value in card.items() if key not in ("title", "url")}
-    title = link(str(address), str(card["title"])) if is_safe else escaped(f"{card['title']} {address or ''}")
+    title = (
+        link(str(address), str(card["title"])) if is_address(address) else escaped(f"{card['title']} {address or ''}")
+    )
     return f"{title}{pairs(rest)}"
 
 
@@ -127,7 +130,8 @@ def _ask(row: Row) -> str:
     made: list[str] = []
     for question, choices in questions_of(row.arguments):
         made.append(f'<div dir="auto">{marked(question)}</div>')
-        items = (f"<li>{_choice(choice, row.output)}</li>" for choice in choices)
+        answer = row.output if len(choices) <= _CHOICES else ""
+        items = (f"<li>{_choice(choice, answer)}</li>" for choice in choices)
         made.append(f"<ul>{''.join(items)}</ul>" if choices else "")
     return "".join(made) + (_output(row) if made else _any(row))
 

@@ -8,7 +8,7 @@ from open_token.pages._gathered import Gathered
 from open_token.pages._strip import strip
 from open_token.pages.rows import duration, plural
 
-_MODELS, _FILES, _EDITS = 4, 500, 30
+_MODELS, _FILES, _EDITS, _NOTES = 4, 500, 30, 100
 _KEYS = (
     ("j k", "next, previous event"), ("J K", "next, previous prompt"), ("e E", "next, previous failure"),
     ("Enter o", "open or close a row"), ("x", "open or close all of this prompt"), ("d", "open all differences"),
@@ -44,7 +44,7 @@ def facts(record: Record, integrity: Integrity | None, whole: Gathered, title: s
 
 def _models(record: Record) -> list[str]:
     names = [
-        str(person.get("model") or person.get("name"))
+        str(person.get("model") or person.get("name") or "")
         for person in record.participants
         if person.get("kind") == "model"
     ]
@@ -109,13 +109,15 @@ def _missing(record: Record, whole: Gathered) -> str:
         items.append(f"{plural(whole.missing, 'call')} without a recorded result")
     if whole.cut:
         items.append(f"{plural(whole.cut, 'event')} cut to fit max_bytes")
-    for note in record.notes[:100]:
+    for note in record.notes[:_NOTES]:
         times = f", {note.count:,} times" if note.count > 1 else ""
         items.append(f"{note.code}: {note.detail} ({note.place}{times})")
     if not items:
         return ""
+    count = len(items) + len(record.notes[_NOTES:])
+    items += [f"and {len(record.notes) - _NOTES:,} more"] if len(record.notes) > _NOTES else []
     listed = "".join(f"<li>{escaped(one_line(item, 300))}</li>" for item in items)
-    return _mark(f"{plural(len(items), 'note')} on what is missing", f"<ul>{listed}</ul>")
+    return _mark(f"{plural(count, 'note')} on what is missing", f"<ul>{listed}</ul>")
 
 
 def _seal(integrity: Integrity | None) -> str:

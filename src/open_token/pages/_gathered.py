@@ -80,7 +80,10 @@ class Gathered:
 
     def near(self, text: str) -> str:
         """Paths as one sees them from the folder it ran in."""
-        return text.replace(f"{self.folder}/", "") if self.folder else text
+        if not self.folder or self.folder not in text:
+            return text
+        # Only where the path begins, and something is left of it: `rm -r /work/` must not lose its object.
+        return re.sub(rf"(?<![\w./~-]){re.escape(self.folder)}/(?=[\w.@-])", "", text)
 
 
 def gather(events: Iterable[Event]) -> Gathered:
@@ -97,6 +100,7 @@ class _Walk:
         self._edits: list[tuple[str, str, str, int, int]] = []
         self._calls: dict[str, tuple[float, int, str, str, int]] = {}
         self._results: dict[str, str] = {}
+        self._unknown: set[str] = set()
 
     def take(self, event: Event) -> None:
         made, kind = self.made, event.get("type")
@@ -112,7 +116,9 @@ class _Walk:
         elif kind == "tool_use":
             self._call(event, span)
         elif kind == "tool_result":
-            made.missing += data_of(event).get("missing_result") is True
+            if data_of(event).get("missing_result") is True:
+                made.missing += 1
+                self._unknown.add(link_of(event, "call_id"))
             self._results[str(event.get("id", ""))] = link_of(event, "call_id")
         elif kind == "annotation" and data_of(event).get("kind") == "context" and not made.folder:
             folder = data_of(event).get("cwd")
@@ -199,8 +205,9 @@ class _Walk:
                 made.failures.append((seconds, place, name, tool))
                 if turn >= 0:
                     made.turns[turn].failed += 1
+        undone = failed | self._unknown
         for call, path, name, added, removed in self._edits:
-            if call not in failed and call in made.known.answered and path:
+            if call not in undone and call in made.known.answered and path:
                 made.files.setdefault(path, []).append((name, added, removed))
         return made
 

@@ -21,6 +21,7 @@ _TOKEN = re.compile(
 _TAGS = {"bold": "strong", "bold2": "strong", "slant": "em", "slant2": "em", "struck": "del"}
 _DEPTH = 3
 _LAST = ".,;:!?'*_~"
+_HOST_ENDS = re.compile(r"[/?#\\]")
 
 
 def inline(text: str, depth: int = 0) -> str:
@@ -50,10 +51,15 @@ def _token(kind: str, found: re.Match[str], depth: int) -> str:
     return f"<{_TAGS[kind]}>{words}</{_TAGS[kind]}>"
 
 
+def is_address(text: object) -> bool:
+    """Whether it is an address that a browser reads as it stands: http or https, in plain letters."""
+    return isinstance(text, str) and re.fullmatch(_URL, text) is not None
+
+
 def link(address: str, label: str) -> str:
     """A link that says where it goes: to http and https only, and without telling that place where it came from."""
     start = f'<a href="{attribute(address)}" rel="noreferrer noopener">'
     if not label or label == address:
         return f"{start}{escaped(address)}</a>"
-    host = address.split("/", 3)[2].rpartition("@")[2]
+    host = _HOST_ENDS.split(address.partition("://")[2], maxsplit=1)[0].rpartition("@")[2]
     return f"{start}{escaped(label)}</a> <small>({escaped(host)})</small>"

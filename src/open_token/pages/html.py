@@ -32,7 +32,8 @@ def _parts(record: Record, integrity: Integrity | None, whole: Gathered) -> Iter
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{_policy()}">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f'<meta name="referrer" content="no-referrer"><title>{escaped(title)}</title><style>{style()}</style></head>\n'
+        f'<meta name="referrer" content="no-referrer"><title>{attribute(title)}</title>'
+        f"<style>{style()}</style></head>\n"
         '<body class="full"><a class="skip" href="#ot-main">to the conversation</a><div class="wrap">'
         f"<header>{facts(record, integrity, whole, title)}</header>\n{bar(whole)}\n{outline(whole)}\n"
         '<main id="ot-main">'
@@ -42,7 +43,8 @@ def _parts(record: Record, integrity: Integrity | None, whole: Gathered) -> Iter
 
 
 def _policy() -> str:
-    return f"default-src 'none'; script-src '{_digest(script())}'; style-src '{_digest(style())}'; img-src data:"
+    ours = f"script-src '{_digest(script())}'; style-src '{_digest(style())}'"
+    return f"default-src 'none'; {ours}; base-uri 'none'; form-action 'none'; img-src data:"
 
 
 def _digest(text: str) -> str:

@@ -89,7 +89,9 @@ def _aside(item: Item) -> str:
     text, blocks = said(item.event)
     if item.data.get("redacted") is True:
         return ""
-    role = "thought" if item.kind == "thought" else str(item.event.get("role") or "system")
+    # A user who is not public is the runtime itself, speaking to the model in the user's place.
+    told = str(item.event.get("role") or "system")
+    role = "thought" if item.kind == "thought" else "internal" if told == "user" else told
     return _folded(role, text, "", fenced(text) + _others(blocks))
 
 
@@ -115,7 +117,7 @@ def _call(item: Item, whole: Gathered) -> str:
     if row.output.strip():
         body += fenced(without_colours(row.output))
     body += "" if row.missing else _others(row.blocks)
-    return _folded(row.verb, row.target, " · ".join(row.outcome), body)
+    return _folded(row.verb, whole.near(row.target), " · ".join(row.outcome), body)
 
 
 def _others(blocks: list[Any]) -> str:

@@ -11,7 +11,7 @@ _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)")
 _RULE = re.compile(r" {0,3}(?:(?:-[ \t]?){3,}|(?:\*[ \t]?){3,}|(?:_[ \t]?){3,})\s*")
 _QUOTE = re.compile(r" {0,3}> ?(.*)", re.DOTALL)
 _POINT = re.compile(r"( {0,40})(?:[-*+]|(\d{1,9})[.)])[ \t]+(.*)", re.DOTALL)
-_DASHES = re.compile(r" {0,3}\|?(?:[ \t]*:?-+:?[ \t]*\|){1,60}(?:[ \t]*:?-+:?)?[ \t]*\|?\s*")
+_DASHES = re.compile(r" {0,3}\|?(?:[ \t]*:?-+:?[ \t]*\|){1,60}(?:[ \t]*:?-+:?)?[ \t]*\|?")
 _DEPTH = 5
 _WIDEST = 40
 
@@ -131,7 +131,7 @@ class _Blocks:
         return not before.strip() or bool(_FENCE.match(line) or _HEADING.fullmatch(line) or _QUOTE.match(line))
 
     def _table(self, line: str) -> bool:
-        under = self._lines[self._place + 1] if self._place + 1 < len(self._lines) else ""
+        under = self._lines[self._place + 1].rstrip() if self._place + 1 < len(self._lines) else ""
         if "|" not in line or len(under) > 2000 or not _DASHES.fullmatch(under):
             return False
         self._end()

@@ -4,11 +4,11 @@ import re
 
 from open_token.pages._escaped import plain
 
-_FENCE = re.compile(r"( {0,12}|\t{0,3})(`{3,}|~{3,})[ \t]*([\w+#.-]{0,30})[ \t]*")
+_FENCE = re.compile(r"( {0,12}|\t{0,3})(`{3,}(?=[^`]*\Z)|~{3,})[ \t]*([\w+#.-]{0,30})(.*)")
 _CODE = re.compile(r"(?<!`)``(?!`)(?:[^`\n]|`(?!`)){1,2000}(?<!`)``(?!`)|(?<!`)`[^`\n]{1,2000}`(?!`)")
 _TICKS = re.compile("`+")
 _NOT_A_LINK = re.compile(r"\]\((?!https?://)")
-_LIVE = re.compile(r"!(?=\[)|\](?=:)|[<`&]|(?:javascript|data|vbscript|file):", re.IGNORECASE)
+_LIVE = re.compile(r"!(?=\[)|\](?=:)|[<`&]|~{3,}|(?:javascript|data|vbscript|file):", re.IGNORECASE)
 
 
 def fenced(text: str, language: str = "") -> str:
@@ -27,7 +27,7 @@ def prose(text: str) -> str:
     for line in plain(text).split("\n"):
         opened = _FENCE.fullmatch(line)
         if code is not None:
-            if opened and not opened[3] and opened[2].startswith(fence):
+            if opened and not (opened[3] + opened[4]).strip() and opened[2].startswith(fence):
                 made.append(fenced("\n".join(code), language).rstrip("\n"))
                 code = None
             else:
@@ -65,4 +65,6 @@ def _harmless(text: str) -> str:
 
 def _entity(found: re.Match[str]) -> str:
     sign = found[0]
+    if sign[0] == "~":  # a fence that we did not see would hide all that follows
+        return "&#126;" * len(sign)
     return f"&#{ord(sign)};" if len(sign) == 1 else sign[:-1] + "&#58;"

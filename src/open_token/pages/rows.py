@@ -15,6 +15,7 @@ from open_token.pages.story import Item, data_of
 _AWAY = re.compile(r"\s*cd\s+[^&;|\n]{1,200}&&\s*")
 _DONE = ("completed", "done", "complete")
 _VERBS = {"plan": "Plan"}
+_WORDS = ("text", "input_text", "output_text")
 
 
 class Row(msgspec.Struct):
@@ -64,12 +65,20 @@ def said(event: Any) -> tuple[str, list[Any]]:
             words.append(block)
         elif isinstance(block, dict) and isinstance(block.get("text"), str) and "base64" not in block:
             words.append(block["text"])
+            others += [rest] if (rest := _beside(block)) else []
         elif isinstance(block, dict) and isinstance(block.get("output"), str):
             words.append(block["output"])
             others += [rest] if (rest := {k: v for k, v in block.items() if k != "output"}) else []
         else:
             others.append(block)
     return "\n".join(words), others
+
+
+def _beside(block: dict[str, Any]) -> dict[str, Any]:
+    """What a block of words says besides its words: that it is one, and how it may be cached, tells nobody anything."""
+    usual = ("text", "cache_control", "annotations") if block.get("annotations") == [] else ("text", "cache_control")
+    told = {key: value for key, value in block.items() if key not in usual and value is not None}
+    return {} if told.get("type") in _WORDS and len(told) == 1 else told
 
 
 def is_failed(item: Item) -> bool:

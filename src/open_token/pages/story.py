@@ -33,6 +33,8 @@ class Item:
     """For how many things it still waits: a result, the end of a span."""
     depth: int = 0
     within: "Item | None" = None
+    is_told: bool = False
+    """It was handed over, with all that is inside: what comes for it now needs a place of its own."""
 
     @property
     def data(self) -> dict[str, Any]:
@@ -42,7 +44,16 @@ class Item:
     @property
     def is_quiet(self) -> bool:
         """Whether it is a note for machines."""
-        return self.kind == "note" and self.data.get("kind") in QUIET
+        kind = self.data.get("kind")
+        return self.kind == "note" and isinstance(kind, str) and kind in QUIET
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it or what it stands in was told already."""
+        item = self
+        while item.within is not None:
+            item = item.within
+        return item.is_told
 
 
 def data_of(event: Event) -> dict[str, Any]:
@@ -75,14 +86,23 @@ class Known:
     """Calls that have a result."""
     ended: set[str] = field(default_factory=set)
     """Spans that have an end."""
+    lasts: dict[str, int] = field(default_factory=dict)
+    """The place of the last event of each span: where one has no end, nothing of it comes after that."""
+    count: int = 0
+    results: set[str] = field(default_factory=set)
+    """The ids of results."""
     facts: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
     """By the id of a result: the id of the note beside it, and what that says."""
 
     def take(self, event: Event) -> None:
         """One more event."""
         kind = event.get("type")
+        self.count += 1
+        if span := link_of(event, "span_id"):
+            self.lasts[span] = self.count
         if kind == "tool_result":
             self.answered.add(link_of(event, "call_id"))
+            self.results.add(str(event.get("id", "")))
         elif kind == "span_end":
             self.ended.add(link_of(event, "span_id"))
         elif kind == "annotation" and data_of(event).get("kind") == "result_facts":
@@ -103,6 +123,7 @@ class Story:
     def __init__(self, known: Known) -> None:
         self._known = known
         self._waiting: deque[Item] = deque()
+        self._count = 0
         self._calls: dict[str, Item] = {}
         self._spans: dict[str, Item] = {}
 
@@ -110,9 +131,24 @@ class Story:
         """The items of the conversation itself; those of subagents are inside others."""
         for event in events:
             self._take(event)
+            self._let_go(link_of(event, "span_id"))
             while self._waiting and not self._waiting[0].waits:
-                yield self._waiting.popleft()
-        yield from self._waiting
+                yield self._next()
+        while self._waiting:
+            yield self._next()
+
+    def _let_go(self, span: str) -> None:
+        """A span without an end is over with its last event."""
+        self._count += 1
+        if span not in self._known.ended and self._known.lasts.get(span) == self._count:
+            holder = self._spans.get(span)
+            if holder is not None and holder.waits:
+                holder.waits -= 1
+
+    def _next(self) -> Item:
+        item = self._waiting.popleft()
+        item.is_told = True
+        return item
 
     def _take(self, event: Event) -> None:
         kind = event.get("type")
@@ -132,7 +168,7 @@ class Story:
     def _put(self, item: Item) -> None:
         """Into the span it is part of, or else into the conversation itself."""
         span = self._spans.get(link_of(item.event, "span_id"))
-        if span is not None:
+        if span is not None and not span.is_gone:
             span.inside.append(item)
             item.depth, item.within = span.depth + 1, span
         else:
@@ -148,7 +184,7 @@ class Story:
     def _result(self, event: Event) -> None:
         item = self._calls.pop(link_of(event, "call_id"), None)
         facts_id, facts = self._known.facts.get(str(event.get("id", "")), ("", {}))
-        if item is None:
+        if item is None or item.is_gone:
             self._put(Item("result", event, result=event, facts=facts, facts_id=facts_id))
             return
         item.result, item.facts, item.facts_id = event, facts, facts_id
@@ -157,7 +193,7 @@ class Story:
     def _open(self, event: Event) -> None:
         name = link_of(event, "span_id")
         item = self._calls.get(link_of(event, "call_id"))
-        if name in self._spans or item is None or item.inside or item.ends:
+        if name in self._spans or item is None or item.is_gone or item.inside or item.ends:
             item = Item("span", event)
             self._put(item)
         else:
@@ -167,11 +203,11 @@ class Story:
         holder = item.within if item.depth >= _DEEPEST and item.within else item
         if name:
             self._spans[name] = holder
-            holder.waits += name in self._known.ended
+            holder.waits += 1
 
     def _close(self, event: Event) -> None:
         item = self._spans.pop(link_of(event, "span_id"), None)
-        if item is None:
+        if item is None or item.is_gone:
             self._put(Item("note", event))
             return
         item.ends.append(str(event.get("id", "")))
@@ -180,5 +216,6 @@ class Story:
 
     def _note(self, event: Event) -> None:
         parent = self._known.facts.get(link_of(event, "parent_id"))
-        if parent is None or parent[0] != event.get("id"):
+        is_beside = link_of(event, "parent_id") in self._known.results
+        if parent is None or parent[0] != event.get("id") or not is_beside:
             self._put(Item("note", event))

@@ -55,6 +55,7 @@ class Run:
         self.verdicts: list[Verdict] = []
         self._lock = threading.Lock()
         self._served: set[int] = set()
+        self._misses = 0
         self._next = dict.fromkeys(recording.lanes, 0)
         self._places: dict[bytes, list[Step]] = {}
         for step in recording.steps:
@@ -89,8 +90,12 @@ class Run:
         """The answer to one request."""
         with self._lock:
             verdict = self._judge(asked, len(self.verdicts) + 1)
-            self.verdicts.append(verdict)
+            self.verdicts.append(verdict if self._is_first_miss(verdict) else _in_short(verdict))
             return verdict
+
+    def _is_first_miss(self, verdict: Verdict) -> bool:
+        self._misses += verdict.outcome == "missed"
+        return verdict.outcome == "missed" and self._misses == 1
 
     def _judge(self, asked: Asked, number: int) -> Verdict:
         step = self._find(asked)
@@ -174,6 +179,12 @@ class Run:
             words = f"open-token replay: this request is not in the recording; {expected}"
         answer = Answer(f"miss_{number}", [WORDS] if rules.stub else [], "" if rules.stub else words)
         return Verdict(number, asked.wire, "missed", nearest, answer, parted=parted)
+
+
+def _in_short(verdict: Verdict) -> Verdict:
+    """What is kept of a request: a client that asks the wrong thing for days must not fill the memory with it."""
+    parted = verdict.parted and Difference(verdict.parted.where, "", "")
+    return msgspec.structs.replace(verdict, answer=Answer(verdict.answer.id, []), parted=parted)
 
 
 def _nearness(found: Difference) -> int:
