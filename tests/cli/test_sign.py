@@ -154,6 +154,8 @@ def test_errors(tmp_path: Path, key: Path, capsys: Out) -> None:
         (["sign", str(tmp_path / "nothing"), "--key", str(key)], 3, "nothing"),
         (["verify", plain, "--trust", str(tmp_path / "nothing")], 3, "no such list"),
         (["verify", plain, "--trust", plain], 3, "plain.json:1"),
+        (["verify", plain, "--trust", ""], 2, "is empty"),
+        (["sign", plain, "--key", ""], 2, "is empty"),
         (["export", plain, "--sign", str(key), "integrity=none"], 2, "integrity"),
         (["export", plain, "--sign", str(key), "--follow"], 2, "--follow"),
         (["export", plain, "--sign", "default"], 2, "sign_key"),

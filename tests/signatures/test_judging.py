@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from open_token.signatures import keygen, sshsig
-from open_token.signatures.judging import INVALID, MOST, TRUSTED, UNCHECKED, UNKNOWN, Judged, is_one, judge
+from open_token.signatures.judging import INVALID, MOST, TRUSTED, UNCHECKED, UNKNOWN, Judged, is_one, judge, holds_more
 from open_token.signatures.trust import Trust, read_signers
 from signers import allowed, new_key, public
 
@@ -149,3 +149,9 @@ def test_without_ssh_keygen(keys: Path, entry: dict[str, str], monkeypatch: pyte
 def test_only_signatures_are_carried(entry: dict[str, str]) -> None:
     assert is_one(entry)
     assert not is_one({**entry, "note": "anything at all"})
+
+
+def test_words_beside_a_signature_are_noticed(entry: dict[str, str]) -> None:
+    assert not holds_more([entry])
+    assert holds_more([entry, {**entry, "by": "the president"}])
+    assert not holds_more({"by": "somebody"})
