@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from open_token.signatures import keygen, sshsig
-from open_token.signatures.judging import INVALID, MOST, TRUSTED, UNCHECKED, UNKNOWN, Judged, is_one, judge, holds_more
+from open_token.signatures.judging import INVALID, MOST, TRUSTED, UNCHECKED, UNKNOWN, Judged, holds_more, is_one, judge
 from open_token.signatures.trust import Trust, read_signers
 from signers import allowed, new_key, public
 
