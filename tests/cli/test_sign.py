@@ -69,7 +69,7 @@ def test_the_list_of_the_settings(talk: Path, key: Path, capsys: Out) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     allowed(folder / "allowed_signers", key)
     assert main(["verify", str(talk), "--signed"]) == 0
-    allowed(folder / "allowed_signers", key, options="valid-before=20200101")
+    allowed(folder / "allowed_signers", key, options='valid-before="20200101"')
     capsys.readouterr()
     assert main(["verify", str(talk), "--signed"]) == 4
     captured = capsys.readouterr()
