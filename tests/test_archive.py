@@ -281,6 +281,20 @@ class TestPass:
         assert other.read_text() == "mine"
         assert world.done() == []
 
+    @pytest.mark.parametrize("mode", ["json", "ndjson"])
+    def test_an_export_that_somebody_put_there_is_not_taken_over(self, world: World, mode: str) -> None:
+        write(world.talks / "one.jsonl", 10)
+        world.run()
+        (made,) = world.folder.glob("fake_talk/*.json")
+        mine = made.rename(made.with_name("mine.json"))
+        before = mine.read_bytes()
+        (world.folder / "index.ndjson").unlink()
+        world.options = {"mode": mode}
+        assert world.done() == [("new", "2023-11-14_one")]
+        grow(world.talks / "one.jsonl", "more")
+        assert world.done() == [("changed", "2023-11-14_one")]
+        assert mine.read_bytes() == before
+
     def test_files_are_private(self, world: World) -> None:
         write(world.talks / "one.jsonl", 10)
         world.run()

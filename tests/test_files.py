@@ -222,6 +222,17 @@ def test_both_ends_of_a_file(tmp_path: Path, first: int, last: int, ends: tuple[
     assert ends_of(tmp_path / "nowhere", first, last) == (b"", b"")
 
 
+def test_one_process_at_a_time_lets_a_file_grow(tmp_path: Path) -> None:
+    path = tmp_path / "stream"
+    with grown_file(path) as out:
+        out.write(b"one\n")
+        out.flush()
+        with pytest.raises(OutputError, match="another process"), grown_file(path):
+            pass
+    with grown_file(path) as out:
+        assert out.read() == b"one\n"
+
+
 def test_a_file_that_grows_keeps_what_it_has_when_the_disk_is_full(tmp_path: Path) -> None:
     def write() -> None:
         with grown_file(tmp_path / "stream") as out:

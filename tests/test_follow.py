@@ -372,6 +372,16 @@ class TestGoingOn:
             going.follow()
         assert going.stream == before
 
+    def test_options_that_show_more_are_refused(self, tmp_path: Path) -> None:
+        """Thoughts that were left out would come behind the words that they led to."""
+        going = Going(tmp_path / "talk.jsonl", "claude_code")
+        going.path.write_bytes((GOLDEN / "claude_code" / "split_message" / "input.jsonl").read_bytes())
+        before = going.follow()
+        with pytest.raises(InputError) as caught:
+            going.follow(include="include-internal", internal="full")
+        assert caught.value.code == "follow.append"
+        assert going.stream == before
+
     def test_a_stream_that_got_no_further_than_its_header_begins_anew(self, tmp_path: Path) -> None:
         going = Going(tmp_path / "chat.json", "openai_chat")
         going.path.write_bytes(chat("one", "two"))

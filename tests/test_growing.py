@@ -9,7 +9,7 @@ import pytest
 from open_token.checking.validate import validate_bytes
 from open_token.context import Context
 from open_token.errors import InputError
-from open_token.growing import Growing, written_in
+from open_token.growing import Growing, Written, written_in
 from open_token.model import Record
 from open_token.options import ExportOptions
 
@@ -96,7 +96,34 @@ def test_a_stream_that_was_ended_goes_on_too() -> None:
     assert b"missing_result" not in out.getvalue()
 
 
-@pytest.mark.parametrize("before", [b"{}\n", b"oops\n", b'{"type":"event"}\n', b"[1]\n"])
+HEADER = b'{"type":"header","conversation":{"id":"talk"},"participants":[{"actor_id":"act_001"}]}\n'
+SAID = b'{"type":"event","event_type":"message","id":"evt_000001","actor_id":"act_001","content":{"text":"one"}}\n'
+
+
+def test_half_a_header_is_none() -> None:
+    assert written_in(io.BytesIO(HEADER[:-1]), "talk") == written_in(io.BytesIO(b"{"), "talk") == Written()
+    assert written_in(io.BytesIO(HEADER + SAID + b'{"type":"foo'), "talk").end == len(HEADER + SAID)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        b"{}\n",
+        b"oops\n",
+        b'{"type":"event"}\n',
+        b"[1]\n",
+        b"a note without an end of line",
+        b'{"open_token_version":"0.1"}',
+        b'{"type":"header"}\n',
+        b'{"type":"header","conversation":7,"participants":[]}\n',
+        HEADER.replace(b'"act_001"', b"7"),
+        HEADER + b'{"type":"message","id":"evt_000001","content":{"text":"one"}}\n',
+        HEADER + b'{"type":"event","event":' + SAID.strip() + b"}\n",
+        HEADER + SAID.replace(b'{"text":"one"}', b"[]"),
+        HEADER + SAID.replace(b'"evt_000001"', b"7"),
+        HEADER + SAID + b'{"type":"footer"}\n' + SAID,
+    ],
+)
 def test_another_file_is_left_alone(before: bytes) -> None:
     with pytest.raises(InputError) as caught:
         written_in(io.BytesIO(before), "talk")

@@ -3,7 +3,7 @@
 from typing import Any
 
 from open_token.model import Participant, Record
-from open_token.renewing import Renewal
+from open_token.renewing import Renewal, shows_more
 
 USER: Participant = {"actor_id": "act_001", "kind": "human", "name": "user"}
 MODEL: Participant = {"actor_id": "act_002", "kind": "model", "name": "assistant"}
@@ -136,3 +136,11 @@ def test_people_keep_their_names() -> None:
     made = renewal.take(reading(said("hi", "act_001"), said("one", "act_002"), said("two", "act_002"), people=turned))
     assert [(event["content"]["text"], event["actor_id"]) for event in made] == [("hi", "act_002"), ("two", "act_001")]
     assert renewal.participants == [USER, MODEL]
+
+
+def test_thoughts_that_were_left_out() -> None:
+    one, two, thought = said("one"), said("two"), {**said("hm"), "role": "assistant_thought"}
+    assert shows_more([one, two], [one, thought, two])  # type: ignore[list-item]
+    assert not shows_more([one, two], [one, two, thought])  # type: ignore[list-item]
+    assert not shows_more([one, thought, two], [one, thought, thought, two])  # type: ignore[list-item]
+    assert not shows_more([], [thought])  # type: ignore[list-item]

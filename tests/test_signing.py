@@ -87,6 +87,41 @@ def test_signatures_stand_side_by_side(key: Path, trust: Trust, tmp_path: Path) 
     assert states(with_signature(both, key, "dsse-ed25519"), trust) == [TRUSTED, UNKNOWN, TRUSTED]
 
 
+def test_no_signature_is_put_where_nobody_looks(key: Path, tmp_path: Path) -> None:
+    document = with_signature(talk(), key)
+    mine = document["integrity"]["signatures"][0]
+    other = {"scheme": "other", "keyid": "x", "sig": "y"}
+    document["integrity"]["signatures"] = [*[other] * 16, {**mine, "sig": "another"}]
+    with pytest.raises(SigningError, match="no more than 16"):
+        signed(document, signer(key))
+    document["integrity"]["signatures"] = [*[other] * 15, mine]
+    assert signed(document, signer(key)) == document
+
+
+@pytest.mark.parametrize("mode", ["json", "ndjson"])
+def test_a_false_signature_does_not_stand_for_ones_own(key: Path, trust: Trust, tmp_path: Path, mode: str) -> None:
+    """Exported again and signed, an export whose signature was forged is signed in truth."""
+    forged = with_signature(talk(), key)
+    strange = with_signature(talk(exported_at="2001-01-01T00:00:00Z"), key)
+    forged["integrity"]["signatures"] = strange["integrity"]["signatures"]
+    (tmp_path / "forged.json").write_bytes(orjson.dumps(forged))
+    target = tmp_path / "again"
+    told = open_token.export_file(tmp_path / "forged.json", target, mode=mode, sign_key=key, redact="none")
+    assert ("signatures-dropped", 1) in [(note.code, note.count) for note in told.notes]
+    assert [judged.state for judged in verify_bytes(target.read_bytes(), trust).signatures] == [TRUSTED]
+
+
+def test_a_header_beside_a_signed_footer_proves_nothing(key: Path, trust: Trust) -> None:
+    document = with_signature(talk(), key)
+    header, *lines, footer = as_lines(document).splitlines()
+    said = orjson.loads(header)
+    footer = orjson.dumps(orjson.loads(footer) | {"conversation": said["conversation"]})
+    assert not verify_bytes(b"\n".join((header, *lines, footer)), trust).warnings
+    said["conversation"]["source_runtime"] = "other"
+    verdict = verify_bytes(b"\n".join((orjson.dumps(said), *lines, footer)), trust)
+    assert verdict.warnings == ("the header says otherwise, and is not covered: source_runtime",)
+
+
 def test_a_document_of_another_program(key: Path, trust: Trust) -> None:
     """The three keys that the spec asks for are enough."""
     document = talk()

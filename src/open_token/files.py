@@ -155,10 +155,9 @@ def remove(path: Path) -> None:
 
 def sweep(folder: Path, *prefixes: str) -> None:
     """Take away the unnamed files that a killed process left in a folder and in those right below it."""
-    for pattern in ("*.part", "*/*.part"):
-        for path in folder.glob(pattern):
-            if path.name.startswith(prefixes):
-                remove(path)
+    for path in (*folder.glob("*.part"), *folder.glob("*/*.part")):
+        if path.name.startswith(prefixes):
+            remove(path)
 
 
 def append(path: Path, data: bytes) -> None:
@@ -196,8 +195,8 @@ def _take(descriptor: int) -> bool:
             import fcntl
 
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
+    except OSError as problem:  # of another kind where a disk has no locks
+        return sys.platform != "win32" and not isinstance(problem, BlockingIOError)
     return True
 
 
@@ -206,8 +205,6 @@ def ends_of(path: Path, first: int, last: int = 0) -> tuple[bytes, bytes]:
     try:
         with path.open("rb", buffering=0) as stream:
             head = stream.read(first) if first else b""
-            if not last:
-                return head, b""
             stream.seek(max(len(head), stream.seek(0, os.SEEK_END) - last))
             return head, stream.read(last)
     except OSError:
@@ -220,6 +217,9 @@ def grown_file(path: Path) -> Iterator[BinaryIO]:
     is_new = not path.exists()
     try:
         out = path.open("w+b" if is_new else "r+b")
+        if sys.platform != "win32" and not _take(out.fileno()):
+            out.close()
+            raise BlockingIOError(0, "another process is writing this file")
     except OSError as problem:
         raise _cannot_write(path, problem) from None
     try:

@@ -14,7 +14,7 @@ from open_token.growing import Growing
 from open_token.model import Conversation, Event, Record, Usage
 from open_token.pipeline import read
 from open_token.readers import load
-from open_token.renewing import Renewal
+from open_token.renewing import Renewal, shows_more
 from open_token.source import Source
 from open_token.tail import Tail
 
@@ -106,7 +106,8 @@ class Follower:
         """What knows the events that the stream holds from earlier on."""
         renewal = Renewal()
         told, written = self.growing.resumed(record)
-        if not renewal.adopt(told, written, record) and not self.growing.is_same:
+        is_other = not renewal.adopt(told, written, record) and not self.growing.is_same
+        if is_other or shows_more(told, written):
             raise self.growing.other()
         return renewal
 

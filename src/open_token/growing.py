@@ -14,6 +14,7 @@ from open_token.passes import Seal, select
 from open_token.passes.live import LiveRedaction
 from open_token.writers.ndjson import Ndjson
 
+_HEAD = b'{"type":"header",'
 _LATE_KINDS = ("usage", "abandoned_branch", "revised")
 
 
@@ -31,26 +32,41 @@ def written_in(stream: BinaryIO, name: str) -> Written:
     """Look through a stream that broke off or was ended; half a line at its end does not count."""
     found = Written(events=[])
     assert found.events is not None
-    place = 0
+    place, is_ended = 0, False
     for number, line in enumerate(stream, 1):
-        if not line.endswith(b"\n"):
+        if not line.endswith(b"\n") and (number > 1 or _HEAD.startswith(line[: len(_HEAD)])):
             break
-        try:
-            record = orjson.loads(line)
-            kind = record["type"]
-        except (ValueError, KeyError, TypeError):
-            raise _foreign(name, number) from None
+        record = _ours(line, number == 1)
+        if record is None or is_ended:
+            raise _foreign(name, number)
         if number == 1:
-            if kind != "header":
-                raise _foreign(name, number)
             found.header = line
-        elif kind == "event":
+        elif record["type"] == "event":
             found.events.append((place, _digest(line), _is_late(record)))
-        elif kind == "footer":
-            break
+        is_ended = record["type"] == "footer"
         place += len(line)
-        found.end = place
+        found.end = found.end if is_ended else place
     return found if found.events else Written()
+
+
+def _ours(line: bytes, is_first: bool) -> dict[str, Any] | None:
+    """The record of a line; None when --follow writes no such line there, so that the file is somebody else's."""
+    try:
+        record = orjson.loads(line)
+        if is_first:
+            people = record["participants"]
+            is_ours = record["type"] == "header" and isinstance(record["conversation"]["id"], str)
+            is_ours = is_ours and all(isinstance(person["actor_id"], str) for person in people)
+        else:
+            is_ours = record["type"] == "footer" or (record["type"] == "event" and _is_event(record))
+    except (ValueError, KeyError, TypeError):
+        return None
+    return record if is_ours else None
+
+
+def _is_event(record: dict[str, Any]) -> bool:
+    words = all(isinstance(record[name], str) for name in ("event_type", "id", "actor_id"))
+    return words and isinstance(record["content"], dict) and isinstance(record.get("links", {}), dict)
 
 
 def _foreign(name: str, number: int) -> InputError:

@@ -239,6 +239,26 @@ class Renewal:
         }
 
 
+def shows_more(told: list[Event], written: Iterable[Event]) -> bool:
+    """Whether a reading has thoughts between the events of a stream that has none: other options choose them.
+
+    They would all come behind the talk that they led to.
+    """
+    if any(_is_thought(event) for event in told):
+        return False
+    known = {_says(event) for event in told}
+    is_thinking = False
+    for event in written:
+        if is_thinking and _says(event) in known:
+            return True
+        is_thinking = is_thinking or _is_thought(event)
+    return False
+
+
+def _is_thought(event: Event) -> bool:
+    return event.get("role") == "assistant_thought"
+
+
 def _who(participant: Participant) -> bytes:
     return orjson.dumps({**participant, "actor_id": ""}, option=orjson.OPT_SORT_KEYS)
 

@@ -19,7 +19,7 @@ from open_token.checking.verify import (
 )
 from open_token.errors import SigningError, UsageError
 from open_token.signatures import dsse, keygen, sshsig
-from open_token.signatures.judging import INVALID
+from open_token.signatures.judging import INVALID, MOST
 from open_token.source import Source
 
 SCHEMES = (sshsig.SCHEME, dsse.SCHEME)
@@ -99,10 +99,18 @@ def _sign_stream(source: Source, verdict: Verdict, out: BinaryIO, sign: Sign) ->
 
 def _sign(verdict: Verdict, integrity: Any, sign: Sign, name: str) -> Signed:
     _must_hold(verdict, integrity, name)
+    there = integrity.get("signatures", [])
     entry = sign(verdict.statement.encode())
-    for known in integrity.get("signatures", []):
+    for known in there[:MOST]:
         if isinstance(known, dict) and all(known.get(part) == entry[part] for part in ("scheme", "keyid")):
             return Signed(known, True, verdict.events)
+    if len(there) >= MOST:
+        raise SigningError(
+            f"it has {len(there):,} signatures, and no more than {MOST} are looked at",
+            where=name,
+            help="remove those from integrity.signatures that nobody needs; nothing was signed",
+            code="sign.unverified",
+        )
     return Signed(entry, False, verdict.events)
 
 

@@ -27,8 +27,8 @@ def sign(document: Export, key: str | Path | None = None, *, scheme: str = "sshs
 
 def key_file(named: str | Path | None, env: Mapping[str, str]) -> Path:
     """The file of the key to sign with: the one named, else that of the settings."""
-    if named:
-        return Path(named).expanduser()
+    if named is not None:
+        return _named(named, "key to sign with")
     if (key := load_signing(env).key) is None:
         raise UsageError(
             "no key to sign with was named",
@@ -47,13 +47,20 @@ def verify(document: Any, *, trust: str | Path | None = None) -> Verdict:
 
 def trusted(named: str | Path | None, env: Mapping[str, str]) -> Trust | None:
     """Those whom the reader trusts: of the file named, else of the settings; None where nobody is listed."""
-    path = Path(named).expanduser() if named else load_signing(env).signers
+    path = load_signing(env).signers if named is None else _named(named, "list of trusted signers")
     if path is None:
         return None
     listed = cache(partial(_listed, path))
-    if named:
+    if named is not None:
         listed()  # what was named is read in any case; the settings trouble nobody who looks at an unsigned file
     return Trust(listed, datetime.now(UTC))
+
+
+def _named(name: str | Path, what: str) -> Path:
+    """The file of that name; an empty one, as of a variable that is not set, never means that of the settings."""
+    if name == "":
+        raise UsageError(f"the name of the {what} is empty", help="name a file, or leave the option out")
+    return Path(name).expanduser()
 
 
 def _listed(path: Path) -> tuple[Signer, ...]:

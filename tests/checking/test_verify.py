@@ -257,6 +257,22 @@ def test_events_in_the_header_of_a_stream_do_not_pass() -> None:
     assert verdict.status == UNVERIFIABLE
 
 
+@pytest.mark.parametrize("name", ["integrity", "exported_at", "open_token_version", "more"])
+def test_a_header_and_a_footer_that_differ_do_not_pass(name: str) -> None:
+    header, *events, footer = [json.loads(line) for line in stream(sealed()).splitlines()]
+    footer = {name: header.get(name), **footer}
+    header[name] = {"coercions": []}
+    verdict = verify_bytes(b"\n".join(json.dumps(record).encode() for record in (header, *events, footer)))
+    assert (verdict.status, verdict.reasons) == (UNVERIFIABLE, (f"header and footer differ in {name}",))
+
+
+def test_participants_are_told_in_a_header_and_once_more_in_a_footer() -> None:
+    header, *events, footer = [json.loads(line) for line in stream(sealed()).splitlines()]
+    footer["participants"] = [dict(reversed(person.items())) for person in header["participants"]]
+    verdict = verify_bytes(b"\n".join(json.dumps(record).encode() for record in (header, *events, footer)))
+    assert verdict.status == VERIFIED
+
+
 def test_what_is_not_checked_is_said() -> None:
     document = sealed()
     document["integrity"] |= {"source": {}, "signatures": [{"scheme": "of somebody else"}]}

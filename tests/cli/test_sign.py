@@ -71,7 +71,7 @@ def test_the_list_of_the_settings(talk: Path, key: Path, capsys: Out) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     allowed(folder / "allowed_signers", key)
     assert main(["verify", str(talk), "--signed"]) == 0
-    allowed(folder / "allowed_signers", key, options="valid-before=20200101")
+    allowed(folder / "allowed_signers", key, options='valid-before="20200101"')
     capsys.readouterr()
     assert main(["verify", str(talk), "--signed"]) == 4
     captured = capsys.readouterr()
@@ -156,6 +156,8 @@ def test_errors(tmp_path: Path, key: Path, capsys: Out) -> None:
         (["sign", str(tmp_path / "nothing"), "--key", str(key)], 3, "nothing"),
         (["verify", plain, "--trust", str(tmp_path / "nothing")], 3, "no such list"),
         (["verify", plain, "--trust", plain], 3, "plain.json:1"),
+        (["verify", plain, "--trust", ""], 2, "is empty"),
+        (["sign", plain, "--key", ""], 2, "is empty"),
         (["export", plain, "--sign", str(key), "integrity=none"], 2, "integrity"),
         (["export", plain, "--sign", str(key), "--follow"], 2, "--follow"),
         (["export", plain, "--sign", "default"], 2, "sign_key"),

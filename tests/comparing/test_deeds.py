@@ -54,6 +54,9 @@ def test_a_path_from_the_own_folder(path: str, seen: str) -> None:
 def test_a_text_from_the_own_folder() -> None:
     assert within("in /w/a.py and /w, not /w2/a or /woods", "/w") == "in a.py and ., not /w2/a or /woods"
     assert within("/w/a", "") == "/w/a"
+    for longer in ("/usr/w/a", "x/w/a.py", "~/w/a", "../w", "/w-x/a"):
+        assert within(longer, "/w") == longer
+    assert within('"/w/a" file:///w/a --in=/w', "/w") == '"a" file://a --in=.'
 
 
 def test_an_edit_and_a_patch_change_the_same_lines() -> None:

@@ -69,6 +69,24 @@ def test_each_value_that_differs_has_its_pointer() -> None:
     }
 
 
+def test_true_is_not_one() -> None:
+    one, other = (document([calls(call("lamp", on=value, at=[value]))]) for value in (True, 1))
+    told = open_token.diff(one, other).as_json()["differences"][0]["changes"]
+    assert told == [{"path": "/arguments/on", "a": True, "b": 1}, {"path": "/arguments/at", "a": [True], "b": [1]}]
+
+
+def test_marks_that_count_by_their_type_are_no_changes() -> None:
+    one, other = (
+        document(
+            [calls(call("lamp", key=f"[REDACTED:token:0000000{number}]", say=f"{number} [REDACTED:a:1234567{number}]"))]
+        )
+        for number in (1, 2)
+    )
+    other["conversation"]["id"] = "another"
+    told = open_token.diff(one, other).as_json()["differences"][0]["changes"]
+    assert told == [{"path": "/arguments/say", "a": "1 [REDACTED:a]", "b": "2 [REDACTED:a]"}]
+
+
 def test_figures_of_a_side() -> None:
     side = open_token.diff(ONE, OTHER).a
     assert (side.steps, side.calls, side.failed, side.files, side.models) == (4, 2, 1, ["a.py"], ["some-model-1"])

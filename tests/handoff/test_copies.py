@@ -36,6 +36,12 @@ def test_somebody_went_on(more: Any) -> None:
     assert (found.is_note, found.origin) == (False, None)
 
 
+@pytest.mark.parametrize("last", [("tool_result", "tool"), ("tool_result", "user"), ("message", "assistant")])
+def test_a_note_that_is_only_quoted(last: tuple[str, str]) -> None:
+    note = event(last[0], f"{NOTE}conversation a, 12 events. It is", role=last[1])
+    assert (ending(note).is_note, ending(note).origin) == (False, None)
+
+
 def test_nothing_was_said() -> None:
     assert not ending().is_note
 

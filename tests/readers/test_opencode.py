@@ -490,3 +490,9 @@ def test_the_shared_corpus(corpus: Path) -> None:
         assert choose(source) == "opencode"
         _, events = told(opencode, source)
         assert [item["type"] for item in events].count("tool_result") == 1
+
+
+def test_a_run_tells_only_what_the_model_says() -> None:
+    part = {"id": "prt_1", "sessionID": "ses_1", "messageID": "msg_1", "type": "text", "text": "One file."}
+    line = json.dumps({"type": "text", "timestamp": 1, "sessionID": "ses_1", "part": part}).encode() + b"\n"
+    assert [event["role"] for event in read(line)[1]] == ["assistant"]

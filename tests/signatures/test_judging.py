@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from open_token.signatures import keygen, sshsig
-from open_token.signatures.judging import INVALID, MOST, TRUSTED, UNCHECKED, UNKNOWN, Judged, is_one, judge
+from open_token.signatures.judging import INVALID, MOST, TRUSTED, UNCHECKED, UNKNOWN, Judged, holds_more, is_one, judge
 from open_token.signatures.trust import Trust, read_signers
 from signers import allowed, new_key, public
 
@@ -53,8 +53,8 @@ def test_a_signer_whom_the_reader_knows(keys: Path, entry: dict[str, str]) -> No
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ("valid-before=20200101", "no longer valid"),
-        ("valid-after=20990101", "not valid yet"),
+        ('valid-before="20200101"', "no longer valid"),
+        ('valid-after="20990101"', "not valid yet"),
         ('namespaces="git"', "may not"),
     ],
 )
@@ -67,7 +67,7 @@ def test_a_signer_who_may_not(keys: Path, entry: dict[str, str], tmp_path: Path,
 
 def test_ssh_keygen_has_the_last_word(keys: Path, entry: dict[str, str], tmp_path: Path) -> None:
     """Its own clock says that the line is out of date, whatever ours says."""
-    path = allowed(tmp_path / "list", keys / "mia", options="valid-before=20200101")
+    path = allowed(tmp_path / "list", keys / "mia", options='valid-before="20200101"')
     found = judged(entry, trust_in(path)._replace(now=datetime(2019, 1, 1, tzinfo=UTC)))
     assert found.state == UNKNOWN
     assert "ssh-keygen does not accept it" in found.detail
@@ -82,7 +82,7 @@ def test_all_names_of_a_line_are_told(keys: Path, entry: dict[str, str], tmp_pat
 
 
 def test_a_later_line_may_still_allow_it(keys: Path, entry: dict[str, str], tmp_path: Path) -> None:
-    old = allowed(tmp_path / "old", keys / "mia", options="valid-before=20200101").read_text()
+    old = allowed(tmp_path / "old", keys / "mia", options='valid-before="20200101"').read_text()
     path = tmp_path / "list"
     path.write_text(old + allowed(tmp_path / "new", keys / "mia").read_text())
     assert judged(entry, trust_in(path)).state == TRUSTED
@@ -149,3 +149,9 @@ def test_without_ssh_keygen(keys: Path, entry: dict[str, str], monkeypatch: pyte
 def test_only_signatures_are_carried(entry: dict[str, str]) -> None:
     assert is_one(entry)
     assert not is_one({**entry, "note": "anything at all"})
+
+
+def test_words_beside_a_signature_are_noticed(entry: dict[str, str]) -> None:
+    assert not holds_more([entry])
+    assert holds_more([entry, {**entry, "by": "the president"}])
+    assert not holds_more({"by": "somebody"})

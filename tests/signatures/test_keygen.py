@@ -42,6 +42,13 @@ def test_a_key_that_cannot_sign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert caught.value.code == "sign.key"
 
 
+def test_a_key_that_others_can_read(tmp_path: Path) -> None:
+    key = new_key(tmp_path)
+    key.chmod(0o644)
+    with pytest.raises(SigningError, match="others can read"):
+        keygen.made_with(str(key), b"said", is_alone=True)
+
+
 def test_nobody_is_asked_where_a_process_is_alone(tmp_path: Path) -> None:
     key = new_key(tmp_path)
     words = ["ssh-keygen", "-q", "-p", "-P", "", "-N", "some words", "-f", str(key)]

@@ -29,7 +29,7 @@ def only(line: str) -> Signer:
         (f'"mia of the lab" {TEXT}', ("mia of the lab",), {}),
         (f'mia namespaces="git,open-token" {TEXT}', ("mia",), {"namespaces": "git,open-token"}),
         (
-            f"mia valid-after=20200101,valid-before=20300101Z {TEXT}",
+            f'mia valid-after="20200101",valid-before="20300101Z" {TEXT}',
             ("mia",),
             {"valid-after": "20200101", "valid-before": "20300101Z"},
         ),
@@ -42,7 +42,7 @@ def test_a_line(line: str, names: tuple[str, ...], options: dict[str, str]) -> N
 
 
 def test_a_line_anew_is_read_as_the_same() -> None:
-    signer = only(f'mia,ben namespaces="a b,open-token",valid-before=20300101 {TEXT}')
+    signer = only(f'mia,ben namespaces="a b,open-token",valid-before="20300101" {TEXT}')
     assert only(signer.line) == signer
 
 
@@ -58,10 +58,15 @@ def test_remarks_and_empty_lines() -> None:
         "mia ssh-ed25519",
         "mia ssh-ed25519 AAAA",
         f"mia unknown-option {TEXT}",
-        f"mia valid-before=tomorrow {TEXT}",
-        f"mia valid-before=20261399 {TEXT}",
+        f'mia valid-before="tomorrow" {TEXT}',
+        f'mia valid-before="20261399" {TEXT}',
         f'mia namespaces="open {TEXT}',
         f"mia namespaces {TEXT}",
+        f"mia namespaces=open-token {TEXT}",
+        f"mia valid-before=20990101 {TEXT}",
+        f'mia valid-before="\u0662\u0660\u0669\u0669\u0660\u0661\u0660\u0661" {TEXT}',
+        f'mia namespaces="open-token", {TEXT}',
+        f'mia"x namespaces="open\\"-token" {TEXT}',
         f", {TEXT}",
         "x" * 9000,
         '"' * 4000,
@@ -90,11 +95,11 @@ def test_what_is_no_text() -> None:
         ('namespaces="git"', "namespaces"),
         ('namespaces="*,!open-token"', "namespaces"),
         ('namespaces="open-[t]oken"', "namespaces"),
-        ("valid-before=20261116120000Z", "valid-before"),
-        ("valid-before=20261116120001Z", ""),
-        ("valid-after=20261116120001Z", "valid-after"),
-        ("valid-after=202611161200Z", ""),
-        ("valid-before=20200101", "valid-before"),
+        ('valid-before="20261116120000Z"', "valid-before"),
+        ('valid-before="20261116120001Z"', ""),
+        ('valid-after="20261116120001Z"', "valid-after"),
+        ('valid-after="202611161200Z"', ""),
+        ('valid-before="20200101"', "valid-before"),
         ("cert-authority", "certificates"),
     ],
 )
@@ -105,7 +110,7 @@ def test_who_may_sign_now(options: str, reason: str) -> None:
 
 
 WORDS = st.sampled_from(
-    ["mia", "ssh-ed25519", TEXT, "namespaces=", '"', ",", " ", "\t", "\n", "valid-before=2026", "#", "!"]
+    ["mia", "ssh-ed25519", TEXT, "namespaces=", '"', ",", " ", "\t", "\n", 'valid-before="2026"', "#", "!"]
 )
 
 
@@ -127,6 +132,6 @@ def test_times_without_a_zone_are_those_of_this_machine(tmp_path: Path, monkeypa
 
     monkeypatch.setenv("TZ", "XYZ-03")
     time.tzset()
-    signer = only(f"mia valid-before=202611161500 {TEXT}")
+    signer = only(f'mia valid-before="202611161500" {TEXT}')
     assert signer.refusal(NOW)
     assert not signer.refusal(NOW.replace(hour=11, minute=59))

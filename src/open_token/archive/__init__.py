@@ -22,7 +22,7 @@ from open_token.archive._entries import (
     with_facts,
 )
 from open_token.archive._index import COPY, EARLIER, EMPTY, FAILED, GONE, NAME, PENDING, Entry, Index, exports_in
-from open_token.archive._names import day_of, name_for
+from open_token.archive._names import day_of, is_made, name_for
 from open_token.context import Context
 from open_token.discover import Session, name_of, source_of, stamp_of
 from open_token.errors import InputError, OpenTokenError, OutputError
@@ -118,6 +118,8 @@ class Archive:
         for entry in [entry for entry in index.entries.values() if entry.file and owners[entry.file] is not entry]:
             index.drop(entry)
         for name in sorted(there - {entry.file for entry in index.entries.values()}):
+            if not is_made(name.partition("/")[2]):
+                continue
             stranger = with_facts(Entry(reader=name.partition("/")[0], state=GONE, file=name), self._folder / name)
             if stranger.id is not None:
                 index.entries[stranger.key] = stranger

@@ -9,6 +9,7 @@ MADE_ID = re.compile(r"conv_([0-9]{4})([0-9]{2})([0-9]{2})_([0-9a-f]{8})")
 """An id that no runtime gave: it holds a day and a hash of the source."""
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_MADE_NAME = re.compile(r"(?:[0-9]{4}-[0-9]{2}-[0-9]{2}|undated)_")
 _TITLE, _ID = 60, 40
 
 
@@ -24,6 +25,11 @@ def name_for(day: str, title: str | None, id: str, suffix: str, is_free: Callabl
     stem = "_".join(part for part in (day, plain(title or "", _TITLE), _short(id, bool(title))) if part)
     names = (f"{stem}.{suffix}" if number == 1 else f"{stem}-{number}.{suffix}" for number in count(1))
     return next(filter(is_free, names))
+
+
+def is_made(name: str) -> bool:
+    """Whether a file could have its name from here; one that cannot is somebody else's, and left alone."""
+    return _MADE_NAME.match(name) is not None
 
 
 def _short(id: str, titled: bool) -> str:

@@ -157,6 +157,10 @@ class Stream:
         self.document: dict[str, Any] = {}
         """Everything but the events, as it stands in the JSON form."""
         self.has_header = self.has_footer = False
+        self.corrected: list[str] = []
+        """What the footer says of the conversation in other words than the header, whose words no hash covers."""
+        self.disputed: list[str] = []
+        """What else they say differently: nobody can tell which of them counts."""
         self.count = 0
 
     def __iter__(self) -> Iterator[Any]:
@@ -207,10 +211,14 @@ class Stream:
         for name, value in footer.items():
             known = self.document.get(name)
             if name == "conversation" and isinstance(value, dict) and isinstance(known, dict):
+                self.corrected = [key for key in value if key in known and known[key] != value[key]]
                 self.document[name] = {**known, **value}
             elif name == "participants" and isinstance(value, list) and isinstance(known, list):
-                self.document[name] = known + [person for person in value if person not in known]
+                told = set(map(_plainly, known))
+                self.document[name] = known + [person for person in value if _plainly(person) not in told]
             elif name != "type":
+                if name in self.document and known != value:
+                    self.disputed.append(name)
                 self.document[name] = value
 
     def _check_end(self) -> None:
@@ -219,6 +227,14 @@ class Stream:
         for name in ("conversation", "participants"):
             if self.has_header and name not in self.document:
                 self._add("OT016", "line 1", f"the header has no {name}")
+
+
+def _plainly(person: Any) -> bytes:
+    """The same bytes for the same participant: a list of many is not searched again for each."""
+    try:
+        return orjson.dumps(person, option=orjson.OPT_SORT_KEYS)
+    except orjson.JSONEncodeError:
+        return repr(person).encode("utf-8", "replace")
 
 
 def _own_name(name: str) -> str:

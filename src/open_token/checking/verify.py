@@ -19,7 +19,7 @@ from open_token.checking._reckoning import (
     Part,
     Reckoning,
 )
-from open_token.signatures.judging import Judged, judge
+from open_token.signatures.judging import Judged, holds_more, judge
 from open_token.signatures.trust import Trust
 from open_token.source import Source
 
@@ -43,6 +43,7 @@ __all__ = [
 
 VERIFIED, MISMATCHED, UNVERIFIABLE = "verified", "mismatch", "unverifiable"
 
+_NAMED = 5
 _NAMES = {"canonicalization": CANONICALIZATION, "c14n": C14N}
 
 
@@ -126,10 +127,15 @@ def verify_lines(lines: Callable[[], Iterable[bytes]], trust: Trust | None = Non
         troubles.append("the stream has no footer: it is not complete")
     if "events" in stream.document:
         troubles.append("the header or the footer holds events, which no hash covers")
+    troubles += [f"header and footer differ in {name[:40]}" for name in stream.disputed]
     if troubles:
         return _unverifiable(*troubles)
     told = _Told(stream.document, reckoning, lambda: Stream(lines(), _ignore), lambda: _event_lines(lines()))
-    return _judge(told, trust)
+    verdict = _judge(told, trust)
+    if not (verdict.signatures and stream.corrected):
+        return verdict
+    names = ", ".join(name[:40] for name in stream.corrected[:_NAMED])
+    return verdict._replace(warnings=(*verdict.warnings, f"the header says otherwise, and is not covered: {names}"))
 
 
 def _into(troubles: list[str]) -> Add:
@@ -203,6 +209,8 @@ def _warnings(told: _Told, parts: tuple[Part, ...]) -> Iterator[str]:
     names = {part.name for part in parts}
     if "document_hash" not in names:
         yield "there is no document_hash: only the events are covered"
+    if holds_more(told.head["integrity"].get("signatures")):
+        yield "a signature has words beside it that nothing covers: believe only what stands here"
     for part in parts:
         if part.state == UNCHECKED:
             yield f"{part.name} was not checked"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from open_token.comparing.aligning import aligned
 from open_token.comparing.judging import EQUAL, first_difference, parting_of, rows_of
-from open_token.comparing.keys import Rules, face_of, give_keys
+from open_token.comparing.keys import Rules, give_keys, shown_face_of
 from open_token.comparing.report import Difference
 from open_token.comparing.sentence import sentence
 from open_token.comparing.shell import spoken
@@ -28,7 +28,7 @@ def compare(a: Run, b: Run, *, names: tuple[str, str], level: str, ignore: Seque
         notes.append("masked values compare by their type alone: marks of two conversations cannot be told apart")
     rows = rows_of(a.steps, b.steps, *aligned(a.steps, b.steps))
     made = Difference(level, (a, b), names, rows)
-    made.faces = face_of(a, rules), face_of(b, rules)
+    made.faces = shown_face_of(a, rules), shown_face_of(b, rules)
     made.first, made.parting, made.notes = first_difference(rows), parting_of(rows), notes
     made.sentence = sentence(made)
     return made

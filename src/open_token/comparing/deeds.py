@@ -150,7 +150,8 @@ def within(text: str, cwd: str) -> str:
 
 @lru_cache(maxsize=64)
 def _own_folder(cwd: str) -> re.Pattern[str]:
-    return re.compile(re.escape(cwd) + r"(?:(/)(?=[\w.])|(?![\w.-]))")
+    # Behind a name it is part of a longer path: /usr/app is not in the folder /app.
+    return re.compile(r"(?<![\w.~-])" + re.escape(cwd) + r"(?:(/)(?=[\w.])|(?![\w.-]))")
 
 
 def change(arguments: Any) -> tuple[list[str], list[str]]:

@@ -40,6 +40,18 @@ def face_of(run: Run, rules: Rules) -> Callable[[Step], Face]:
     return (lambda step: _without(face(step), rules.ignored)) if rules.ignored else face
 
 
+def shown_face_of(run: Run, rules: Rules) -> Callable[[Step], Face]:
+    """The same, to be shown: marks that count by their type alone are told by it alone."""
+    face = face_of(run, rules)
+    return (lambda step: _by_type(face(step))) if rules.marks_by_type else face
+
+
+def _by_type(face: Face) -> Face:
+    raw = _bytes(face)
+    called, came = json.loads(_MARK.sub(rb"[REDACTED:\1]", raw)) if _MARK.search(raw) else face
+    return called, came
+
+
 def give_keys(run: Run, rules: Rules) -> int:
     """Set the keys of every step; tells how many marks of redaction there are."""
     face = face_of(run, rules)

@@ -185,10 +185,15 @@ def _edits(run: Run) -> dict[str, list[str]]:
 def _changes(path: str, old: Any, new: Any, depth: int) -> list[Change]:
     """Objects are compared key by key; anything else is one value."""
     if not isinstance(old, dict) or not isinstance(new, dict) or depth > _DEEPEST:
-        return [] if old == new else [Change(path or "/", old, new)]
+        return [] if _is_same(old, new) else [Change(path or "/", old, new)]
     made: list[Change] = []
     for name in [*old, *(name for name in new if name not in old)]:
         place = f"{path}/{str(name).replace('~', '~0').replace('/', '~1')}"
         one, other = old.get(name, _ABSENT), new.get(name, _ABSENT)
         made += _changes(place, one, other, depth + 1)
     return made
+
+
+def _is_same(old: Any, new: Any) -> bool:
+    """As the keys have it, for which 1 and true are two things."""
+    return old is not _ABSENT and new is not _ABSENT and old == new and digest(old) == digest(new)

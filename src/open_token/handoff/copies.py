@@ -43,4 +43,7 @@ class Ending:
 
     @property
     def _text(self) -> str:
-        return str(self._last["content"].get("text") or "") if self._last else ""
+        """The last words of a user; the output of a tool may hold a note that it only quotes."""
+        if self._last is None or self._last["type"] != "message" or self._last.get("role") != "user":
+            return ""
+        return str(self._last["content"].get("text") or "")

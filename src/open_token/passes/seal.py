@@ -146,10 +146,22 @@ class Seal:
     def _add_signature(self, made: Integrity, sign: Sign) -> None:
         assert self._tree is not None
         said = orjson.loads(orjson.dumps(unsigned(made)))
-        entry = sign(statement(header(self._record), said, made["events_hash"], self.count, self._tree.root().hex()))
-        known = made.get("signatures", [])
-        if not any(item.get("scheme") == entry["scheme"] and item.get("keyid") == entry["keyid"] for item in known):
-            made["signatures"] = [*known, entry]
+        over = statement(header(self._record), said, made["events_hash"], self.count, self._tree.root().hex())
+        entry = sign(over)
+        known = self._that_hold(made.pop("signatures", []), over)
+        if not any(item["scheme"] == entry["scheme"] and item["keyid"] == entry["keyid"] for item in known):
+            known.append(entry)
+        made["signatures"] = known
+
+    def _that_hold(self, known: list[dict[str, Any]], over: bytes) -> list[dict[str, Any]]:
+        """Signatures beside which one may put one's own: those that are false, or that no reader looks at, go."""
+        judged = import_module("open_token.signatures.judging")
+        states = [item.state for item in judged.judge(known, over, None)][: judged.MOST - 1]
+        held = [item for item, state in zip(known, states, strict=False) if state != judged.INVALID]
+        if dropped := len(known) - len(held):
+            told = "left out: they do not hold, or are too many"
+            self.notes.append(Note("signatures-dropped", "integrity.signatures", told, dropped))
+        return held
 
     def _coercions(self) -> list[Coercion]:
         placed: list[Coercion] = []

@@ -93,6 +93,8 @@ class Values:
         self._parts: dict[str, dict[str, Any]] = {}
         self._given: set[str] = set()
         """Sessions that came with their messages in order."""
+        self._answers: set[str] = set()
+        """Messages of a run, which tells only what the model says and does, and of them the parts alone."""
         for number, value in source.records():
             self._take(number, value)
         self._messages: dict[str, list[str]] = {name: [] for name in self.sessions}
@@ -106,6 +108,7 @@ class Values:
         elif is_message(value):
             self._message(value, number)
         elif is_event(value):
+            self._answers.add(value["part"]["messageID"])
             self._part(value["part"]["messageID"], value["sessionID"], value["part"])
         elif is_bundle(value):
             self._bundle(value, value["info"]["sessionID"], number)
@@ -155,7 +158,8 @@ class Values:
             if name not in self._infos:
                 place = f"message {name}" if name_of(name) == name else "a message"
                 self._skip("no-message", place, "parts whose message is not in the source")
-            yield self._infos.get(name, {"id": name}), [parts[part] for part in _ordered(list(parts), given)]
+            alone = {"id": name, "role": "assistant"} if name in self._answers else {"id": name}
+            yield self._infos.get(name, alone), [parts[part] for part in _ordered(list(parts), given)]
 
 
 def _ordered(names: list[str], given: bool) -> list[str]:

@@ -48,6 +48,11 @@ def is_one(entry: Any) -> bool:
     return isinstance(entry, dict) and entry.keys() <= _PARTS and not problem_of(entry)
 
 
+def holds_more(entries: Any) -> bool:
+    """Whether something stands beside the parts of a signature, where anyone can have put it."""
+    return isinstance(entries, list) and any(isinstance(entry, dict) and entry.keys() - _PARTS for entry in entries)
+
+
 def _looked_at(entry: Any) -> Judged | bytes:
     """The key of a signature, or why it cannot be one."""
     scheme = entry.get("scheme") if isinstance(entry, dict) else None

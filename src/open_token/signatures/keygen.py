@@ -50,6 +50,13 @@ def made_with(key: str, statement: bytes, *, is_alone: bool = False) -> str:
             help="unlock it, or touch it when it asks for that; nothing was written",
             code="sign.key",
         ) from None
+    if done.returncode and b"UNPROTECTED PRIVATE KEY" in done.stderr:
+        raise SigningError(
+            "others can read this key file, and ssh-keygen does not use such a key",
+            where=key,
+            help="let it be yours alone (chmod 600), and ask yourself who has read it",
+            code="sign.key",
+        )
     if done.returncode:
         raise SigningError(
             f"this key cannot sign: {_last_line(done.stderr)}",

@@ -13,8 +13,9 @@ NAMESPACE = "open-token"
 """What SSH signatures of exports are made for; one that was made for something else says nothing about an export."""
 
 _FIELD = re.compile(r'(?:"(?:\\.|[^"\\])*"|[^\s"])+')
-_OPTION = re.compile(r'([A-Za-z-]+)(?:="((?:\\.|[^"\\])*)"|=([^",]*))?(?:,|$)')
-_TIME = re.compile(r"(\d{4})(\d\d)(\d\d)(?:(\d\d)(\d\d)(\d\d)?)?(Z?)")
+_OPTION = re.compile(r'([A-Za-z-]+)(?:="((?:\\.|[^"\\])*)")?(?:,(?=.)|$)')
+_NAMES = re.compile(r'"[^"\\]*"|[^"]+')
+_TIME = re.compile(r"(\d{4})(\d\d)(\d\d)(?:(\d\d)(\d\d)(\d\d)?)?(Z?)", re.ASCII)
 _LONGEST = 8192
 
 
@@ -88,7 +89,8 @@ def _signer(line: str) -> Signer | None:
     options = _options(fields[1]) if with_options else {}
     kind, text = [*fields, "", "", ""][1 + with_options : 3 + with_options]
     key = key_of(kind, text)
-    names = tuple(filter(None, fields[0].strip('"').split(","))) if fields else ()
+    named = fields[0].strip('"') if fields and _NAMES.fullmatch(fields[0]) else ""
+    names = tuple(filter(None, named.split(",")))
     return None if key is None or options is None or not names else Signer(names, options, key)
 
 
@@ -107,7 +109,7 @@ def _options(text: str) -> dict[str, str] | None:
     while place < len(text):
         found = _OPTION.match(text, place)
         name = found[1].lower() if found else ""
-        value = (found[2] or found[3] or "") if found else ""
+        value = (found[2] or "") if found else ""
         if found is None or name in options or not _is_known(name, value):
             return None
         options[name] = value
