@@ -113,6 +113,12 @@ def test_a_command_that_never_ends(capfd: pytest.CaptureFixture[str]) -> None:
     assert "went on for too long and was ended" in capfd.readouterr().err
 
 
+def test_a_command_that_will_not_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("open_token.cli.replaying._GRACE", 0.1)
+    stubborn = "trap '' TERM; while :; do sleep 1; done"
+    assert main(["replay", "check", str(TALK), "--within", "0.5", "--", "sh", "-c", stubborn]) == 1
+
+
 def served(*words: str) -> tuple["subprocess.Popen[str]", int]:
     """A server in a process of its own, and its port."""
     line = [sys.executable, "-m", "open_token", "replay", "serve", str(TALK), *words]

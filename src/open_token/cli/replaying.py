@@ -149,17 +149,19 @@ def _ran(args: argparse.Namespace, endpoint: Endpoint, console: Console) -> int:
 
 def _waited(child: "subprocess.Popen[bytes]", run: Run, within: float, console: Console) -> int:
     end = time.monotonic() + within
-    is_last = False
+    is_last = is_told = False
     while True:
         try:
             return child.wait(_LOOK)
         except subprocess.TimeoutExpired:
             if run.parted is not None and not run.rules.stub and not is_last:
                 end, is_last = min(end, time.monotonic() + _GRACE), True
-            if time.monotonic() > end:
+            if time.monotonic() > end and is_told:
+                child.kill()
+            elif time.monotonic() > end:
                 child.terminate()
                 console.warn("the command went on for too long and was ended")
-                end += _GRACE
+                end, is_told = time.monotonic() + _GRACE, True
 
 
 def _tell_agents(url: str, agent: str | None, console: Console) -> None:
