@@ -109,30 +109,31 @@ def _run(given: str | Path | bytes | Export, level: str, options: Mapping[str, A
     return steps_of(_source(given), context, None, level)[0]
 
 
-class _Nowhere(io.BytesIO):
-    """Where an export goes of which only the events are wanted; one that cannot be held ends."""
+class Bounded(io.BytesIO):
+    """Where an export goes that must be held in memory: one that is longer ends with the error of whoever holds it."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, most: int, too_long: InputError, *, keep: bool = True) -> None:
         super().__init__()
-        self._name = name
-        self._left = MOST_COMPARED
+        self._left, self._too_long, self._keep = most, too_long, keep
 
     def write(self, data: Any) -> int:
+        """Take more, unless it is too much."""
         self._left -= len(data)
         if self._left < 0:
-            raise InputError(
-                "this conversation is too long to be compared",
-                where=self._name,
-                help="cut it to what fits, for example max_bytes=200000000 drop=oldest",
-                code="diff.long",
-            )
-        return len(data)
+            raise self._too_long
+        return super().write(data) if self._keep else len(data)
 
 
 def steps_of(source: Source, context: Context, reader: str | None, level: str) -> tuple[Run, Receipt]:
     """The steps of a conversation as an export would tell it: what is masked there is masked here."""
     recorder = Recorder(level)
-    receipt = run(source, _Nowhere(source.name), context, reader, recorder)
+    too_long = InputError(
+        "this conversation is too long to be compared",
+        where=source.name,
+        help="cut it to what fits, for example max_bytes=200000000 drop=oldest",
+        code="diff.long",
+    )
+    receipt = run(source, Bounded(MOST_COMPARED, too_long, keep=False), context, reader, recorder)
     return recorder.heard(), receipt
 
 

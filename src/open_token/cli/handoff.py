@@ -1,11 +1,10 @@
 """`open-token handoff`: a conversation as a session of another agent, which goes on where the first one stopped."""
 
 import argparse
-import io
 import os
 import shlex
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import msgspec
 
@@ -17,7 +16,7 @@ from open_token.cli.wanted import add_options, wanted_options, warn
 from open_token.errors import InputError, OutputError, UsageError
 from open_token.files import make_parents, write_whole
 from open_token.handoff import TARGETS, Scene, Session, Talk, talk_of, target
-from open_token.library import context_for
+from open_token.library import Bounded, context_for
 from open_token.model import Export
 from open_token.options import split_words
 from open_token.pipeline import export
@@ -49,19 +48,6 @@ Exit: 0 written  2 usage  3 cannot be read or written
 
 MOST = 256 << 20
 """Bytes of a document that is handed over; it is held in memory, and no model takes a hundredth of it."""
-
-
-class _Document(io.BytesIO):
-    """What an export is written to; one that is longer than any agent can take ends."""
-
-    def write(self, data: Any) -> int:
-        if self.tell() + len(data) > MOST:
-            raise InputError(
-                "this conversation is too long to be handed over",
-                help="cut it to what the next model can take, for example max_bytes=1000000 drop=oldest",
-                code="handoff.long",
-            )
-        return super().write(data)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -162,7 +148,12 @@ def _document(args: argparse.Namespace, console: Console) -> Export:
     if args.output:
         must_not_replace(choice.source, args.output)
     reader = choose_one(args, choice, console)
-    out = _Document()
+    too_long = InputError(
+        "this conversation is too long to be handed over",
+        help="cut it to what the next model can take, for example max_bytes=1000000 drop=oldest",
+        code="handoff.long",
+    )
+    out = Bounded(MOST, too_long)
     plain = chosen.changed(mode="json", pretty=False, include="visible-only", native="none")
     receipt = export(choice.source, out, context_for(plain, settings, console.env), reader)
     tell(receipt, choice, None, 0, console)

@@ -1,9 +1,8 @@
 """The conversation that a replay is held against, read whole from whatever export takes."""
 
 import argparse
-import io
 from collections.abc import Callable
-from typing import Any, cast
+from typing import cast
 
 import msgspec
 
@@ -12,7 +11,7 @@ from open_token.cli.choosing_one import choose_one
 from open_token.cli.console import Console
 from open_token.cli.export import check_reader
 from open_token.errors import InputError
-from open_token.library import context_for
+from open_token.library import Bounded, context_for
 from open_token.model import Export
 from open_token.options import ExportOptions
 from open_token.passes.text import redacted_text
@@ -21,19 +20,6 @@ from open_token.settings import Settings, load_settings
 
 MOST = 256 << 20
 """Bytes of a document that is replayed; it is held in memory."""
-
-
-class _Document(io.BytesIO):
-    """What an export is written to, up to a limit."""
-
-    def write(self, data: Any) -> int:
-        if self.tell() + len(data) > MOST:
-            raise InputError(
-                "this conversation is too long to be replayed",
-                help="cut it, for example: open-token export SOURCE max_bytes=100000000 drop=oldest -o short.json",
-                code="replay.long",
-            )
-        return super().write(data)
 
 
 class Read(msgspec.Struct, frozen=True):
@@ -53,7 +39,12 @@ def recorded(args: argparse.Namespace, words: list[str], options: ExportOptions,
     if choice.how:
         console.say(f"source  {choice.how}")
     reader = choose_one(args, choice, console)
-    out = _Document()
+    too_long = InputError(
+        "this conversation is too long to be replayed",
+        help="cut it, for example: open-token export SOURCE max_bytes=100000000 drop=oldest -o short.json",
+        code="replay.long",
+    )
+    out = Bounded(MOST, too_long)
     receipt = export(choice.source, out, context_for(options, settings, console.env), reader)
     document = cast(Export, msgspec.json.decode(out.getvalue()))
     return Read(document, choice, receipt, _mask(settings, receipt.conversation_id, console))
