@@ -5,7 +5,6 @@ import gzip
 import http.client
 import json
 import socket
-import threading
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -38,14 +37,8 @@ def the_talk() -> Any:
 def listening(talk: Any, rules: Rules | None = None) -> Iterator[Endpoint]:
     verdicts: list[Verdict] = []
     endpoint = Endpoint(Run(recording_of(talk), rules or Rules()), 0, verdicts.append)
-    thread = threading.Thread(target=endpoint.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-    thread.start()
-    try:
+    with endpoint.serving(0.01):
         yield endpoint
-    finally:
-        endpoint.shutdown()
-        endpoint.server_close()
-        thread.join()
 
 
 @pytest.fixture

@@ -118,14 +118,8 @@ def _listening(args: argparse.Namespace, run: Run, console: Console, quiet_json:
                 _line(_as_line(verdict), console)
 
     endpoint = Endpoint(run, args.port, told)
-    thread = threading.Thread(target=endpoint.serve_forever, kwargs={"poll_interval": _LOOK}, daemon=True)
-    thread.start()
-    try:
+    with endpoint.serving(_LOOK):
         yield endpoint
-    finally:
-        endpoint.shutdown()
-        endpoint.server_close()
-        thread.join()
 
 
 def _ran(args: argparse.Namespace, endpoint: Endpoint, console: Console) -> int:

@@ -1,10 +1,11 @@
 """The recording as a provider on loopback: HTTP by the standard library, bounded against rude clients."""
 
+import contextlib
 import socket
 import threading
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -55,6 +56,18 @@ class Endpoint(ThreadingHTTPServer):
                 help="leave --port out, and a free one is taken",
                 code="replay.port",
             ) from None
+
+    @contextlib.contextmanager
+    def serving(self, look: float) -> Iterator[None]:
+        """Answer in a thread of its own for as long as the block lasts; `look` is how often it sees that it ends."""
+        thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": look}, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self.shutdown()
+            self.server_close()
+            thread.join()
 
     @property
     def url(self) -> str:
