@@ -1,12 +1,11 @@
 """The page of discovery, live and archive coverage is true: what it names exists."""
 
-import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import pytest
 
-from test_spec_coverage import FUNCTIONS, ROOT, exists, tree_of
+from test_spec_coverage import ROOT, exists, is_test
 
 PAGE = ROOT / "docs" / "reference" / "discovery-coverage.md"
 
@@ -39,9 +38,4 @@ def test_numbers_are_unique_and_ascend() -> None:
 def test_what_a_row_names_is_there(row: Row) -> None:
     assert row.checked in ("read", "test added", "mended")
     assert [place for place in row.places if not exists(place)] == []
-    for test in row.tests:
-        path, _, name = test.partition("::")
-        assert (ROOT / path).is_file(), f"there is no {path}"
-        known = {node.name for node in ast.walk(tree_of(ROOT / path)) if isinstance(node, FUNCTIONS)}
-        assert name.startswith("test_")
-        assert name in known, f"{path} has no {name}"
+    assert [test for test in row.tests if not is_test(test)] == []

@@ -1,6 +1,5 @@
 """The page of protocol coverage is true: what it names exists; no route, event, type, field or value is left out."""
 
-import ast
 import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple, get_args, get_origin
@@ -11,7 +10,7 @@ import pytest
 from open_token import turns
 from rest import Rest
 from sockets import EVENTS
-from test_spec_coverage import FUNCTIONS, ROOT, exists, tree_of
+from test_spec_coverage import ROOT, exists, is_test
 
 PAGE = ROOT / "docs" / "reference" / "protocol-coverage.md"
 TYPES = ROOT.parent / "shared" / "spec" / "core-types.zh.md"
@@ -55,12 +54,7 @@ def test_what_a_row_names_is_there(row: Row) -> None:
     assert row.places
     assert [place for place in row.places if not exists(place)] == []
     assert row.tests
-    for test in row.tests:
-        path, _, name = test.partition("::")
-        assert (ROOT / path).is_file(), f"there is no {path}"
-        assert name.startswith("test_")
-        known = {node.name for node in ast.walk(tree_of(ROOT / path)) if isinstance(node, FUNCTIONS)}
-        assert name in known, f"{path} has no {name}"
+    assert [test for test in row.tests if not is_test(test)] == []
 
 
 def test_every_route_is_walked(tmp_path: Any) -> None:

@@ -1,6 +1,5 @@
 """The page of runtime coverage is true: what it names exists, and no format with several conversations is left out."""
 
-import ast
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -8,7 +7,7 @@ from typing import NamedTuple
 import pytest
 
 from open_token.readers import NAMES, load
-from test_spec_coverage import FUNCTIONS, ROOT, exists, tree_of
+from test_spec_coverage import ROOT, exists, is_test
 
 PAGE = ROOT / "docs" / "reference" / "runtime-coverage.md"
 FORMAT = re.compile(r"^\| `(\w+)` \| [^|]+ \| `([^`]+)` \|$", re.MULTILINE)
@@ -32,13 +31,6 @@ def rows() -> Iterator[Row]:
 
 ROWS = list(rows())
 FORMATS = dict(FORMAT.findall(PAGE.read_text(encoding="utf-8")))
-
-
-def is_test(name: str) -> bool:
-    path, _, test = name.partition("::")
-    file = ROOT / path
-    tests = {node.name for node in ast.walk(tree_of(file)) if isinstance(node, FUNCTIONS)} if file.is_file() else set()
-    return test.startswith("test_") and test in tests
 
 
 def test_numbers_are_unique_and_ascend() -> None:
