@@ -44,7 +44,7 @@ def test_what_a_strangers_file_may_hold() -> None:
     for value in (None, 3, "x", [], {}):
         kinds = ["message", "tool_use", "tool_result", "span_start", "span_end", "annotation"]
         events: list[Any] = [{"type": kind, "content": value, "links": value, "ts": value} for kind in kinds]
-        frames_of({"events": events})
+        assert all(type(line) is str for frame in frames_of({"events": events}) for line in frame.lines)
 
 
 def told(*events: dict[str, Any]) -> list[Any]:
