@@ -156,7 +156,7 @@ def test_the_folder(uri: Any, folder: str | None) -> None:
 
 
 @pytest.mark.parametrize("case", ["basic", "info", "runs", "subagent"])
-def test_odd_values_are_told_or_noted(case: str) -> None:
+def test_no_odd_value_is_an_accident(case: str) -> None:
     value = json.loads((GOLDEN / case / "input.json").read_text())
     for odd in mangled(value):
         draft = Draft()

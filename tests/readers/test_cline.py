@@ -256,7 +256,7 @@ def test_a_look_at_the_first_messages() -> None:
 
 
 @pytest.mark.parametrize("case", ["basic", "results", "older_builds", "forks"])
-def test_odd_values_are_told_or_noted(case: str) -> None:
+def test_no_odd_value_is_an_accident(case: str) -> None:
     [path] = (GOLDEN / case / "input").glob("*/api_conversation_history.json")
     for odd in mangled(json.loads(path.read_text())):
         draft = Draft()

@@ -251,7 +251,7 @@ def test_a_look_at_the_ends() -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_odd_values_are_told_or_noted(case: str) -> None:
+def test_no_odd_value_is_an_accident(case: str) -> None:
     events = [json.loads(line) for line in (GOLDEN / case / "input.jsonl").read_text().splitlines()]
     for number, item in enumerate(events):
         for odd in mangled(item) if number else ():

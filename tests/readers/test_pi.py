@@ -156,7 +156,7 @@ def test_a_look_at_the_ends() -> None:
 
 
 @pytest.mark.parametrize("case", ["basic", "branches", "compaction", "extras"])
-def test_odd_values_are_told_or_noted(case: str) -> None:
+def test_no_odd_value_is_an_accident(case: str) -> None:
     entries = [json.loads(line) for line in (GOLDEN / case / "input.jsonl").read_text().splitlines()]
     for number, entry in enumerate(entries):
         for odd in mangled(entry):
