@@ -122,7 +122,7 @@ def test_a_command_that_will_not_end_is_killed(monkeypatch: pytest.MonkeyPatch) 
 def served(*words: str) -> tuple["subprocess.Popen[str]", int]:
     """A server in a process of its own, and its port."""
     line = [sys.executable, "-m", "open_token", "replay", "serve", str(TALK), *words]
-    env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTHONUNBUFFERED": ""}  # buffered, as users have it
     process = subprocess.Popen(line, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     for said in process.stderr:

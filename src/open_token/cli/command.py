@@ -8,7 +8,7 @@ import sys
 from importlib import import_module
 from typing import NoReturn, Protocol, cast
 
-from open_token.cli.console import Console, visible
+from open_token.cli.console import Console, close_stdout, visible
 from open_token.errors import OpenTokenError, OutputError, UsageError
 from open_token.options import guess_of
 
@@ -100,12 +100,12 @@ def run(words: list[str]) -> int:
     except OpenTokenError as problem:
         return _report(problem, words, console)
     except BrokenPipeError:
-        _close_stdout()
+        close_stdout()
         return 141  # as if SIGPIPE had ended it, which is what shells expect of a command that is cut short
     except OSError as problem:
         with contextlib.suppress(OSError):
             _report(_refused(problem), words, console)
-        _close_stdout()
+        close_stdout()
         return 3
     except KeyboardInterrupt:
         sys.stderr.write("\ninterrupted; no file was written\n")
@@ -192,9 +192,3 @@ def _refused(problem: OSError) -> OutputError:
     """What the system did not let us do, in its own words."""
     reason = problem.strerror or type(problem).__name__
     return OutputError(f"cannot go on: {reason}", help="is the disk full, or the output closed?")
-
-
-def _close_stdout() -> None:
-    """The reader of a pipe went away: keep the interpreter from complaining about it once more."""
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

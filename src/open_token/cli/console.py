@@ -1,5 +1,6 @@
 """The terminal: payload on stdout, words on stderr, control characters made visible, colours only where wanted."""
 
+import contextlib
 import os
 import sys
 import unicodedata
@@ -185,3 +186,9 @@ def relative_age(seconds: float) -> str:
         if seconds < limit:
             return f"{max(0, int(seconds // unit))}{name}"
     return f"{int(seconds // (86400 * 365))}y"
+
+
+def close_stdout() -> None:
+    """The reader of a pipe went away: what is written from now on, or waits to be, leads nowhere and raises nothing."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from open_token.cli.console import Console, plural, visible
+from open_token.cli.console import Console, close_stdout, plural, visible
 from open_token.cli.recorded import Read, recorded
 from open_token.cli.stopping import asked_to_stop
 from open_token.errors import InputError, UsageError
@@ -111,11 +111,13 @@ def _listening(args: argparse.Namespace, run: Run, console: Console, quiet_json:
     lock = threading.Lock()
 
     def told(verdict: Verdict) -> None:
-        # Whoever reads along may stop: the agent is still answered.
-        with lock, contextlib.suppress(BrokenPipeError):
+        with lock:
             _tell_verdict(verdict, len(run.recording.steps), console)
             if args.json and not quiet_json:
-                _line(_as_line(verdict), console)
+                try:
+                    _line(_as_line(verdict), console)
+                except BrokenPipeError:  # whoever reads along may stop: the agent is still answered
+                    close_stdout()
 
     endpoint = Endpoint(run, args.port, told)
     with endpoint.serving(_LOOK):
