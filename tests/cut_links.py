@@ -6,6 +6,8 @@ import socket
 import struct
 from typing import Literal
 
+from open_token.server.stopping import stopped
+
 Cut = Literal["stalled", "lost", "reset"]
 _AT_ONCE = struct.pack("ii", 1, 0)
 """SO_LINGER: a closed connection is reset, as by a machine that knows nothing of it."""
@@ -32,9 +34,7 @@ class Link:
     async def __aexit__(self, *_: object) -> None:
         assert self._server is not None
         self._server.close()
-        for task in tuple(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*map(stopped, tuple(self._tasks)))
 
     def cut(self, how: Cut) -> None:
         """Let nothing pass: connections stay as if they lived, or are reset and new ones are, too.

@@ -30,6 +30,7 @@ from history import History
 from node_clients import Watcher, said
 from open_token.entries import Entry
 from open_token.reducer import State, raw
+from open_token.server.stopping import stopped
 from open_token.server.store.postgres import PostgresStore
 from open_token.turns import plain
 from services import redis
@@ -158,12 +159,10 @@ class Cluster:
 
     async def close(self) -> None:
         """Nobody watches any more."""
+        await asyncio.gather(*map(stopped, self._tasks))
         for task in self._tasks:
-            task.cancel()
-        done = await asyncio.gather(*self._tasks, return_exceptions=True)
-        for problem in done:
-            if isinstance(problem, Exception):
-                raise problem
+            if not task.cancelled():
+                task.result()
 
     async def say(self, talk: Talk, nodes: Sequence[Node], words: str) -> Node:
         """Send a message, and look up at once where it stands."""

@@ -27,6 +27,7 @@ from open_token.reducer.steps import blocks_of, user_message
 from open_token.server.clock import moment_of
 from open_token.server.config import ServerConfig
 from open_token.server.start import running
+from open_token.server.stopping import stopped
 from open_token.server.store import _log
 from open_token.server.store._database import connect_to_read
 from open_token.server.store.postgres import PostgresStore
@@ -139,10 +140,8 @@ class Soak:
         tasks = [asyncio.create_task(lane.go()) for lane in lanes]
         sampling = asyncio.create_task(self._sample())
         done, _ = await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_EXCEPTION)
-        for task in (*tasks, sampling):
-            task.cancel()
         self.figures.errors += [f"{type(task.exception()).__name__}: {task.exception()}" for task in done]
-        await asyncio.gather(*tasks, sampling, return_exceptions=True)
+        await asyncio.gather(*map(stopped, (*tasks, sampling)))
         self.figures.errors += [words for socket in sockets for words in socket.errors]
         for socket in sockets:
             socket.close()

@@ -22,6 +22,7 @@ from open_token.cli import serve
 from open_token.cli.command import parser_for
 from open_token.server.config import Limits, ServerConfig
 from open_token.server.loading import load_config
+from open_token.server.stopping import stopped
 from services import redis_url
 from stores import new_postgres
 
@@ -194,13 +195,13 @@ async def driven(address: str, key: str, nodes: list[Node]) -> None:
             asking = asyncio.create_task(asked(rest, statuses))
             for node in nodes:
                 await asyncio.to_thread(node.restart)
-            asking.cancel()
+            await stopped(asking)
             assert set(statuses) == {200}
             await talkers[2].say("again", "third")
             whole = await entries(rest, session_id, 3)
             await everybody(talkers, lambda talker: bool(talker.numbers) and max(talker.numbers) >= whole[-1])
             await reader.until(whole[-1])
-            reading.cancel()
+            await stopped(reading)
         for talker in talkers:
             assert talker.numbers == whole
             assert len(talker.ways) >= 2, "every node was restarted, so that every client was cut off"

@@ -15,6 +15,7 @@ import pytest
 
 from node_faults import PATIENCE, Cluster, Node, cluster
 from open_token.errors import StoreError
+from open_token.server.stopping import stopped
 from services import Instance, as_owner_of_postgres, new_folder, own_postgres, url_of
 from small_disks import fill, make_room, small_disk
 from stores import made_ready
@@ -94,8 +95,7 @@ async def _spoken_to(nodes: Cluster) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        speaking.cancel()
-        await asyncio.gather(speaking, return_exceptions=True)
+        await stopped(speaking)
 
 
 @contextlib.asynccontextmanager
@@ -111,8 +111,7 @@ async def _watched_over(server: Instance) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        reviving.cancel()
-        await asyncio.gather(reviving, return_exceptions=True)
+        await stopped(reviving)
 
 
 async def _well(nodes: list[Node]) -> None:

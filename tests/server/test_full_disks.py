@@ -16,6 +16,7 @@ import pytest
 from node_clients import Watcher, said
 from node_faults import LONG, PATIENCE, Node
 from open_token.server.refusals import Refused
+from open_token.server.stopping import stopped
 from open_token.server.store.rows import Caller
 from open_token.server.store.sqlite import SqliteStore
 from services import as_owner_of_postgres, postgres
@@ -123,8 +124,7 @@ class Served:
         assert (texts[0], texts[-1]) == ("long", LONG)
         assert watcher.numbers == sorted(set(watcher.numbers))
         assert set((await self.write()).values()) == {""}
-        watching.cancel()
-        await asyncio.gather(watching, return_exceptions=True)
+        await stopped(watching)
 
 
 async def _survives(folder: Path, urls: dict[str, str], *how: Any) -> None:
