@@ -38,7 +38,8 @@ class LeanSocket(asyncio.Protocol):
         answer = self._asked[number] = asyncio.get_running_loop().create_future()
         self._send(f"42{number}{msgspec.json.encode([name, payload]).decode()}")
         try:
-            return await asyncio.wait_for(answer, seconds)
+            async with asyncio.timeout(seconds):
+                return await answer
         finally:
             self._asked.pop(number, None)
 

@@ -81,7 +81,8 @@ class Watcher:
             await client.io.call("session:subscribe", asked, timeout=ANSWER)
             while client.io.connected and "system:error" not in client.names():
                 self._news.clear()
-                await asyncio.wait_for(self._news.wait(), SILENCE)
+                async with asyncio.timeout(SILENCE):
+                    await self._news.wait()
         finally:
             await _away(client)
 

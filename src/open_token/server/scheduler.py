@@ -95,7 +95,8 @@ class Scheduler:
             except StoreError:
                 wait = AFTER_FAULT  # a store that is away for a while comes back; the slots are still due then
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), wait)
+                async with asyncio.timeout(wait):
+                    await self._changed.wait()
 
     async def _until_next(self) -> float:
         nearest = await self._store.nearest_fire()

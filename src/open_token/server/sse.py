@@ -93,7 +93,8 @@ class _Stream:
                 return
             self._news.clear()
             try:
-                await asyncio.wait_for(self._news.wait(), _KEEP_ALIVE)
+                async with asyncio.timeout(_KEEP_ALIVE):
+                    await self._news.wait()
             except TimeoutError:
                 yield b": nothing new\n\n"
 

@@ -88,7 +88,8 @@ class RemoteBus:
             self._task = None
             if self.is_linked and self._waiting:
                 with contextlib.suppress(Exception):
-                    await asyncio.wait_for(self._send(), 1.0)
+                    async with asyncio.timeout(1.0):
+                        await self._send()
         await self._link.close()
         await self._local.close()
 

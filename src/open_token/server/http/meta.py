@@ -90,7 +90,8 @@ async def _checks(services: Services) -> dict[str, str]:
 
 async def _tried(work: Any) -> str:
     try:
-        await asyncio.wait_for(work, _PATIENCE)
+        async with asyncio.timeout(_PATIENCE):
+            await work
     except StoreError as problem:
         return problem.what
     except TimeoutError:
