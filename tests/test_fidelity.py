@@ -4,6 +4,8 @@ import io
 import json
 from typing import Any
 
+import pytest
+
 from open_token.context import Context
 from open_token.fidelity import Report, Witness, judge
 from open_token.options import ExportOptions
@@ -13,14 +15,14 @@ from open_token.source import Source
 LONG = "A sentence that is long enough to be text and not a name."
 
 
-def report(records: list[Any], spoil: Any = None, **words: str) -> Report:
+def report(records: list[Any], spoil: Any = None, reader: str = "claude_code", **words: str) -> Report:
     source = Source("talk", data=b"".join(json.dumps(record).encode() + b"\n" for record in records))
     witness = Witness()
     if spoil:
         take = witness.take
         witness.take = lambda event: take(spoil(event))  # type: ignore[method-assign]
-    receipt = export(source, io.BytesIO(), Context(ExportOptions.of(words), key=bytes(32)), "claude_code", witness)
-    return judge(source, "claude_code", witness, receipt.notes)
+    receipt = export(source, io.BytesIO(), Context(ExportOptions.of(words), key=bytes(32)), reader, witness)
+    return judge(source, reader, witness, receipt.notes)
 
 
 def user(content: Any, **more: Any) -> dict[str, Any]:
@@ -51,6 +53,42 @@ def test_side_data_and_seals_are_no_talk() -> None:
     found = report([user(LONG, toolUseResult={"stdout": f"{LONG} Nobody said it."})])
     assert found.percent == 100.0
     assert found.percent_of_all < 60
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "data:image/png;base64," + "iVBORw0KGgo" * 8,
+        "attachment://0123456789abcdef0123456789abcdef",
+        "bubbleId:5d1f7b3e-9a2c-4e8f-b1d0-3c4a5b6c7d8e:b-text",
+    ],
+)
+def test_images_pointers_and_keys_are_no_talk(value: str) -> None:
+    found = report([user(LONG, beside=value)])
+    assert (found.percent, found.said) == (100.0, len(LONG))
+    assert found.text == len(LONG) + len(value)
+
+
+CURSOR = [
+    {"role": "user", "message": {"content": [{"type": "text", "text": f"<user_query>\n{LONG}\n</user_query>"}]}},
+    {"role": "assistant", "message": {"content": [{"type": "text", "text": f"<thinking>Hm.</thinking>\n{LONG} Yes."}]}},
+]
+
+
+def test_words_that_readers_take_out_of_their_tags_are_kept() -> None:
+    found = report(CURSOR, reader="cursor")
+    assert (found.carried, found.percent) == (2, 100.0)
+
+
+def test_what_is_lost_between_tags_is_found() -> None:
+    def spoil(event: Any) -> Any:
+        return {
+            **event,
+            "content": {"mime": "text/plain", "text": "Something else was said here, so it seems, in one."},
+        }
+
+    found = report(CURSOR, spoil, reader="cursor")
+    assert (found.carried, found.percent) == (0, 0.0)
 
 
 def test_fields_that_are_never_mapped_are_named_with_a_place() -> None:

@@ -24,8 +24,11 @@ _DEEPEST = 60
 _MARK = re.compile(r"\[REDACTED:[a-z0-9_-]+:[0-9a-f]{8}\]")
 _NAME = re.compile(r"(?=[^0-9]*(?:[0-9][^0-9]*){0,4}$)[A-Za-z_$][A-Za-z0-9_$.-]{0,39}")
 """A key that names a field; any other is content, such as a path or an id, and is not shown."""
-_SEALED = re.compile(r"\s*[A-Za-z0-9+/=_-]+\s*")
-"""One run of letters: a hash, an id, a seal, an image; nobody said it."""
+_SEALED = re.compile(r"\s*(?:data:[\w.+-]+/[\w.+-]+;base64,)?[A-Za-z0-9+/=_:-]+\s*")
+"""One run of letters: a hash, an id, a key of a database, a seal, an image, a pointer to a text; nobody said it."""
+_TAG = re.compile(r"</?[a-z][a-z_-]*>")
+"""What clients and models put around prompts and reasoning; readers take a text apart there."""
+_MOST_PIECES = 16
 _ASIDE = frozenset(
     (
         "toolUseResult",
@@ -144,6 +147,8 @@ class Witness:
         if digest in self._known:
             return
         self._known.add(digest)
+        if "</" in text:
+            self._known.update(map(_digest, _pieces(text)))
         if len(text) < LONG:
             return
         if "\n" in text:
@@ -155,13 +160,25 @@ class Witness:
             self._size += len(text)
 
     def knows(self, text: str) -> bool:
-        """Whether a string is in the export: as it is, as a time, or as a part of a longer one."""
+        """Whether a string is in the export: whole, or each piece of it between tags."""
+        if self._holds(text):
+            return True
+        pieces = _pieces(text) if "</" in text else []
+        return bool(pieces) and all(map(self._holds, pieces))
+
+    def _holds(self, text: str) -> bool:
+        """Whether it is there as it is, as a time, or as a part of a longer one."""
         text = text.strip()
         if _digest(text) in self._known:
             return True
         if len(text) < LONG:
             return bool((when := to_utc(text)) and _digest(when) in self._known)
         return any(text in longer for longer in self._long) or any(_fits(text, pieces) for pieces in self._masked)
+
+
+def _pieces(text: str) -> list[str]:
+    """What stands before, between and behind tags."""
+    return [piece for part in _TAG.split(text, _MOST_PIECES) if (piece := part.strip())]
 
 
 def _fits(text: str, pieces: list[str]) -> bool:

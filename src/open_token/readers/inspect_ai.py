@@ -21,6 +21,8 @@ CARRIES = (
     "Messages, thoughts, calls, results and their errors, times, subagents, handoffs, scorers, scores, token counts."
 )
 LEAVES = "State, store and sandbox events, the provider's raw requests and answers, the plan, metadata of the dataset."
+ASIDE = ("revision",)
+"""Fields that nobody said."""
 
 _ALONE = frozenset(("id", "epoch", "input", "target", "messages"))
 

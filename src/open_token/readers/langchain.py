@@ -13,6 +13,8 @@ PLACES: tuple[str, ...] = ()
 SEEN = "LangSmith payloads of the Python SDK 0.1; the three shapes of messages and their chunks described, not seen"
 CARRIES = "messages, thoughts, calls, results, usage; of runs: models, tools, retrievers, errors, each message once"
 LEAVES = "inner chains, parsers, prompts, embeddings, timings and settings of runs"
+ASIDE = ("dotted_order",)
+"""Fields that nobody said."""
 
 
 def sniff(source: Source) -> bool:

@@ -15,6 +15,8 @@ PLACES = (
 SEEN = "any-agent 1.9, OTLP lines of Visual Studio Copilot 18.6; other attribute dialects described, not seen"
 CARRIES = "what models were asked and answered, calls, results, agents, usage, errors, each message once"
 LEAVES = "spans that are no call of a model, an agent or a tool, and attributes about settings and the runtime"
+ASIDE = ("key", "eventName")
+"""Fields that nobody said."""
 _BATCHES = ("resourceSpans", "resource_spans", "resourceLogs", "resource_logs")
 
 
