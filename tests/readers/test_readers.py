@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import fake_talk
-from golden_cases import CASES, read_case
+from golden_cases import CASES, GOLDEN, read_case
 from open_token import readers
 from open_token.discover import Discovery
 from open_token.errors import InputError, UsageError
@@ -81,6 +81,24 @@ def test_content_decides_not_the_name(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_every_golden_input_is_claimed_by_its_reader(case: Path, tmp_path: Path) -> None:
     path, _ = read_case(case, tmp_path)
     assert choose(Source.of_folder(path) if path.is_dir() else Source.of(path)) == case.parent.name
+
+
+UNHEARD = b'{"type":"hologram","words":"Of a kind that nobody knows yet."}\n'
+LOGS = "claude_code codex copilot_cli gemini_cli grok_cli iflow kimi_cli openhands otel_genai pi qwen_code".split()
+"""Formats that a runtime writes line by line, and to which its next version may add kinds of lines."""
+
+
+@pytest.mark.parametrize("reader", LOGS)
+def test_a_line_of_a_new_kind_hides_no_conversation(reader: str) -> None:
+    tried = 0
+    for path in sorted(GOLDEN.glob(f"{reader}/*/input.jsonl")):
+        lines = path.read_bytes().splitlines(keepends=True)
+        is_early = reader == "codex" and path.parent.name.startswith("legacy")  # nothing is added to it any more
+        for place in (0, 1, len(lines)) if len(lines) > 2 and not is_early else ():
+            source = Source("x", data=b"".join([*lines[:place], UNHEARD, *lines[place:]]))
+            assert choose(source) == reader, path
+            tried += 1
+    assert tried
 
 
 def test_the_table_is_every_public_module() -> None:

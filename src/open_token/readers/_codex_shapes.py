@@ -37,8 +37,6 @@ def is_stream(records: list[dict[str, Any]]) -> bool:
             return isinstance(record.get("thread_id"), str)
         if kind in ("item.started", "item.updated", "item.completed"):
             return isinstance(item, dict) and isinstance(item.get("id"), str) and item.get("type") in _ITEMS
-        if kind not in ("error", "turn.started"):
-            return False
     return False
 
 

@@ -31,11 +31,15 @@ def sniff(source: Source) -> bool:
 
 
 def _is_rollout(records: list[dict[str, Any]]) -> bool:
-    first = next((record for record in records if "record_type" not in record), {})
-    kind = first.get("type")
-    if not isinstance(kind, str) or kind not in ENVELOPED or not isinstance(first.get("payload"), dict):
+    """Whether one of the first lines is of a rollout; what else a newer version writes there hides it not."""
+    return any(_is_enveloped(record) for record in records)
+
+
+def _is_enveloped(record: dict[str, Any]) -> bool:
+    kind = record.get("type")
+    if not isinstance(kind, str) or kind not in ENVELOPED or not isinstance(record.get("payload"), dict):
         return False
-    return kind == "session_meta" or "timestamp" in first
+    return kind == "session_meta" or "timestamp" in record
 
 
 def _is_bare(records: list[dict[str, Any]]) -> bool:

@@ -34,7 +34,7 @@ def sniff(source: Source) -> bool:
     if source.shape == "folder":
         return any(sniff(log) for log in source.below(_LOG))
     records = [record for record in source.sample if isinstance(record, dict)]
-    return source.shape != "document" and bool(records) and _is_event(records[0])
+    return source.shape != "document" and any(_is_event(record) for record in records)
 
 
 def _is_event(record: dict[str, Any]) -> bool:

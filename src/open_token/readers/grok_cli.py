@@ -29,17 +29,20 @@ _MARKS = {
 
 
 def sniff(source: Source) -> bool:
-    """Records of these kinds only, without an envelope, of which some have what only this runtime writes."""
+    """Records without an envelope, most of these kinds, of which some have what only this runtime writes."""
     records = source.sample
-    if not records or not all(isinstance(record, dict) and _is_item(record) for record in records):
+    if not all(isinstance(record, dict) and _ENVELOPES.isdisjoint(record) for record in records):
         return False
-    marked = [record["type"] for record in records if any(name in record for name in _MARKS.get(record["type"], ()))]
+    known = [record for record in records if _is_item(record)]
+    if 2 * len(known) <= len(records):
+        return False
+    marked = [record["type"] for record in known if any(name in record for name in _MARKS.get(record["type"], ()))]
     return any(kind in ("user", "assistant", "backend_tool_call") for kind in marked)
 
 
 def _is_item(record: dict[str, Any]) -> bool:
     kind = record.get("type")
-    if not isinstance(kind, str) or kind not in _KINDS or not _ENVELOPES.isdisjoint(record):
+    if not isinstance(kind, str) or kind not in _KINDS:
         return False
     return "content" in record or kind in ("reasoning", "backend_tool_call")
 

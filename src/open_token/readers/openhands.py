@@ -47,10 +47,9 @@ def sniff(source: Source) -> bool:
     sample = flat(source.sample)
     if not sample:
         return False
-    first = sample[0]
-    if is_event(first) or is_old_event(first):
+    if any(is_event(record) or is_old_event(record) for record in sample):
         return True
-    return (is_state(first) and len(sample) == 1) or all(is_log(record) for record in sample) or _has_runs(source)
+    return (is_state(sample[0]) and len(sample) == 1) or all(is_log(record) for record in sample) or _has_runs(source)
 
 
 def _has_runs(source: Source) -> bool:
@@ -86,7 +85,7 @@ def read(source: Source, draft: Draft) -> None:
     if source.shape == "folder":
         if not (source.below("base_state.json") or any(source.below(pattern) for pattern in EVENTS)):
             part = "_openhands_old"
-    elif sample and is_old_event(sample[0]):
+    elif any(map(is_old_event, sample)) and not any(map(is_event, sample)):
         part = "_openhands_old"
     elif sample and is_log(sample[0]):
         part = "_openhands_logs"

@@ -25,7 +25,7 @@ def sniff(source: Source) -> bool:
     records = source.sample
     if source.shape == "document" and records and isinstance(records[0], list):
         records = records[0][:64]
-    return bool(records) and all(_is_trace(record) or _is_span(record) for record in records)
+    return any(_is_trace(record) or _is_span(record) for record in records)
 
 
 def _is_trace(value: Any) -> bool:
