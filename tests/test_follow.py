@@ -6,6 +6,7 @@ import json
 import random
 import shutil
 import sqlite3
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from open_token.follow import Follower
 from open_token.growing import Growing, written_in
 from open_token.options import ExportOptions
 from open_token.pipeline import export
-from open_token.readers import choose
+from open_token.readers import choose, conversations
 from open_token.source import Source
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -287,6 +288,38 @@ def go_on_with(case: Path, tmp_path: Path, seeds: range) -> None:
         going = Going(tmp_path / path.name, reader)
         in_parts(going, stages, seed)
         going.check()
+
+
+def counted(lines: list[Any]) -> Counter[str]:
+    """All tokens of a stream."""
+    spent: Counter[str] = Counter()
+    for line in lines:
+        spent.update(line.get("usage", {}))
+    return spent
+
+
+def spoken(lines: list[Any]) -> Counter[str]:
+    return Counter(json.dumps(item) for item in said(lines) if item[0] == "message")
+
+
+@pytest.mark.parametrize("case", LINE_CASES, ids=lambda case: f"{case.parent.name}/{case.name}")
+def test_no_word_and_no_token_is_told_twice(case: Path, tmp_path: Path) -> None:
+    path, reader = tmp_path / "input.jsonl", case.parent.name
+    lines = (case / path.name).read_bytes().splitlines(keepends=True)
+    stages = [b"".join(lines[: place + 1]) for place in range(len(lines))]
+    if len(conversations(Source("x", data=stages[-1]), reader)) > 1:
+        return  # one of them must be chosen
+    while not can_be_read(path, stages[0], reader):
+        stages.pop(0)
+    path.write_bytes(stages[0])
+    live = followed(path, reader, *(lambda data=data: path.write_bytes(data) for data in stages[1:]))  # type: ignore[misc]
+    whole = io.BytesIO()
+    export(Source.of(path, path.name), whole, context(), reader)
+    finished = [json.loads(line) for line in whole.getvalue().splitlines()]
+    told = spoken(live)
+    assert [words for words, count in spoken(finished).items() if told[words] > count] == []
+    if '"kind": "abandoned_branch"' not in json.dumps(live):  # whose tokens the stream has told, and were spent
+        assert counted(live) == counted(finished)
 
 
 def can_be_read(path: Path, data: bytes, reader: str) -> bool:

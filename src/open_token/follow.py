@@ -14,7 +14,7 @@ from open_token.growing import Growing
 from open_token.model import Conversation, Event, Record, Usage
 from open_token.pipeline import read
 from open_token.readers import load
-from open_token.renewing import Renewal, shows_more
+from open_token.renewing import Renewal, shows_more, unsaid
 from open_token.source import Source
 from open_token.tail import Tail
 
@@ -114,6 +114,7 @@ class Follower:
     def _stream(self, known: Conversation, behind: Renewal | None = None) -> Record:
         """Line by line, for readers that tell each record as it comes."""
         draft = Draft(subagents=self.context.options.subagents, spool=Outlet(lambda events: take(events)))
+        spent: dict[str, Usage] = {}
 
         def facts(conversation: Conversation = known) -> Record:
             now = self.context.options.exported_at or self.context.now
@@ -123,6 +124,7 @@ class Follower:
             return Record(conversation, people, (), notes=notes, coercions=coercions, exported_at=at)
 
         def take(events: list[Event]) -> None:
+            spent.update((event["id"], event["usage"]) for event in events if "usage" in event)
             self.growing.take(behind.more(events, draft.participants) if behind else events, facts)
 
         def idle() -> bool:
@@ -135,7 +137,7 @@ class Follower:
         source.conversation = self.conversation
         load(self.reader).read(source, draft)
         late, usage, dropped = draft.close()
-        take(_late(late, usage, dropped, draft))
+        take(_late(late, unsaid(usage, spent), dropped, draft))
         if behind:
             self.growing.take(behind.rest(), facts)
         return facts({**known, **draft.facts(lambda: known["id"]), "id": known["id"]})

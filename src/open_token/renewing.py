@@ -9,7 +9,7 @@ from typing import Any, cast
 import orjson
 
 from open_token.draft import MISSING
-from open_token.model import Event, Participant, Record
+from open_token.model import Event, Participant, Record, Usage
 
 _AT_THE_END = ("tool_result", "span_end")
 
@@ -41,6 +41,10 @@ class Renewal:
         self._answers: dict[str, str] = {}
         self._spans: dict[str, Event | None] = {}
         self._revised: dict[str, Event] = {}
+        self._spent: dict[str, Usage] = {}
+        """What the events of the stream cost, as it went out with them."""
+        self._counted: dict[str, Usage] = {}
+        """What they cost as the last reading has it."""
         self._highest = 0
         self._going = _Names()
         self._left: dict[bytes, deque[str]] = {}
@@ -129,6 +133,8 @@ class Renewal:
                 return False
             self._revised[here] = event
         self._call(event, here, names)
+        if "usage" in event:
+            self._counted[here] = event["usage"]
         return True
 
     def _call(self, event: Event, here: str, names: _Names) -> None:
@@ -182,6 +188,8 @@ class Renewal:
         name, kind, links = event["id"], event["type"], event.get("links", {})
         self._told.setdefault(words, []).append(name)
         self._says[name] = (_kind(event), words)
+        if "usage" in event:
+            self._spent[name] = event["usage"]
         call, span = links.get("call_id"), links.get("span_id")
         if call and kind == "tool_use":
             self._own[name], self._calls[call] = call, event
@@ -213,6 +221,15 @@ class Renewal:
         for name, event in self._revised.items():
             late = self._made("annotation", event["actor_id"], {"kind": "revised", "content": event["content"]})
             made.append(cast(Event, {**late, "visibility": "metadata", "links": {"parent_id": name}}))
+        return [*made, *self._costs()]
+
+    def _costs(self) -> list[Event]:
+        """What events cost beside the counts that went out with them."""
+        actor = self._meet([{"actor_id": "", "kind": "system", "name": "runtime"}])[""] if self._counted else ""
+        made = []
+        for name, usage in unsaid(self._counted, self._spent).items():
+            late = self._made("annotation", actor, {"kind": "usage"})
+            made.append(cast(Event, {**late, "visibility": "metadata", "links": {"parent_id": name}, "usage": usage}))
         return made
 
     def _late(self, kind: str, name: str) -> Event:
@@ -237,6 +254,17 @@ class Renewal:
             "visibility": "internal",
             "content": content,
         }
+
+
+def unsaid(usage: dict[str, Usage], spent: dict[str, Usage]) -> dict[str, Usage]:
+    """What events cost beside the counts that went out with them, so that the sum is right."""
+    made = {}
+    for name, counted in usage.items():
+        told = cast(dict[str, int], spent.get(name, {}))
+        more = {kind: max(count - told.get(kind, 0), 0) for kind, count in cast(dict[str, int], counted).items()}
+        if any(more.values()):
+            made[name] = cast(Usage, more)
+    return made
 
 
 def shows_more(told: list[Event], written: Iterable[Event]) -> bool:

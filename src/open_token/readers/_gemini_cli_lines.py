@@ -1,14 +1,18 @@
 """The records of a Gemini CLI file in order, each message once: its last form, in the place of its first."""
 
+import hashlib
 from collections import deque
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import msgspec
 
+from open_token.nesting import spelled
 from open_token.source import Source
 
 _decode = msgspec.json.Decoder().decode
+_TOLD = ("content", "displayContent", "thoughts", "tokens")
+"""What a message says, but for its calls: they have ids of their own, and are told once."""
 
 
 class Record(NamedTuple):
@@ -42,6 +46,7 @@ def _each_once(source: Source) -> Iterator[tuple[int, Any]]:
     first_of, last_of = _rewritten(source)
     held: deque[tuple[int, Any]] = deque()
     renewed: dict[int, Any] = {}
+    out = _Out()
     for number, value in source.records(_decode):
         first = first_of.get(number)
         if first is None:
@@ -50,8 +55,49 @@ def _each_once(source: Source) -> Iterator[tuple[int, Any]]:
             renewed[first] = value
         while held and (held[0][0] not in last_of or held[0][0] in renewed):
             line, known = held.popleft()
-            yield line, renewed.pop(line, known)
+            last = renewed.pop(line, known)
+            if (rest := out.rest(last) if source.grows else last) is not None:
+                yield line, rest
     yield from held
+
+
+class _Out:
+    """The messages of a growing file that are out already: a later form of one tells only what is new in it."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, set[bytes]] = {}
+
+    def rest(self, value: Any) -> Any:
+        """The record without what an earlier form of it has told; None when nothing is left."""
+        if not isinstance(value, dict):
+            return value
+        if isinstance(target := value.get("$rewindTo"), str):
+            self._forget(target)
+        name = value.get("id")
+        if not isinstance(name, str):
+            return value
+        is_first, told = name not in self._told, self._told.setdefault(name, set())
+        parts = {field: _listed(value[field]) for field in _TOLD if field in value}
+        new = {field: [part for part in held if _digest(part) not in told] for field, held in parts.items()}
+        told.update(_digest(part) for held in parts.values() for part in held)
+        if is_first:
+            return value
+        less = {field: left for field, left in new.items() if len(left) < len(parts[field])}
+        return {**value, **less} if any(new.values()) or value.get("toolCalls") else None
+
+    def _forget(self, target: str) -> None:
+        """What was taken back may come again."""
+        names = list(self._told)
+        for name in names[names.index(target) if target in self._told else 0 :]:
+            del self._told[name]
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def _digest(part: Any) -> bytes:
+    return hashlib.blake2b(spelled(part).encode(), digest_size=16).digest()
 
 
 def _rewritten(source: Source) -> tuple[dict[int, int], dict[int, int]]:
