@@ -262,3 +262,52 @@ def test_a_note_tells_the_line(reader: str, tmp_path: Path) -> None:
 def test_nothing_is_lost_in_silence(reader: str, tmp_path: Path) -> None:
     silent = {str(change) for change, before in changes(reader, tmp_path) if is_silent(change, before, tmp_path)}
     assert silent == KNOWN.get(reader, set())
+
+
+MOVED = {
+    "codex": (
+        [
+            {"type": "thread.started", "thread_id": "t"},
+            {"type": "item.completed", "item": {"id": "0", "type": "reasoning", "text": WORDS}},
+            {"type": "item.completed", "item": {"id": "1", "type": "agent_message", "text": WORDS}},
+        ],
+        [(1, "item", "text"), (2, "item", "text")],
+    ),
+    "grok_cli": (
+        [
+            {"type": "system", "content": WORDS},
+            {"type": "user", "content": WORDS, "prompt_index": 0},
+            {"type": "assistant", "content": "Yes.", "model_id": "m"},
+        ],
+        [(0, "content"), (1, "content")],
+    ),
+    "openai_chat": (
+        [
+            {
+                "model": "m",
+                "messages": [
+                    {"role": "user", "content": WORDS},
+                    {"role": "assistant", "content": None, "tool_calls": [{"id": "c", "function": {"name": "f"}}]},
+                    {"role": "tool", "tool_call_id": "c", "content": WORDS},
+                ],
+            }
+        ],
+        [(0, "messages", 0, "content"), (0, "messages", 2, "content")],
+    ),
+}
+"""Records by reader, and the places of words that a newer version might give another name."""
+
+
+@pytest.mark.parametrize(
+    ("reader", "path"), [(reader, path) for reader, (_, paths) in MOVED.items() for path in paths], ids=str
+)
+def test_words_under_another_name_are_noted(reader: str, path: Path_) -> None:
+    records = json.loads(json.dumps(MOVED[reader][0]))
+    holder = records
+    for key in path[:-1]:
+        holder = holder[key]
+    holder["renamed"] = holder.pop(path[-1])
+    data = b"".join(json.dumps(record).encode() + b"\n" for record in records)
+    after = told(Source("x", data=data), reader)
+    assert after
+    assert "no-content" in {code for code, _ in after.notes}

@@ -12,6 +12,7 @@ from open_token.readers._wire_responses_content import content, kept, name_of, u
 from open_token.source import Source
 
 _decode = msgspec.json.Decoder().decode
+_SPOKEN = ("agent_message", "assistant_message", "reasoning")
 
 
 def read(source: Source, draft: Draft) -> None:
@@ -79,6 +80,8 @@ class _Stream:
         if tell is None:
             self.draft.skip("unknown-item", place, f"item {name_of(kind)}")
         else:
+            if is_done and kind in _SPOKEN and not isinstance(item.get("text"), str):
+                self.draft.skip("no-content", place, f"item {kind} without text")
             tell(self, item, is_done)
 
     def note(self, kind: str, **data: Any) -> None:

@@ -81,6 +81,8 @@ class Session:
 
     def _record(self, record: Any, place: str) -> None:
         kind = record.get("type") if isinstance(record, dict) else None
+        if kind in ("system", "user", "tool_result") and "content" not in record:
+            self._strand.skip("no-content", place, f"type {kind} without content")
         if kind == "system":
             if (said := _content(record.get("content"))) != "":
                 self._strand.say("system", said, self._strand.client)

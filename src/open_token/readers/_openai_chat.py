@@ -102,6 +102,8 @@ class _Chat:
             if role == "user"
             else self.draft.actor("system", name or "system")
         )
+        if "content" not in message:
+            self.draft.skip("no-content", place, f"a message of {role} without content")
         words = wire.content(self.draft, message.get("content"), place)
         self.draft.message(cast(Role, role), "" if words is None else words, actor, ts=_time(message))
 

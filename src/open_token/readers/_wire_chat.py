@@ -165,6 +165,8 @@ def _thinking_parts(value: Any) -> Iterator[str]:
 def tell_result(draft: Draft, calls: Calls, message: Body, place: str) -> None:
     """A message of the role tool, or of the older role function."""
     tool = word(message.get("name"))
+    if "content" not in message:
+        draft.skip("no-content", place, "a result without content")
     output = content(draft, message.get("content"), place)
     key = calls.key(word(message.get("tool_call_id")), tool)
     draft.tool_result(key, "" if output is None else output, tool=tool)
