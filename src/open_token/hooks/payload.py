@@ -43,6 +43,8 @@ def read_call(data: bytes, runtime: str = "", folder: str = "") -> Call | None:
     path = next((path for path in _texts(said, _PATHS) if _is_path(path)), "")
     known = next((known for known in _texts(said, _IDS) if _ID.fullmatch(known)), "")
     event = next((event for event in _texts(said, _EVENTS) if _EVENT.fullmatch(event)), "")
+    if not event and "reason" in said:
+        event = "sessionEnd"  # Copilot CLI 1.0 does not name the event; only an end has a reason
     return Call(runtime=runtime, event=event, path=path, id=known, folder=folder) if path or known else None
 
 
