@@ -32,6 +32,7 @@ VERBS: dict[str, str] = {
     "serve": "start the session server",
     "server": "manage the people, keys and data of a server",
     "skill": "install the export skill into an agent",
+    "mcp": "serve conversations to agents as tools",
     "completion": "print a completion script for a shell",
 }
 
@@ -51,7 +52,7 @@ RUN    replay    a past run, offline      serve     live sessions of agents
        server    its people and its data
 SETUP  skill     let agents export        hook      let agents archive
        rules     what redaction masks     schema    for other programs
-       completion  for your shell
+       mcp       conversations as tools   completion  for your shell
 
 Everywhere: --json  --quiet  --color auto|always|never  --help
 Help: open-token VERB --help              Version: open-token --version

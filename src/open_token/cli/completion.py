@@ -38,6 +38,7 @@ _REPLAY = (
 _HOOK = (*"install uninstall status --for --scope --to --dry-run user project auto".split(), *runtimes())
 _OTHERS = {
     "verify": _VERIFY, "sign": _SIGN, "serve": _SERVE, "server": _SERVER, "replay": (*_REPLAY, "last"), "hook": _HOOK,
+    "mcp": ("--folder", "--allow-unmasked"),
 }  # fmt: skip
 """Verbs that take their own words and files, and nothing of their own."""
 _SESSION_IDS = "open-token sessions --quiet 2>/dev/null | cut -f1"
