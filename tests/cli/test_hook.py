@@ -138,6 +138,16 @@ def test_the_help_names_every_runtime() -> None:
     assert parser.parse_args(["status"]).runtimes == []
 
 
+def test_a_command_in_a_cache_is_warned_of(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = home.parent / ".cache/uv/open-token"
+    path.parent.mkdir(parents=True)
+    path.touch(mode=0o755)
+    monkeypatch.setattr(sys, "argv", [str(path)])
+    assert told(capsys, "install", "--for", "codex")[2][0].startswith("warning: this open-token lies in a cache")
+
+
 def test_the_program_is_the_command_or_this_python(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert hook.program() == (str(home.parent / "bin/open-token"),)
     monkeypatch.setattr(sys, "argv", ["/x/open_token/__main__.py"])

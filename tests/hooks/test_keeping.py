@@ -198,6 +198,12 @@ def test_it_waits_for_another_that_is_at_work(machine: Machine) -> None:
     assert machine.keep() == [("codex", "failed"), ("codex", "new")]
 
 
+def test_what_cannot_be_taken_away_does_not_keep_it_busy(machine: Machine) -> None:
+    (machine.waiting.folder / "odd.call").mkdir(parents=True)
+    keep_all(machine.waiting, machine.world())
+    assert len(machine.waiting.names()) == 1
+
+
 def test_only_one_process_carries_them_out(machine: Machine) -> None:
     machine.waiting.add(said(machine, "codex")[0])
     with machine.waiting.held():

@@ -39,6 +39,7 @@ A file that cannot be changed without loss is left, and what to paste into it is
 Exit: 0 done  1 such a file was left, or no runtime was found  2 usage  3 cannot read or write
 """
 ACTIONS = ("install", "uninstall", "status")
+_CACHES = {".cache", "cache", "Caches"}
 _WORDS = {
     "write": ("wrote", "would write"),
     "update": ("updated", "would update"),
@@ -103,6 +104,10 @@ def _change(machine: Machine, args: argparse.Namespace, console: Console) -> int
     if not changes:
         console.say("nothing of ours is installed there")
     elif is_new and not args.dry_run:
+        if not _CACHES.isdisjoint(Path(program()[0]).parts):
+            console.warn(
+                "this open-token lies in a cache, and the hooks end with it; install it for good and do this again"
+            )
         for change in changes:
             console.say(f"next    {runtimes()[change.runtime].title}: {runtimes()[change.runtime].next}")
     return 0

@@ -5,7 +5,6 @@ import os
 import select
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 
 from open_token.files import Folders
@@ -14,8 +13,8 @@ from open_token.hooks.waiting import Waiting
 
 FOLDER = "hooks"
 """Below the data folder: the calls that wait, and the log."""
-_PATIENCE = 1.0
-"""A runtime that does not close its end says no more after so many seconds."""
+_PATIENCE = 2.0
+"""A runtime that is silent for so many seconds says no more, even if it keeps its end open."""
 
 
 def run(words: Sequence[str]) -> int:
@@ -45,13 +44,13 @@ def _said() -> bytes:
     """What stands on standard input, up to the longest call; nothing when a person sits there."""
     if sys.stdin.isatty():
         return b""
-    stream, end, parts, size = sys.stdin.fileno(), time.monotonic() + _PATIENCE, [], 0
-    while size <= LONGEST and _is_ready(stream, end - time.monotonic()) and (part := os.read(stream, 1 << 20)):
+    stream, parts, size = sys.stdin.fileno(), [], 0
+    while size <= LONGEST and _is_ready(stream) and (part := os.read(stream, 1 << 20)):
         parts.append(part)
         size += len(part)
     return b"".join(parts)
 
 
-def _is_ready(stream: int, seconds: float) -> bool:
+def _is_ready(stream: int) -> bool:
     """Whether there is something to read; where that cannot be asked, reading waits."""
-    return sys.platform == "win32" or bool(select.select([stream], [], [], max(0.0, seconds))[0])
+    return sys.platform == "win32" or bool(select.select([stream], [], [], _PATIENCE)[0])

@@ -47,9 +47,8 @@ def keep_all(waiting: Waiting, world: World) -> None:
             for path in waiting.names():
                 taken, call = waiting.begin(path)
                 before = world.work()
-                if call is not None and not _kept(call, waiting, world):
+                if (call is not None and not _kept(call, waiting, world)) or not waiting.done(taken):
                     return
-                waiting.done(taken)
                 work += 0.0 if call is None or call.is_end else world.work() - before
             _rest(waiting, world, _SHARE * work)
 
@@ -80,13 +79,18 @@ def _archived(call: Call, world: World) -> tuple[str, str | None]:
     found = meant(call, world.discovery())
     if not found:
         return "not found", None
-    with _held(world.archive(call.folder), world):
-        changes = list(world.archive(call.folder).run(found, is_all=False))
-        if call.is_end:
-            world.sleep(_SETTLED)
-            later = meant(call, world.discovery())
-            changes += world.archive(call.folder).run(later, is_all=False) if later != found else ()
+    changes = _pass(call, found, world)
+    if call.is_end:
+        world.sleep(_SETTLED)
+        later = meant(call, world.discovery())
+        changes += _pass(call, later, world) if later != found else []
     return _result(changes, {session.reader for session in found})
+
+
+def _pass(call: Call, found: list[Session], world: World) -> list[Change]:
+    archive = world.archive(call.folder)
+    with _held(archive, world):
+        return list(archive.run(found, is_all=False))
 
 
 def _result(changes: list[Change], readers: set[str]) -> tuple[str, str | None]:

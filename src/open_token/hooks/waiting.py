@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -58,6 +59,7 @@ class Waiting:
             return any(raw is not None and msgspec.json.decode(raw, type=Call).is_end for raw in raws)
         return False
 
-    def done(self, path: Path) -> None:
-        """Forget a call that was carried out."""
+    def done(self, path: Path) -> bool:
+        """Forget a call that was carried out; False when it cannot be taken away."""
         remove(path)
+        return not os.path.lexists(path)
