@@ -27,7 +27,7 @@ VAGUE = {"utils", "util", "helpers", "helper", "common", "base", "manager", "han
 # Which rooms may do what the others may not.
 PRINTING = {"cli"}
 STANDARD_INPUT = {"cli", "origin"}
-ON_DISK = {"origin", "containers", "files", "skills", "server"}
+ON_DISK = {"origin", "containers", "files", "skills", "hooks", "server"}
 LOOKS_ABOUT = ON_DISK | {"discover"}
 AT_THE_EDGE = {"cli", "library", "server", "vouching"}
 RANDOM = {"files", "server"}

@@ -59,6 +59,9 @@ class Machine:
                 claude=self._folder("CLAUDE_CONFIG_DIR", home / ".claude"),
                 codex=self._folder("CODEX_HOME", home / ".codex"),
                 config=self._folder("XDG_CONFIG_HOME", home / ".config"),
+                gemini=self._folder("GEMINI_CLI_HOME", home) / ".gemini",
+                qwen=self._folder("QWEN_HOME", home / ".qwen"),
+                copilot=self._folder("COPILOT_HOME", home / ".copilot"),
             )
         )
 

@@ -87,8 +87,11 @@ class Archive:
                 )
             yield
 
-    def run(self, found: Iterable[Session]) -> Iterator[Change]:
-        """One pass: export what is new or has changed, oldest first, mark what is gone; tells each when it is done."""
+    def run(self, found: Iterable[Session], *, is_all: bool = True) -> Iterator[Change]:
+        """One pass: export what is new or has changed, oldest first; tells each when it is done.
+
+        What is not found any more is marked as gone, unless only some were looked for.
+        """
         self.counts.clear()
         self._hashes.clear()
         self._vanished.clear()
@@ -99,7 +102,8 @@ class Archive:
         for session in found:
             if change := self._one(session, index):
                 yield change
-        yield from self._gone(found, index)
+        if is_all:
+            yield from self._gone(found, index)
         index.write()
 
     def _reconciled(self, index: Index) -> Iterator[Change]:

@@ -16,6 +16,7 @@ VERBS: dict[str, str] = {
     "export": "turn a conversation into an Open-Token document",
     "sessions": "list the conversations on this machine",
     "archive": "keep every conversation of this machine exported",
+    "hook": "let agents keep their conversations by themselves",
     "handoff": "let another agent go on with a conversation",
     "redact": "mask secrets in a conversation or a text, after a look",
     "rules": "list, try and explain the rules of redaction",
@@ -31,6 +32,7 @@ VERBS: dict[str, str] = {
     "serve": "start the session server",
     "server": "manage the people, keys and data of a server",
     "skill": "install the export skill into an agent",
+    "mcp": "serve conversations to agents as tools",
     "completion": "print a completion script for a shell",
 }
 
@@ -48,8 +50,9 @@ CHECK  validate  the rules of the format  verify    unchanged, and by whom?
        diff      where two runs part      fidelity  how much of it came along?
 RUN    replay    a past run, offline      serve     live sessions of agents
        server    its people and its data
-SETUP  skill     let agents export        rules     what redaction looks for
-       schema    for other programs       completion  for your shell
+SETUP  skill     let agents export        hook      let agents archive
+       rules     what redaction masks     schema    for other programs
+       mcp       conversations as tools   completion  for your shell
 
 Everywhere: --json  --quiet  --color auto|always|never  --help
 Help: open-token VERB --help              Version: open-token --version

@@ -4,6 +4,7 @@ import argparse
 
 from open_token.cli.command import VERBS
 from open_token.cli.console import Console
+from open_token.hooks.table import runtimes
 from open_token.options import TABLE
 from open_token.readers import NAMES
 
@@ -34,7 +35,11 @@ _REPLAY = (
     "serve check view --strict --any-order --results --on-miss --port --once --for --junit --within --speed --start "
     "--end --from --pick --current --conversation"
 ).split()
-_OTHERS = {"verify": _VERIFY, "sign": _SIGN, "serve": _SERVE, "server": _SERVER, "replay": (*_REPLAY, "last")}
+_HOOK = (*"install uninstall status --for --scope --to --dry-run user project auto".split(), *runtimes())
+_OTHERS = {
+    "verify": _VERIFY, "sign": _SIGN, "serve": _SERVE, "server": _SERVER, "replay": (*_REPLAY, "last"), "hook": _HOOK,
+    "mcp": ("--folder", "--allow-unmasked"),
+}  # fmt: skip
 """Verbs that take their own words and files, and nothing of their own."""
 _SESSION_IDS = "open-token sessions --quiet 2>/dev/null | cut -f1"
 _RULE_IDS = "open-token rules list --quiet 2>/dev/null | cut -f1"

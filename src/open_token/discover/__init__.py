@@ -19,7 +19,7 @@ from open_token.files import Folders
 from open_token.model import Found
 from open_token.source import Source
 
-__all__ = ["Discovery", "Session", "by_id", "in_folder", "name_of", "opening", "source_of", "stamp_of"]
+__all__ = ["Discovery", "Session", "alone", "by_id", "in_folder", "name_of", "opening", "source_of", "stamp_of"]
 
 _HEAD, _LONGER_HEAD, _TAIL = 1 << 14, 1 << 16, 1 << 14
 _WHOLE = 1 << 23
@@ -285,10 +285,22 @@ def in_folder(folder: Path) -> Iterator[Session]:
     files = islice((path for path in _below(folder) if path.suffix in _SUFFIXES), _FILES_IN_A_FOLDER)
     found = [_session("", path, facts, Place(folder, "*")) for path in files if (facts := facts_of(path))]
     for session in sorted(found, key=lambda s: (-s.modified, str(s.path))):
-        with contextlib.suppress(InputError):
-            name = readers.choose(Source.of(session.path))
-            if not _is_part(name, session.path):
-                yield replace(session, reader=name)
+        if claimed := _claimed(session):
+            yield claimed
+
+
+def alone(path: Path) -> Session | None:
+    """The conversation in a file that may lie anywhere; None when no reader knows it, or it is a part of another."""
+    facts = facts_of(path)
+    return _claimed(_session("", path, facts, Place(path.parent, "*"))) if facts else None
+
+
+def _claimed(session: Session) -> Session | None:
+    with contextlib.suppress(InputError):
+        name = readers.choose(Source.of(session.path))
+        if not _is_part(name, session.path):
+            return replace(session, reader=name)
+    return None
 
 
 def _below(folder: Path) -> Iterator[Path]:

@@ -1,0 +1,154 @@
+"""The verb `hook`: what it says, what it writes, how it ends."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from open_token.cli import hook, main
+from open_token.hooks.logbook import Told, log
+from open_token.hooks.table import runtimes
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "home"
+    for path in (folder, tmp_path / "here", tmp_path / "bin"):
+        path.mkdir()
+    (tmp_path / "bin/open-token").touch(mode=0o755)
+    monkeypatch.setattr(sys, "argv", [str(tmp_path / "bin/open-token")])
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.setenv("OPEN_TOKEN_HOME", str(tmp_path / "ot"))
+    monkeypatch.chdir(tmp_path / "here")
+    return folder
+
+
+def told(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, list[str], list[str]]:
+    code = main(["hook", *words])
+    out, err = capsys.readouterr()
+    return code, out.splitlines(), err.splitlines()
+
+
+def test_install_and_uninstall_say_what_they_did(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    install = ("install", "--for", "codex")
+    assert told(capsys, *install, "--dry-run") == (0, ["would write  ~/.codex/hooks.json"], [])
+    code, out, err = told(capsys, *install)
+    assert (code, out) == (0, ["wrote        ~/.codex/hooks.json"])
+    assert "trust" in err[0]
+    assert told(capsys, *install)[1] == ["same         ~/.codex/hooks.json"]
+    assert told(capsys, *install, "--to", "talks", "--quiet") == (0, ["updated      ~/.codex/hooks.json"], [])
+    command = json.loads((home / ".codex/hooks.json").read_text())["hooks"]["Stop"][0]["hooks"][0]["command"]
+    assert command == f"{home.parent}/bin/open-token hook run --for codex --to {home.parent}/here/talks"
+    assert told(capsys, "uninstall", "--for", "codex") == (0, ["removed      ~/.codex/hooks.json"], [])
+    assert told(capsys, "uninstall", "--for", "codex") == (0, [], ["nothing of ours is installed there"])
+    assert list(home.iterdir()) == []
+
+
+def test_project_scope(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = told(capsys, "install", "--for", "claude-code", "--scope", "project")
+    assert (code, out) == (0, ["wrote        .claude/settings.local.json"])
+    assert told(capsys, "status")[1] == ["installed\tclaude-code\tproject\tnever\t.claude/settings.local.json"]
+
+
+def test_what_to_paste_is_printed(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = home / ".gemini/settings.json"
+    path.parent.mkdir()
+    path.write_text("{} // mine")
+    code, out, err = told(capsys, "install", "--for", "gemini-cli")
+    assert code == 1
+    assert list(json.loads("".join(out))["hooks"]) == list(runtimes()["gemini-cli"].events)
+    assert err == [
+        "error: this file was left as it is: it is not plain JSON; comments would be lost",
+        "  --> ~/.gemini/settings.json",
+        "help: add what is printed here to it yourself",
+    ]
+    assert path.read_text() == "{} // mine"
+    assert told(capsys, "uninstall", "--for", "gemini-cli")[0] == 1
+
+
+def test_auto(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = told(capsys, "install", "--for", "auto")
+    assert (code, err[0]) == (1, "error: no runtime with hooks was found on this machine")
+    for name in (".claude", ".cursor"):
+        (home / name).mkdir()
+    code, out, err = told(capsys, "install", "--for", "auto")
+    assert (code, len(out), len(err)) == (0, 2, 2)
+    assert told(capsys, "uninstall", "--for", "auto")[1] == [
+        "removed      ~/.claude/settings.json",
+        "removed      ~/.cursor/hooks.json",
+    ]
+
+
+def test_status_tells_the_last_call(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert told(capsys, "status") == (0, [], ["no runtime with hooks was found here"])
+    (home / ".qwen").mkdir()
+    told(capsys, "install", "--for", "cursor")
+    folder = home.parent / "ot/data/hooks"
+    folder.mkdir(parents=True)
+    log(folder, Told(at="2026-01-02T03:04:05Z", runtime="cursor", event="stop", result="new"))
+    assert told(capsys, "status")[1] == [
+        "absent\tqwen-code\tuser\tnever\t~/.qwen/settings.json",
+        "installed\tcursor\tuser\t2026-01-02T03:04:05Z new\t~/.cursor/hooks.json",
+    ]
+    facts = json.loads("".join(told(capsys, "status", "--json")[1]))
+    assert facts["schema"] == "open-token/hook-status/1"
+    assert facts["files"][1]["last"] == {
+        "at": "2026-01-02T03:04:05Z", "event": "stop", "id": "", "result": "new", "code": None,
+    }  # fmt: skip
+
+
+def test_json(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    facts = json.loads("".join(told(capsys, "install", "--for", "cursor", "--json")[1]))
+    assert facts == {
+        "schema": "open-token/hook-install/1",
+        "scope": "user",
+        "dry_run": False,
+        "files": [
+            {"for": "cursor", "action": "write", "path": f"{home}/.cursor/hooks.json", "why": None, "paste": None}
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (("install",), "for which runtime?"),
+        (("install", "--for", "codx"), "did you mean codex?"),
+        (("install", "--for", "codex", "--to", ""), "--to takes a folder"),
+        (("install", "--for", "codex", "--to", "../bin/open-token"), "--to takes a folder"),
+        (("uninstall", "--for", "codex", "--to", "x"), "--to does not go with"),
+        (("status", "--for", "codex"), "--for does not go with"),
+        (("status", "--dry-run"), "--dry-run does not go with"),
+        (("begin",), "invalid choice"),
+    ],
+)
+def test_usage(home: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], what: str) -> None:
+    code, out, err = told(capsys, *words)
+    assert (code, out) == (2, [])
+    assert what in "\n".join(err)
+    assert list(home.iterdir()) == []
+
+
+def test_the_help_names_every_runtime() -> None:
+    assert all(name in hook.HELP for name in runtimes())
+    parser = argparse.ArgumentParser()
+    hook.add_arguments(parser)
+    assert parser.parse_args(["status"]).runtimes == []
+
+
+def test_a_command_in_a_cache_is_warned_of(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = home.parent / ".cache/uv/open-token"
+    path.parent.mkdir(parents=True)
+    path.touch(mode=0o755)
+    monkeypatch.setattr(sys, "argv", [str(path)])
+    assert told(capsys, "install", "--for", "codex")[2][0].startswith("warning: this open-token lies in a cache")
+
+
+def test_the_program_is_the_command_or_this_python(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert hook.program() == (str(home.parent / "bin/open-token"),)
+    monkeypatch.setattr(sys, "argv", ["/x/open_token/__main__.py"])
+    assert hook.program() == (sys.executable, "-P", "-m", "open_token")

@@ -1,0 +1,97 @@
+"""`open-token mcp` as clients use it: by hand, and by the client of the protocol's own SDK."""
+
+import asyncio
+import io
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from hook_calls import TALKS, settle
+from open_token.cli import main
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    settle(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("OPEN_TOKEN_HOME", str(tmp_path / "ot"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def talk(
+    monkeypatch: pytest.MonkeyPatch,
+    capsysbinary: pytest.CaptureFixture[bytes],
+    *asked: dict[str, Any],
+    words: tuple[str, ...] = (),
+) -> list[Any]:
+    lines = b"".join(json.dumps({"jsonrpc": "2.0", "id": n} | one).encode() + b"\n" for n, one in enumerate(asked))
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(lines), isatty=lambda: False))
+    assert main(["mcp", *words]) == 0
+    out, err = capsysbinary.readouterr()
+    assert err == b""
+    return [json.loads(line)["result"] for line in out.splitlines()]
+
+
+def call(name: str, **given: Any) -> dict[str, Any]:
+    return {"method": "tools/call", "params": {"name": name, "arguments": given}}
+
+
+def test_exports_go_into_the_data_folder_or_the_one_that_is_named(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    asked = call("export_conversation", session=TALKS["codex"].id)
+    (found,) = talk(monkeypatch, capsysbinary, asked)
+    assert found["structuredContent"]["file"] == f"{home}/ot/data/exports/codex/{TALKS['codex'].id}.json"
+    (found,) = talk(monkeypatch, capsysbinary, asked, words=("--folder", "talks"))
+    assert found["structuredContent"]["file"] == f"{home}/talks/codex/{TALKS['codex'].id}.json"
+
+
+def test_nothing_unmasked_without_leave(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    asked = call("export_conversation", session=TALKS["codex"].id, redact="none")
+    assert talk(monkeypatch, capsysbinary, asked)[0]["isError"]
+    assert not talk(monkeypatch, capsysbinary, asked, words=("--allow-unmasked",))[0]["isError"]
+
+
+def test_a_folder_that_cannot_be(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (home / "file").touch()
+    assert main(["mcp", "--folder", "file"]) == 3
+    assert main(["mcp", "--folder", ""]) == 2
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_the_client_of_the_sdk(home: Path, mode: Any) -> None:
+    mcp = pytest.importorskip("mcp")
+
+    async def use() -> None:
+        started = mcp.StdioServerParameters(
+            command=sys.executable,
+            args=["-m", "open_token", "mcp"],
+            env={"HOME": str(home), "OPEN_TOKEN_HOME": str(home / "ot")},
+        )
+        async with mcp.Client(started, mode=mode) as client:
+            tools = (await client.list_tools()).tools
+            assert [tool.name for tool in tools if tool.annotations.read_only_hint] == [
+                "list_sessions", "validate", "verify", "get_events",
+            ]  # fmt: skip
+            listed = await client.call_tool("list_sessions", {"limit": 3})
+            known = listed.structured_content["sessions"][0]["id"]
+            made = await client.call_tool("export_conversation", {"session": known})
+            assert not made.is_error
+            file = made.structured_content["file"]
+            assert (await client.call_tool("validate", {"file": file})).structured_content["valid"]
+            assert (await client.call_tool("verify", {"file": file})).structured_content["unchanged"]
+            some = await client.call_tool("get_events", {"file": file, "count": 2})
+            assert len(some.structured_content["events"]) == 2
+            assert (await client.call_tool("get_events", {"file": "/etc/passwd"})).is_error
+            with pytest.raises(mcp.MCPError):
+                await client.call_tool("no such tool", {})
+
+    asyncio.run(asyncio.wait_for(use(), 60))

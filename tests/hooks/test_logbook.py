@@ -1,0 +1,32 @@
+"""The log of calls: short, and without what was said."""
+
+from pathlib import Path
+
+import pytest
+
+from open_token.hooks import logbook
+from open_token.hooks.logbook import LOG, Told, last_told, log
+
+
+def told(runtime: str, result: str) -> Told:
+    return Told(at="2026-01-02T03:04:05Z", runtime=runtime, result=result)
+
+
+def test_the_last_line_of_each_runtime(tmp_path: Path) -> None:
+    assert last_told(tmp_path) == {}
+    for line in (told("codex", "new"), told("cursor", "failed"), told("codex", "unchanged")):
+        log(tmp_path, line)
+    (tmp_path / LOG).write_bytes((tmp_path / LOG).read_bytes() + b"{half")
+    assert {name: line.result for name, line in last_told(tmp_path).items()} == {
+        "codex": "unchanged",
+        "cursor": "failed",
+    }
+
+
+def test_it_does_not_grow_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logbook, "_MOST", 200)
+    log(tmp_path, told("cursor", "new"))
+    for _ in range(20):
+        log(tmp_path, told("codex", "new"))
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 800
+    log(tmp_path / "no such folder", told("codex", "new"))

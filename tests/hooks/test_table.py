@@ -1,0 +1,55 @@
+"""The runtimes that can call us, and how their handlers are told from others'."""
+
+from pathlib import Path
+
+import pytest
+
+from open_token import readers
+from open_token.hooks.table import command_for, program_of, runtimes
+
+US = "/opt/with space/open-token"
+
+
+def test_every_runtime_has_a_reader_and_three_events() -> None:
+    assert list(runtimes()) == ["claude-code", "codex", "gemini-cli", "qwen-code", "copilot-cli", "cursor"]
+    for runtime in runtimes().values():
+        assert runtime.reader in readers.NAMES
+        assert len(runtime.events) == 3
+        assert list(runtime.handled_by("x").values()).count("x") == 1
+
+
+def test_times_are_in_the_unit_of_the_runtime() -> None:
+    limits = {
+        name: runtime.handler.get("timeout", runtime.handler.get("timeoutSec")) for name, runtime in runtimes().items()
+    }
+    assert limits["codex"] == 3  # more is cut down to that, with a warning at each start
+    assert {name for name, limit in limits.items() if limit > 1000} == {"gemini-cli", "qwen-code"}
+
+
+def test_a_command_is_quoted_and_known_again() -> None:
+    command = command_for((US,), "codex", Path("/home/you/my talks"))
+    assert command == "'/opt/with space/open-token' hook run --for codex --to '/home/you/my talks'"
+    assert program_of({"type": "command", "command": command, "timeout": 99}, "codex") == US
+    assert program_of({"command": command}, "cursor") is None
+    module = command_for(("/usr/bin/python3", "-P", "-m", "open_token"), "cursor", None)
+    assert program_of({"bash": module}, "cursor") == "/usr/bin/python3"
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        None,
+        "open-token hook run --for codex",
+        [],
+        {},
+        {"command": 1},
+        {"command": "'open quote"},
+        {"command": "hook run --for codex"},
+        {"command": "other hook run --for codex"},
+        {"command": "echo open-token hook run --for codex"},
+        {"command": "open-token hook status --for codex"},
+        {"command": "open-token hook run --for"},
+    ],
+)
+def test_what_others_wrote_is_not_ours(handler: object) -> None:
+    assert program_of(handler, "codex") is None
