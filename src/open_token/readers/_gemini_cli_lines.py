@@ -6,9 +6,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from open_token.source import Source
-
-_decode = msgspec.json.Decoder().decode
+from open_token.source import Source, decode_json
 
 
 class Record(NamedTuple):
@@ -42,7 +40,7 @@ def _each_once(source: Source) -> Iterator[tuple[int, Any]]:
     first_of, last_of = _rewritten(source)
     held: deque[tuple[int, Any]] = deque()
     renewed: dict[int, Any] = {}
-    for number, value in source.records(_decode):
+    for number, value in source.records():
         first = first_of.get(number)
         if first is None:
             held.append((number, value))
@@ -88,4 +86,4 @@ def _look(raw: bytes) -> Any:
     try:
         return _mark(raw)
     except msgspec.ValidationError:
-        return _decode(raw)
+        return decode_json(raw)
