@@ -25,24 +25,18 @@ def to_utc(value: object) -> str | None:
     day, clock, fraction, zone = found.groups()
     if len(clock) == 5:
         clock += ":00"
-    if not _is_real(f"{day}T{clock}"):
-        return None
-    moment = datetime.fromisoformat(f"{day}T{clock}")
-    if zone not in "Zz":
-        sign = 1 if zone[0] == "+" else -1
-        try:
+    try:
+        moment = datetime.fromisoformat(f"{day}T{clock}")
+        if zone not in "Zz":
+            sign = 1 if zone[0] == "+" else -1
             moment -= sign * timedelta(hours=int(zone[1:3]), minutes=int(zone[-2:]))
-        except OverflowError:
-            return None
+    except (OverflowError, ValueError):
+        return None
     return f"{moment.isoformat()}{(fraction or '')[:10]}Z"
 
 
 @lru_cache(64)
 def _is_day(text: str) -> bool:
-    return _is_real(text)
-
-
-def _is_real(text: str) -> bool:
     try:
         datetime.fromisoformat(text)
     except ValueError:
