@@ -107,18 +107,18 @@ def grown(path: Path) -> bytes:
         first, *rest = [record for _, record in source.records()]
         return b"".join(orjson.dumps(item) + b"\n" for item in [first, *repeated(rest or [first])])
     whole = source.document
-    longest = max(lists(whole), key=lambda found: len(orjson.dumps(found)), default=[])
+    longest = max(list(lists(whole, 2)) or lists(whole, 1), key=lambda found: len(orjson.dumps(found)), default=[])
     longest += list(repeated(list(longest)))
     return orjson.dumps(whole)
 
 
-def lists(value: Any) -> Iterator[list[Any]]:
-    """The lists of objects that a document is made of, outermost first."""
-    if isinstance(value, list) and len(value) > 1 and all(isinstance(item, dict) for item in value):
+def lists(value: Any, least: int) -> Iterator[list[Any]]:
+    """The lists of at least so many objects that a document is made of, outermost first."""
+    if isinstance(value, list) and len(value) >= least and all(isinstance(item, dict) for item in value):
         yield value
     elif isinstance(value, dict | list):
         for item in value.values() if isinstance(value, dict) else value:
-            yield from lists(item)
+            yield from lists(item, least)
 
 
 def repeated(records: list[Any]) -> Iterator[Any]:

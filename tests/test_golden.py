@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from golden_cases import CASES, read_case
@@ -41,6 +42,18 @@ def test_case(case: Path, golden: Callable[[Path, str | bytes], None], known_key
     golden(case / "notes.txt", "".join(f"{note.place}: {note.code} x{note.count}: {note.detail}\n" for note in notes))
     if words.get("mode", "json") == "json":
         assert [problem for problem in validate(json.loads(data)) if problem.severity == "error"] == []
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.parent.name}/{case.name}")
+def test_a_reader_leaves_the_records_as_they_are(case: Path, known_key: bytes, tmp_path: Path) -> None:
+    """A short input is parsed once for all who look at it."""
+    path, words = read_case(case, tmp_path)
+    if path.is_file() and Source.of(path).sample:
+        source = Source.of(path)
+        source.conversation = words.pop("conversation", None)
+        before = msgspec.json.encode(source.sample)
+        export(source, io.BytesIO(), Context(ExportOptions.of(words), key=known_key), case.parent.name)
+        assert msgspec.json.encode(source.sample) == before
 
 
 @pytest.mark.parametrize("reader", NAMES)

@@ -96,6 +96,22 @@ def test_the_sample_is_short_and_stops_at_a_broken_line() -> None:
     assert of(b"plain text").sample == []
 
 
+@pytest.mark.parametrize("data", [b'{"a":[1]}', b'{"a":1}\n\n{"b":', b'data: {"a":1}\n\n'])
+def test_an_input_no_longer_than_its_sample_is_parsed_once(data: bytes) -> None:
+    source, afresh = Source("short", data=data), Source("short", data=data)
+    assert [record for _, record in source.records()] == source.sample
+    assert all(record is known for (_, record), known in zip(source.records(), source.sample, strict=True))
+    assert list(source.records()) == list(afresh.records())
+    assert source.half_line == afresh.half_line
+    assert [text for _, text in source.records(bytes.decode)] != source.sample
+
+
+def test_a_longer_input_is_read_on_behind_its_sample() -> None:
+    source = Source("long", data=b'{"a":1}\n' * SAMPLE_RECORDS)
+    assert len(source.sample) == len(list(source.records())) == SAMPLE_RECORDS
+    assert next(source.records())[1] is not source.sample[0]
+
+
 def test_the_opening_has_the_records_that_begin_in_it() -> None:
     data = lines({"long": "x" * 1000}, {"n": 2}) + b"oops\n" + lines({"n": 4}, {"n": 5})
     assert of(data).opening(1) == [{"long": "x" * 1000}]
@@ -316,7 +332,7 @@ def test_a_link_that_leads_elsewhere_is_no_neighbour(tmp_path: Path) -> None:
 
 def test_progress_tells_the_bytes_done() -> None:
     told: list[int] = []
-    source = of(lines(*({"text": "x" * 100_000} for _ in range(40))))
+    source = of(lines(*({"text": "x" * 40_000} for _ in range(100))))
     source.progress = told.append
     assert source.sample
     assert told == []
@@ -324,6 +340,16 @@ def test_progress_tells_the_bytes_done() -> None:
     assert len(told) == 4
     assert told == sorted(told)
     assert told[-1] == source.size
+
+
+def test_progress_of_what_was_parsed_already_is_told_at_its_end() -> None:
+    told: list[int] = []
+    source = of(lines({"a": 1}, {"b": 2}))
+    source.progress = told.append
+    assert source.sample
+    assert told == []
+    list(source.records())
+    assert told == [source.size]
 
 
 def test_progress_of_packed_input_is_measured_against_its_size() -> None:

@@ -22,7 +22,7 @@ _DEEPEST = 900
 """Parsers give up at about a thousand levels, some of them with the words that it is no JSON."""
 
 Decode = Callable[[bytes], Any]
-decode_json: Decode = msgspec.json.decode
+decode_json: Decode = msgspec.json.Decoder().decode
 
 
 class HalfLine(Exception):
@@ -44,6 +44,8 @@ class Source(Origin):
         super().__init__(name, path=path, data=data, parent=parent, is_folder=is_folder)
         self.conversation: str | None = None
         """Which of several conversations in it is meant."""
+        self._all: list[tuple[int, Any]] | None = None
+        """Every record of an input that is no longer than its sample: it is parsed once."""
         self._done = 0
         self.progress: Callable[[int], None] | None = None
         self.half_line: int | None = None
@@ -93,10 +95,12 @@ class Source(Origin):
             return self._glued[:SAMPLE_RECORDS]
         if self.shape not in ("lines", "events"):
             return []
-        found: list[Any] = []
+        found: list[tuple[int, Any]] = []
         with contextlib.suppress(InputError):
-            found.extend(record for _, record in islice(self.records(tell=False), SAMPLE_RECORDS))
-        return found
+            found.extend(islice(self.records(tell=False), SAMPLE_RECORDS))
+            if len(found) < SAMPLE_RECORDS and not self.grows:
+                self._all = found
+        return [record for _, record in found]
 
     def opening(self, budget: int) -> list[Any]:
         """The records that begin within the first bytes, but for those that do not parse: a look at a long file."""
@@ -153,11 +157,19 @@ class Source(Origin):
             value = self.document
             return enumerate(value if isinstance(value, list) else [value], 1)
         self.is_read = self.is_read or tell
+        if self._all is not None and decode is decode_json:
+            return self._again(self._all, tell)
         if self.shape == "glued":
             return enumerate(self._glued, 1)
         if self.shape == "events":
             return self._decoded(self._event_data(), decode)
         return self._line_records(decode, tell)
+
+    def _again(self, known: list[tuple[int, Any]], tell: bool) -> Iterator[tuple[int, Any]]:
+        """Records that were parsed before."""
+        yield from known
+        if tell and self.progress:
+            self.progress(self.size)
 
     def record_at(self, number: int) -> Any:
         """One record by its number; where it lies is found out once for all."""

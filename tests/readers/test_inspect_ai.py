@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from linear import grows_no_faster
 from open_token.draft import Draft
 from open_token.errors import InputError
 from open_token.model import Event, Record
@@ -167,6 +168,20 @@ class TestMessages:
         record, made = read(log(sample(model(given), attachments={"other": "x"})))
         assert words(made) == [("user", "attachment://gone")]
         assert "missing-attachment" in {note.code for note in record.notes}
+
+    def test_a_reference_is_followed_wherever_it_stands(self) -> None:
+        given = [said("user", [{"type": "text", "text": "tc://a"}], "u"), said("user", "see attachment://a", "v")]
+        _, made = read(log(sample(model(given), attachments={"a": "all of it"})))
+        assert words(made) == [("user", "all of it"), ("user", "see attachment://a")]
+
+    def test_all_samples_take_no_longer_than_each_of_them(self) -> None:
+        def tell_all(count: int) -> None:
+            source = Source("log", data=json.dumps(log(*(sample(id=number) for number in range(count)))).encode())
+            for found in inspect_ai.conversations(source):
+                source.conversation = found.id
+                inspect_ai.read(source, Draft())
+
+        assert grows_no_faster(tell_all, 400)
 
     def test_ranges_far_beyond_the_pool_cost_nothing(self) -> None:
         refs = [[0, 10**9]] * 1000 + [[-5, 1], ["a", 1], 0, None]

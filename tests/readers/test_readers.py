@@ -101,6 +101,15 @@ def test_a_line_of_a_new_kind_hides_no_conversation(reader: str) -> None:
     assert tried
 
 
+@pytest.mark.parametrize("frame", [b"%b", b'{%b: 1, ""}', b'"%b', b'%b"', b'{"x":"a%b"}'])
+def test_a_sign_is_found_wherever_it_stands(frame: bytes) -> None:
+    for sign in {sign for signs in readers.SIGNS.values() for sign in signs}:
+        for part in (sign, sign[1:], sign[:-1], sign[1:-1]):
+            data = frame % part
+            quoted = set(data.split(b'"')[1:-1])
+            assert readers._stands_in(data, quoted, sign) == (sign in data), data
+
+
 def test_the_table_is_every_public_module() -> None:
     folder = Path(readers.__file__).parent
     assert set(NAMES) == {path.stem for path in folder.glob("[a-z]*.py")}

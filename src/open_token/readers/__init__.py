@@ -179,4 +179,17 @@ def _candidates(source: Source) -> list[str]:
     if source.shape in CONTAINERS:
         return [name for name in NAMES if name in CONTAINERS[source.shape]]
     head = source.head
-    return [name for name in NAMES if not SIGNS.get(name) or any(sign in head for sign in SIGNS[name])]
+    quoted = set(head.split(b'"')[1:-1])
+    return [
+        name
+        for name in NAMES
+        if not (signs := SIGNS.get(name)) or any(_stands_in(head, quoted, sign) for sign in signs)
+    ]
+
+
+def _stands_in(head: bytes, quoted: set[bytes], sign: bytes) -> bool:
+    """Whether a sign is there; of those that are a word in quotes one look at all such words tells it faster."""
+    word = sign[1:-1]
+    if sign == b'"%b"' % word and b'"' not in word:
+        return word in quoted
+    return sign in head

@@ -3,15 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
-
 from open_token.draft import Draft
 from open_token.model import Event
 from open_token.readers._wire_responses import Voices
 from open_token.readers._wire_responses_content import content, kept, name_of, usage, word
 from open_token.source import Source
 
-_decode = msgspec.json.Decoder().decode
 _SPOKEN = ("agent_message", "assistant_message", "reasoning")
 
 
@@ -21,7 +18,7 @@ def read(source: Source, draft: Draft) -> None:
     # Reasoning is printed only where summaries are switched on.
     draft.without_thoughts = "unknown"
     stream = _Stream(draft)
-    for number, record in source.records(_decode):
+    for number, record in source.records():
         stream.take(record if isinstance(record, dict) else {}, f"line {number}")
 
 

@@ -3,13 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
-
 from open_token.readers._codex_shapes import is_bare_header, is_whole_session
 from open_token.source import Source
 from open_token.timestamps import to_utc
-
-_decode = msgspec.json.Decoder().decode
 
 
 class Line:
@@ -44,7 +40,7 @@ class Line:
 
 def lines(source: Source) -> Iterator[Line]:
     """Every record of a rollout as a line."""
-    for number, record in source.records(_decode):
+    for number, record in source.records():
         if not isinstance(record, dict):
             yield Line(number, "", {}, None, record)
             continue

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from open_token.nesting import spelled
-from open_token.source import Source
+from open_token.source import Source, decode_json
 
-_decode = msgspec.json.Decoder().decode
 _TOLD = ("content", "displayContent", "thoughts", "tokens")
 """What a message says, but for its calls: they have ids of their own, and are told once."""
 
@@ -47,7 +46,7 @@ def _each_once(source: Source) -> Iterator[tuple[int, Any]]:
     held: deque[tuple[int, Any]] = deque()
     renewed: dict[int, Any] = {}
     out = _Out()
-    for number, value in source.records(_decode):
+    for number, value in source.records():
         first = first_of.get(number)
         if first is None:
             held.append((number, value))
@@ -134,4 +133,4 @@ def _look(raw: bytes) -> Any:
     try:
         return _mark(raw)
     except msgspec.ValidationError:
-        return _decode(raw)
+        return decode_json(raw)

@@ -3,15 +3,12 @@
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
 from open_token.draft import Draft
 from open_token.errors import InputError
 from open_token.readers._wire_responses_content import word
 from open_token.source import Source
 from open_token.timestamps import from_epoch
 
-_decode = msgspec.json.Decoder().decode
 _ENDS = ("completed", "failed")
 Body = dict[str, Any]
 
@@ -41,7 +38,7 @@ def runs(source: Source, draft: Draft) -> dict[str, Run]:
     beside = source.neighbour("updates.jsonl")
     found: dict[str, Run] = {}
     try:
-        for number, record in beside.records(_decode) if beside else ():
+        for number, record in beside.records() if beside else ():
             if not _take(found, record):
                 draft.skip("unknown-record", f"updates.jsonl line {number}", "a line that is no update")
     except InputError:

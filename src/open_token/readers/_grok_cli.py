@@ -4,8 +4,6 @@ import re
 from pathlib import PurePath
 from typing import Any
 
-import msgspec
-
 from open_token.draft import Draft
 from open_token.media import media_url
 from open_token.readers._grok_beside import Run, runs, summary
@@ -14,7 +12,6 @@ from open_token.readers._wire_responses_content import arguments, kept, name_of,
 from open_token.source import Source
 from open_token.timestamps import to_utc
 
-_decode = msgspec.json.Decoder().decode
 _QUERY = re.compile(r"<user_query>\n?(.*?)\n?</user_query>", re.DOTALL)
 _PERSON = ("interjection", "human")
 # An older preamble has no mark that it was put in.
@@ -43,7 +40,7 @@ class Session:
     def read(self) -> None:
         """Tell everything."""
         self._frame()
-        for number, record in self._source.records(_decode):
+        for number, record in self._source.records():
             kind = record.get("type") if isinstance(record, dict) else None
             if kind in ("reasoning", "backend_tool_call"):
                 self._held.append((record, f"line {number}"))

@@ -15,7 +15,6 @@ from open_token.readers._wire_responses_content import name_of, word
 from open_token.source import Source
 from open_token.timestamps import to_utc
 
-_decode = msgspec.json.Decoder().decode
 _CONTEXT = {"cwd": "cwd", "gitBranch": "git_branch", "version": "version", "sessionId": "session_id"}
 Body = dict[str, Any]
 
@@ -37,7 +36,7 @@ class Session:
 
     def read(self) -> None:
         """Tell everything."""
-        for number, record in self._source.records(_decode):
+        for number, record in self._source.records():
             if isinstance(record, dict):
                 self._record(record, f"line {number}")
             else:

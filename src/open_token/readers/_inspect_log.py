@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from open_token.errors import InputError
 from open_token.model import Found
@@ -15,12 +16,13 @@ Body = dict[str, Any]
 _MEMBER = re.compile(r"samples/(.+_epoch_\d+)(?:\.json|/.+)", re.DOTALL)
 _CHUNK = re.compile(r"(messages|events|calls|attachments)/(\d{1,12})\.json", re.ASCII)
 _TITLE = 160
+_known: WeakKeyDictionary[Source, dict[str, Body]] = WeakKeyDictionary()
 
 
 def found(source: Source) -> list[Found]:
     """Every sample, in the order of the log."""
     if source.shape != "zip":
-        return [_found(name, sample) for name, sample in _named(_document(source)).items()]
+        return [_found(name, sample) for name, sample in _named(source).items()]
     told = {_name(summary): summary for summary in _summaries(source)}
     return [_found(name, told.get(name, {})) for name in _members(source)]
 
@@ -42,7 +44,7 @@ def _places(source: Source) -> dict[int, str]:
     samples = _document(source).get("samples")
     listed = enumerate(samples) if isinstance(samples, list) else ()
     places = [place for place, part in listed if isinstance(part, dict)]
-    return dict(zip(places, _named(_document(source)), strict=True))
+    return dict(zip(places, _named(source), strict=True))
 
 
 def header(source: Source) -> Body:
@@ -61,7 +63,7 @@ def sample(source: Source) -> Body:
     """The sample that was asked for, or the first."""
     wanted = source.conversation
     if source.shape != "zip":
-        samples = _named(_document(source))
+        samples = _named(source)
         chosen = next(iter(samples), None) if wanted is None else wanted
         if chosen not in samples:
             raise _no_sample(source)
@@ -78,13 +80,17 @@ def _document(source: Source) -> Body:
     return document if isinstance(document, dict) else {}
 
 
-def _named(document: Body) -> dict[str, Body]:
-    """The samples of a document by name; a document may be a single sample."""
+def _named(source: Source) -> dict[str, Body]:
+    """The samples of a document by name, found once for all of them; a document may be a single sample."""
+    if source in _known:
+        return _known[source]
+    document = _document(source)
     samples = objects(document.get("samples")) if "eval" in document or not document else [document]
     named: dict[str, Body] = {}
     for number, part in enumerate(samples, 1):
         name = _name(part)
         named[name if name not in named else f"{name}#{number}"] = part
+    _known[source] = named
     return named
 
 

@@ -13,6 +13,7 @@ from open_token.walk import rewrite
 
 Body = dict[str, Any]
 _REFERENCES = ("attachment://", "tc://")
+_IN_BYTES = tuple(f'"{mark}'.encode() for mark in _REFERENCES)
 
 
 class Pool:
@@ -31,7 +32,7 @@ class Pool:
 
     def whole(self, value: Any) -> Any:
         """A value with every reference to a text replaced by the text."""
-        return rewrite(value, self._text) if self._attached else value
+        return rewrite(value, self._text) if self._attached and _may_refer(value) else value
 
     def _text(self, text: str) -> str:
         if not text.startswith(_REFERENCES):
@@ -52,6 +53,15 @@ class Pool:
                 continue
             made += self.messages[start : start + 1 if type(end) is not int else max(end, 0)]
         return made
+
+
+def _may_refer(value: Any) -> bool:
+    """Whether a reference may stand in a value: most have none, and bytes are searched faster than values."""
+    try:
+        raw = msgspec.json.encode(value)
+    except (RecursionError, ValueError):
+        return True
+    return any(mark in raw for mark in _IN_BYTES)
 
 
 def digest(message: Body) -> bytes:

@@ -4,8 +4,6 @@ import re
 from pathlib import PurePath
 from typing import Any
 
-import msgspec
-
 from open_token.draft import Draft
 from open_token.errors import InputError
 from open_token.readers._kimi_log import Log
@@ -15,7 +13,6 @@ from open_token.readers._wire_responses_content import word
 from open_token.source import Source
 from open_token.timestamps import from_epoch
 
-_decode = msgspec.json.Decoder().decode
 _FILE, _MAIN = "wire.jsonl", "main"
 _FLAT = re.compile(r"(?:subagent_)?(agent-[A-Za-z0-9_-]{1,60})\.jsonl")
 Body = dict[str, Any]
@@ -45,7 +42,7 @@ class Session:
     def _run(self, source: Source, strand: Strand) -> None:
         """Tell the records of a file."""
         log: Log | Wire = Wire(strand) if _is_wire(source) else Log(strand, self._spawned)
-        for number, record in source.records(_decode):
+        for number, record in source.records():
             log.record(record, f"line {number}")
         log.finish()
 

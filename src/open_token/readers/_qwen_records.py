@@ -3,19 +3,16 @@
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
-
 from open_token.source import Source
 
 Body = dict[str, Any]
-_decode = msgspec.json.Decoder().decode
 
 
 def joined(source: Source) -> Iterator[tuple[int, Any]]:
     """The records; lines that follow each other with the same uuid and type are parts of one."""
     first = 0
     held: list[Any] = []
-    for number, record in source.records(_decode):
+    for number, record in source.records():
         if held and not _is_more(held[0], record):
             yield first, _one(held)
             held = []

@@ -16,7 +16,6 @@ from open_token.source import Source
 _START = bytes(16)
 _MOST_ANSWERS = 100
 """Answers without a request that are held until one comes: a log may have no requests at all."""
-_decoder = msgspec.json.Decoder()
 
 
 class Stream(Protocol):
@@ -82,7 +81,7 @@ def tell_source(source: Source, teller: Teller) -> None:
     """Tell everything the source holds, in order."""
     conversation = Conversation(teller, "record" if source.shape == "document" else "line")
     number = 0
-    for number, record in source.records(_decoder.decode):
+    for number, record in source.records():
         conversation.take(number, record)
     conversation.flush(number)
 
