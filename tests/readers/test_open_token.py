@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import io
 import json
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +16,7 @@ from open_token.context import Context
 from open_token.errors import InputError, OpenTokenError
 from open_token.model import Note, Record
 from open_token.options import ExportOptions
-from open_token.pipeline import read
+from open_token.pipeline import export, read
 from open_token.source import Source
 
 Json = dict[str, Any]
@@ -126,6 +127,20 @@ def test_line_shapes_may_be_mixed() -> None:
 
 def test_a_stream_without_footer_is_incomplete() -> None:
     assert told(record_of(HEADER, *map(flat, EVENTS))) == ["incomplete-stream"]
+
+
+@pytest.mark.parametrize("mode", ["json", "ndjson"])
+def test_an_export_that_was_changed_is_told(mode: str) -> None:
+    made = io.BytesIO()
+    options = ExportOptions.of({"mode": mode, "integrity": "hash"})
+    export(Source("talk.json", data=json.dumps(DOCUMENT).encode()), made, Context(options))
+    assert told(read(Source("talk.json", data=made.getvalue()), Context(options), "open_token")) == []
+    other = made.getvalue().replace(b"evt_000002", b"evt_000009")
+    assert told(read(Source("talk.json", data=other), Context(options), "open_token")) == ["changed-export"]
+
+
+def test_a_hash_of_another_kind_is_not_judged() -> None:
+    assert told(record_of(changed(integrity={"hash_alg": "sha512", "events_hash": "0" * 128}))) == []
 
 
 def test_a_header_as_the_spec_shows_it_is_filled_in() -> None:
