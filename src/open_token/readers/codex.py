@@ -31,11 +31,22 @@ def sniff(source: Source) -> bool:
 
 
 def _is_rollout(records: list[dict[str, Any]]) -> bool:
-    first = next((record for record in records if "record_type" not in record), {})
+    first = next((record for record in records if "record_type" not in record and not _is_new(record)), {})
     kind = first.get("type")
     if not isinstance(kind, str) or kind not in ENVELOPED or not isinstance(first.get("payload"), dict):
         return False
     return kind == "session_meta" or "timestamp" in first
+
+
+def _is_new(record: dict[str, Any]) -> bool:
+    """A kind that this version does not know in the envelope that all of them have; what follows tells."""
+    kind = record.get("type")
+    return (
+        isinstance(kind, str)
+        and kind not in ENVELOPED
+        and isinstance(record.get("payload"), dict)
+        and "timestamp" in record
+    )
 
 
 def _is_bare(records: list[dict[str, Any]]) -> bool:
