@@ -157,8 +157,11 @@ def test_a_header_as_the_spec_shows_it_is_filled_in() -> None:
 def test_without_any_time_the_id_has_the_day_of_the_export() -> None:
     events = [{name: value for name, value in event.items() if name != "ts"} for event in EVENTS]
     header = {"type": "header", "open_token_version": "0.1"}
-    assert record_of(header, *events, FOOTER, now="2026-03-01T00:00:00Z").conversation["id"][5:13] == "20260301"
-    assert record_of(header, *events, FOOTER).conversation["id"][5:13] == "00000000"
+    dated = {**header, "exported_at": "2026-03-01T00:00:00Z"}
+    assert record_of(dated, *events, FOOTER, now="2026-04-01T00:00:00Z").conversation["id"][5:13] == "20260301"
+    assert record_of(header, *events, FOOTER, now="2026-04-01T00:00:00Z").conversation["id"][5:13] == "00000000"
+    odd = {**header, "exported_at": "yesterday"}
+    assert record_of(odd, *events, FOOTER).conversation["id"][5:13] == "00000000"
 
 
 def test_the_footer_may_bring_late_facts() -> None:
