@@ -29,9 +29,12 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 LINES = [path for path in sorted(EXAMPLES.glob("*.jsonl")) if path.stem != "open_token"]
 
 
+NOW = "2026-04-01T10:00:00Z"
+
+
 def context(**words: str) -> Context:
     words = {"mode": "ndjson", "exported_at": "omit", **words}
-    return Context(ExportOptions.of(words), key=bytes(32))
+    return Context(ExportOptions.of(words), key=bytes(32), now=NOW)
 
 
 def followed(
@@ -84,6 +87,12 @@ def test_a_session_that_grows_line_by_line(example: Path, tmp_path: Path) -> Non
     assert lines[-1]["type"] == "footer"
     raw = "".join(json.dumps(line) + "\n" for line in lines).encode()
     assert [item for item in validate_bytes(raw) if item.severity == "error"] == []
+
+
+@pytest.mark.parametrize(("wish", "told"), [("now", NOW), ("keep", None), ("omit", None)])
+def test_the_header_names_the_time_that_was_asked_for(wish: str, told: str | None) -> None:
+    lines = followed(EXAMPLES / "claude_code.jsonl", "claude_code", exported_at=wish)
+    assert lines[0].get("exported_at") == told
 
 
 def test_a_document_is_read_again_when_it_changes(tmp_path: Path) -> None:

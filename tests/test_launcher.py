@@ -217,7 +217,7 @@ def test_extras_are_kept_by_a_later_renewal(ready: Checkout) -> None:
     assert (ready.venv / "installed" / "extras").read_text() == "dev http pii\n"
 
 
-@pytest.mark.parametrize("words", [("serve",), ("--json", "server", "user", "list")])
+@pytest.mark.parametrize("words", [("serve",), ("--json", "--color", "never", "server", "user", "list")])
 def test_the_server_is_installed_when_it_is_first_used(ready: Checkout, words: tuple[str, ...]) -> None:
     place = ready.venv / "installed" / "extras"
     place.write_text("dev http pii\n")

@@ -28,10 +28,11 @@ def test_words_and_values_mean_the_same() -> None:
     [
         (["a.jsonl", "redact=pii"], {"redact": "pii"}, ["a.jsonl"]),
         (["mode=ndjson redact=none"], {"mode": "ndjson", "redact": "none"}, []),
+        (["mode=ndjson\nredact=none\ttalk.json"], {"mode": "ndjson", "redact": "none"}, ["talk.json"]),
         (["max-bytes=5"], {"max_bytes": "5"}, []),
         (["/tmp/a=b/talk.json"], {}, ["/tmp/a=b/talk.json"]),
         (["a file with spaces.json"], {}, ["a file with spaces.json"]),
-        (["", "mode=json", "mode=json"], {"mode": "json"}, []),
+        (["", " ", "mode=json", "mode=json"], {"mode": "json"}, []),
     ],
 )
 def test_words_are_told_apart(words: list[str], options: dict[str, str], others: list[str]) -> None:

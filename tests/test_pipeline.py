@@ -337,6 +337,18 @@ def test_a_named_reader_is_not_asked_whether_it_claims(monkeypatch: pytest.Monke
     assert receipt.conversation_id == f"conv_00000000_{hashlib.sha256(data).hexdigest()[:8]}"
 
 
+@pytest.mark.parametrize(
+    ("wish", "day"),
+    [("", "20260401"), ("now", "20260401"), ("omit", "00000000"), ("2020-02-02T00:00:00Z", "20200202")],
+)
+def test_the_day_of_a_made_id_is_that_of_the_export(monkeypatch: pytest.MonkeyPatch, wish: str, day: str) -> None:
+    fake_talk.install(monkeypatch)
+    options = ExportOptions.of({"exported_at": wish or None})
+    context = Context(options, now="2026-04-01T10:00:00Z")
+    receipt = export(Source("talk", data=b'{"say": "hi"}\n'), io.BytesIO(), context, "fake_talk")
+    assert receipt.conversation_id[5:13] == day
+
+
 def test_the_smallest_size_that_a_refusal_names_is_one_that_fits() -> None:
     """Found by hypothesis: room was kept for a tie to the source that was longer than the one in the end."""
     tool = {"visibility": "internal", "links": {"call_id": "call_000001"}}

@@ -93,3 +93,10 @@ class Context:
     """Makes the signature of a statement, where the export is to be signed."""
     engine: str = "auto"
     """How rules are searched for: auto, hyperscan or keywords."""
+
+    def exported_at(self, kept: str | None = None, *, is_export: bool = False) -> str | None:
+        """The time that the export names: as was asked; else of the export that it is made from, or now."""
+        wish = self.options.exported_at or ("keep" if is_export else "now")
+        if wish == "keep":
+            return kept
+        return {"now": self.now, "omit": None}.get(wish, wish)

@@ -117,8 +117,7 @@ class Follower:
         spent: dict[str, Usage] = {}
 
         def facts(conversation: Conversation = known) -> Record:
-            now = self.context.options.exported_at or self.context.now
-            at = None if now == "omit" else now
+            at = self.context.exported_at()
             people = behind.participants if behind else draft.participants
             coercions, notes = draft.coercions, draft.notes
             return Record(conversation, people, (), notes=notes, coercions=coercions, exported_at=at)

@@ -100,8 +100,8 @@ def split_words(words: Iterable[str]) -> tuple[dict[str, str], list[str]]:
 
 
 def _parts(word: str) -> list[str]:
-    if " " not in word or "=" not in word:
-        return [word] if word else []
+    if "=" not in word or not any(character.isspace() for character in word):
+        return [word] if word.strip() else []
     import shlex
 
     try:

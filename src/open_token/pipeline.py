@@ -19,6 +19,7 @@ from open_token.passes import PASSES, Seal, seal
 from open_token.passes.seal import carried_tie, commit, expected_integrity, is_as_it_was
 from open_token.readers import Reader, be_one, choose, load
 from open_token.source import Source
+from open_token.timestamps import to_utc
 from open_token.writers import Writer, writer_for
 
 Pass = Callable[[Record, Context], Record]
@@ -120,9 +121,10 @@ def read(source: Source, context: Context, reader: str) -> Record:
         draft.skip("half-line", f"line {source.half_line}", "the last line was not complete and is left out")
     for number in source.repaired:
         draft.skip("lone-surrogate", f"line {number}", "text that is not valid Unicode was replaced by U+FFFD")
-    day = (context.now or "")[:10].replace("-", "")
+    exported_at = context.exported_at(draft.exported_at, is_export=draft.is_export)
+    day = (to_utc(exported_at) or "")[:10].replace("-", "")
     record = draft.finish(lambda: _fingerprint(source), day)
-    record.exported_at = _exported_at(record, context)
+    record.exported_at = exported_at
     # One of several that is empty still holds a part of its file, which comes back only if it is kept.
     is_part = options.native == "full" and source.conversation is not None
     if not draft.count and not draft.is_export and not is_part:
@@ -149,13 +151,6 @@ def _with_native(record: Record, source: Source, context: Context, module: Reade
     options, policy = context.options, context.policy
     shown = options.include == "include-internal" and options.internal == "full" and not policy.forbid_internal_full
     return cast(Record, import_module("open_token.native").with_native(record, source, module, conceal=not shown))
-
-
-def _exported_at(record: Record, context: Context) -> str | None:
-    wish = context.options.exported_at or ("keep" if record.is_export else "now")
-    if wish == "keep":
-        return record.exported_at
-    return {"now": context.now, "omit": None}.get(wish, wish)
 
 
 def _fitted(fit: Pass, record: Record, writer: Writer, context: Context, committed: Committed | None) -> Record:

@@ -53,7 +53,7 @@ sys.exit(main())
 """
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)])
 def test_a_command_that_is_stopped_leaves_nothing_behind(number: signal.Signals, code: int, tmp_path: Path) -> None:
     fake_talk.write(tmp_path / "talk.jsonl")
     script = WAITING.format(tests=str(Path(__file__).parents[1]))

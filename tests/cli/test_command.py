@@ -257,5 +257,8 @@ class TestProcess:
 
 def test_options_of_every_verb_may_stand_before_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert told(capsys, "--json", "formats") == told(capsys, "formats", "--json")
+    assert told(capsys, "--color", "never", "formats") == told(capsys, "formats", "--color", "never")
+    assert told(capsys, "--color=always", "-q", "formats")[0] == 0
     assert told(capsys, "--quiet", "validate")[0] == 2
     assert told(capsys, "--quiet")[0] == 2
+    assert told(capsys, "--color")[0] == 2

@@ -46,7 +46,7 @@ def until(is_so: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_events_at_once_and_a_footer_at_the_end(tmp_path: Path, how: signal.Signals) -> None:
     talk, out = tmp_path / "talk.jsonl", tmp_path / "out.ndjson"
     talk.write_bytes(record(1))

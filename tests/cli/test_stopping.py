@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM to a command that goes on for long."""
+"""Ctrl-C, SIGTERM and a closed terminal to a command that goes on for long."""
 
 import signal
 
@@ -35,3 +35,13 @@ def test_asking_again_at_once_changes_nothing_and_later_it_breaks_off(monkeypatc
         now = 102.0
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGTERM)
+
+
+def test_what_is_ignored_stays_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with asked_to_stop() as asked, stopped_like_ctrl_c():
+            signal.raise_signal(signal.SIGHUP)
+            assert not asked.is_set()
+    finally:
+        signal.signal(signal.SIGHUP, before)

@@ -129,6 +129,19 @@ def test_two_at_once_in_the_same_file() -> None:
     assert [brief(e) for e in made][-4:] == ["span_end: {}", "tool_result: done", "span_end: {}", "tool_result: done"]
 
 
+def test_each_is_a_participant_of_its_own_also_without_an_id() -> None:
+    file = File()
+    file.assistant(task("t1", prompt="Go north."), task("t2", prompt="Go south."))
+    firsts = [file.user(f"Go {way}.", isSidechain=True, parentUuid=None) for way in ("north", "south")]
+    for first in firsts:
+        file.assistant(text("gone"), isSidechain=True, parentUuid=first)
+    record = read(file)
+    people = {person["actor_id"]: person for person in record.participants}
+    speakers = [people[e["actor_id"]] for e in record.events if brief(e) == "assistant: gone"]
+    assert [person["name"] for person in speakers] == ["subagent", "subagent"]
+    assert [person.get("instance_id") for person in speakers] == firsts
+
+
 @pytest.mark.parametrize("layout", ["file", "lines"])
 def test_references_only(tmp_path: Path, layout: str) -> None:
     path = (

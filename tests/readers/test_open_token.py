@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import io
 import json
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +16,7 @@ from open_token.context import Context
 from open_token.errors import InputError, OpenTokenError
 from open_token.model import Note, Record
 from open_token.options import ExportOptions
-from open_token.pipeline import read
+from open_token.pipeline import export, read
 from open_token.source import Source
 
 Json = dict[str, Any]
@@ -128,6 +129,20 @@ def test_a_stream_without_footer_is_incomplete() -> None:
     assert told(record_of(HEADER, *map(flat, EVENTS))) == ["incomplete-stream"]
 
 
+@pytest.mark.parametrize("mode", ["json", "ndjson"])
+def test_an_export_that_was_changed_is_told(mode: str) -> None:
+    made = io.BytesIO()
+    options = ExportOptions.of({"mode": mode, "integrity": "hash"})
+    export(Source("talk.json", data=json.dumps(DOCUMENT).encode()), made, Context(options))
+    assert told(read(Source("talk.json", data=made.getvalue()), Context(options), "open_token")) == []
+    other = made.getvalue().replace(b"evt_000002", b"evt_000009")
+    assert told(read(Source("talk.json", data=other), Context(options), "open_token")) == ["changed-export"]
+
+
+def test_a_hash_of_another_kind_is_not_judged() -> None:
+    assert told(record_of(changed(integrity={"hash_alg": "sha512", "events_hash": "0" * 128}))) == []
+
+
 def test_a_header_as_the_spec_shows_it_is_filled_in() -> None:
     header = {"type": "header", "open_token_version": "0.1", "exported_at": "2026-02-01T00:00:00Z"}
     record = record_of(header, *map(flat, EVENTS), FOOTER, now="2026-03-01T00:00:00Z")
@@ -142,8 +157,11 @@ def test_a_header_as_the_spec_shows_it_is_filled_in() -> None:
 def test_without_any_time_the_id_has_the_day_of_the_export() -> None:
     events = [{name: value for name, value in event.items() if name != "ts"} for event in EVENTS]
     header = {"type": "header", "open_token_version": "0.1"}
-    assert record_of(header, *events, FOOTER, now="2026-03-01T00:00:00Z").conversation["id"][5:13] == "20260301"
-    assert record_of(header, *events, FOOTER).conversation["id"][5:13] == "00000000"
+    dated = {**header, "exported_at": "2026-03-01T00:00:00Z"}
+    assert record_of(dated, *events, FOOTER, now="2026-04-01T00:00:00Z").conversation["id"][5:13] == "20260301"
+    assert record_of(header, *events, FOOTER, now="2026-04-01T00:00:00Z").conversation["id"][5:13] == "00000000"
+    odd = {**header, "exported_at": "yesterday"}
+    assert record_of(odd, *events, FOOTER).conversation["id"][5:13] == "00000000"
 
 
 def test_the_footer_may_bring_late_facts() -> None:

@@ -29,8 +29,11 @@ def main(argv: list[str] | None = None) -> int:
 
     # What is loaded stays: to look through it for garbage would take part of every start. The verb turns it on again.
     gc.disable()
-    # A command that is told to stop takes its half-written file along.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    # A command that is told to stop takes its half-written file along, also when its terminal is closed.
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
+            signal.signal(number, lambda number, _: sys.exit(128 + number))
     return _leave(_run(words))
 
 

@@ -62,6 +62,9 @@ Nothing goes over a network but what agents of a server ask their providers.
 """
 
 
+_ANYWHERE = ("--json", "--quiet", "-q", "--color")
+
+
 class Verb(Protocol):
     """What a verb's module defines."""
 
@@ -153,8 +156,8 @@ def _dispatch(words: list[str], console: Console) -> int:
 def _verb_first(words: list[str]) -> list[str]:
     """The options that every verb has may stand before it, too."""
     count = 0
-    while count < len(words) and words[count] in ("--json", "--quiet", "-q"):
-        count += 1
+    while count < len(words) and (words[count] in _ANYWHERE or words[count].startswith("--color=")):
+        count += 2 if words[count] == "--color" else 1
     return words[count : count + 1] + words[:count] + words[count + 1 :] if count < len(words) else words
 
 

@@ -1,4 +1,4 @@
-"""How a command that goes on for long is told to stop: by Ctrl-C and by SIGTERM alike."""
+"""How a command that goes on for long is told to stop: by Ctrl-C, by SIGTERM and by a closed terminal alike."""
 
 import signal
 import threading
@@ -13,18 +13,18 @@ _GRACE = 1.0
 
 @contextmanager
 def stopped_like_ctrl_c() -> Iterator[None]:
-    """Let SIGTERM break off the work within as Ctrl-C does: no half file, no lock left."""
+    """Let SIGTERM and a closed terminal break off the work within as Ctrl-C does: no half file, no lock left."""
 
     def stop(*_: object) -> NoReturn:
         raise KeyboardInterrupt
 
-    with _on((signal.SIGTERM,), stop):
+    with _on(("SIGTERM", "SIGHUP"), stop):
         yield
 
 
 @contextmanager
 def asked_to_stop() -> Iterator[threading.Event]:
-    """An event that Ctrl-C and SIGTERM set instead of breaking off the work within.
+    """An event that Ctrl-C, SIGTERM and a closed terminal set instead of breaking off the work within.
 
     Said once more a while later they do break it off: whoever reads the output may have stopped reading.
     """
@@ -39,13 +39,15 @@ def asked_to_stop() -> Iterator[threading.Event]:
             latest = time.monotonic() + _GRACE
         asked.set()
 
-    with _on((signal.SIGINT, signal.SIGTERM), ask):
+    with _on(("SIGINT", "SIGTERM", "SIGHUP"), ask):
         yield asked
 
 
 @contextmanager
-def _on(numbers: tuple[signal.Signals, ...], told: Callable[..., None]) -> Iterator[None]:
-    before = {number: signal.signal(number, told) for number in numbers}
+def _on(names: tuple[str, ...], told: Callable[..., None]) -> Iterator[None]:
+    numbers = [number for name in names if (number := getattr(signal, name, None)) is not None]
+    # A signal that is ignored, as SIGHUP under nohup, stays so.
+    before = {n: signal.signal(n, told) for n in numbers if signal.getsignal(n) != signal.SIG_IGN}
     try:
         yield
     finally:

@@ -81,7 +81,8 @@ class Subagents:
     def _open(self, line: Line, agent_id: str | None, main: Thread) -> Sidechain:
         spawn = self.spawns.take(_prompt(line), None)
         call = spawn.key if spawn else None
-        thread = self._thread(agent_id, spawn, None, main, None)
+        # Older versions gave a subagent no id: its first line tells it from others of its kind.
+        thread = self._thread(agent_id or text(line.uuid), spawn, None, main, None)
         ts = to_utc(line.timestamp)
         if self._draft.subagents != "none":
             thread.span = self._draft.span_start(_data(agent_id, spawn, None), thread.prompter, ts=ts, call=call)

@@ -194,7 +194,8 @@ def _are_contents(body: dict[str, Any]) -> bool:
         return _is_content(contents)
     if not isinstance(contents, list):
         return False
-    return all(_is_content(item) or (named and isinstance(item, str)) for item in contents[:_LOOKED_AT])
+    known = [_is_content(item) or (named and isinstance(item, str)) for item in contents[:_LOOKED_AT]]
+    return all(known) or (any(known) and all(map(_may_be_content, contents)))
 
 
 def _is_responses_request(body: dict[str, Any]) -> bool:
@@ -207,7 +208,17 @@ def _is_responses_request(body: dict[str, Any]) -> bool:
         return named
     if not isinstance(given, list) or not (named or given):
         return False
-    return all(look is not None and RESPONSES in look.dialects for look in map(_message, given[:_LOOKED_AT]))
+    known = [look is not None and RESPONSES in look.dialects for look in map(_message, given[:_LOOKED_AT])]
+    return all(known) or (named and any(known) and all(map(_may_be_item, given)))
+
+
+def _may_be_item(item: Any) -> bool:
+    """Whether it is an item by its shape: OpenAI adds kinds of items faster than a list of them can follow."""
+    return (
+        isinstance(item, dict)
+        and isinstance(item.get("type" if "type" in item else "role"), str)
+        and _FOREIGN_IN_MESSAGE.isdisjoint(item)
+    )
 
 
 def _response(body: dict[str, Any]) -> Look | None:
@@ -328,6 +339,11 @@ def _is_item(item: dict[str, Any]) -> bool:
 
 
 def _is_content(value: Any) -> bool:
+    return _may_be_content(value) and all(_GEMINI_PARTS & part.keys() for part in value["parts"])
+
+
+def _may_be_content(value: Any) -> bool:
+    """Whether it is a content by its shape, whatever its parts are."""
     if not isinstance(value, dict) or not isinstance(value.get("parts"), list):
         return False
     if (
@@ -336,7 +352,4 @@ def _is_content(value: Any) -> bool:
         or "type" in value
     ):
         return False
-    return all(
-        isinstance(part, dict) and _GEMINI_PARTS & part.keys() and "type" not in part and "kind" not in part
-        for part in value["parts"]
-    )
+    return all(isinstance(part, dict) and "type" not in part and "kind" not in part for part in value["parts"])

@@ -1,8 +1,10 @@
 """Reads Open-Token exports, JSON and all three NDJSON line shapes, so that every pass can run again on an export."""
 
+import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+from open_token.canonical import CanonicalError, EventsHash, event_bytes
 from open_token.draft import Draft
 from open_token.errors import InputError
 from open_token.model import EVENT_TYPES, VERSION
@@ -37,9 +39,22 @@ def read(source: Source, draft: Draft) -> None:
         )
     frame_of(first, draft)
     if first.get("type") == "header":
-        adopt(_stream(source, draft), draft, source.name)
+        adopt(_compared(_stream(source, draft), draft), draft, source.name)
     else:
-        adopt(_document(first, source), draft, source.name)
+        adopt(_compared(_document(first, source), draft), draft, source.name)
+
+
+def _compared(events: Iterator[tuple[str, Any]], draft: Draft) -> Iterator[tuple[str, Any]]:
+    """The events; after the last one it is told when they do not have the hash that the export names."""
+    seen = EventsHash()
+    for place, event in events:
+        yield place, event
+        with contextlib.suppress(CanonicalError):
+            seen.add(event_bytes(event))
+    integrity = draft.integrity or {}
+    if integrity.get("hash_alg") == "sha256" and integrity.get("events_hash", "") != seen.hexdigest():
+        detail = "the events do not have the hash that the export names; `open-token verify` tells more"
+        draft.skip("changed-export", "integrity.events_hash", detail)
 
 
 def _document(first: dict[str, Any], source: Source) -> Iterator[tuple[str, Any]]:
