@@ -87,6 +87,7 @@ FORMS: dict[str, Callable[[str], str]] = {
     "in a code block": lambda text: f"```\n{text}\n```",
     "after an escape": lambda text: f"log line\\n{text}",
     "coloured": lambda text: f"\x1b[32m{text}\x1b[0m",
+    "coloured as by grep": lambda text: f"\x1b[01;31m\x1b[K{text}\x1b[m\x1b[K",
     "JSON once": lambda text: folded(text, 1),
     "JSON four times": lambda text: folded(text, 4),
     "JSON cut short": lambda text: folded(text, 1)[:-2],
@@ -101,6 +102,7 @@ FORMS: dict[str, Callable[[str], str]] = {
     "base64 shifted": lambda text: b64encode(b": " + text.encode()).decode(),
     "base64 twice": lambda text: b64encode(b64encode(text.encode())).decode(),
     "base64 in lines": _in_lines,
+    "base64 of UTF-16": lambda text: f"powershell -EncodedCommand {b64encode(text.encode('utf-16-le')).decode()}",
 }
 
 

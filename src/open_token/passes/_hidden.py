@@ -12,12 +12,14 @@ from open_token.passes._late import late
 DISGUISES = frozenset(("base64", "escapes"))
 # Four letters that stand for three bytes of plain text; base64 of anything else hardly ever has five in a row.
 GROUP = "[CDI-Za-f][AC-HQS-Xgi-nwyz0-3][ABEFIJMNQRUVYZcdghklopstwx014589][A-Za-z0-9+/_-]"
+# Eight that stand for three letters of UTF-16, as PowerShell takes commands.
+_WIDE = late(rb"(?:[I-Za-f][AQgw][AB][A-Za-z0-9+/]A[C-H][AEIMQUYcgkosw048]A){3,}")
 _GROUPS = late(f"(?:{GROUP}){{5,}}".encode())
 _LAST_LINE = late(rb"(?:\\+[nr]|\s)+[^\\\s]{1,75}$")
 _BREAKS = late(rb"(?:\\+[nr]|\s)+")
 _ESCAPE = late(
-    rb"%([0-9A-Fa-f]{2})|\\+u\{?([0-9A-Fa-f]{4})\}?|\\+x([0-9A-Fa-f]{2})|(&(?:#x?[0-9A-Fa-f]{2,5}|quot|apos|amp|lt|gt|equals|colon);)|"
-    rb"\\{2,}([\"'/])|\\{3,}([nrt])|\x1b\[[0-9;]{0,24}m"
+    rb"%([0-9A-Fa-f]{2})|\\+u\{?([0-9A-Fa-f]{4})\}?|\\+x([0-9A-Fa-f]{2})|(&(?:#x?[0-9A-Fa-f]{1,7}|quot|apos|amp|lt|gt|equals|colon);)|"
+    rb"\\{2,}([\"'/])|\\{3,}([nrt])|\x1b\[[0-9;?]{0,24}[A-Za-z]"
 )
 _SPACES = {b"n": b"\n", b"r": b"\r", b"t": b"\t"}
 _CONTROL = bytes.maketrans(b"\x00\x01\x02", b"   ")
@@ -94,13 +96,14 @@ def _said(found: re.Match[bytes]) -> bytes:
         return unescape(found[4].decode()).encode("utf-8", "surrogatepass")
     if found[6]:
         return _SPACES[found[6]]
-    return found[5] or b""  # a colour says nothing
+    return found[5] or b""  # what a terminal is told says nothing
 
 
 def decoded_base64(run: bytes) -> bytes | None:
     """The text that base64 holds, from where it begins to be text; None where there is none."""
     letters = _BREAKS.sub(b"", run).rstrip(b"=")
-    found = _GROUPS.search(letters)
+    wide = _WIDE.match(letters)
+    found = wide or _GROUPS.search(letters)
     if not found:
         return None
     body = letters[found.start() :].translate(_STANDARD)
@@ -108,7 +111,7 @@ def decoded_base64(run: bytes) -> bytes | None:
         raw = base64.b64decode(body[: len(body) - (len(body) % 4 == 1)] + b"=" * (-len(body) % 4 % 3))
     except binascii.Error:
         return None
-    return raw.translate(_CONTROL)
+    return raw.translate(_CONTROL, b"\0" if wide else b"")
 
 
 _STANDARD = bytes.maketrans(b"-_", b"+/")

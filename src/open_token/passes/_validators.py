@@ -37,6 +37,7 @@ _CODE_AFTER = late(r"\s*[(\[{]|\s*\?\?|\s*\|\|")
 # The rest is left out, or to be put in; a tag that closes, or makes a line end, says nothing of the kind.
 _LEFT_OUT = late(r"###|\*\*\*|\.\.\.|…|<(?!/|[a-z]{1,6}[ />])")
 _BEGINNING, _FEW = 6, 3
+_ANYBODY, _LEAST_OF_ANYBODY = ("user", "username"), 12
 _JUDGED = 200
 # What stands behind a comma, a bracket or a comparison need not belong to the name before it.
 _IN_CODE = late(r"(?:[!=]=|[,(])[ \t]*[brufBRUF@]?[\"'`]*$")
@@ -64,7 +65,9 @@ def _token(found: Candidate) -> bool:
     value = found.value
     if is_stand_in(value) or _LEFT_OUT.match(found.after):
         return False
-    return len(set(value[_BEGINNING:])) > _FEW and not is_camel_case(value.partition("_")[2])
+    rest = value.partition("_")[2]
+    is_named = 2 * len(rest) > len(value) and is_camel_case(rest)
+    return len(set(value[_BEGINNING:])) > _FEW and not is_named
 
 
 def _random(found: Candidate) -> bool:
@@ -104,7 +107,7 @@ def _service_key(found: Candidate) -> bool:
 
 
 def _private_key(found: Candidate) -> bool:
-    body = re.sub(r"-----[A-Z0-9 ]+-----|-----END.*|\\[nrt]|\s", "", found.value)
+    body = re.sub(r"-----[A-Z0-9 +]+-----|-----END.*|\\[nrt]|\s", "", found.value)
     return len(body) >= 24 and len(set(body)) > 8
 
 
@@ -180,9 +183,14 @@ def _session(found: Candidate) -> bool:
 
 def _login(found: Candidate) -> bool:
     """A name and a password behind an option; other tools have that option too, for two plain words or numbers."""
-    name, _, password = found.value.partition(":")
-    name, password = name.strip("\\\"'{"), password.strip("\\\"'{}")
-    if is_stand_in(found.value) or is_reference(name) or not _login_password(password):
+    name, _, behind = found.value.partition(":")
+    name, password = name.strip("\\\"'{"), behind.strip("\\\"'{}")
+    is_anybody = name.lower() in _ANYBODY
+    if is_stand_in(behind if is_anybody else found.value) or not _login_password(password):
+        return False
+    if is_anybody:
+        return len(password) >= _LEAST_OF_ANYBODY and is_likely_key(password)
+    if is_reference(name):
         return False
     return bool(_WEB_CLIENT.search(found.before)) or is_likely_key(password) or classes(password) >= 3
 

@@ -8,9 +8,11 @@ from open_token.passes._late import late
 from open_token.passes._writing import is_identifier, is_written, wordiness
 
 _STAND_IN = late(
-    r"example|placeholder|change[-_ ]?me|change[-_]?this|changeit|(?:^|[^a-z0-9])(?:your|my|the|some|any)[-_ ]|"
+    r"example|placeholder|change[-_ ]?me|change[-_]?this|changeit|(?:^|[^a-z0-9])(?:your|the|some|any)[-_ ]|"
+    r"(?:^|[^a-z0-9])my[-_ ](?-i:[a-z]{3}|[A-Z]{3})|"
     r"<[^<>]*>|"
-    r"\.{3}|…|x{5,}|\*{3,}|_{4,}|#{4,}|dummy|redacted|insert[-_ ]|replace[-_ ]?(?:me|with|this)|todo|foo[-_]?bar|lorem|"
+    r"\.{3}|…|x{5,}|\*{3,}|_{4,}|#{4,}|dummy|redacted|insert[-_ ]|replace[-_ ]?(?:me|with|this)|"
+    r"(?<![a-z0-9])todo(?![a-z0-9])|foo[-_]?bar|lorem|"
     r"(?:^|[-_])fake|(?:^|[-_])mock(?:$|[-_])|not[-_ ]?a[-_ ]?real|secret[-_]?goes|goes[-_ ]?here|[-_ ]here$|hidden|"
     r"masked|\{[A-Za-z_][\w.:,]+\}|^\[[A-Za-z_ ]+\]$|^(?:user|username)[:>]|pass(?:word)?[>\])}]$",
     re.IGNORECASE,
@@ -40,7 +42,9 @@ _DATE = late(r"\d{4}-\d\d-\d\d(?:[T ][\d:.,Z+-]+)?")
 _DIGEST = late(r"(?:sha(?:1|256|384|512)|md5|h1)[-:][A-Za-z0-9+/=]+", re.IGNORECASE)
 _UUID = late(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
 _CAMEL = late("[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_BASE64 = late(r"(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9])[0-9A-Za-z+/]+={0,2}")
 _USUAL_WORD = 3.5
+_LEAST_DRAWN, _UNLIKE_WORDS, _LEAST_SCRAMBLED = 24, -0.7, 12
 _LEAST_SIGNS = 4
 _HEAD = 60
 _HEX = late("[0-9a-fA-F]+")
@@ -97,7 +101,21 @@ def is_reference(text: str) -> bool:
     text = text[:_JUDGED]
     if _REFERENCE.search(text) or _CALL.match(text):
         return True
-    return any(kind.fullmatch(text) for kind in (_DOTTED, _PATH, _URL, _VERSION, _DATE, _DIGEST))
+    if _PATH.fullmatch(text):
+        return not _is_base64(text)
+    return any(kind.fullmatch(text) for kind in (_DOTTED, _URL, _VERSION, _DATE, _DIGEST))
+
+
+def _is_base64(text: str) -> bool:
+    """Drawn by lot from the letters of base64, of which the slash is one: one in 64 begins like a path."""
+    return len(text) >= _LEAST_DRAWN and bool(_BASE64.fullmatch(text)) and wordiness(text) < _UNLIKE_WORDS
+
+
+def is_scrambled(text: str) -> bool:
+    """Small letters and capitals that make no words: a few of the values drawn by lot have no digit."""
+    letters = "".join(_LETTERS.findall(text))
+    is_mixed = not letters.islower() and not letters.isupper()
+    return len(letters) >= _LEAST_SCRAMBLED and is_mixed and not is_written(letters)
 
 
 def is_code(text: str) -> bool:
@@ -128,7 +146,9 @@ def is_name(text: str) -> bool:
 def is_camel_case(text: str) -> bool:
     """A name of several words in code: letters only, and capitals that begin words."""
     words = _CAMEL.findall(text)
-    return len(words) > 1 and "".join(words) == text and len(text) / len(words) >= _USUAL_WORD
+    if len(words) < 2 or "".join(words) != text or len(text) / len(words) < _USUAL_WORD:
+        return False
+    return is_written(text)
 
 
 def is_uuid(text: str) -> bool:
@@ -148,7 +168,7 @@ def is_sentence(text: str) -> bool:
 
 def is_random(text: str) -> bool:
     """Letters and digits as if drawn by lot."""
-    if is_placeholder(text) or is_words(text) or not _DIGIT.search(text):
+    if is_placeholder(text) or is_words(text) or not (_DIGIT.search(text) or is_scrambled(text)):
         return False
     return entropy(text) >= min(3.0, math.log2(max(2, len(text))) - 0.7)
 
@@ -157,7 +177,7 @@ def is_password(text: str) -> bool:
     """Could be a password that stands behind the word for it."""
     if len(text) < 6 or classes(text) < 2 or is_placeholder(text) or is_reference(text) or is_words(text):
         return False
-    return bool(_DIGIT.search(text)) or classes(text) >= 3 or has_signs(text)
+    return bool(_DIGIT.search(text)) or classes(text) >= 3 or has_signs(text) or is_scrambled(text)
 
 
 def has_signs(text: str) -> bool:
