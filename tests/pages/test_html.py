@@ -195,3 +195,21 @@ def test_many_choices_are_not_looked_for_one_by_one() -> None:
     calls = (called(1, "AskUserQuestion", questions=few), called(2, "AskUserQuestion", questions=many))
     page, _ = made(document(calls[0], answered(1, "blue"), calls[1], answered(2, "a" * 1_000_000)))
     assert "<li>red</li><li><strong>blue</strong>, chosen</li>" in page
+
+
+@pytest.mark.parametrize(
+    ("answer", "chosen"),
+    [
+        ('"Where?"="Yes", "Also here, Yes?"="No".', ["Yes", "No"]),
+        ('"Where?"="Yes, everywhere", "Also here, Yes?"="No, Yes".', ["Yes, everywhere", "No", "Yes"]),
+        ('"Where?"="Yes and no", "Also here, Yes?"="None of them".', []),
+        ("No", ["No"]),
+    ],
+)
+def test_choice_counts_as_chosen_only_where_the_answer_names_it(answer: str, chosen: list[str]) -> None:
+    asked = [
+        {"question": "Where?", "options": ["Yes", "Yes, everywhere"]},
+        {"question": "Also here, Yes?", "options": ["No", "Yes"]},
+    ]
+    page, _ = made(document(called(1, "AskUserQuestion", questions=asked), answered(1, answer)))
+    assert re.findall(r"<li><strong>([^<]*)</strong>, chosen</li>", page) == chosen
