@@ -213,3 +213,15 @@ def test_choice_counts_as_chosen_only_where_the_answer_names_it(answer: str, cho
     ]
     page, _ = made(document(called(1, "AskUserQuestion", questions=asked), answered(1, answer)))
     assert re.findall(r"<li><strong>([^<]*)</strong>, chosen</li>", page) == chosen
+
+
+def test_outline_has_what_the_agent_said_below_its_prompt() -> None:
+    talk = document(
+        said("assistant", "A word before anybody asked for anything."),
+        said("user", "The first question of the day."),
+        said("assistant", "An answer that is long enough for a chapter."),
+        said("user", "The second question of the day."),
+        said("assistant", "Another answer that is long enough as well."),
+    )
+    outline = made(talk)[0].partition('id="ot-outline"')[2].partition("</nav>")[0]
+    assert re.findall(r'href="#evt_00000(\d)"', outline) == ["1", "2", "3", "4", "5"]
