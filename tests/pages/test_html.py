@@ -225,3 +225,10 @@ def test_outline_has_what_the_agent_said_below_its_prompt() -> None:
     )
     outline = made(talk)[0].partition('id="ot-outline"')[2].partition("</nav>")[0]
     assert re.findall(r'href="#evt_00000(\d)"', outline) == ["1", "2", "3", "4", "5"]
+
+
+def test_paper_is_white_and_has_everything_open() -> None:
+    dark = [place.start() for place in re.finditer("--bg:#0f1318", style())]
+    assert dark
+    assert all("@media screen" in style()[style().rindex("\n", 0, place) : place] for place in dark)
+    assert "details::details-content{content-visibility:visible}" in style().partition("@media print{")[2]
