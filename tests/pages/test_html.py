@@ -232,3 +232,13 @@ def test_paper_is_white_and_has_everything_open() -> None:
     assert dark
     assert all("@media screen" in style()[style().rindex("\n", 0, place) : place] for place in dark)
     assert "details::details-content{content-visibility:visible}" in style().partition("@media print{")[2]
+
+
+def test_words_that_run_from_right_to_left_decide_that_themselves() -> None:
+    talk = document(
+        said("assistant", "\u05e9\u05dc\u05d5\u05dd"), said("assistant_thought", "\u05e9\u05dc\u05d5\u05dd")
+    )
+    page, _ = made(talk)
+    # Where dir is auto the first letter decides that is in no element with a dir of its own.
+    firsts = re.findall(r'<div[^>]* dir="auto"[^>]*>(?:<a [^>]*dir="ltr"[^>]*>[^<]*</a>)?<p>(.)', page)
+    assert firsts == ["\u05e9", "\u05e9"]

@@ -46,10 +46,10 @@ def _name(item: Item) -> str:
 
 
 def perma(name: str, event: Any = None) -> str:
-    """A link to an event, which shows its id and its time."""
+    """A link to an event, which shows its id and its time; it has no say in which way the words around it run."""
     ts = event.get("ts") if event else None
     when = f" {one_line(ts[11:19], 8)}" if isinstance(ts, str) else ""
-    return f'<a class="perma" href="#{attribute(name)}">{escaped(name[:40] + when)}</a>' if name else ""
+    return f'<a class="perma" dir="ltr" href="#{attribute(name)}">{escaped(name[:40] + when)}</a>' if name else ""
 
 
 def cut_note(event: Any) -> str:
@@ -108,7 +108,8 @@ def _aside(item: Item) -> Piece:
     told = str(item.event.get("role") or "system")
     role = "thought" if item.kind == "thought" else "internal" if told == "user" else one_line(told, 20)
     lines = text.count("\n") + 1 if text else 0
-    body = (marked(text) if item.kind == "thought" else folded(text) if text else "") + others(blocks)
+    shown = f'<div dir="auto">{marked(text)}</div>' if item.kind == "thought" else folded(text) if text else ""
+    body = shown + others(blocks)
     outcome = " · ".join([*(["a summary"] if "summary" in data else []), *([f"{lines:,} lines"] if lines > 1 else [])])
     kind = "think" if item.kind == "thought" else "sys"
     return _details(item, kind, role, words, outcome, body + cut_note(item.event))
