@@ -242,3 +242,10 @@ def test_words_that_run_from_right_to_left_decide_that_themselves() -> None:
     # Where dir is auto the first letter decides that is in no element with a dir of its own.
     firsts = re.findall(r'<div[^>]* dir="auto"[^>]*>(?:<a [^>]*dir="ltr"[^>]*>[^<]*</a>)?<p>(.)', page)
     assert firsts == ["\u05e9", "\u05e9"]
+
+
+def test_what_cannot_be_seen_is_shown() -> None:
+    unseen = "\u00ad\u180e\u200b\u2060\u206a\u3164\ufeff\uffa0\U0001d173\U000e0041"
+    page, _ = made(document(said("assistant", f"a{unseen}b")))
+    assert not set(unseen) & set(page)
+    assert "\\u3164" in page
