@@ -249,3 +249,10 @@ def test_what_cannot_be_seen_is_shown() -> None:
     page, _ = made(document(said("assistant", f"a{unseen}b")))
     assert not set(unseen) & set(page)
     assert "\\u3164" in page
+
+
+def test_search_leaves_the_page_where_it_is() -> None:
+    # With a padding of the page, a browser scrolls whenever the field in the bar gets the focus or a letter.
+    assert "scroll-padding" not in style()
+    assert "main *{scroll-margin-top:" in style()
+    assert "find.focus({ preventScroll: true })" in script()
