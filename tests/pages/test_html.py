@@ -256,3 +256,17 @@ def test_search_leaves_the_page_where_it_is() -> None:
     assert "scroll-padding" not in style()
     assert "main *{scroll-margin-top:" in style()
     assert "find.focus({ preventScroll: true })" in script()
+
+
+def test_prompt_is_left_to_its_heading_only_where_it_fits() -> None:
+    short, middle, long = (
+        "Fix it, please.",
+        "Fix the table of the tides, please, by noon.",
+        "Fix the tides, please. " * 5,
+    )
+    page, _ = made(document(*(said("user", text.strip()) for text in (short, middle, long))))
+    assert re.findall(r'<div class="(prompt[^"]*)" dir="auto">([^<]*)<', page) == [
+        ("prompt same", middle),
+        ("prompt", long.strip()),
+    ]
+    assert "@media screen and (min-width:70rem){.same{display:none}}" in style()

@@ -13,6 +13,8 @@ from open_token.pages.story import Item, data_of, link_of
 _LINE, _ROW = 25, 30
 _LETTERS = 88
 _SHORT_LINES, _SHORT = 12, 900
+_ON_A_PHONE, _ON_A_DESK = 28, 64
+"""Bytes of a prompt that is sure to fit into its heading."""
 
 
 class Piece(NamedTuple):
@@ -78,10 +80,13 @@ def _prompt(item: Item) -> Piece:
         height = _height(head) + 40
     else:
         words, height = escaped(text.strip("\n")), _height(text)
-    if not item.within and title_of(text) == text.strip():
-        words, height = "", 0.0
+    classes, size = "prompt", len(text.strip().encode())
+    if not item.within and title_of(text) == text.strip() and size <= _ON_A_DESK:
+        # The heading says it all, on a wide screen or on any.
+        classes, height = "prompt same", 0.0
+        words = words if size > _ON_A_PHONE else ""
     body = f"{cut_note(item.event)}{others(blocks)}"
-    shown = f'<div class="prompt" dir="auto">{words}</div>' if words else ""
+    shown = f'<div class="{classes}" dir="auto">{words}</div>' if words else ""
     return Piece(
         f'<div class="ev ask"{anchor(_name(item))}>{perma(_name(item), item.event)}{shown}{body}</div>', height, False
     )
