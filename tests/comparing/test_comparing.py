@@ -139,14 +139,23 @@ def test_where_other_input_follows_the_words_are_the_parting() -> None:
 def test_runs_in_two_folders_are_the_same() -> None:
     def run(cwd: str, shift: int) -> dict[str, Any]:
         reading = call("Read", f"see {cwd}/b.py, in {cwd}", file_path=f"{cwd}/a.py")
-        return document([calls(reading, call("Bash", command=f"cd {cwd} && ls"))], cwd=cwd, shift=shift)
+        patch = call("apply_patch", changes={f"{cwd}/a.py": {"type": "add", "unified_diff": f"+{cwd}/b.py"}})
+        return document([calls(reading, call("Bash", command=f"cd {cwd} && ls"), patch)], cwd=cwd, shift=shift)
 
     assert compared(run("/tmp/one", 0), run("/tmp/the/other", 5)).same
     assert not compared(run("/tmp/one", 0), run("/tmp/the/other", 5), "exact").same
 
 
-def test_a_run_that_was_handed_over_is_seen_from_where_it_was() -> None:
-    batches = [calls(call("Read", file_path="/tmp/one/a.py"))]
+@pytest.mark.parametrize(
+    "reading",
+    [
+        call("Read", file_path="/tmp/one/a.py"),
+        call("shell", command=["bash", "-lc", "cat /tmp/one/a.py"]),
+        call("apply_patch", changes={"/tmp/one/a.py": {"type": "add"}}),
+    ],
+)
+def test_a_run_that_was_handed_over_is_seen_from_where_it_was(reading: Any) -> None:
+    batches = [said("user", "You are in /tmp/one."), calls(reading)]
     assert compared(document(batches, cwd="/tmp/one"), document(batches, cwd="/tmp/other", shift=3)).same
     mixed = [*batches, calls(call("Read", file_path="/tmp/other/a.py"))]
     assert not compared(document(mixed, cwd="/tmp/one"), document(mixed, cwd="/tmp/other", shift=3)).same

@@ -195,3 +195,78 @@ def test_many_choices_are_not_looked_for_one_by_one() -> None:
     calls = (called(1, "AskUserQuestion", questions=few), called(2, "AskUserQuestion", questions=many))
     page, _ = made(document(calls[0], answered(1, "blue"), calls[1], answered(2, "a" * 1_000_000)))
     assert "<li>red</li><li><strong>blue</strong>, chosen</li>" in page
+
+
+@pytest.mark.parametrize(
+    ("answer", "chosen"),
+    [
+        ('"Where?"="Yes", "Also here, Yes?"="No".', ["Yes", "No"]),
+        ('"Where?"="Yes, everywhere", "Also here, Yes?"="No, Yes".', ["Yes, everywhere", "No", "Yes"]),
+        ('"Where?"="Yes and no", "Also here, Yes?"="None of them".', []),
+        ("No", ["No"]),
+    ],
+)
+def test_choice_counts_as_chosen_only_where_the_answer_names_it(answer: str, chosen: list[str]) -> None:
+    asked = [
+        {"question": "Where?", "options": ["Yes", "Yes, everywhere"]},
+        {"question": "Also here, Yes?", "options": ["No", "Yes"]},
+    ]
+    page, _ = made(document(called(1, "AskUserQuestion", questions=asked), answered(1, answer)))
+    assert re.findall(r"<li><strong>([^<]*)</strong>, chosen</li>", page) == chosen
+
+
+def test_outline_has_what_the_agent_said_below_its_prompt() -> None:
+    talk = document(
+        said("assistant", "A word before anybody asked for anything."),
+        said("user", "The first question of the day."),
+        said("assistant", "An answer that is long enough for a chapter."),
+        said("user", "The second question of the day."),
+        said("assistant", "Another answer that is long enough as well."),
+    )
+    outline = made(talk)[0].partition('id="ot-outline"')[2].partition("</nav>")[0]
+    assert re.findall(r'href="#evt_00000(\d)"', outline) == ["1", "2", "3", "4", "5"]
+
+
+def test_paper_is_white_and_has_everything_open() -> None:
+    dark = [place.start() for place in re.finditer("--bg:#0f1318", style())]
+    assert dark
+    assert all("@media screen" in style()[style().rindex("\n", 0, place) : place] for place in dark)
+    assert "details::details-content{content-visibility:visible}" in style().partition("@media print{")[2]
+
+
+def test_words_that_run_from_right_to_left_decide_that_themselves() -> None:
+    talk = document(
+        said("assistant", "\u05e9\u05dc\u05d5\u05dd"), said("assistant_thought", "\u05e9\u05dc\u05d5\u05dd")
+    )
+    page, _ = made(talk)
+    # Where dir is auto the first letter decides that is in no element with a dir of its own.
+    firsts = re.findall(r'<div[^>]* dir="auto"[^>]*>(?:<a [^>]*dir="ltr"[^>]*>[^<]*</a>)?<p>(.)', page)
+    assert firsts == ["\u05e9", "\u05e9"]
+
+
+def test_what_cannot_be_seen_is_shown() -> None:
+    unseen = "\u00ad\u180e\u200b\u2060\u206a\u3164\ufeff\uffa0\U0001d173\U000e0041"
+    page, _ = made(document(said("assistant", f"a{unseen}b")))
+    assert not set(unseen) & set(page)
+    assert "\\u3164" in page
+
+
+def test_search_leaves_the_page_where_it_is() -> None:
+    # With a padding of the page, a browser scrolls whenever the field in the bar gets the focus or a letter.
+    assert "scroll-padding" not in style()
+    assert "main *{scroll-margin-top:" in style()
+    assert "find.focus({ preventScroll: true })" in script()
+
+
+def test_prompt_is_left_to_its_heading_only_where_it_fits() -> None:
+    short, middle, long = (
+        "Fix it, please.",
+        "Fix the table of the tides, please, by noon.",
+        "Fix the tides, please. " * 5,
+    )
+    page, _ = made(document(*(said("user", text.strip()) for text in (short, middle, long))))
+    assert re.findall(r'<div class="(prompt[^"]*)" dir="auto">([^<]*)<', page) == [
+        ("prompt same", middle),
+        ("prompt", long.strip()),
+    ]
+    assert "@media screen and (min-width:70rem){.same{display:none}}" in style()

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from open_token.pages.rows import Row, duration, moment, plan_of, plural, questions_of, row_of, said
+from open_token.pages.rows import Row, duration, moment, output_of, plan_of, plural, questions_of, row_of, said
 from open_token.pages.story import Item
 from talks import answered, called
 
@@ -83,3 +83,11 @@ def test_small_words() -> None:
     assert moment({"ts": "not a time"}) is None
     assert moment({"ts": "1970-01-01T00:00:10"}) == moment({"ts": "1970-01-01T00:00:10Z"}) == 10
     assert plan_of({"todos": "x"}) == questions_of({"questions": 3}) == []
+
+
+def test_output_that_codex_wrapped_in_json_is_read_as_output() -> None:
+    wrapped = '{"output":"a\\nb\\n","metadata":{"exit_code":0,"duration_seconds":0.1}}'
+    facts = [{"metadata": {"exit_code": 0, "duration_seconds": 0.1}}]
+    assert output_of({"content": {"text": wrapped}}) == ("a\nb\n", facts)
+    others = ('{"output":"a"', '{"output":1}', '{"output":"a","rows":[]}', '{"output":' + "[" * 100_000)
+    assert all(output_of({"content": {"text": text}}) == (text, []) for text in others)

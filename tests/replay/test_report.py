@@ -41,6 +41,18 @@ def test_junit_has_a_case_for_each_step() -> None:
     assert "recorded: two" in str(cases[1][0].text)
 
 
+def test_junit_fails_where_the_command_does() -> None:
+    run = run_of("one")
+    ask(run, "one")
+    suite = ElementTree.fromstring(as_junit(report_of(run, str, 7), run, "talk"))
+    assert [(case.attrib["name"], [child.attrib for child in case]) for case in suite] == [
+        ("step 1", []),
+        ("the command", [{"message": "it ended with 7"}]),
+    ]
+    assert (suite.attrib["tests"], suite.attrib["failures"]) == ("2", "1")
+    assert b"the command" not in as_junit(report_of(run, str, 0), run, "talk")
+
+
 def test_what_is_shown_is_masked_whole_before_it_is_cut() -> None:
     run = run_of("x" * 200 + " word plum plum plum " + "y" * 200)
     ask(run, "x" * 200 + " word pear pear pear " + "y" * 200)

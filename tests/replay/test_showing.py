@@ -26,6 +26,7 @@ def test_long_results_and_system_prompts_are_told_in_short() -> None:
         {"seq": 4, "type": "tool_use", "content": {"data": {"tool_name": "t", "arguments": {"command": ["a", "b"]}}}},
         {"seq": 5, "type": "tool_use", "content": {"data": {"tool_name": "t", "arguments": "z" * 9000}}},
         {"seq": 6, "type": "annotation", "content": {"data": {"kind": "context"}}},
+        {"seq": 7, "type": "tool_result", "content": {"text": '{"output":"a\\nb","metadata":{"exit_code":0}}'}},
     ]
     frames = frames_of({"events": events})  # type: ignore[typeddict-item]
     assert frames[0].lines == ["# system prompt, 2 lines"]
@@ -37,7 +38,8 @@ def test_long_results_and_system_prompts_are_told_in_short() -> None:
     assert frames[2].lines == ["    = no result"]
     assert frames[3].lines == ["  > t  a b"]
     assert len(frames[4].lines[0]) < 420
-    assert len(frames) == 5
+    assert frames[5].lines == ["    = 2 lines", "      a", "      b"]
+    assert len(frames) == 6
 
 
 def test_what_a_strangers_file_may_hold() -> None:

@@ -84,6 +84,9 @@ def test_what_is_no_text() -> None:
         read_signers(b"\xff\xfe", "list")
     with pytest.raises(InputError, match="public Ed25519"):
         read_signers(b"-----BEGIN CERTIFICATE-----\n", "list")
+    with pytest.raises(InputError, match="a private key") as caught:
+        read_signers("-----BEGIN OPENSSH {}-----\n".format("PRIVATE KEY").encode(), "list")
+    assert caught.value.help == "name its public half, which ends in .pub"
 
 
 @pytest.mark.parametrize(

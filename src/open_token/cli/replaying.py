@@ -211,7 +211,8 @@ def _tell(report: Report, console: Console, *, is_served: bool = False) -> None:
     else:
         place = f"at step {parting.step} (event {parting.seq})" if parting.step else "after the last step"
         console.say(f"parted  {place}: {visible(parting.where)}")
-        for side, text in (("recorded", parting.recorded), ("given", parting.given)):
+        sides = (("recorded", parting.recorded), ("given", parting.given))
+        for side, text in sides if parting.recorded or parting.given else ():
             console.say(f"  {side:8}  {visible(text.replace(chr(10), chr(92) + 'n')) or '(nothing)'}")
     if report.command:
         console.say(f"command ended with {report.command}")

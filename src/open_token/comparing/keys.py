@@ -13,6 +13,7 @@ from open_token.comparing.deeds import ASIDE, change, within
 from open_token.comparing.outputs import plain_output, steady
 from open_token.comparing.steps import Run, Step, data_of, lasting_facts, object_of, said
 from open_token.model import Event
+from open_token.walk import rewrite
 
 _MARK = re.compile(rb"\[REDACTED:([A-Za-z0-9_.-]+):[0-9a-f]{8}\]")
 _BY_OUTCOME = frozenset(("edit", "write", "delegate", "plan"))
@@ -112,14 +113,8 @@ def _came(step: Step, cwd: str, rules: Rules) -> dict[str, Any]:
 
 
 def _seen_from(value: Any, cwd: str) -> Any:
-    """Values as seen from the run's own folder; deeper ones stay as they are."""
-    if not cwd:
-        return value
-    if isinstance(value, str):
-        return within(value, cwd)
-    if isinstance(value, dict):
-        return {name: within(part, cwd) if isinstance(part, str) else part for name, part in value.items()}
-    return value
+    """Values as seen from the run's own folder."""
+    return rewrite(value, lambda text: within(text, cwd)) if cwd else value
 
 
 def _exact(run: Run) -> Callable[[Step], Face]:

@@ -9,6 +9,7 @@ import msgspec
 from open_token.comparing.deeds import Deed, deed_of
 from open_token.model import Conversation, Event, Participant, Record
 from open_token.timestamps import to_epoch_ms
+from open_token.walk import strings
 
 HAPPENINGS = frozenset("interrupted aborted api_error error compaction compaction_summary model_fallback".split())
 """Annotations that tell of something that happened in the run; all others only describe it."""
@@ -81,8 +82,7 @@ class Run(msgspec.Struct):
 
     def names(self, folder: str) -> bool:
         """Whether a call names something in a folder."""
-        calls = (step.arguments for step in self.steps if isinstance(step.arguments, dict))
-        return any(isinstance(value, str) and folder in value for given in calls for value in given.values())
+        return any(folder in text for step in self.steps for text in strings(step.arguments))
 
 
 class Recorder:

@@ -1,5 +1,6 @@
 """What a row opens to: one renderer for each kind of tool, and a list of keys and values for all others."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -128,16 +129,37 @@ def _agent(row: Row) -> str:
 
 def _ask(row: Row) -> str:
     made: list[str] = []
-    for question, choices in questions_of(row.arguments):
+    asked = questions_of(row.arguments)
+    answers = _answers([question for question, _ in asked], row.output) if len(asked) <= _CHOICES else {}
+    for question, choices in asked:
         made.append(f'<div dir="auto">{marked(question)}</div>')
-        answer = row.output if len(choices) <= _CHOICES else ""
-        items = (f"<li>{_choice(choice, answer)}</li>" for choice in choices)
+        taken = _taken(choices, answers.get(question, "")) if len(choices) <= _CHOICES else set()
+        items = (f"<li>{_choice(choice, choice in taken)}</li>" for choice in choices)
         made.append(f"<ul>{''.join(items)}</ul>" if choices else "")
     return "".join(made) + (_output(row) if made else _any(row))
 
 
-def _choice(label: str, answer: str) -> str:
-    return f"<strong>{escaped(label)}</strong>, chosen" if label and label in answer else escaped(label)
+def _answers(questions: list[str], output: str) -> dict[str, str]:
+    """The answer to each question: what stands between it and the next, where the output repeats them."""
+    places = sorted((place, question) for question in questions if (place := output.find(question)) >= 0)
+    ends = [place for place, _ in places[1:]] + [len(output)]
+    found = {name: output[place + len(name) : end] for (place, name), end in zip(places, ends, strict=False)}
+    return {name: found.get(name, output) for name in questions}
+
+
+def _taken(choices: list[str], answer: str) -> set[str]:
+    """The choices that an answer names as a whole: not a word of a longer one, nor of a sentence that was typed."""
+    taken = set()
+    for label in sorted(filter(None, choices), key=len, reverse=True):
+        named = re.compile(rf"(?<![^\s\"',:=\[]){re.escape(label)}(?=[\"',.;\n\]]|$)")
+        if named.search(answer):
+            taken.add(label)
+            answer = named.sub("", answer)
+    return taken
+
+
+def _choice(label: str, is_taken: bool) -> str:
+    return f"<strong>{escaped(label)}</strong>, chosen" if is_taken else escaped(label)
 
 
 def _any(row: Row) -> str:

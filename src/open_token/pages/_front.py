@@ -150,8 +150,7 @@ def bar(whole: Gathered) -> str:
 
 def outline(whole: Gathered) -> str:
     """Prompts in order; where there are few, what the agent said itself gives the chapters."""
-    items = []
-    chapters = iter(whole.chapters if len(whole.turns) < 3 else [])
+    items = _chapters(whole, 0)
     for number, turn in enumerate(whole.turns, 1):
         spent = [plural(turn.calls, "call")] if turn.calls else []
         spent += [f"{turn.failed:,} failed"] if turn.failed else []
@@ -159,11 +158,19 @@ def outline(whole: Gathered) -> str:
         items.append(
             f'<li><a href="#{attribute(turn.id)}">{number}. {escaped(one_line(turn.title, 70))}{small}</a></li>'
         )
-    for name, words in chapters:
-        items.append(f'<li class="sub"><a href="#{attribute(name)}">{escaped(words)}</a></li>')
+        items += _chapters(whole, number)
     if whole.more_chapters and len(whole.turns) < 3:
         items.append(f'<li class="sub">and {whole.more_chapters:,} more</li>')
     return f'<nav id="ot-outline" aria-label="Outline"><ol>{"".join(items)}</ol></nav>'
+
+
+def _chapters(whole: Gathered, turn: int) -> list[str]:
+    chapters = whole.chapters if len(whole.turns) < 3 else []
+    return [
+        f'<li class="sub"><a href="#{attribute(name)}">{escaped(words)}</a></li>'
+        for number, name, words in chapters
+        if number == turn
+    ]
 
 
 def foot(record: Record, integrity: Integrity | None, whole: Gathered) -> str:

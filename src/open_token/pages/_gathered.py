@@ -54,7 +54,8 @@ class Gathered:
     turns: list[Turn] = field(default_factory=list)
     numbers: dict[str, int] = field(default_factory=dict)
     """The number of a prompt, by the id of its event."""
-    chapters: list[tuple[str, str]] = field(default_factory=list)
+    chapters: list[tuple[int, str, str]] = field(default_factory=list)
+    """What the agent said: the number of the prompt before it, the id of the event, its first words."""
     more_chapters: int = 0
     files: dict[str, list[tuple[str, int, int]]] = field(default_factory=dict)
     """By path: each edit, as the id of its event and the lines that came and went."""
@@ -173,7 +174,7 @@ class _Walk:
             if made.turns and text.strip():
                 made.turns[-1].last = name
             if len(text) > 30 and len(made.chapters) < _CHAPTERS:
-                made.chapters.append((name, title_of(text, 70)))
+                made.chapters.append((len(made.turns), name, title_of(text, 70)))
             elif len(text) > 30:
                 made.more_chapters += 1
 

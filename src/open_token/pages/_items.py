@@ -13,6 +13,8 @@ from open_token.pages.story import Item, data_of, link_of
 _LINE, _ROW = 25, 30
 _LETTERS = 88
 _SHORT_LINES, _SHORT = 12, 900
+_ON_A_PHONE, _ON_A_DESK = 28, 64
+"""Bytes of a prompt that is sure to fit into its heading."""
 
 
 class Piece(NamedTuple):
@@ -46,10 +48,10 @@ def _name(item: Item) -> str:
 
 
 def perma(name: str, event: Any = None) -> str:
-    """A link to an event, which shows its id and its time."""
+    """A link to an event, which shows its id and its time; it has no say in which way the words around it run."""
     ts = event.get("ts") if event else None
     when = f" {one_line(ts[11:19], 8)}" if isinstance(ts, str) else ""
-    return f'<a class="perma" href="#{attribute(name)}">{escaped(name[:40] + when)}</a>' if name else ""
+    return f'<a class="perma" dir="ltr" href="#{attribute(name)}">{escaped(name[:40] + when)}</a>' if name else ""
 
 
 def cut_note(event: Any) -> str:
@@ -78,10 +80,13 @@ def _prompt(item: Item) -> Piece:
         height = _height(head) + 40
     else:
         words, height = escaped(text.strip("\n")), _height(text)
-    if not item.within and title_of(text) == text.strip():
-        words, height = "", 0.0
+    classes, size = "prompt", len(text.strip().encode())
+    if not item.within and title_of(text) == text.strip() and size <= _ON_A_DESK:
+        # The heading says it all, on a wide screen or on any.
+        classes, height = "prompt same", 0.0
+        words = words if size > _ON_A_PHONE else ""
     body = f"{cut_note(item.event)}{others(blocks)}"
-    shown = f'<div class="prompt" dir="auto">{words}</div>' if words else ""
+    shown = f'<div class="{classes}" dir="auto">{words}</div>' if words else ""
     return Piece(
         f'<div class="ev ask"{anchor(_name(item))}>{perma(_name(item), item.event)}{shown}{body}</div>', height, False
     )
@@ -108,7 +113,8 @@ def _aside(item: Item) -> Piece:
     told = str(item.event.get("role") or "system")
     role = "thought" if item.kind == "thought" else "internal" if told == "user" else one_line(told, 20)
     lines = text.count("\n") + 1 if text else 0
-    body = (marked(text) if item.kind == "thought" else folded(text) if text else "") + others(blocks)
+    shown = f'<div dir="auto">{marked(text)}</div>' if item.kind == "thought" else folded(text) if text else ""
+    body = shown + others(blocks)
     outcome = " · ".join([*(["a summary"] if "summary" in data else []), *([f"{lines:,} lines"] if lines > 1 else [])])
     kind = "think" if item.kind == "thought" else "sys"
     return _details(item, kind, role, words, outcome, body + cut_note(item.event))

@@ -16,6 +16,7 @@ _AWAY = re.compile(r"\s*cd\s+[^&;|\n]{1,200}&&\s*")
 _DONE = ("completed", "done", "complete")
 _VERBS = {"plan": "Plan"}
 _WORDS = ("text", "input_text", "output_text")
+_CODEX = {"output", "metadata"}
 
 
 class Row(msgspec.Struct):
@@ -41,7 +42,7 @@ def row_of(item: Item) -> Row:
     tool = str(item.data.get("tool_name") or "tool") if is_call else "result"
     arguments = item.data.get("arguments") if is_call else None
     kind = kind_of(tool, arguments)
-    output, blocks = said(item.result) if item.result else ("", [])
+    output, blocks = output_of(item.result) if item.result else ("", [])
     missing = item.result is None or data_of(item.result).get("missing_result") is True
     failed = is_failed(item)
     changes = changes_of(kind, arguments) if kind in ("edit", "write") else []
@@ -72,6 +73,20 @@ def said(event: Any) -> tuple[str, list[Any]]:
         else:
             others.append(block)
     return "\n".join(words), others
+
+
+def output_of(result: Any) -> tuple[str, list[Any]]:
+    """The words of a result, and what of it is no words."""
+    text, blocks = said(result)
+    # Codex before exec_command: the output as JSON text, beside its facts.
+    if text[:10] == '{"output":' and not blocks:
+        try:
+            parts = msgspec.json.decode(text)
+        except (msgspec.DecodeError, RecursionError):
+            return text, blocks
+        if isinstance(parts, dict) and isinstance(parts.get("output"), str) and parts.keys() <= _CODEX:
+            return said({"content": {"data": parts}})
+    return text, blocks
 
 
 def _beside(block: dict[str, Any]) -> dict[str, Any]:

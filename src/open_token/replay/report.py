@@ -99,11 +99,14 @@ def as_object(report: Report, name: str) -> dict[str, Any]:
 
 
 def as_junit(report: Report, run: Run, name: str) -> bytes:
-    """The report as JUnit: one case a step."""
+    """The report as JUnit: one case a step, and one for a command that failed though it did not part."""
     parting = report.parting
     cases = [_case(step, run, parting) for step in run.recording.steps]
     if parting is not None and parting.step is None:
         cases.append(f'  <testcase classname="replay" name="after the last step">{_failure(parting)}</testcase>')
+    if report.command and parting is None:
+        told = quoteattr(f"it ended with {report.command}")
+        cases.append(f'  <testcase classname="replay" name="the command"><failure message={told}/></testcase>')
     failed = sum("<failure" in case for case in cases)
     skipped = sum("<skipped" in case for case in cases)
     counts = f'tests="{len(cases)}" failures="{failed}" errors="0" skipped="{skipped}"'
@@ -120,7 +123,7 @@ def _case(step: Step, run: Run, parting: Parting | None) -> str:
 
 
 def _failure(parting: Parting) -> str:
-    body = f"recorded: {parting.recorded}\ngiven:    {parting.given}"
+    body = f"recorded: {parting.recorded}\ngiven:    {parting.given}" if parting.recorded or parting.given else ""
     return f"<failure message={quoteattr(_clean(parting.where))}>{escape(_clean(body))}</failure>"
 
 

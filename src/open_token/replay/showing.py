@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from open_token.model import Event, Export
+from open_token.pages.rows import output_of
 from open_token.pages.story import QUIET, speaker
 from open_token.replay.plain import flat, is_media, object_of
 from open_token.timestamps import to_epoch_ms
@@ -132,7 +133,7 @@ def _result(content: dict[str, Any], tool: str) -> Iterator[str]:
     if object_of(data).get("missing_result") is True:
         yield f"    = no result{of}"
         return
-    lines = (text if isinstance(text, str) else flat(data)).splitlines()
+    lines = (output_of({"content": content})[0] if isinstance(text, str) else flat(data)).splitlines()
     if not lines and any(map(is_media, data if isinstance(data, list) else [data])):
         yield f"    = an image or a file{of}"
         return

@@ -17,6 +17,7 @@ _OPTION = re.compile(r'([A-Za-z-]+)(?:="((?:\\.|[^"\\])*)")?(?:,(?=.)|$)')
 _NAMES = re.compile(r'"[^"\\]*"|[^"]+')
 _TIME = re.compile(r"(\d{4})(\d\d)(\d\d)(?:(\d\d)(\d\d)(\d\d)?)?(Z?)", re.ASCII)
 _LONGEST = 8192
+_FORM = "write each signer as in `mia@example.org ssh-ed25519 AAAA...`, the form of OpenSSH's allowed_signers"
 
 
 class Signer(NamedTuple):
@@ -61,6 +62,8 @@ def read_signers(raw: bytes, name: str) -> tuple[Signer, ...]:
         raise _wrong(name, "this is not UTF-8") from None
     if "-----BEGIN" in text:
         key = of_pem(text)
+        if "PRIVATE KEY-----" in text:
+            raise _wrong(name, "this is a private key", help="name its public half, which ends in .pub")
         if key is None:
             raise _wrong(name, "only public Ed25519 keys can be read from PEM")
         return (Signer((fingerprint(key),), {}, key),)
@@ -147,10 +150,5 @@ def _is_listed(word: str, patterns: str) -> bool:
     return listed
 
 
-def _wrong(where: str, what: str) -> InputError:
-    return InputError(
-        f"this is no list of trusted signers: {what}",
-        where=where,
-        help="write each signer as in `mia@example.org ssh-ed25519 AAAA...`, the form of OpenSSH's allowed_signers",
-        code="sign.trust",
-    )
+def _wrong(where: str, what: str, help: str = _FORM) -> InputError:
+    return InputError(f"this is no list of trusted signers: {what}", where=where, help=help, code="sign.trust")

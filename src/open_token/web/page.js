@@ -29,12 +29,12 @@
     if (link && item.id) history.replaceState(null, "", "#" + encodeURIComponent(item.id));
   };
   const top = () => doc.querySelector(".bar").getBoundingClientRect().bottom + 48;
-  // Where we are: the marked item while it is on the screen, else the first one below the bar.
+  // Where we are: the marked item while it is on the screen, else the first one below the bar; at the start, before all.
   const step = (query, by) => {
     const items = all(query, main).filter(query === ".bad" ? () => true : shown);
     let place = items.indexOf(here);
     if (place < 0) {
-      const line = (here ? here.getBoundingClientRect().top : top()) + 1;
+      const line = here ? here.getBoundingClientRect().top + 1 : scrollY ? top() + 1 : -1;
       let low = 0, high = items.length;
       while (low < high) {
         const middle = (low + high) >> 1;
@@ -129,7 +129,7 @@
       if (link && getComputedStyle(id("ot-outline")).display !== "none") link.focus();
     },
     "?": () => (keys.open ? keys.close() : keys.showModal()),
-    "/": () => { find.focus(); find.select(); },
+    "/": () => { find.focus({ preventScroll: true }); find.select(); },
     theme: () => {
       const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
       root.dataset.theme = dark ? "light" : "dark";
