@@ -65,5 +65,5 @@ agents: ready
 	PYTHONPATH=src:tests $(PYTHON) tests/real_replays.py $(WORDS)
 
 clean:
-	rm -rf .venv .venv.full .venv.schemathesis .node.full .venv.lock .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf .venv .venv.full .venv.schemathesis .venv.harbor .node.full .venv.lock .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
