@@ -3,6 +3,7 @@
 import io
 import json
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,9 @@ class _Told:
         self.usage.setdefault(span, Counter()).update(event.get("usage", {}))
         if kind == "span_start":
             self._start(span, links, data)
-        elif kind == "message" and not (event["role"] == "assistant_thought" and "text" not in content):
+        elif kind == "message" and event["role"] == "assistant_thought":
+            self._runs[span] += [("assistant_thought", content["text"])] if content.get("text") else []
+        elif kind == "message":
             self._runs[span] += [(_role(event), word) for word in words(content) if word != ""]
         elif kind == "tool_use":
             given = data["arguments"] if isinstance(data["arguments"], dict) else {"arguments": data["arguments"]}
@@ -115,28 +118,30 @@ def _role(event: Document) -> str:
 
 def words(content: Document) -> list[Any]:
     """Texts and other blocks, each alone; JSON in a text is the same as JSON."""
-    data = content["text"] if "text" in content else content["data"]
-    made: list[Any] = []
-    for block in data if isinstance(data, list) else [data]:
-        value = _value(block)
-        made += value if isinstance(value, list) else [value]
-    return made
+    return list(_flat(content["text"] if "text" in content else content["data"]))
 
 
-def _value(block: Any) -> Any:
-    if isinstance(block, str):
+def _flat(value: Any) -> Iterator[Any]:
+    if isinstance(value, list):
+        for item in value:
+            yield from _flat(item)
+    elif isinstance(value, str):
         try:
-            parsed = json.loads(block)
+            parsed = json.loads(value)
         except ValueError:
-            return block
-        return [_value(item) for item in parsed] if isinstance(parsed, list) else _value(parsed)
-    if not isinstance(block, dict):
-        return block
+            yield value
+        else:
+            yield from _flat(parsed)
+    elif isinstance(value, dict) and value.get("type") == "text" and isinstance(value.get("text"), str):
+        yield from _flat(value["text"])
+    else:
+        yield _media(value) if isinstance(value, dict) else value
+
+
+def _media(block: Document) -> Any:
     if "base64" in block:
         facts = [f"{block['bytes']} bytes", f"sha256 {block['sha256']}"] if "sha256" in block else []
         return f"[left out: {', '.join([block.get('media_type') or block['type'], *facts])}]"
-    if block.get("type") == "text" and isinstance(block.get("text"), str):
-        return _value(block["text"])
     if block.get("type") in ("image", "audio", "video", "file", "document") and ("url" in block or "path" in block):
         return f"media at {block.get('url') or block.get('path')}"
     return block

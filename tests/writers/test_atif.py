@@ -101,9 +101,10 @@ def test_tokens_without_a_message_count_for_the_step_before_them_or_for_the_firs
     }
 
 
-def test_tokens_of_no_step_are_in_the_sums() -> None:
+def test_tokens_of_an_agent_that_says_nothing_are_a_step_without_words() -> None:
     made, _ = written("atif", fact("usage", usage={"input_tokens": 7}), ask("a"))
-    assert made["final_metrics"] == {"total_prompt_tokens": 7, "total_steps": 1}
+    assert made["steps"][1] == {"step_id": 2, "source": "agent", "message": "", "metrics": {"prompt_tokens": 7}}
+    assert made["final_metrics"] == {"total_prompt_tokens": 7, "total_steps": 2}
 
 
 def test_money_of_subagents_is_in_the_sum() -> None:

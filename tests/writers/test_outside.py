@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
 
 from conftest import ROOT
 from golden_cases import CASES, read_case
 from open_token.errors import InputError
 from open_token.readers import choose
 from open_token.source import Source
+from random_talks import talks
 from test_corpus import each, files, name, opened
 from told_again import exported
 
@@ -95,6 +97,18 @@ def test_both_take_every_real_conversation(path: Path, harbor: Any, request_of: 
             assert harbor.validate(trajectory), harbor.get_errors()
         for trace in each_form(source, "otel"):
             check_trace(trace, request_of)
+
+
+@given(talk=talks())
+def test_both_take_random_conversations(
+    talk: Any, harbor: Any, request_of: Any, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("talk") / "talk.json"
+    path.write_text(json.dumps(talk))
+    for trajectory in each_form(Source.of(path), "atif"):
+        assert harbor.validate(trajectory), harbor.get_errors()
+    for trace in each_form(Source.of(path), "otel"):
+        check_trace(trace, request_of)
 
 
 def test_harbor_finds_what_is_wrong(harbor: Any) -> None:

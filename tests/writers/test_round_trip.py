@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
 
 from conftest import CORPUS
 from golden_cases import CASES, read_case
@@ -12,6 +13,7 @@ from open_token.errors import InputError
 from open_token.readers import choose
 from open_token.source import Source
 from open_token.writers import FORMS
+from random_talks import talks
 from test_corpus import each, files, name, opened
 from told_again import again, exported, spent, told
 
@@ -66,3 +68,11 @@ def test_small_real_conversation_of_each_kind_comes_back(folder: str | None, cor
 @pytest.mark.parametrize("path", files(), ids=name)
 def test_every_real_conversation_comes_back(path: Path, tmp_path: Path) -> None:
     corpus_file_comes_back(path, tmp_path)
+
+
+@pytest.mark.parametrize("to", FORMS)
+@given(talk=talks())
+def test_random_conversation_comes_back(to: str, talk: Any, tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("talk")
+    (folder / "talk.json").write_text(json.dumps(talk))
+    check(Source.of(folder / "talk.json"), to, folder, **EVERYTHING)

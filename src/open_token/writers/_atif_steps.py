@@ -44,6 +44,8 @@ class Steps:
                 self._spent(item.usage)
             else:
                 self._answer(item)
+        if any(self._before):
+            self._answer(Answer(""))  # all that is known of the agent is what it took
         return self._steps
 
     def _add(self, event: Event | None, source: str, message: str | list[Body]) -> Body:
