@@ -20,7 +20,13 @@ def spans(*events: Any) -> list[dict[str, Any]]:
         assert len({pair[0] for pair in pairs}) == len(pairs)
         item["given"] = dict(pairs)
         assert item["given"]["gen_ai.conversation.id"] == "talk-1"
-    return made
+    return parents_first(made, None)
+
+
+def parents_first(made: list[dict[str, Any]], parent: str | None) -> list[dict[str, Any]]:
+    """A span is written when it ends."""
+    found = [item for item in made if item.get("parentSpanId") == parent]
+    return [item for own in found for item in (own, *parents_first(made, own["spanId"]))]
 
 
 def messages(item: dict[str, Any], side: str) -> list[Any]:

@@ -69,7 +69,7 @@ def check_trace(trace: Any, request_of: Any) -> None:
     made = request_of(trace).resource_spans[0].scope_spans[0].spans
     known = {span.span_id for span in made}
     assert len(known) == len(made) == len(spans)
-    assert [span.span_id for span in made if not span.parent_span_id] == [made[0].span_id]
+    assert [span.span_id for span in made if not span.parent_span_id] == [made[-1].span_id]
     for span in made:
         assert (len(span.trace_id), len(span.span_id)) == (16, 8)
         assert not span.parent_span_id or span.parent_span_id in known

@@ -2,7 +2,9 @@
 
 import hashlib
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, BinaryIO
+
+import msgspec
 
 from open_token.model import Event
 from open_token.timestamps import to_epoch_ms
@@ -12,6 +14,11 @@ from open_token.writers._runs import Body, blocks_of, text_of
 AGENT, MODEL, TOOL = 1, 3, 1
 """Kinds of spans: what happens here is internal, a model is called as a client."""
 _FAILED = 2
+_HEAD = (
+    b'{"resourceSpans":[{"resource":{"attributes":[{"key":"service.name","value":{"stringValue":"open-token"}}]},'
+    b'"scopeSpans":[{"scope":{"name":"open-token"},"spans":['
+)
+_TAIL = b"]}]}]}\n"
 _LATEST = (1 << 64) - 1
 _MODALITIES = ("image", "audio", "video")
 
@@ -42,10 +49,12 @@ def nanoseconds(ts: Any) -> int | None:
 
 
 class Spans:
-    """Collects the spans of one trace; a parent stands before its children."""
+    """Writes the spans of one trace, each when it ends, as instrumentations do: a parent stands behind its children."""
 
-    def __init__(self, conversation: str) -> None:
-        self.all: list[Body] = []
+    def __init__(self, conversation: str, out: BinaryIO) -> None:
+        self._bytes = 0
+        self._out = out
+        self._before = _HEAD
         self._conversation = conversation
         self._trace = _digest(conversation)[:32]
         self._ids: set[str] = set()
@@ -60,18 +69,22 @@ class Spans:
         span |= {"name": name, "kind": kind, "startTimeUnixNano": "0", "endTimeUnixNano": "0"}
         span["attributes"] = pairs({"gen_ai.operation.name": name.split(" ")[0], **given})
         span["attributes"] += pairs({"gen_ai.conversation.id": self._conversation})
-        self.all.append(span)
         return span
 
+    def end(self, span: Body, start: int, moment: int, *, known: bool, failed: bool = False) -> None:
+        """Write a span: when it was, whether the record itself says so, and whether it failed."""
+        span["startTimeUnixNano"], span["endTimeUnixNano"] = str(start), str(max(start, moment))
+        if not known:
+            span["attributes"] += pairs({"open_token.time.estimated": True})
+        if failed:
+            span["attributes"] += pairs({"error.type": "_OTHER"})
+            span["status"] = {"code": _FAILED}
+        self._bytes += self._out.write(self._before + msgspec.json.encode(span))
+        self._before = b","
 
-def end(span: Body, start: int, moment: int, *, known: bool, failed: bool = False) -> None:
-    """Set when a span was, whether the record itself says so, and whether it failed."""
-    span["startTimeUnixNano"], span["endTimeUnixNano"] = str(start), str(max(start, moment))
-    if not known:
-        span["attributes"] += pairs({"open_token.time.estimated": True})
-    if failed:
-        span["attributes"] += pairs({"error.type": "_OTHER"})
-        span["status"] = {"code": _FAILED}
+    def close(self) -> int:
+        """The end of the trace; gives the count of bytes."""
+        return self._bytes + self._out.write(_TAIL)
 
 
 def pairs(given: Body) -> list[Body]:

@@ -2,8 +2,6 @@
 
 from typing import BinaryIO
 
-import msgspec
-
 from open_token.model import Event, Integrity, Note, Participant, Record
 from open_token.writers._blocks import blocks, spelled
 from open_token.writers._otel_spans import (
@@ -12,11 +10,9 @@ from open_token.writers._otel_spans import (
     TOOL,
     Clock,
     Spans,
-    end,
     nanoseconds,
     output,
     output_text,
-    pairs,
     part,
 )
 from open_token.writers._runs import (
@@ -48,12 +44,9 @@ def write(record: Record, integrity: Integrity | None, out: BinaryIO) -> tuple[i
     """Write all of it as one line; gives the count of bytes, and what such a trace has no place for."""
     losses = Losses("OpenTelemetry")
     main = runs_of(record, losses)
-    trace = _Trace(record, losses)
+    trace = _Trace(record, losses, out)
     trace.agent(main, None, Clock(_begin(record)), _origin(record, integrity))
-    scope = {"scope": {"name": "open-token"}, "spans": trace.spans.all}
-    resource = {"attributes": pairs({"service.name": "open-token"})}
-    whole = {"resourceSpans": [{"resource": resource, "scopeSpans": [scope]}]}
-    return out.write(msgspec.json.encode(whole) + b"\n"), losses.notes
+    return trace.spans.close(), losses.notes
 
 
 def _origin(record: Record, integrity: Integrity | None) -> Body:
@@ -75,8 +68,8 @@ def _begin(record: Record) -> int:
 class _Trace:
     """What the spans of all runs share."""
 
-    def __init__(self, record: Record, losses: Losses) -> None:
-        self.spans = Spans(record.conversation["id"])
+    def __init__(self, record: Record, losses: Losses, out: BinaryIO) -> None:
+        self.spans = Spans(record.conversation["id"], out)
         self.losses = losses
         self._people = speakers(record)
         self._provider = record.conversation.get("provider")
@@ -100,7 +93,7 @@ class _Trace:
         last = _Talk(self, run, span["spanId"], clock).tell()
         clock.now = max(clock.now, last)
         known = (clock.reach([run.end]) or run.end is None) and known
-        end(span, start, clock.now, known=known)
+        self.spans.end(span, start, clock.now, known=known)
         self._without_place(run)
         return clock.now
 
@@ -129,7 +122,7 @@ class _Trace:
         if result and call.facts.keys() - {"is_error"}:
             self.losses.lost("result-facts", result, "what is known of a result beside its output")
         known = inside.reach([result]) and known
-        end(span, start, inside.now, known=known, failed=call.facts.get("is_error") is True)
+        self.spans.end(span, start, inside.now, known=known, failed=call.facts.get("is_error") is True)
         return inside.now
 
     def model(self, actor: str, model: str | None = None) -> Body:
@@ -218,7 +211,7 @@ class _Talk:
         name = " ".join(filter(None, ("chat", model["gen_ai.request.model"])))
         heard = {"gen_ai.input.messages": spelled(self._known) if self._known else None}
         span = self._trace.spans.begin(name, MODEL, self._span, f"chat {key.get('id')}", model | heard | given)
-        end(span, start, self._clock.now, known=known)
+        self._trace.spans.end(span, start, self._clock.now, known=known)
 
     def _parts(self, item: Answer) -> list[Body]:
         parts: list[Body] = [{"type": "reasoning", "content": text_of(thought)} for thought in item.thoughts]
