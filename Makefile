@@ -38,7 +38,7 @@ test-full: ready
 	$(call WITHIN,1200) $(PYTHON) -m pytest -n auto --dist loadgroup -m full
 
 accept: ready
-	$(PYTHON) -m pytest --accept tests/test_golden.py tests/test_commands.py tests/test_readers_page.py tests/test_server_page.py tests/test_settings_page.py
+	$(PYTHON) -m pytest --accept tests/test_golden.py tests/writers/test_forms.py tests/test_commands.py tests/test_readers_page.py tests/test_server_page.py tests/test_settings_page.py
 
 bench: ready
 	@[ -d bench/out/peers ] || sh bench/peers.sh
@@ -66,5 +66,5 @@ agents: ready
 	PYTHONPATH=src:tests $(PYTHON) tests/real_hooks.py $(WORDS)
 
 clean:
-	rm -rf .venv .venv.full .venv.schemathesis .node.full .venv.lock .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf .venv .venv.full .venv.schemathesis .venv.harbor .node.full .venv.lock .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -34,6 +34,19 @@ apart() {
 apart .venv.full cisco-ai-skill-scanner skill-scanner
 apart .venv.schemathesis schemathesis schemathesis
 
+# Harbor's own check of trajectories needs none of its packages but pydantic, and no newer Python, whatever it says.
+package=$(grep '^harbor==' constraints.txt)
+if [ "$(cat .venv.harbor/installed 2>/dev/null)" != "$package" ]; then
+    echo "installing $package into .venv.harbor" >&2
+    rm -rf .venv.harbor
+    if .venv/bin/python -I -m pip install -qq --no-input --no-deps --ignore-requires-python --target .venv.harbor "$package" >&2; then
+        echo "$package" >.venv.harbor/installed
+    else
+        rm -rf .venv.harbor
+        exit 75
+    fi
+fi
+
 # Commands of agents run in bubblewrap; where it cannot be installed, its tests are skipped with a word.
 if ! command -v bwrap >/dev/null 2>&1 && command -v apt-get >/dev/null 2>&1 && [ "$(id -u)" = 0 ]; then
     echo "installing bubblewrap" >&2

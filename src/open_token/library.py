@@ -19,7 +19,7 @@ from open_token.files import local_key, whole_file
 from open_token.model import Export, Found
 from open_token.options import ExportOptions
 from open_token.pages import KINDS
-from open_token.pipeline import Receipt
+from open_token.pipeline import Bounded, Receipt
 from open_token.pipeline import export as run
 from open_token.pipeline import read as read_record
 from open_token.readers import choose, load, pick
@@ -27,6 +27,7 @@ from open_token.readers import conversations as found_in
 from open_token.settings import Settings, load_settings
 from open_token.source import Source
 from open_token.timestamps import format_utc, from_epoch
+from open_token.writers import FORMS
 
 MOST_COMPARED = 256 << 20
 """Bytes of a conversation that is compared: both are held in memory."""
@@ -65,12 +66,14 @@ def export_file(
 ) -> Receipt:
     """Write the export to a file, whole or not at all, in constant memory; tells what was written.
 
-    `to="html"` or `to="markdown"` writes a page for people in place of the document.
+    `to="html"` or `to="markdown"` writes a page for people in place of the document, `to="atif"` or `to="otel"` a file
+    for the tools of others, which is held in memory.
     """
-    if to is not None and to not in KINDS:
-        raise UsageError("there is no such page", help=f"to takes {' or '.join(KINDS)}; mode chooses json or ndjson")
+    known = (*KINDS, *FORMS)
+    if to is not None and to not in known:
+        raise UsageError("there is no such form", help=f"to takes {', '.join(known)}; mode chooses json or ndjson")
     if to is not None and sign_key is not None:
-        raise UsageError("a page cannot be signed", help="sign the export itself, mode=json or mode=ndjson")
+        raise UsageError("only an export can be signed", help="sign the export itself, mode=json or mode=ndjson")
     context = _signing(surroundings(options), sign_key)
     opened, reader = _chosen(source, reader, conversation)
     with whole_file(Path(target)) as out:
@@ -107,21 +110,6 @@ def _run(given: str | Path | bytes | Export, level: str, options: Mapping[str, A
         return run_of(given, level)
     context = surroundings({**options, "mode": "ndjson", "pretty": False, "integrity": "none"})
     return steps_of(_source(given), context, None, level)[0]
-
-
-class Bounded(io.BytesIO):
-    """Where an export goes that must be held in memory: one that is longer ends with the error of whoever holds it."""
-
-    def __init__(self, most: int, too_long: InputError, *, keep: bool = True) -> None:
-        super().__init__()
-        self._left, self._too_long, self._keep = most, too_long, keep
-
-    def write(self, data: Any) -> int:
-        """Take more, unless it is too much."""
-        self._left -= len(data)
-        if self._left < 0:
-            raise self._too_long
-        return super().write(data) if self._keep else len(data)
 
 
 def steps_of(source: Source, context: Context, reader: str | None, level: str) -> tuple[Run, Receipt]:

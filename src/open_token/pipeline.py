@@ -1,10 +1,11 @@
 """The whole program on one screen: read, pass, write."""
 
 import hashlib
+import io
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from importlib import import_module
-from typing import BinaryIO, Protocol, cast
+from typing import Any, BinaryIO, Protocol, cast
 
 import msgspec
 
@@ -20,9 +21,11 @@ from open_token.passes.seal import carried_tie, commit, expected_integrity, is_a
 from open_token.readers import Reader, be_one, choose, load
 from open_token.source import Source
 from open_token.timestamps import to_utc
-from open_token.writers import Writer, writer_for
+from open_token.writers import FORMS, Writer, form_of, writer_for
 
 Pass = Callable[[Record, Context], Record]
+MOST = 256 << 20
+"""Bytes of a document that is written in a format of others, for which it is held in memory."""
 
 
 class Receipt(msgspec.Struct, frozen=True):
@@ -60,7 +63,7 @@ def export(
     witness: Witness | None = None,
     to: str | None = None,
 ) -> Receipt:
-    """Turn a source into Open-Token bytes, or into a page of that kind; a witness sees each event as it is written."""
+    """Turn a source into Open-Token bytes, or into what `to` names; a witness sees each event as it is written."""
     options = context.options
     if context.screen.allowed:
         context = replace(context, source=str(source.path or source.name))
@@ -79,17 +82,37 @@ def export(
         sealed = seal(record, context, committed)
     if to is None:
         return _write(_seen(record, witness), out, writer, sealed, name)
-    # A page shows what the document would hold, so that is made first: checked and sealed, and written nowhere.
-    receipt = _write(_seen(record, witness), cast(BinaryIO, _Nowhere()), writer, sealed, name)
-    return msgspec.structs.replace(receipt, bytes=page_of(to).write(record, receipt.integrity, out))
+    # Other forms show what the document would hold, so that is made first: checked and sealed, and written nowhere.
+    nowhere = Bounded(MOST if to in FORMS else None, _too_long(to), keep=False)
+    receipt = _write(_seen(record, witness), nowhere, writer, sealed, name)
+    if to not in FORMS:
+        return msgspec.structs.replace(receipt, bytes=page_of(to).write(record, receipt.integrity, out))
+    written, losses = form_of(to).write(record, receipt.integrity, out)
+    return msgspec.structs.replace(receipt, bytes=written, notes=[*receipt.notes, *losses])
 
 
-class _Nowhere:
-    """Takes bytes that nobody wants."""
+class Bounded(io.BytesIO):
+    """Where an export goes that must be held in memory: one that is longer ends with the error of whoever holds it."""
 
-    def write(self, data: bytes) -> int:
-        """Count them."""
-        return len(data)
+    def __init__(self, most: int | None, too_long: InputError, *, keep: bool = True) -> None:
+        super().__init__()
+        self._left, self._too_long, self._keep = most, too_long, keep
+
+    def write(self, data: Any) -> int:
+        """Take more, unless it is too much."""
+        if self._left is not None:
+            self._left -= len(data)
+            if self._left < 0:
+                raise self._too_long
+        return super().write(data) if self._keep else len(data)
+
+
+def _too_long(to: str) -> InputError:
+    return InputError(
+        f"this conversation is too long to be written as {to}",
+        help="cut it to what fits, for example max_bytes=200000000 drop=oldest",
+        code="output.long",
+    )
 
 
 class Witnessed(msgspec.Struct, frozen=True):

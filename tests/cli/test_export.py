@@ -437,10 +437,14 @@ class TestPages:
     @pytest.mark.parametrize(
         ("words", "said"),
         [
-            (["--to", "htm"], "did you mean html? it takes json, ndjson, html, markdown"),
+            (["--to", "htm"], "did you mean html? it takes json, ndjson, html, markdown, atif, otel"),
             (["--to", "html", "mode=json"], "--to and mode say the same thing"),
             (["--to", "html", "--follow"], "--follow does not go with --to html"),
             (["--to", "html", "--conversation", "all", "-o", "x"], "--conversation all does not go with --to html"),
+            (["--to", "html", "--sign", "key"], "--sign does not go with --to html"),
+            (["--to", "atif", "--follow"], "--follow does not go with --to atif"),
+            (["--to", "otel", "--sign", "key"], "--sign does not go with --to otel"),
+            (["--to", "otel", "mode=ndjson"], "--to and mode say the same thing"),
         ],
     )
     def test_what_does_not_go_together_is_refused(self, shell: Shell, words: list[str], said: str) -> None:
@@ -452,6 +456,34 @@ class TestPages:
         talk = shell.write("holiday.csv", b"a,b\n1,2\n")
         assert shell.run(talk, "--to", "html", "-o", str(shell.folder / "talk.html")) == 3
         assert not (shell.folder / "talk.html").exists()
+
+
+class TestFormsOfOthers:
+    @pytest.mark.parametrize(
+        ("to", "start"), [("atif", b'{\n  "schema_version": "ATIF-v1.8"'), ("otel", b'{"resourceSpans"')]
+    )
+    def test_file_is_written_whole_and_what_is_lost_is_told(self, shell: Shell, to: str, start: bytes) -> None:
+        note = {"id": "evt_000002", "seq": 2, "type": "annotation", "actor_id": "act_001", "visibility": "metadata"}
+        note["content"] = {"mime": "application/json", "data": {"kind": "notice"}}
+        talk = shell.write("talk.json", json.dumps({**EXPORT, "events": [*EXPORT["events"], note]}).encode())
+        target = shell.folder / "made.json"
+        assert shell.run(talk, "--to", to, "-o", str(target), "--json") == 0
+        assert target.read_bytes().startswith(start)
+        assert f"note    annotation: not in {'ATIF' if to == 'atif' else 'OpenTelemetry'}" in shell.err
+        assert "verify" not in shell.err
+        facts = json.loads(shell.out)
+        assert facts["form"] == to
+        assert facts["bytes"] == target.stat().st_size
+        assert facts["notes"][-1]["code"] == "annotation"
+
+    def test_conversation_that_is_too_long_leaves_nothing(self, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("open_token.pipeline.MOST", 200)
+        talk = shell.write("talk.json", json.dumps(EXPORT).encode())
+        before = shell.names()
+        assert shell.run(talk, "--to", "atif", "-o", str(shell.folder / "made.json")) == 3
+        assert "too long to be written as atif" in shell.err
+        assert shell.names() == before
+        assert shell.run(talk, "--to", "markdown") == 0
 
 
 class TestBadInput:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from open_token.draft import Draft
+from open_token.draft import MISSING, Draft
 from open_token.errors import InputError
 from open_token.model import Event, Record
 from open_token.readers import atif, choose
@@ -86,6 +86,20 @@ class TestPairing:
             trajectory(step("agent", "", tool_calls=[call("a"), call("a")], observation={"results": results}))
         )
         assert [event["content"]["text"] for event in events if event["type"] == "tool_result"] == ["1", "2"]
+
+    @pytest.mark.parametrize("mark", ["is_error", "tool_result_is_error"])
+    def test_failed_call_is_told_in_the_words_of_any_agent(self, mark: str) -> None:
+        results = [{"source_call_id": "c", "content": "no", "extra": {mark: True, "exit_code": 1}}]
+        made = step("agent", "", tool_calls=[call("c")], observation={"results": results})
+        _, events = read(trajectory(made))
+        (facts,) = (event["content"]["data"] for event in events if "result_facts" in str(event["content"]))
+        assert facts == {"kind": "result_facts", "extra": {mark: True, "exit_code": 1}, "is_error": True}
+
+    def test_result_that_says_it_is_missing_is_none(self) -> None:
+        results = [{"source_call_id": "c", "extra": {"missing_result": True}}]
+        made = step("agent", "", tool_calls=[call("c")], observation={"results": results})
+        _, events = read(trajectory(made))
+        assert [event["content"]["data"] for event in events if event["type"] == "tool_result"] == [MISSING]
 
     def test_what_answers_no_call_is_the_environment_speaking(self) -> None:
         _, events = read(trajectory(step("agent", "ls", observation={"results": [{"content": "a.txt"}]})))

@@ -6,7 +6,9 @@ from open_token.cli.command import VERBS
 from open_token.cli.console import Console
 from open_token.hooks.table import runtimes
 from open_token.options import TABLE
+from open_token.pages import KINDS
 from open_token.readers import NAMES
+from open_token.writers import FORMS
 
 HELP = """Print a completion script for a shell.
 
@@ -25,7 +27,7 @@ _FLAGS = ("--json", "--quiet", "--color", "--help")
 _SERVE = "--data --host --port --model --base-url --cors --log --allow-unsandboxed --check".split()
 _SERVER = "user key backup restore migrate check add list disable enable revoke --data --name --read --deep".split()
 _EXPORT = ("-o", "--to", "--from", "--pick", "--current", "--sign")
-_FORMS = ("json", "ndjson", "html", "markdown")
+_FORMS = ("json", "ndjson", *KINDS, *FORMS)
 _VERIFY = ("--signed", "--trust", "--statement", "--accept-legacy")
 _SIGN = ("-o", "--key", "--scheme")
 _REDACT = ("-o", "--from", "--level", "--check", "--report", "--review", "--text", "--conversation")

@@ -27,8 +27,9 @@ from open_token.pipeline import Receipt, export
 from open_token.readers import NAMES
 from open_token.settings import load_settings
 from open_token.source import Source
+from open_token.writers import FORMS
 
-HELP = """Turn a conversation into one Open-Token document, or into a page to read.
+HELP = """Turn a conversation into one Open-Token document, a page to read, or a file for others.
 
 usage: open-token export [SOURCE] [key=value ...] [-o FILE]
 
@@ -39,7 +40,7 @@ usage: open-token export [SOURCE] [key=value ...] [-o FILE]
 
 SOURCE   a file, a folder, - for stdin, an id or its start, last, @2 (the second newest)
   -o FILE        write to FILE, whole or not at all      --from READER  name the format
-  --to FORM      json, ndjson, html or markdown          --pick         choose from a list
+  --to FORM      json|ndjson|html|markdown|atif|otel     --pick         choose from a list
   --current      the one we run in                       --append       go on with -o (--follow)
   --follow       stream a running conversation as it grows (ndjson); Ctrl-C ends it whole
   --report       tell how much of the source it holds    --sign KEY     sign it; an SSH key
@@ -109,13 +110,14 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
 
 def _form(args: argparse.Namespace, options: dict[str, str]) -> str | None:
-    """The kind of page that --to names; json and ndjson are only other words for the mode."""
+    """The other form that --to names; json and ndjson are only other words for the mode."""
     if args.to is None:
         return None
     modes = ("json", "ndjson")
-    if args.to not in (*modes, *KINDS):
-        known = ", ".join((*modes, *KINDS))
-        raise UsageError("--to does not take that word", help=f"{guess_of(args.to, (*modes, *KINDS))}it takes {known}")
+    known = (*modes, *KINDS, *FORMS)
+    if args.to not in known:
+        told = f"{guess_of(args.to, known)}it takes {', '.join(known)}"
+        raise UsageError("--to does not take that word", help=told)
     if "mode" in options or args.option_mode:
         raise UsageError("--to and mode say the same thing", help="keep one of them")
     if args.to in modes:
@@ -125,7 +127,9 @@ def _form(args: argparse.Namespace, options: dict[str, str]) -> str | None:
         if given:
             raise UsageError(f"{flag} does not go with --to {args.to}", help="export one conversation that has ended")
     if args.sign:
-        raise UsageError("a page cannot be signed", help="sign the export itself, --to json or --to ndjson")
+        raise UsageError(
+            f"--sign does not go with --to {args.to}", help="sign the export itself, --to json or --to ndjson"
+        )
     options["mode"] = "json"
     return str(args.to)
 

@@ -16,10 +16,10 @@ from open_token.cli.wanted import add_options, wanted_options, warn
 from open_token.errors import InputError, OutputError, UsageError
 from open_token.files import make_parents, write_whole
 from open_token.handoff import TARGETS, Scene, Session, Talk, talk_of, target
-from open_token.library import Bounded, context_for
+from open_token.library import context_for
 from open_token.model import Export
 from open_token.options import split_words
-from open_token.pipeline import export
+from open_token.pipeline import Bounded, export
 from open_token.settings import load_settings
 
 HELP = """Let another agent go on with a conversation: written as a session of its own.

@@ -11,11 +11,11 @@ from open_token.cli.choosing_one import choose_one
 from open_token.cli.console import Console
 from open_token.cli.export import check_reader
 from open_token.errors import InputError
-from open_token.library import Bounded, context_for
+from open_token.library import context_for
 from open_token.model import Export
 from open_token.options import ExportOptions
 from open_token.passes.text import redacted_text
-from open_token.pipeline import Receipt, export
+from open_token.pipeline import Bounded, Receipt, export
 from open_token.settings import Settings, load_settings
 
 MOST = 256 << 20

@@ -16,6 +16,8 @@ from open_token.timestamps import to_utc
 Body = dict[str, Any]
 Spawn = Callable[[Body, str | None], None]
 """Tells the subagent that a reference names, given the key of the call it serves."""
+_FAILED = ("is_error", "tool_result_is_error")
+"""How agents of Harbor mark a failed call."""
 _RESULT = ("content", "source_call_id", "subagent_trajectory_ref", "extra")
 
 
@@ -206,6 +208,12 @@ def _result(
     """One result; what answers no call is told as what the environment put in."""
     draft, output = speaker.draft, content(result.get("content"))
     facts = kept(result, "extra") if result.get("extra") else {}
+    extra = result.get("extra")
+    known: Body = extra if isinstance(extra, dict) else {}
+    if known.get("missing_result") is True:
+        return
+    if any(known.get(name) is True for name in _FAILED):
+        facts["is_error"] = True
     if several:
         facts["answers_all_calls_of_the_step"] = True
     if key is None and native is None:

@@ -1,8 +1,9 @@
-"""Writers: each turns a record into bytes in three steps (head, events, tail), so that sizes can be told in advance."""
+"""Writers: each turns a record into bytes, event by event so that sizes can be told in advance, or whole for others."""
 
-from typing import Protocol
+from importlib import import_module
+from typing import BinaryIO, Protocol, cast
 
-from open_token.model import Event, Integrity, Record
+from open_token.model import Event, Integrity, Note, Record
 from open_token.writers.json_document import JsonDocument
 from open_token.writers.ndjson import Ndjson
 
@@ -28,4 +29,21 @@ def writer_for(mode: str, pretty: bool) -> Writer:
     return JsonDocument(pretty) if mode == "json" else Ndjson()
 
 
-__all__ = ["JsonDocument", "Ndjson", "Writer", "writer_for"]
+class Form(Protocol):
+    """What the module of a format of others defines."""
+
+    def write(self, record: Record, integrity: Integrity | None, out: BinaryIO) -> tuple[int, list[Note]]:
+        """Write all of it; gives the count of bytes, and what has no place in that format."""
+        ...
+
+
+FORMS = ("atif", "otel")
+"""Formats of others, which their tools take."""
+
+
+def form_of(name: str) -> Form:
+    """The format of that name, loaded when it is asked for."""
+    return cast(Form, import_module(f"open_token.writers.{name}"))
+
+
+__all__ = ["FORMS", "Form", "JsonDocument", "Ndjson", "Writer", "form_of", "writer_for"]
