@@ -255,3 +255,30 @@ def test_nobody_says_anything() -> None:
     with pytest.raises(InputError) as caught:
         written("atif", fact("notice"))
     assert caught.value.code == "input.no-talk"
+
+
+def test_branch_may_be_known_by_its_name_alone() -> None:
+    branch = span("s")
+    branch["content"]["data"] = {"branch": 2}
+    made, notes = written("atif", ask("a"), branch, say("not this", span_id="s"))
+    assert len(made["steps"]) == 1
+    assert list(notes) == ["branch"]
+
+
+def test_result_that_only_names_its_subagent_has_no_content() -> None:
+    inner = [span("s", call_id="call_1"), say("b", "n", span_id="s")]
+    made, _ = written("atif", call(1), *inner, result(1, [{"type": "subagent_trajectory_ref", "trajectory_id": "x"}]))
+    assert made["steps"][0]["observation"]["results"] == [
+        {"source_call_id": "call_1", "subagent_trajectory_ref": [{"trajectory_id": "s"}]}
+    ]
+
+
+def test_several_agents_in_one_run_are_named() -> None:
+    assert [step["extra"]["agent"] for step in steps(say("a"), say("b", "n"))] == ["assistant", "helper"]
+
+
+def test_what_was_extra_of_the_agent_is_so_again() -> None:
+    made, _ = written("atif", say("a"), fact("context", version="3", agent_extra={"x": 1}, notes="n", extra={"y": 2}))
+    assert made["agent"] == {"name": "assistant", "version": "3", "model_name": "model-1", "extra": {"x": 1}}
+    assert made["notes"] == "n"
+    assert made["extra"]["y"] == 2

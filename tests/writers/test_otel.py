@@ -197,3 +197,29 @@ def test_thought_that_is_a_summary_is_noted() -> None:
 def test_blocks(block: Any, part: Any) -> None:
     *_, last = spans(ask([block]))
     assert messages(last, "input") == [{"role": "user", "parts": [part]}]
+
+
+def test_what_was_heard_before_a_thought_alone_is_given_again() -> None:
+    _, first, second = spans(say("a", usage={"input_tokens": 1}), think("t", usage={"input_tokens": 1}))
+    *_, last = spans(say("a"), think("t", usage={"input_tokens": 1}), ask("b"))
+    assert messages(first, "input") == []
+    assert messages(second, "input") == [text("assistant", "a")]
+    assert messages(last, "input") == [text("assistant", "a"), text("user", "b")]
+
+
+def test_what_follows_a_subagent_that_serves_no_call_does_not_begin_before_it() -> None:
+    inner = [span("s", ts=9), say("b", "n", span_id="s", ts=10)]
+    *_, child, _, last = spans(say("a", ts=1), *inner, say("c", ts=20))
+    assert [seconds(item) for item in (child, last)] == [(9, 10), (9, 20)]
+
+
+def test_result_without_a_time_marks_its_call() -> None:
+    *_, tool = spans(say("a", ts=1), call(1, ts=2), result(1))
+    assert tool["given"]["open_token.time.estimated"] is True
+
+
+@pytest.mark.parametrize("ts", ["0001-01-01T00:00:00Z", "9999-01-01T00:00:00Z", "2026-03-01T10:00:00", "no time"])
+def test_time_that_otlp_cannot_hold_is_none(ts: str) -> None:
+    odd = say("a")
+    odd["ts"] = ts
+    assert [item["startTimeUnixNano"] for item in spans(odd)] == ["0", "0"]

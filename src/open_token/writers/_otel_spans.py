@@ -73,7 +73,7 @@ class Spans:
 
     def end(self, span: Body, start: int, moment: int, *, known: bool, failed: bool = False) -> None:
         """Write a span: when it was, whether the record itself says so, and whether it failed."""
-        span["startTimeUnixNano"], span["endTimeUnixNano"] = str(start), str(max(start, moment))
+        span["startTimeUnixNano"], span["endTimeUnixNano"] = str(start), str(moment)
         if not known:
             span["attributes"] += pairs({"open_token.time.estimated": True})
         if failed:
