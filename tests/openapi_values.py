@@ -24,7 +24,10 @@ _ODD_BYTES = st.one_of(
 
 def values(schema: Json, document: Json) -> st.SearchStrategy[Any]:
     """Values of a schema; now and then something else in some place."""
-    return st.one_of(_of(schema, document), _of(schema, document), _of(schema, document), ANY)
+    # No one_of with the same strategy several times: it counts as one as long as hypothesis' own cache holds it, and
+    # then what is drawn depends on which tests ran before.
+    right = _of(schema, document)
+    return st.integers(0, 3).flatmap(lambda number: right if number else ANY)
 
 
 def _of(schema: Json, document: Json) -> st.SearchStrategy[Any]:
