@@ -45,7 +45,7 @@ class Source(Origin):
         self.conversation: str | None = None
         """Which of several conversations in it is meant."""
         self._all: list[tuple[int, Any]] | None = None
-        """Every record of an input that is no longer than its sample: it is parsed once."""
+        """Every record of a small input that is no longer than its sample: it is parsed once."""
         self._done = 0
         self.progress: Callable[[int], None] | None = None
         self.half_line: int | None = None
@@ -98,7 +98,7 @@ class Source(Origin):
         found: list[tuple[int, Any]] = []
         with contextlib.suppress(InputError):
             found.extend(islice(self.records(tell=False), SAMPLE_RECORDS))
-            if len(found) < SAMPLE_RECORDS and not self.grows:
+            if len(found) < SAMPLE_RECORDS and self.size < _TICK and not self.grows:
                 self._all = found
         return [record for _, record in found]
 
