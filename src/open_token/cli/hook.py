@@ -4,10 +4,10 @@ import argparse
 import os
 import sys
 from collections.abc import Iterable
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from open_token.cli import placing
 from open_token.cli.console import Console, table, visible
 from open_token.cli.hooked import FOLDER
 from open_token.errors import OutputError, UsageError
@@ -15,7 +15,7 @@ from open_token.files import Folders
 from open_token.hooks import installing
 from open_token.hooks.logbook import Told, last_told
 from open_token.hooks.table import runtimes
-from open_token.skills import AUTO, SCOPES, Machine
+from open_token.skills import Machine
 
 HELP = """Let an agent archive its conversations by itself: after a turn, before a summary, at the end.
 
@@ -40,53 +40,26 @@ Exit: 0 done  1 such a file was left, or no runtime was found  2 usage  3 cannot
 """
 ACTIONS = ("install", "uninstall", "status")
 _CACHES = {".cache", "cache", "Caches"}
-_WORDS = {
-    "write": ("wrote", "would write"),
-    "update": ("updated", "would update"),
-    "remove": ("removed", "would remove"),
-    "same": ("same", "same"),
-}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """One word for the action; which flags belong to it is checked by hand."""
-    parser.add_argument("action", choices=ACTIONS)
-    parser.add_argument("--for", dest="runtimes", action="append", default=[])
-    parser.add_argument("--scope", choices=SCOPES)
+    """The action, and what belongs to it."""
+    placing.add_arguments(parser, ACTIONS)
     parser.add_argument("--to", metavar="DIR")
-    parser.add_argument("--dry-run", action="store_true")
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
     """Carry out the action."""
-    _check(args)
+    placing.check(args, "hook", list(runtimes()), {"--to": args.to is not None and args.action != "install"})
     machine = Machine(console.home, console.cwd, console.env, Folders.of(console.env).settings)
     return _status(machine, args, console) if args.action == "status" else _change(machine, args, console)
 
 
-def _check(args: argparse.Namespace) -> None:
-    changing = args.action != "status"
-    strays = {
-        "--for": bool(args.runtimes) and not changing,
-        "--scope": bool(args.scope) and not changing,
-        "--dry-run": args.dry_run and not changing,
-        "--to": args.to is not None and args.action != "install",
-    }
-    for flag in (flag for flag, stray in strays.items() if stray):
-        raise UsageError(f"{flag} does not go with `hook {args.action}`", help="see `open-token hook --help`")
-    valid = [*runtimes(), AUTO]
-    if changing and not args.runtimes:
-        raise UsageError("for which runtime?", help=f"say --for RUNTIME; the runtimes are {', '.join(valid)}")
-    for name in args.runtimes:
-        if name not in valid:
-            near = get_close_matches(name, valid, 1)
-            guess = f"did you mean {near[0]}? " if near else ""
-            raise UsageError(f"there is no runtime {name!r} with hooks", help=f"{guess}it takes {', '.join(valid)}")
-
-
 def _change(machine: Machine, args: argparse.Namespace, console: Console) -> int:
     scope, is_new = args.scope or "user", args.action == "install"
-    names = _names(machine, args, scope)
+    names = placing.chosen(
+        args, lambda: installing.detect(machine) if is_new else installing.installed_for(machine, scope)
+    )
     if is_new:
         folder = _folder(args.to, console)
         changes = installing.install(machine, names, scope, program(), folder, dry_run=args.dry_run)
@@ -113,14 +86,6 @@ def _change(machine: Machine, args: argparse.Namespace, console: Console) -> int
     return 0
 
 
-def _names(machine: Machine, args: argparse.Namespace, scope: str) -> list[str]:
-    named = [name for name in args.runtimes if name != AUTO]
-    if len(named) == len(args.runtimes):
-        return list(dict.fromkeys(named))
-    found = installing.detect(machine) if args.action == "install" else installing.installed_for(machine, scope)
-    return list(dict.fromkeys([*found, *named]))
-
-
 def _folder(named: str | None, console: Console) -> Path | None:
     if named is None:
         return None
@@ -143,7 +108,7 @@ def _tell(changes: Iterable[installing.Change], console: Console, *, dry_run: bo
     for change in changes:
         where = visible(_short(change.path, console))
         if not change.why:
-            console.out(f"{_WORDS[change.action][dry_run]:<13}{where}")
+            console.out(f"{placing.SAID[change.action][dry_run]:<13}{where}")
             continue
         remedy = "add what is printed here to it yourself" if change.snippet else "nothing was changed"
         what = f"this file was left as it is: {visible(change.why)}"

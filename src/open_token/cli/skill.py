@@ -2,13 +2,13 @@
 
 import argparse
 from collections.abc import Iterable
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from open_token import skills
-from open_token.cli.console import Console, visible
-from open_token.errors import OutputError, UsageError
+from open_token.cli import placing
+from open_token.cli.console import Console, table, visible
+from open_token.errors import OutputError
 from open_token.files import Folders
 
 HELP = """Install the skill with which an agent exports its own conversation.
@@ -33,52 +33,23 @@ A file that is not ours, or that was changed since, is never overwritten and nev
 Exit: 0 done  1 such a file was left, or no runtime was found  2 usage  3 cannot read or write
 """
 ACTIONS = ("install", "uninstall", "status", "show")
-_WORDS = {
-    "write": ("wrote", "would write"),
-    "update": ("updated", "would update"),
-    "remove": ("removed", "would remove"),
-    "same": ("same", "same"),
-}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """One word for the action; which flags belong to it is checked by hand."""
-    parser.add_argument("action", choices=ACTIONS)
-    parser.add_argument("--for", dest="runtimes", action="append", default=[])
-    parser.add_argument("--scope", choices=skills.SCOPES)
-    parser.add_argument("--dry-run", action="store_true")
+    """The action, and what belongs to it."""
+    placing.add_arguments(parser, ACTIONS)
     parser.add_argument("--path", action="store_true")
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
     """Carry out the action."""
-    _check(args)
+    placing.check(args, "skill", list(skills.runtimes()), {"--path": args.path and args.action != "show"})
     machine = skills.Machine(console.home, console.cwd, console.env, Folders.of(console.env).settings)
     if args.action == "show":
         return _show(args, console)
     if args.action == "status":
         return _status(machine, args, console)
     return _change(machine, args, console)
-
-
-def _check(args: argparse.Namespace) -> None:
-    changing = args.action in ("install", "uninstall")
-    strays = {
-        "--for": bool(args.runtimes) and not changing,
-        "--scope": bool(args.scope) and not changing,
-        "--dry-run": args.dry_run and not changing,
-        "--path": args.path and args.action != "show",
-    }
-    for flag in (flag for flag, stray in strays.items() if stray):
-        raise UsageError(f"{flag} does not go with `skill {args.action}`", help="see `open-token skill --help`")
-    valid = [*skills.runtimes(), skills.AUTO]
-    if changing and not args.runtimes:
-        raise UsageError("for which runtime?", help=f"say --for RUNTIME; the runtimes are {', '.join(valid)}")
-    for name in args.runtimes:
-        if name not in valid:
-            near = get_close_matches(name, valid, 1)
-            guess = f"did you mean {near[0]}? " if near else ""
-            raise UsageError(f"there is no runtime {name!r}", help=f"{guess}the runtimes are {', '.join(valid)}")
 
 
 def _show(args: argparse.Namespace, console: Console) -> int:
@@ -92,7 +63,7 @@ def _show(args: argparse.Namespace, console: Console) -> int:
 def _change(machine: skills.Machine, args: argparse.Namespace, console: Console) -> int:
     installing = args.action == "install"
     scope = args.scope or "user"
-    names = _names(machine, args, scope)
+    names = placing.chosen(args, lambda: skills.detect(machine) if installing else skills.installed_for(machine, scope))
     change = skills.install if installing else skills.uninstall
     steps = change(machine, names, scope, dry_run=args.dry_run)
     if args.json:
@@ -113,21 +84,13 @@ def _change(machine: skills.Machine, args: argparse.Namespace, console: Console)
     return 0
 
 
-def _names(machine: skills.Machine, args: argparse.Namespace, scope: str) -> list[str]:
-    named = [name for name in args.runtimes if name != skills.AUTO]
-    if len(named) == len(args.runtimes):
-        return list(dict.fromkeys(named))
-    found = skills.detect(machine) if args.action == "install" else skills.installed_for(machine, scope)
-    return list(dict.fromkeys([*found, *named]))
-
-
 def _tell(steps: Iterable[skills.Step], scope: str, console: Console, *, dry_run: bool) -> None:
     for step in steps:
         where = visible(_short(step.path, console, scope))
         if step.why:
             console.error(str(_not_ours(step, where)))
         else:
-            console.out(f"{_WORDS[step.action][dry_run]:<13}{where}")
+            console.out(f"{placing.SAID[step.action][dry_run]:<13}{where}")
 
 
 def _not_ours(step: skills.Step, where: str) -> OutputError:
@@ -168,23 +131,14 @@ def _next(names: list[str], scope: str) -> str:
 def _status(machine: skills.Machine, args: argparse.Namespace, console: Console) -> int:
     places = skills.status(machine)
     if args.json:
-        rows = [{"state": place.state, "for": list(place.runtimes), "path": str(place.path)} for place in places]
-        console.json({"schema": "open-token/skill-status/1", "folders": rows})
+        facts = [{"state": place.state, "for": list(place.runtimes), "path": str(place.path)} for place in places]
+        console.json({"schema": "open-token/skill-status/1", "folders": facts})
         return 0
-    table = [(place.state, ",".join(place.runtimes), visible(_short(place.path, console, "user"))) for place in places]
-    if not table:
+    rows = [(place.state, ",".join(place.runtimes), visible(_short(place.path, console, "user"))) for place in places]
+    if not rows:
         console.say("the skill is not installed, and no runtime that we know was found here")
-    elif console.out_is_terminal:
-        _print_table([("STATE", "FOR", "FOLDER"), *table], console)
-    else:
-        console.out("\n".join("\t".join(row) for row in table))
+    table(("STATE", "FOR", "FOLDER"), rows, console)
     return 0
-
-
-def _print_table(rows: list[tuple[str, str, str]], console: Console) -> None:
-    first, second = (max(len(row[column]) for row in rows) for column in (0, 1))
-    for state, runtimes, path in rows:
-        console.out(f"{state:<{first}}  {runtimes:<{second}}  {path}")
 
 
 def _short(path: Path, console: Console, scope: str) -> str:
