@@ -66,8 +66,8 @@ def export_file(
 ) -> Receipt:
     """Write the export to a file, whole or not at all, in constant memory; tells what was written.
 
-    `to="html"` or `to="markdown"` writes a page for people in place of the document, `to="atif"` or `to="otel"` a file
-    for the tools of others, which is held in memory.
+    `to="html"`, `"markdown"` or `"brief"` writes a page for people in place of the document, `to="atif"` or `to="otel"`
+    a file for the tools of others, which is held in memory.
     """
     known = (*KINDS, *FORMS)
     if to is not None and to not in known:

@@ -15,7 +15,7 @@ from open_token.context import Context, Measure
 from open_token.draft import MISSING, Draft
 from open_token.errors import DoesNotFit, InputError
 from open_token.model import Event, Integrity, Note, Record
-from open_token.pages import page_of
+from open_token.pages import CUT_TO_SIZE, page_of
 from open_token.passes import PASSES, Seal, seal
 from open_token.passes.seal import carried_tie, commit, expected_integrity, is_as_it_was
 from open_token.readers import Reader, be_one, choose, load
@@ -67,6 +67,9 @@ def export(
     options = context.options
     if context.screen.allowed:
         context = replace(context, source=str(source.path or source.name))
+    most = options.max_bytes
+    if to == CUT_TO_SIZE:
+        context = replace(context, options=options.changed(max_bytes=None))
     name = reader or choose(source)
     be_one(source, name)
     writer = writer_for(options.mode, options.pretty)
@@ -86,7 +89,7 @@ def export(
     nowhere = Bounded(MOST if to in FORMS else None, _too_long(to), keep=False)
     receipt = _write(_seen(record, witness), nowhere, writer, sealed, name)
     if to not in FORMS:
-        return msgspec.structs.replace(receipt, bytes=page_of(to).write(record, receipt.integrity, out))
+        return msgspec.structs.replace(receipt, bytes=page_of(to).write(record, receipt.integrity, out, most))
     written, losses = form_of(to).write(record, receipt.integrity, out)
     return msgspec.structs.replace(receipt, bytes=written, notes=[*receipt.notes, *losses])
 

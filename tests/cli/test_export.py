@@ -437,7 +437,7 @@ class TestPages:
     @pytest.mark.parametrize(
         ("words", "said"),
         [
-            (["--to", "htm"], "did you mean html? it takes json, ndjson, html, markdown, atif, otel"),
+            (["--to", "htm"], "did you mean html? it takes json, ndjson, html, markdown, brief, atif, otel"),
             (["--to", "html", "mode=json"], "--to and mode say the same thing"),
             (["--to", "html", "--follow"], "--follow does not go with --to html"),
             (["--to", "html", "--conversation", "all", "-o", "x"], "--conversation all does not go with --to html"),

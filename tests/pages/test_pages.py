@@ -19,7 +19,7 @@ LARGEST = 40_000_000
 
 
 def test_kinds_can_be_loaded() -> None:
-    assert KINDS == ("html", "markdown")
+    assert KINDS == ("html", "markdown", "brief")
     assert all(callable(page_of(kind).write) for kind in KINDS)
 
 

@@ -40,7 +40,7 @@ usage: open-token export [SOURCE] [key=value ...] [-o FILE]
 
 SOURCE   a file, a folder, - for stdin, an id or its start, last, @2 (the second newest)
   -o FILE        write to FILE, whole or not at all      --from READER  name the format
-  --to FORM      json|ndjson|html|markdown|atif|otel     --pick         choose from a list
+  --to FORM      json|ndjson|html|markdown|brief|atif|otel  --pick      choose from a list
   --current      the one we run in                       --append       go on with -o (--follow)
   --follow       stream a running conversation as it grows (ndjson); Ctrl-C ends it whole
   --report       tell how much of the source it holds    --sign KEY     sign it; an SSH key

@@ -34,7 +34,7 @@ def target(name: str) -> Target:
     """An agent by its name."""
     module = TARGETS.get(name.replace("_", "-"))
     if module is None:
-        others = f"the agents are {', '.join(TARGETS)}; any other takes a file: open-token export SOURCE -o FILE"
+        others = f"the agents are {', '.join(TARGETS)}; any other takes a brief: open-token export SOURCE --to brief"
         raise UsageError(f"cannot hand over to '{name[:60]}'", help=_meant(name.lower()[:60]) + others)
     return cast(Target, import_module(f"open_token.handoff.{module}"))
 

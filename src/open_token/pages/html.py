@@ -20,7 +20,7 @@ _HEIGHTS = tuple(round(60 * 1.12**step) for step in range(72))
 """How high a block can be said to be: rules for these stand in the one style of the page."""
 
 
-def write(record: Record, integrity: Integrity | None, out: BinaryIO) -> int:
+def write(record: Record, integrity: Integrity | None, out: BinaryIO, most: int | None = None) -> int:
     """Write the page; gives the count of its bytes."""
     whole = gather(record.events)
     return sum(out.write(part.encode("utf-8", "replace")) for part in _parts(record, integrity, whole))

@@ -18,7 +18,7 @@ _SPECIAL = re.compile(r"[\\`*{}\[\]<>#|~!&@]|(?<!\w)_|_(?!\w)")
 _SIGNS = {" ": " ", "+": "+", "-": "-", "@": "@"}
 
 
-def write(record: Record, integrity: Integrity | None, out: BinaryIO) -> int:
+def write(record: Record, integrity: Integrity | None, out: BinaryIO, most: int | None = None) -> int:
     """Write all of it; gives the count of bytes."""
     whole = gather(record.events)
     total = out.write(_head(record, integrity, whole).encode("utf-8", "replace"))
@@ -34,13 +34,18 @@ def words(text: str, longest: int = 140) -> str:
 
 def _head(record: Record, integrity: Integrity | None, whole: Gathered) -> str:
     title = title_of_all(whole, str(record.conversation.get("title") or ""))
+    lines = [f"# {words(title)}", "", counted(whole), ""]
+    lines += [f"- {line}" for line in _marks(record, integrity, whole)]
+    return "\n".join(lines) + "\n\n"
+
+
+def counted(whole: Gathered) -> str:
+    """How large it is, in a line."""
     failed = f" ({len(whole.failures):,} failed)" if whole.failures else ""
     told = [plural(len(whole.turns), "prompt"), plural(whole.calls, "call") + failed]
     if whole.began and whole.ended and whole.ended > whole.began:
         told.append(duration(whole.ended - whole.began))
-    lines = [f"# {words(title)}", "", " · ".join(told), ""]
-    lines += [f"- {line}" for line in _marks(record, integrity, whole)]
-    return "\n".join(lines) + "\n\n"
+    return " · ".join(told)
 
 
 def _marks(record: Record, integrity: Integrity | None, whole: Gathered) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 import re
 
-from open_token.pages._escaped import plain
+from open_token.pages._escaped import one_line, plain
 
 _FENCE = re.compile(r"( {0,12}|\t{0,3})(`{3,}(?=[^`]*\Z)|~{3,})[ \t]*([\w+#.-]{0,30})(.*)")
 _CODE = re.compile(r"(?<!`)``(?!`)(?:[^`\n]|`(?!`)){1,2000}(?<!`)``(?!`)|(?<!`)`[^`\n]{1,2000}`(?!`)")
@@ -17,6 +17,14 @@ def fenced(text: str, language: str = "") -> str:
     longest = max((len(run) for run in _TICKS.findall(clean)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{clean}\n{fence}\n\n"
+
+
+def coded(text: str, longest: int) -> str:
+    """A line of a stranger's as code within a line; nothing where it says nothing."""
+    line = one_line(text, longest)
+    ticks = "`" * (max((len(run) for run in _TICKS.findall(line)), default=0) + 1)
+    space = " " if line[:1] == "`" or line[-1:] == "`" else ""
+    return f"{ticks}{space}{line}{space}{ticks}" if line else ""
 
 
 def prose(text: str) -> str:
