@@ -41,6 +41,12 @@ class Desk:
         jsonschema.validate(found, schemas["outputSchema"])
         return found
 
+    def say(self, words: str) -> None:
+        """Let the conversation of Claude Code be these words alone."""
+        line = {"type": "user", "sessionId": "s", "uuid": "u", "parentUuid": None, "cwd": "/x"}
+        said = {"timestamp": "2026-01-01T00:00:00Z", "message": {"role": "user", "content": words}}
+        self.paths["claude-code"].write_text(json.dumps(line | said) + "\n")
+
     def plant(self, name: str, words: str) -> None:
         """Let somebody have said something."""
         path = self.paths[name]
@@ -54,7 +60,7 @@ def desk(tmp_path: Path) -> Desk:
 
 def test_every_tool_says_what_it_does_to_the_world(desk: Desk) -> None:
     listed = {tool["name"]: tool for tool in desk.tools().listed()}
-    assert list(listed) == ["list_sessions", "export_conversation", "validate", "verify", "get_events"]
+    assert list(listed) == ["list_sessions", "brief", "export_conversation", "validate", "verify", "get_events"]
     for name, tool in listed.items():
         hints = tool["annotations"]
         assert hints["readOnlyHint"] == (name != "export_conversation")
@@ -78,18 +84,47 @@ def test_sessions_are_listed_newest_first(desk: Desk) -> None:
     assert [row["reader"] for row in desk.ask("list_sessions", folder="/home/mara/orchard")["sessions"]] == ["codex"]
 
 
+def test_sessions_are_found_by_their_words(desk: Desk) -> None:
+    rows = desk.ask("list_sessions")["sessions"]
+    for row in rows:
+        first, *_, last = row["title"].upper().split()
+        found = desk.ask("list_sessions", text=f"{last} {first}")["sessions"]
+        assert row in found
+        assert len(found) < len(rows)
+    assert desk.ask("list_sessions", text="no such words")["sessions"] == []
+
+
+def test_a_search_tells_no_secret_letter_by_letter(desk: Desk) -> None:
+    desk.say(f"take {SECRET} now")
+    for length in (10, 16, len(SECRET)):
+        assert not desk.ask("list_sessions", text=SECRET[:length])["sessions"]
+    (row,) = desk.ask("list_sessions", text="take now")["sessions"]
+    assert "[REDACTED:" in row["title"]
+
+
+@pytest.mark.parametrize("name", list(TALKS))
+def test_a_conversation_is_told_in_short(desk: Desk, name: str) -> None:
+    found = desk.ask("brief", session=TALKS[name].id, max_bytes=3000)
+    assert found["brief"].startswith("# ")
+    assert len(found["brief"].encode()) <= 3000
+    assert found["conversation_id"] == TALKS[name].id
+    assert list(desk.folder.iterdir()) == []
+    exported = desk.ask("export_conversation", session=TALKS[name].id)
+    assert found["events_hash"] == exported["events_hash"]
+
+
+def test_a_brief_tells_no_secret(desk: Desk) -> None:
+    desk.plant("codex", f"take {SECRET} and")
+    told = desk.ask("brief", session=TALKS["codex"].id)["brief"]
+    assert "[REDACTED:" in told
+    assert SECRET[:24] not in told
+    with pytest.raises(UsageError, match="nothing out unmasked"):
+        desk.ask("brief", session=TALKS["codex"].id, redact="none")
+
+
 def test_a_title_tells_no_secret_whole_or_cut(desk: Desk) -> None:
-    line = {
-        "type": "user",
-        "sessionId": "s",
-        "uuid": "u",
-        "parentUuid": None,
-        "cwd": "/x",
-        "timestamp": "2026-01-01T00:00:00Z",
-    }
     for words in (f"use {SECRET} now", "x" * 120 + " " + SECRET):
-        message = {"role": "user", "content": words}
-        desk.paths["claude-code"].write_text(json.dumps(line | {"message": message}) + "\n")
+        desk.say(words)
         (row,) = desk.ask("list_sessions", reader="claude_code")["sessions"]
         assert row["title"]
         assert SECRET[:20] not in row["title"]

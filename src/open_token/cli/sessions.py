@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 
 from open_token.cli.console import Console, cut, plural, relative_age, size, visible
-from open_token.discover import Discovery, Session
+from open_token.discover import Discovery, Session, with_words
 from open_token.errors import InputError, UsageError
 from open_token.options import guess_of
 from open_token.readers import NAMES
@@ -132,15 +132,6 @@ def _moment(word: str | None, option: str, *, at_its_end: bool = False) -> float
     raise UsageError(
         f"{option} does not take that time", help="it takes an age (2d), a day (2026-11-01) or a moment with its zone"
     )
-
-
-def with_words(found: Iterable[Session], text: str) -> Iterable[Session]:
-    """Those in whose title, first words, id or folder every word stands."""
-    words = text.lower().split()
-    for session in found:
-        told = f"{session.title or ''} {session.words or ''} {session.id} {session.cwd or ''}".lower()
-        if all(word in told for word in words):
-            yield session
 
 
 def _show(shown: list[Session], as_json: bool, console: Console) -> None:

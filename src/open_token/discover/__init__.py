@@ -280,6 +280,15 @@ def _names(session: Session) -> tuple[str, ...]:
     return session.id.lower(), id_in(session.path.stem).lower(), session.path.stem.lower()
 
 
+def with_words(found: Iterable[Session], text: str) -> Iterator[Session]:
+    """Those in whose title, first words, id or folder every word stands."""
+    words = text.lower().split()
+    for session in found:
+        told = f"{session.title or ''} {session.words or ''} {session.id} {session.cwd or ''}".lower()
+        if all(word in told for word in words):
+            yield session
+
+
 def in_folder(folder: Path) -> Iterator[Session]:
     """The conversations that lie in or below a folder, newest first; reads only as many files as are asked for."""
     files = islice((path for path in _below(folder) if path.suffix in _SUFFIXES), _FILES_IN_A_FOLDER)

@@ -4,8 +4,9 @@ import hashlib
 import io
 import os
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,13 @@ import msgspec
 from open_token.checking.validate import Problem, validate_bytes, validate_lines
 from open_token.checking.verify import VERIFIED, verify_source
 from open_token.context import Context
-from open_token.discover import Discovery, Session, by_id, source_of
+from open_token.discover import Discovery, Session, by_id, source_of, with_words
 from open_token.errors import InputError, OutputError, UsageError
 from open_token.files import make_folder, whole_file
 from open_token.library import context_for
 from open_token.mcp_server.shapes import (
+    Brief,
+    Briefed,
     Events,
     ExportConversation,
     Exported,
@@ -65,8 +68,8 @@ class Toolbox:
     """The tools of one server; what is written lies below its folder, and what is read as an export too."""
 
     instructions = (
-        "Conversations of coding agents on this machine. Export one with export_conversation: it writes a file, with "
-        "secrets masked, and tells its path; read parts of that file with get_events."
+        "Conversations of coding agents on this machine, secrets masked. brief tells one in short. export_conversation "
+        "writes all of one to a file and tells its path; read parts of that file with get_events."
     )
 
     def __init__(
@@ -82,6 +85,11 @@ class Toolbox:
                 "list_sessions", "List conversations",
                 "The conversations of coding agents on this machine, newest first: id, runtime, title, folder, time.",
                 ListSessions, Sessions, _LOOKS, self.list_sessions,
+            ),
+            Tool(
+                "brief", "Tell a conversation in short",
+                "What was asked in a conversation, where it stands, what was changed, what failed, the last steps.",
+                Brief, Briefed, _LOOKS, self.brief,
             ),
             Tool(
                 "export_conversation", "Export a conversation",
@@ -134,26 +142,40 @@ class Toolbox:
         """The newest conversations."""
         discovery = self._discovery()
         found = [session for session in discovery.sessions() if asked.reader in ("", session.reader)]
+        wanted: Iterable[Session] = found
         if asked.folder:
-            held = discovery.held_in(found, Path(asked.folder))
-            shown = [session for _, session in zip(range(asked.limit), held, strict=False)]
-        else:
-            shown = [discovery.look(session) for session in found[: asked.limit]]
-        discovery.remember()
+            wanted = discovery.held_in(wanted, Path(asked.folder))
         context = self._context({})
+        if asked.text:
+            # Once more in what is masked: else a secret could be guessed letter by letter.
+            fitting = with_words(map(discovery.look, wanted), asked.text)
+            wanted = (session for session in fitting if any(with_words([_masked_of(session, context)], asked.text)))
+        shown = [discovery.look(session) for session in islice(wanted, asked.limit)]
+        discovery.remember()
         return Sessions([self._row(session, context) for session in shown], len(found))
 
     def _row(self, session: Session, context: Context) -> SessionRow:
-        title = session.title or ""
-        if len(title) >= _CUT:
-            title = title.rpartition(" ")[0]
+        masked = _masked_of(session, context)
         return SessionRow(
             id=session.id,
             reader=session.reader,
-            title=_masked(title, context),
-            folder=_masked(session.cwd or "", context),
+            title=masked.title or "",
+            folder=masked.cwd or "",
             modified=from_epoch(session.modified) or "",
             bytes=session.bytes,
+        )
+
+    def brief(self, asked: Brief) -> Briefed:
+        """One conversation in short."""
+        context = self._context({"redact": asked.redact, "max_bytes": asked.max_bytes})
+        session, out = self._session(asked.session), io.BytesIO()
+        receipt = export(source_of(session), out, context, session.reader, to="brief")
+        return Briefed(
+            brief=out.getvalue().decode(),
+            conversation_id=receipt.conversation_id,
+            reader=receipt.reader,
+            events=receipt.events,
+            events_hash=(receipt.integrity or {}).get("events_hash", ""),
         )
 
     def export_conversation(self, asked: ExportConversation) -> Exported:
@@ -289,6 +311,17 @@ class _Slice:
 
 def _masked(text: str, context: Context) -> str:
     return b"".join(redacted_text([text.encode("utf-8", "replace")], context, "")).decode("utf-8", "replace")
+
+
+def _masked_of(session: Session, context: Context) -> Session:
+    """What a list may tell of a conversation, or be asked about."""
+    title, words = (_masked(_uncut(text or ""), context) for text in (session.title, session.words))
+    return replace(session, title=title, words=words, cwd=_masked(session.cwd or "", context))
+
+
+def _uncut(text: str) -> str:
+    """A text without the word at which it may have been cut."""
+    return text.rpartition(" ")[0] if len(text) >= _CUT else text
 
 
 def _fault(problem: Problem, context: Context) -> Fault:
