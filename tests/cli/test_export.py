@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -128,7 +129,7 @@ class TestWritten:
         written = (shell.folder / "my talk.json").read_bytes()
         assert json.loads(written)["conversation"]["id"] == "talk"
         last = shell.err.splitlines()[-2:]
-        assert last[0].startswith(f"wrote   my talk.json  {len(written) / 1000:.1f} kB  0.")
+        assert re.fullmatch(rf"wrote   my talk\.json  {len(written) / 1000:.1f} kB  \d+\.\d s", last[0])
         assert last[1] == "next    open-token verify 'my talk.json'"
         assert shell.names() == ["my talk.json", "talk.jsonl"]
 

@@ -79,10 +79,12 @@ def test_the_client_of_the_sdk(home: Path, mode: Any) -> None:
         async with mcp.Client(started, mode=mode) as client:
             tools = (await client.list_tools()).tools
             assert [tool.name for tool in tools if tool.annotations.read_only_hint] == [
-                "list_sessions", "validate", "verify", "get_events",
+                "list_sessions", "brief", "validate", "verify", "get_events",
             ]  # fmt: skip
             listed = await client.call_tool("list_sessions", {"limit": 3})
             known = listed.structured_content["sessions"][0]["id"]
+            told = await client.call_tool("brief", {"session": known})
+            assert told.structured_content["brief"].startswith("# ")
             made = await client.call_tool("export_conversation", {"session": known})
             assert not made.is_error
             file = made.structured_content["file"]
