@@ -30,12 +30,12 @@ check: ready
 	$(PYTHON) -m mypy
 
 test: check
-	$(call WITHIN,600) $(PYTHON) -m pytest -n auto --dist loadgroup || { code=$$?; [ $$code -ne 124 ] || \
-		echo 'stopped after 600 seconds: is the machine busy? Without a limit: $(PYTHON) -m pytest -n auto --dist loadgroup'; exit $$code; }
+	$(call WITHIN,600) $(PYTHON) -m pytest -n auto --dist worksteal || { code=$$?; [ $$code -ne 124 ] || \
+		echo 'stopped after 600 seconds: is the machine busy? Without a limit: $(PYTHON) -m pytest -n auto --dist worksteal'; exit $$code; }
 
 test-full: ready
 	scripts/full.sh
-	$(call WITHIN,1200) $(PYTHON) -m pytest -n auto --dist loadgroup -m full
+	$(call WITHIN,1200) $(PYTHON) -m pytest -n auto --dist worksteal -m full
 
 accept: ready
 	$(PYTHON) -m pytest --accept tests/test_golden.py tests/writers/test_forms.py tests/test_commands.py tests/test_readers_page.py tests/test_server_page.py tests/test_settings_page.py

@@ -64,10 +64,7 @@ def main():
     return int(os.environ.get("STUB_STATUS", "0"))
 """
 
-pytestmark = [
-    pytest.mark.xdist_group("launcher"),
-    pytest.mark.skipif(sys.platform == "win32", reason="the launcher is a POSIX shell script"),
-]
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the launcher is a POSIX shell script")
 
 
 class Checkout:
