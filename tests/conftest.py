@@ -1,6 +1,7 @@
 """What every test stands on: a clean environment, golden files, the shared corpus, extra tools."""
 
 import difflib
+import gc
 import itertools
 import os
 import shutil
@@ -50,6 +51,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.load_profile("searching" if config.option.markexpr == "full" else "repeatable")
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """Thousands of tests and all the packages of the server: nothing of it becomes garbage, so nobody looks for any."""
+    gc.disable()
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)
