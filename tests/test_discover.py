@@ -231,9 +231,10 @@ class TestLook:
         seen = look(sessions(tmp_path)[0])
         assert (seen.title, seen.cwd) == ("here", None)
 
-    def test_a_title_after_the_first_look_is_found_by_the_second(self, tmp_path: Path) -> None:
-        write(tmp_path / ".fake" / "a" / "file.jsonl", padding="x" * 30_000, title="here")
-        assert look(sessions(tmp_path)[0]).title == "here"
+    def test_a_title_after_the_first_look_is_found_by_a_longer_one(self, tmp_path: Path) -> None:
+        for padding in (30_000, 120_000):
+            write(tmp_path / ".fake" / "a" / "file.jsonl", padding="x" * padding, title="here")
+            assert look(sessions(tmp_path)[0]).title == "here"
 
     def test_a_long_title_is_cut(self, tmp_path: Path) -> None:
         write(tmp_path / ".fake" / "a" / "file.jsonl", title="word " * 100)

@@ -21,7 +21,8 @@ from open_token.source import Source
 
 __all__ = ["Discovery", "Session", "alone", "by_id", "in_folder", "name_of", "opening", "source_of", "stamp_of"]
 
-_HEAD, _LONGER_HEAD, _TAIL = 1 << 14, 1 << 16, 1 << 14
+_HEADS, _TAIL = (1 << 14, 1 << 16, 1 << 18), 1 << 14
+# Codex 0.169 writes instructions and tools of some 90 kB before the first words typed.
 _WHOLE = 1 << 23
 """A file of several conversations that has to be read to its end for a list of them is read up to this size."""
 _TITLE, _ID, _PATH = 160, 200, 4096
@@ -186,7 +187,7 @@ def _peeked(session: Session) -> dict[str, Any]:
     told: dict[str, Any] = {}
     if not hasattr(reader, "peek") or session.is_folder:
         return told
-    for budget in (_HEAD, _LONGER_HEAD):
+    for budget in _HEADS:
         records = opening(session.path, budget)
         with contextlib.suppress(*_ODD):
             told = reader.peek(records)
