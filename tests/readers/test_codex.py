@@ -335,6 +335,24 @@ class TestUsage:
         )
         assert self.spent(events) == [("message", 7)]
 
+    def test_a_record_counts_where_no_count_came(self) -> None:
+        def cost(spent: int) -> dict[str, Any]:
+            return line("token_usage_record", usage={"input_tokens": spent, "output_tokens": 3})
+
+        _, events = read(
+            meta(),
+            user("go"),
+            call("a"),
+            cost(7),
+            user("on"),
+            said("one"),
+            cost(10),
+            count(10, 17),
+            said("two"),
+            cost(5),
+        )
+        assert self.spent(events) == [("tool_use", 7), ("message", 10), ("message", 5)]
+
     def test_nothing_counts_nothing(self) -> None:
         _, events = read(meta(), said("a"), count(0, 0), event("token_count"), event("token_count", info=[1]))
         assert [item["usage"]["output_tokens"] for item in events if "usage" in item] == [3]

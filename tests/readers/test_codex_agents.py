@@ -147,3 +147,38 @@ class TestSubagents:
         tree.write_text("".join(json.dumps(record) + "\n" for record in (meta(), said("x"), spawn)))
         _, events = read(at=tree)
         assert [body(item)["reference"] for item in events if item["type"] == "span_start"] == ["*"]
+
+    def test_agents_as_items(self) -> None:
+        def told(tool: str, **more: Any) -> dict[str, Any]:
+            item = {"type": "CollabAgentToolCall", "tool": tool, "receiver_thread_ids": [CHILD], **more}
+            return event("item_completed", item=item)
+
+        agent = {"thread_id": CHILD, "agent_nickname": "Fern", "agent_role": None}
+        record, events = read(
+            meta(),
+            call("s", "spawn_agent", message="look"),
+            told("spawn_agent", id="s", receiver_agents=[agent], prompt="look", agents_states={CHILD: "running"}),
+            output("s", json.dumps({"agent_id": CHILD})),
+            told("send_input", id="i", prompt="look up", agents_states={CHILD: "running"}),
+            told("wait", id="w", agents_states={CHILD: {"completed": "all well"}}),
+            told("wait", id="w"),
+        )
+        start, end = (item for item in events if item["type"].startswith("span"))
+        assert (start["links"]["call_id"], body(start)["nickname"]) == (events[1]["links"]["call_id"], "Fern")
+        assert body(end) == {"status": "completed", "result": "all well"}
+        assert notes(events, "subagent_message")[0]["prompt"] == "look up"
+        assert not record.notes
+
+    def test_a_fork_whose_history_is_not_there(self) -> None:
+        base = {"thread_id": CHILD, "end_ordinal_exclusive": 9}
+        record, events = read(meta(history_base=base), said("on"))
+        assert [note.code for note in record.notes] == ["history-elsewhere"]
+        assert talk(events) == [("assistant", "on")]
+
+    def test_a_fork_of_itself(self, tmp_path: Path) -> None:
+        path = tmp_path / f"rollout-2026-03-02T09-00-00-{ME}.jsonl"
+        records = (meta(history_base={"thread_id": ME, "end_ordinal_exclusive": 9}), said("on"))
+        path.write_text("".join(json.dumps(record) + "\n" for record in records))
+        record, events = read(at=path)
+        assert [note.code for note in record.notes] == ["history-elsewhere"]
+        assert talk(events) == [("assistant", "on")]

@@ -242,3 +242,21 @@ class TestSearches:
             _, events = read(meta(), *records)
             assert [value[0]["media_type"] for role, value in talk(events) if role == "tool"] == ["image/png"]
             assert [value for value in strings([body(one) for one in events]) if value == "/w/g.png"] == ["/w/g.png"]
+
+    def test_a_script_says_how_it_ended(self) -> None:
+        def ended(text: str) -> list[dict[str, Any]]:
+            return [{"type": "input_text", "text": f"{text}\nWall time 0.5 seconds\nOutput:\n"}]
+
+        _, events = read(
+            meta(),
+            *(call("a", "exec"), output("a", ended("Script failed"))),
+            *(call("b", "exec"), output("b", ended("Script completed"))),
+            *(call("c", "exec"), output("c", ended("Script running with cell ID g3:1"))),
+        )
+        assert [
+            {name: fact for name, fact in told.items() if name != "kind"} for told in notes(events, "result_facts")
+        ] == [
+            {"status": "failed", "duration_seconds": 0.5},
+            {"duration_seconds": 0.5},
+            {"cell_id": "g3:1", "duration_seconds": 0.5},
+        ]

@@ -35,12 +35,15 @@ KNOWN: dict[str, set[str]] = {
     "ai_studio": {"added chunkedPrompt/chunks/4/parts"},
     # What the model got to read of an attachment; the attachment itself is told.
     "claude_code": {"added 3/rendered", "item 3/rendered/0"},
-    # The copied context after a compaction is noted as a whole; the end of an item says what its beginning says.
+    # The copied context after a compaction is noted as a whole; the end of an item says what its beginning says, and
+    # what the screen shows of a message says what the message says.
     "codex": {
         "added 6/payload/replacement_history",
         "added 6/payload/replacement_history/0/content",
         "item 6/payload/replacement_history/0",
         "item 6/payload/replacement_history/0/content/0",
+        "added 8/payload/item/content",
+        "item 8/payload/item/content/0",
         "text 3/item/command",
     },
     # A line that a later one with the same id replaces.

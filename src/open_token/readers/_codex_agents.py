@@ -1,12 +1,15 @@
 """Subagents of a Codex thread: their spans, and their own rollouts told inside."""
 
 import re
+from collections import deque
 from collections.abc import Iterator
-from itertools import islice
+from itertools import islice, takewhile
+from pathlib import Path
 from typing import Any
 
 from open_token.readers._codex_lines import Line, lines
 from open_token.readers._codex_thread import Thread
+from open_token.readers._fields import records_in
 from open_token.readers._wire_responses_content import arguments, kept, word
 from open_token.source import Source
 
@@ -27,6 +30,8 @@ def spawned(thread: Thread, line: Line, child_id: str | None, call_id: str | Non
         return
     source = _rollout_of(thread.source, child_id) if draft.subagents == "inline" and thread.depth < _DEEPEST else None
     child = _child(thread, child_id, about, source)
+    if path := word(about.get("agent_path")):
+        thread.paths |= {path.rpartition("/")[0]: thread, path: child}
     data = {"kind": "subagent", "thread_id": child_id, **about}
     if thread.span:
         data["parent_span"] = thread.span
@@ -52,6 +57,7 @@ def _child(thread: Thread, child_id: str, about: dict[str, Any], source: Source 
         told=thread.told,
         tell_child=thread.tell_child,
         parent=thread.source,
+        paths=thread.paths,
     )
 
 
@@ -81,8 +87,27 @@ def _rollout_of(source: Source, child_id: str) -> Source | None:
 def own_lines(thread: Thread) -> Iterator[Line]:
     """The lines of a rollout; a forked subagent's without the history it was given, which is told already."""
     if thread.parent is None:
-        return lines(thread.source)
+        return _with_base(thread, lines(thread.source), {thread.source.path})
     return _without_copy(thread, _named(lines(thread.source), f"subagent {thread.id} line"), lines(thread.parent))
+
+
+def _with_base(thread: Thread, own: Iterator[Line], known: set[Path | None]) -> Iterator[Line]:
+    """The lines of a fork after those of the thread it goes on with, which it only names (history_base, 0.16x)."""
+    for line in own:
+        yield line
+        base = line.payload.get("history_base")
+        if line.kind == "session_meta" and isinstance(base, dict):
+            yield from _base(thread, line, base, known)
+
+
+def _base(thread: Thread, line: Line, base: dict[str, Any], known: set[Path | None]) -> Iterator[Line]:
+    name, end = word(base.get("thread_id")), base.get("end_ordinal_exclusive")
+    source = _rollout_of(thread.source, name) if name and type(end) is int else None
+    if source is None or source.path in known:
+        thread.draft.skip("history-elsewhere", line.place, "what was said before the fork, which is not in this file")
+        return
+    told = _with_base(thread, _named(lines(source), f"thread {name} line"), known | {source.path})
+    yield from takewhile(lambda other: other.record.get("ordinal", end) < end, told)
 
 
 def _named(found: Iterator[Line], where: str) -> Iterator[Line]:
@@ -99,13 +124,37 @@ def _without_copy(thread: Thread, child: Iterator[Line], parent: Iterator[Line])
     if not first.payload.get("forked_from_id"):
         yield from child
         return
+    held: list[Line] = []
+    """Lines that differ and may still stand among copied ones: a state is written anew with each copy (0.16x)."""
+    turns: set[str] = set()
+    ahead: deque[Line] = deque()
     for line in child:
-        ahead = parent if line.kind == "session_meta" else islice(parent, _LOOKAHEAD)
-        if not any(line.kind == other.kind and line.payload == other.payload for other in ahead):
-            yield line
+        turn = word(line.payload.get("turn_id"))
+        if turn in turns or _is_next(line, ahead, parent):
+            turns |= {turn} if turn else set()
+            for copied in (*held, line):
+                thread.draft.skip("copied-history", copied.place, "history that a subagent was given as a copy")
+            held = []
+            continue
+        held.append(line)
+        if line.kind == "response_item":
             break
-        thread.draft.skip("copied-history", line.place, "history that a subagent was given as a copy")
+    yield from held
     yield from child
+
+
+def _is_next(line: Line, ahead: deque[Line], parent: Iterator[Line]) -> bool:
+    """Whether a line is among the next ones of the parent; those before it are passed over, all before a meta."""
+    if line.kind == "session_meta":
+        ahead.clear()
+        return any(line.kind == other.kind and line.payload == other.payload for other in parent)
+    ahead.extend(islice(parent, _LOOKAHEAD - len(ahead)))
+    for place, other in enumerate(ahead):
+        if line.kind == other.kind and line.payload == other.payload:
+            for _ in range(place + 1):
+                ahead.popleft()
+            return True
+    return False
 
 
 def spawn_call(thread: Thread, call_id: str, item: dict[str, Any]) -> None:
@@ -148,11 +197,28 @@ def activity(thread: Thread, line: Line, event: dict[str, Any]) -> None:
     """sub_agent_activity of the second multi-agent version: a subagent begins, is written to, or is stopped."""
     child_id, kind = word(event.get("agent_thread_id")), word(event.get("kind"))
     if kind == "started":
-        spawned(thread, line, child_id, word(event.get("event_id")), kept(event, "agent_path"))
-    elif kind in ("interrupted", "completed"):
+        call_id = word(event.get("event_id")) or word(event.get("id"))
+        about = kept(event, "agent_path", "model", "reasoning_effort")
+        spawned(thread, line, child_id, call_id, about)
+    elif kind == "completed":
         _close(thread, line, child_id, kind)
     else:
         thread.note(line, "subagent_activity", thread_id=child_id, activity=kind, agent_path=event.get("agent_path"))
+
+
+def collaboration(thread: Thread, line: Line, event: dict[str, Any]) -> None:
+    """The item CollabAgentToolCall, which says in one form what the older events of agents say."""
+    call_id, receivers = word(event.get("id")), event.get("receiver_thread_ids")
+    if event.get("tool") == "spawn_agent":
+        agent = next(iter(records_in(event, "receiver_agents")), {})
+        about = {"spawn_reason": event.get("prompt"), "role": agent.get("agent_role")}
+        about |= {"nickname": agent.get("agent_nickname")} | kept(event, "model", "reasoning_effort")
+        child_id = word(receivers[0]) if isinstance(receivers, list) and receivers else None
+        spawned(thread, line, child_id, call_id, kept(about, *about))
+    elif event.get("tool") == "send_input":
+        interaction(thread, line, {**event, "call_id": call_id})
+    else:
+        waited(thread, line, {"statuses": event.get("agents_states")})
 
 
 def waited(thread: Thread, line: Line, event: dict[str, Any]) -> None:

@@ -11,13 +11,24 @@ from open_token.readers._codex_mirrors import texts_in
 from open_token.readers._codex_thread import End, Thread
 from open_token.readers._wire_responses_content import content, kept, word
 
-_HEADS = ("Chunk ID:", "Command:", "Exit code:", "Process exited with code", "Process running with", "Wall time:")
+_HEADS = (
+    "Chunk ID:",
+    "Command:",
+    "Exit code:",
+    "Process exited with code",
+    "Process running with",
+    "Script ",
+    "Wall time:",
+)
 _FACTS = re.compile(
     r"^(?:Exit code: |Process exited with code )(?P<exit_code>-?\d{1,10})$"
-    r"|^Wall time: (?P<duration_seconds>\d{1,9}(?:\.\d{1,9})?) seconds?$"
+    r"|^Wall time:? (?P<duration_seconds>\d{1,9}(?:\.\d{1,9})?) seconds?$"
+    r"|^Script (?P<status>failed)$"
+    r"|^Script running with cell ID (?P<cell_id>\S{1,64})$"
     r"|^Process running with session ID (?P<session_id>\d{1,18})$",
     re.MULTILINE,
 )
+_KINDS = {"duration_seconds": float, "status": str, "cell_id": str}
 _HEAD_LENGTH = 600
 _decode = msgspec.json.Decoder().decode
 
@@ -36,7 +47,7 @@ def facts_of(output: Any) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     for found in _FACTS.finditer(head):
         name, value = str(found.lastgroup), found[str(found.lastgroup)]
-        facts[name] = float(value) if name == "duration_seconds" else int(value)
+        facts[name] = _KINDS.get(name, int)(value)
     return facts
 
 
@@ -176,8 +187,9 @@ def dynamic_tool_call(thread: Thread, line: Line, event: dict[str, Any]) -> None
 
 
 def view_image(thread: Thread, line: Line, event: dict[str, Any]) -> None:
-    """view_image_tool_call, or the item ImageView: the picture itself is in the call's output."""
-    _ended(thread, line, _end(event, line, "view_image", kept(event, "path"), None, {}))
+    """view_image_tool_call, or the item ImageView: the picture itself is in the call's output, or in a script's."""
+    output = "" if event.get("type") == "ImageView" else None
+    _ended(thread, line, _end(event, line, "view_image", kept(event, "path"), output, {}))
 
 
 def web_search(thread: Thread, line: Line, event: dict[str, Any]) -> None:

@@ -1,5 +1,6 @@
 """Tells which lines of a rollout show the same thing twice: items the model saw, and events its screen showed."""
 
+import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -29,6 +30,8 @@ _MARKS = (
     "<user_instructions>",
     "<user_shell_command>",
 )
+_PLAN = re.compile(r"<proposed_plan>.*?</proposed_plan>\n?", re.DOTALL)
+"""A plan in an answer, which the screen shows apart."""
 _Key = tuple[str, int, int]
 
 
@@ -181,7 +184,7 @@ def _message_texts(content: Any) -> list[str]:
     """The texts a screen may show of a message: each, all in one, or none beside a picture."""
     texts = texts_in(content)
     if len(texts) == 1 and (isinstance(content, str) or len(content) == 1):
-        return texts
+        return [*texts, _PLAN.sub("", texts[0])] if "<proposed_plan>" in texts[0] else texts
     has_media = isinstance(content, list) and len(content) > len(texts)
     return [*texts, "".join(texts), *([""] if has_media else [])]
 

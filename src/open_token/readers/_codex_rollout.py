@@ -9,7 +9,7 @@ from open_token.readers._codex_ends import facts_of
 from open_token.readers._codex_events import event_msg
 from open_token.readers._codex_lines import Line
 from open_token.readers._codex_mirrors import Mirrors, texts_in
-from open_token.readers._codex_session import session_meta, turn_context
+from open_token.readers._codex_session import session_meta, tools_given, turn_context
 from open_token.readers._codex_thread import Thread
 from open_token.readers._wire_responses import item
 from open_token.readers._wire_responses_content import content, kept, name_of, word
@@ -33,7 +33,7 @@ def tell(thread: Thread) -> None:
     for ready in mirrors.rest():
         _tell_line(thread, ready)
     thread.unanswered()
-    thread.spending.settle(None, thread.span)
+    thread.spending.turn(None, thread.span)
     for span_id, _ in thread.spans.values():
         thread.draft.span_end(span_id)
     if thread.depth:
@@ -65,7 +65,10 @@ def _tell_line(thread: Thread, line: Line) -> None:
         _compacted(thread, line)
     elif kind == "inter_agent_communication":
         _agent_message(thread, line)
-    elif kind in ("world_state", "state", "inter_agent_communication_metadata", "token_usage_record", "metadata"):
+    elif kind == "token_usage_record":
+        thread.spending.recorded(line.payload.get("usage"))
+        thread.draft.skip("bookkeeping", line.place, "record token_usage_record")
+    elif kind in ("world_state", "state", "inter_agent_communication_metadata", "retained_context", "metadata"):
         thread.draft.skip("bookkeeping", line.place, f"record {name_of(kind)}")
     else:
         thread.draft.skip("unknown-record", line.place, f"record {name_of(kind)}")
@@ -78,6 +81,8 @@ def _response_item(thread: Thread, line: Line) -> None:
         _message(thread, line)
     elif kind == "agent_message":
         _agent_message(thread, line)
+    elif kind == "additional_tools":
+        tools_given(thread, line)
     elif isinstance(kind, str) and kind.endswith("_output"):
         _output(thread, line)
     else:
@@ -88,6 +93,9 @@ def _message(thread: Thread, line: Line) -> None:
     role = line.payload.get("role")
     if role == "assistant":
         _spoken(thread, line, line.payload)
+        return
+    if role == "developer" and texts_in(line.payload.get("content")) == [thread.instructions]:
+        thread.draft.skip("repeated-instructions", line.place, "the instructions of the session, again as a message")
         return
     visibility: Visibility | None = None
     if role == "user":
@@ -173,7 +181,8 @@ def _output(thread: Thread, line: Line) -> None:
 def _agent_message(thread: Thread, line: Line) -> None:
     """A message from one agent to another, as the model of this thread saw it."""
     author = word(line.payload.get("author")) or "agent"
-    actor = thread.draft.actor("model", author)
+    known = thread.paths.get(author)
+    actor = known.voices.assistant if known else thread.draft.actor("model", author)
     blocks = content(line.payload.get("content"))
     said = thread.draft.message("user", blocks, actor, ts=line.ts, visibility="internal", span=thread.span)
     thread.note(line, "agent_message", said, **kept(line.payload, "author", "recipient"))

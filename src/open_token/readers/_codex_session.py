@@ -4,6 +4,7 @@ from typing import Any
 
 from open_token.readers._codex_lines import Line
 from open_token.readers._codex_thread import Thread
+from open_token.readers._fields import note_definitions, records_in, word_in
 from open_token.readers._wire_responses_content import kept, word
 from open_token.timestamps import to_utc
 
@@ -95,3 +96,25 @@ def turn_context(thread: Thread, line: Line) -> None:
     if zone and not thread.depth:
         thread.draft.conversation.setdefault("timezone", zone)
     thread.note(line, "turn_context", **changed)
+
+
+def tools_given(thread: Thread, line: Line) -> None:
+    """The tools that the model is given (additional_tools, 0.166): their names, when they change."""
+    tools = records_in(line.payload, "tools")
+    names = [name for tool in tools for name in _names(tool)]
+    if names and names != thread.settings.get("tools"):
+        thread.settings["tools"] = names
+        thread.note(line, "tools", tools=names)
+    note_definitions(thread.draft.skip, [inner for tool in tools for inner in (tool, *_inner(tool))], line.place)
+
+
+def _inner(tool: dict[str, Any]) -> list[dict[str, Any]]:
+    return records_in(tool, "tools") if tool.get("type") == "namespace" else []
+
+
+def _names(tool: dict[str, Any]) -> list[str]:
+    """A tool's name, or those in a namespace, called as the model calls them."""
+    own = word_in(tool, "name") or word_in(tool, "type")
+    if tool.get("type") != "namespace":
+        return [own] if own else []
+    return [f"{own}.{name}" for inner in _inner(tool) if (name := word_in(inner, "name"))]

@@ -14,6 +14,8 @@ class Spending:
         self._draft = draft
         self._total: Any = None
         self._early: Usage | None = None
+        self._recorded: Usage | None = None
+        """What the last answer cost, as long as no count has told it."""
         self._spoken: str | None = None
         self._is_answered = False
 
@@ -26,6 +28,7 @@ class Spending:
         """A count came; the same totals told again count nothing."""
         if not isinstance(info, dict):
             return
+        self._recorded = None
         total = info.get("total_token_usage", info)
         if total == self._total:
             return
@@ -38,6 +41,10 @@ class Spending:
             self._give(made)
         else:
             self._early = made
+
+    def recorded(self, counts: Any) -> None:
+        """What one answer cost (token_usage_record, 0.16x), told before its calls are done; the count comes after."""
+        self._recorded = usage(counts)
 
     def settle(self, ts: str | None, span: str | None) -> None:
         """A request is over: a count that came early goes to what was said since, or stands alone."""
@@ -54,8 +61,11 @@ class Spending:
             self.settle(ts, span)
 
     def turn(self, ts: str | None, span: str | None) -> None:
-        """Someone else speaks: what the model said before is not counted any more."""
+        """Someone else speaks, or nobody more: what the model said before is not counted any more."""
         self.settle(ts, span)
+        if self._recorded and self._spoken:
+            self._give(self._recorded)
+        self._recorded = None
         self._spoken = None
 
     def _give(self, made: Usage) -> None:

@@ -47,6 +47,8 @@ class Thread:
     """How a subagent's own rollout is told."""
     parent: Source | None = None
     """The rollout of the thread that sent this one."""
+    paths: dict[str, "Thread"] = field(default_factory=dict)
+    """The threads by the names that agents call each other, shared with subagents."""
 
     def __post_init__(self) -> None:
         self.spending = Spending(self.draft)

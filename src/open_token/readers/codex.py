@@ -14,7 +14,7 @@ PLACES = (
     ".codex/sessions/*/*/*/rollout-*.jsonl",
     ".codex/archived_sessions/rollout-*.jsonl",
 )
-SEEN = "rollouts of 2025 and 2026 with and without envelopes, `codex exec --json` streams"
+SEEN = "rollouts of 2025 and 2026 with and without envelopes, up to 0.169, `codex exec --json` streams"
 CARRIES = (
     "prompts, instructions, developer messages, reasoning summaries, calls and outputs, patches, searches, "
     "subagents, compactions, aborts, token counts once a request"
