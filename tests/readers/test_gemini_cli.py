@@ -57,6 +57,18 @@ class TestShapes:
         assert record.conversation["id"] == "s-1"
         assert talk(events) == [("user", "public", "hi")]
 
+    def test_a_picture_beside_results_is_not_the_persons(self) -> None:
+        picture = {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}
+        _, events = read(lines(HEADER, model("m", "", call("c")), user("u", [answer("c", output="seen"), picture])))
+        (result,) = (event for event in events if event["type"] == "tool_result")
+        assert [block["type"] for block in result["content"]["data"]] == ["text", "image"]
+        assert not [event for event in events if event.get("role") == "user"]
+
+    def test_a_resumed_session_keeps_its_beginning(self) -> None:
+        later = {**HEADER, "startTime": "2026-04-03T09:00:00.000Z"}
+        record, _ = read(lines(HEADER, user("u", "hi"), later, user("v", "again")))
+        assert record.conversation["started_at"] == HEADER["startTime"]
+
     @pytest.mark.parametrize(
         "data",
         [

@@ -71,7 +71,11 @@ class File:
         self._left.append(range(start, end))
 
     def _patch(self, patch: Body, place: str) -> None:
+        began = self.header.get("startTime")
         self.header |= {name: value for name, value in patch.items() if name != "messages" and value is not None}
+        if began:
+            # A resumed session has a header for each start (0.61).
+            self.header["startTime"] = began
         self._is_moved = self._is_moved or not _CONTEXT.keys().isdisjoint(patch)
         for name in patch:
             if name not in _KNOWN:
@@ -83,6 +87,9 @@ class File:
         """The client put another history in place of its own: what is new in it is a summary of what is gone."""
         held = [message for message in messages if isinstance(message, dict)]
         names = {name for message in held if (name := word(message.get("id")))}
+        if held and all(_is_client_made(parts_in(message.get("content"))) for message in held):
+            # The client begins, anew after a resume (0.61): the rest of its history follows.
+            names |= self._history
         gone, self._history = len(self._history - names), names
         if gone:
             ts = to_utc(self.header.get("lastUpdated"))
@@ -109,7 +116,8 @@ class File:
         if said := said_in(parts):
             ts = to_utc(message.get("timestamp"))
             event = self.strand.put_in(wire.prompt(said), ts=ts)
-            self.strand.note({"kind": "compaction_summary"}, parent=event, ts=ts)
+            if not _is_client_made(said):
+                self.strand.note({"kind": "compaction_summary"}, parent=event, ts=ts)
 
     def _message(self, message: Body, place: str) -> None:
         kind = message.get("type")
@@ -142,7 +150,7 @@ class File:
         ts, strand = to_utc(message.get("timestamp")), self.strand
         parts = self._parts(message.get("content"), place)
         self._take_results(parts, message, place)
-        said = said_in(parts)
+        said = _without_media(said_in(parts)) if any(map(answer_in, parts)) else said_in(parts)
         if message.get("displayContent") is not None:
             shown = self._parts(message["displayContent"], place)
             self._take_results(shown, message, place)
@@ -152,11 +160,10 @@ class File:
             if said and said != typed:
                 strand.put_in(wire.prompt(said), ts=ts)
         elif said:
-            content = wire.prompt(said)
-            if isinstance(content, str) and content.lstrip().startswith(_CLIENT_MADE):
-                strand.put_in(content, ts=ts)
+            if _is_client_made(said):
+                strand.put_in(wire.prompt(said), ts=ts)
             else:
-                strand.say("user", content, strand.asker(), ts=ts)
+                strand.say("user", wire.prompt(said), strand.asker(), ts=ts)
 
     def _parts(self, content: Any, place: str) -> list[Body]:
         parts = parts_in(content)
@@ -167,13 +174,14 @@ class File:
 
     def _take_results(self, parts: list[Body], message: Body, place: str) -> None:
         """Results in the user's place: as a rule their message has them already."""
+        media = [part for part in said_in(parts) if not isinstance(part.get("text"), str)]
         for part in parts:
             if (answer := answer_in(part)) is None:
                 continue
             key = self.strand.key(word(answer.get("id")))
             if key and self.strand.draft.is_open(key):
-                output, failed = output_of(answer, [])
-                ts = to_utc(message.get("timestamp"))
+                output, failed = output_of(answer, media)
+                media, ts = [], to_utc(message.get("timestamp"))
                 self.strand.answer(key, output, ts=ts, facts=facts_of(None, failed))
             else:
                 self.strand.skip("repeated-result", place, "a result that stands with its call already")
@@ -292,6 +300,17 @@ class _Spent:
             self._strand.draft.usage(self._thought, self.usage)
         elif self.usage:
             self._strand.note({"kind": "usage"}, ts=ts, usage=self.usage)
+
+
+def _is_client_made(parts: list[Body]) -> bool:
+    """Whether the client says it: a text that begins as its own do."""
+    content = wire.prompt(parts)
+    return isinstance(content, str) and content.lstrip().startswith(_CLIENT_MADE)
+
+
+def _without_media(parts: list[Body]) -> list[Body]:
+    """Words beside results; a picture there is a result's own, told with its call."""
+    return [part for part in parts if isinstance(part.get("text"), str)]
 
 
 def _thought(thought: Body) -> str:

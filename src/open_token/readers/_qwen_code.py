@@ -30,6 +30,8 @@ class Session:
             self._main.prompter = draft.actor("model", "parent agent")
         self._agents = Agents(self._run)
         self._by_call: dict[str, list[Agent]] = {}
+        self._models: dict[str | None, str] = {}
+        """The models of subagents, whose own records need not name one (0.24)."""
 
     def read(self) -> None:
         """Tell everything."""
@@ -59,6 +61,7 @@ class Session:
     def _run(self, source: Source, strand: Strand) -> File:
         """Tell the records of a file."""
         file = File(strand, self._told)
+        file.model = self._models.get(strand.agent_id)
         for number, record in joined(source):
             file.record(record, f"line {number}")
         file.finish()
@@ -102,7 +105,10 @@ class Session:
             if word(value):
                 data[name] = value
         started = to_utc(meta.get("createdAt")) or to_utc(first.get("timestamp"))
-        return Agent(stem.removeprefix(_PREFIX), source, kind, data, started)
+        agent = Agent(stem.removeprefix(_PREFIX), source, kind, data, started)
+        if model := word(meta.get("model")):
+            self._models[agent.agent_id] = model
+        return agent
 
 
 def _agent_alone(source: Source) -> tuple[str | None, str | None]:

@@ -45,6 +45,8 @@ class File:
         self.entitled: dict[str, str] = {}
         """Where each title was first given."""
         self.context: Body = {}
+        self.model: str | None = None
+        """The model that speaks where a record names none."""
         self._seen: tuple[Any, ...] = ()
         self._agent = agent
 
@@ -132,7 +134,7 @@ class File:
 
     def _assistant(self, record: Body, ts: str | None, place: str) -> None:
         strand, spent, said = self.strand, usage_of(record.get("usageMetadata")), list[Body]()
-        strand.speak(record.get("model"))
+        strand.speak(word(record.get("model")) or self.model)
         thought = None
         for part in [*self._parts(record, place), None]:
             call = call_in(part)
@@ -192,6 +194,8 @@ class File:
             self._compression(payload, ts, place)
         elif subtype == "slash_command":
             self._command(payload, ts)
+        elif subtype == "ui_telemetry" and (error := _api_error(body(payload.get("uiEvent")))):
+            strand.note({"kind": "api_error", **error}, ts=ts)
         elif isinstance(subtype, str) and subtype in _NOTICES:
             strand.note({"kind": "notice", "subtype": subtype, **kept(payload, *_NOTICES[subtype])}, ts=ts)
         elif subtype is not None or not said:
@@ -219,3 +223,11 @@ class File:
         strand.note(data, parent=event, ts=ts)
         if len(contents) > 1:
             strand.skip("kept-history", place, "messages that the shortened context still held stand before")
+
+
+def _api_error(event: Body) -> Body:
+    """A request that failed for good stands nowhere but in the telemetry (0.24)."""
+    if event.get("event.name") != "qwen-code.api_error":
+        return {}
+    named = {"status_code": "status", "error_type": "error", "error_message": "message"}
+    return {name: event[key] for key, name in named.items() if event.get(key) is not None}

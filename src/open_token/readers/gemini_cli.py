@@ -15,7 +15,7 @@ PLACES = (
     ".qwen/tmp/*/chats/session-*.json",
 )
 PARTS = ("chats/*/*.jsonl",)
-SEEN = "documents of October 2025, lines of April 2026; rewinds, history snapshots and subagents described, not seen"
+SEEN = "documents of October 2025, lines of April 2026 and of 0.61, resumed, with subagents; rewinds as described"
 CARRIES = (
     "prompts as typed and as sent, answers, thought summaries, calls and results with their status, notices,"
     " token counts, rewound branches, subagents from files of their own"

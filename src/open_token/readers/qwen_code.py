@@ -13,7 +13,7 @@ PLACES = (
     ".qwen/projects/*/chats/*.jsonl",
 )
 PARTS = ("subagents/*/agent-*.jsonl",)
-SEEN = "records of 0.21 (with trimmed values); subagent files, compressions and commands described, not seen"
+SEEN = "records of 0.21 (with trimmed values) and 0.24, with subagents and compressions; commands described, not seen"
 CARRIES = (
     "prompts as typed and as sent, answers, thoughts, calls and results with their status, token counts, notifications,"
     " commands, compressions, titles, branches that were rewound, subagents from files of their own"
