@@ -108,6 +108,10 @@ class TestNamed:
         assert caught.value.what == "2 conversations start with that id"
         assert caught.value.help == "give more of it: bbbb-second, bbbb-third"
 
+    def test_of_two_files_of_one_conversation_the_newer_is_meant(self, home: Path) -> None:
+        write(home / ".fake" / "a" / "cccc-begun.jsonl", 25, id="own-id")
+        assert stem(chosen("own-id")) == "cccc-begun"
+
     @pytest.mark.parametrize("word", ["@0", "@4", "@99999"])
     def test_a_number_that_is_too_high(self, home: Path, word: str) -> None:
         with pytest.raises(InputError, match="3 conversations on this machine"):

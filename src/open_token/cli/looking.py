@@ -51,8 +51,10 @@ def _discovery(console: Console) -> Discovery:
 def _by_id(discovery: Discovery, word: str) -> Choice:
     found = discovery.sessions()
     matching = by_id(found, word) or by_id([discovery.look(session) for session in found], word)
+    # Gemini CLI 0.61 begins another file when it resumes a session, and then goes on in the first.
+    is_one = len({discovery.look(session).id for session in matching}) == 1
     discovery.remember()
-    if len(matching) == 1:
+    if is_one:
         return _found(matching[0], None)
     if matching:
         ids = ", ".join(session.id for session in matching[:4])
