@@ -196,3 +196,13 @@ def test_the_last_title_is_the_one_of_a_list() -> None:
     assert claude_code.late(records) == {"title": "b"}
     assert claude_code.late([titled(customTitle="mine"), titled(aiTitle="b")]) == {"title": "mine"}
     assert claude_code.late([titled(customTitle="")]) == {}
+
+
+def test_a_summary_is_no_title() -> None:
+    summary = {
+        "type": "user",
+        "isCompactSummary": True,
+        "message": {"role": "user", "content": "What was said so far."},
+    }
+    typed = {"type": "user", "message": {"role": "user", "content": "go on"}}
+    assert claude_code.peek([summary, typed])["title"] == "go on"

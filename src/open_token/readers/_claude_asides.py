@@ -30,6 +30,12 @@ _COMPACTION = {
     "postTokens": "post_tokens",
     "durationMs": "duration_ms",
 }
+_SPENT = {
+    "inputTokens": "uncached_input_tokens",
+    "outputTokens": "output_tokens",
+    "cacheReadInputTokens": "cache_read_tokens",
+    "cacheCreationInputTokens": "cache_write_tokens",
+}
 # In these an attachment holds what the model got to read.
 _WORDS = (
     "content",
@@ -55,6 +61,7 @@ class Asides:
         self._say = say
         self._prompts: set[str] = set()
         self._tools: set[tuple[str, ...]] = set()
+        self._cost = 0.0
 
     def system(self, record: Record, thread: Thread, ts: str | None) -> bool:
         """A notice of the client; False when there is nothing in it."""
@@ -123,6 +130,22 @@ class Asides:
             self._tools.add(names)
             self._draft.annotation({"kind": "tools", "tools": list(names)}, actor=self._client, ts=ts, span=thread.span)
             note_definitions(self._draft.skip, tools, f"event {self._draft.count}")
+
+    def cost(self, record: Record, thread: Thread) -> None:
+        """What the session has cost so far (cost-state, 2.1.325), told as what it cost since the last time.
+
+        It counts also what no message tells: summaries, titles, answers that were broken off.
+        """
+        total = record.get("totalCostUSD")
+        if type(total) not in (int, float) or total == self._cost:
+            return
+        since = total - self._cost if total > self._cost else total
+        self._cost = total
+        data: Record = {"kind": "cost", "cost_usd": round(since, 10), "session_cost_usd": total}
+        models = record.get("modelUsage")
+        if type(models) is dict:
+            data["session_tokens"] = {name: _picked(spent, _SPENT) for name, spent in models.items()}
+        self._draft.annotation(data, actor=self._client, span=thread.span)
 
     def pull_request(self, record: Record, thread: Thread, ts: str | None) -> None:
         """A pull request that the session made."""

@@ -76,7 +76,7 @@ _side = msgspec.json.Decoder(_Side).decode
 _any = msgspec.json.Decoder().decode
 _NAMES = {field.encode_name: field.name for field in msgspec.structs.fields(Line)}
 _TALK = ("user", "assistant")
-_WHOLE = ("system", "attachment", "summary", "ai-title", "custom-title", "api-request-shape", "pr-link")
+_WHOLE = ("system", "attachment", "summary", "ai-title", "custom-title", "api-request-shape", "cost-state", "pr-link")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,40}")
 
 

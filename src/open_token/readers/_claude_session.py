@@ -107,6 +107,8 @@ class Session:
             self._asides.attachment(whole, thread, ts)
         elif kind == "api-request-shape" and type(whole) is dict:
             self._asides.request(whole.get("system"), whole.get("tools"), thread, ts)
+        elif kind == "cost-state" and type(whole) is dict:
+            self._asides.cost(whole, thread)
         elif kind == "pr-link" and type(whole) is dict:
             self._asides.pull_request(whole, thread, ts)
         elif isinstance(kind, str) and kind in _TITLES and thread is self._main:

@@ -16,7 +16,7 @@ PARTS = ("agent-*.jsonl",)
 
 _ASIDES = {"summary": "leafUuid", "file-history-snapshot": "snapshot", "queue-operation": "operation"}
 _TREE = ("user", "assistant", "system", "attachment", "progress")
-SEEN = "versions 0.2 to 2.1, in every layout of subagents"
+SEEN = "versions 0.2 to 2.1.326, in every layout of subagents"
 CARRIES = (
     "prompts as typed and what was injected apart, answers, thinking, calls and results with their facts, images, "
     "subagents, compactions, interruptions, abandoned branches, titles, usage once a message"
@@ -81,7 +81,7 @@ def peek(records: list[Any]) -> dict[str, str]:
         for name, key in (("id", "sessionId"), ("cwd", "cwd"), ("title", "customTitle"), ("title", "aiTitle")):
             if isinstance(value := record.get(key), str) and value:
                 told.setdefault(name, value)
-        if "words" not in told and record.get("type") == "user" and record.get("isMeta") is not True:
+        if "words" not in told and record.get("type") == "user" and not _is_put_in(record):
             told |= _first_words(record)
     told.setdefault("title", told.get("words", ""))
     return told
@@ -96,6 +96,11 @@ def late(records: list[Any]) -> dict[str, str]:
                 titles[key] = value
     title = titles.get("customTitle") or titles.get("aiTitle")
     return {"title": title} if title else {}
+
+
+def _is_put_in(record: dict[str, Any]) -> bool:
+    """Whether the client wrote it: a fork after a compaction begins with the summary."""
+    return record.get("isMeta") is True or record.get("isCompactSummary") is True
 
 
 def _first_words(record: dict[str, Any]) -> dict[str, str]:
