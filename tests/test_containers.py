@@ -48,6 +48,11 @@ class TestDatabase:
             Database(path, "talk.db")
         assert caught.value.code == "input.sqlite"
 
+    def test_an_index_over_json(self, path: Path) -> None:
+        with contextlib.closing(sqlite3.connect(path)) as made:
+            made.execute("CREATE INDEX by_kind ON talk (json_extract(data, '$.kind')) WHERE id <> 'a'")
+        assert list(Database(path, "talk.db").rows("SELECT count(*) FROM talk")) == [(1,)]
+
     def test_what_is_still_in_the_log_beside_it_is_seen(self, path: Path) -> None:
         with contextlib.closing(sqlite3.connect(path)) as running:
             running.execute("PRAGMA journal_mode = wal")

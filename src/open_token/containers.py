@@ -38,16 +38,22 @@ class Database:
         wal = Path(f"{path}-wal")
         in_use = wal.is_file() and wal.stat().st_size > 0
         for way in ("mode=ro", "immutable=1") if in_use else ("immutable=1",):
-            with contextlib.suppress(sqlite3.OperationalError):
-                connection = sqlite3.connect(f"{path.absolute().as_uri()}?{way}", uri=True, check_same_thread=False)
-                weakref.finalize(self, connection.close)
-                connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LIMIT)
-                connection.execute("PRAGMA trusted_schema = OFF")
-                connection.execute("PRAGMA query_only = ON")
-                connection.text_factory = _text
-                connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-                return connection
+            for trust in ("OFF", "ON"):
+                with contextlib.suppress(sqlite3.DatabaseError):
+                    return self._tried(f"{path.absolute().as_uri()}?{way}", trust)
         raise self._malformed()
+
+    def _tried(self, address: str, trust: str) -> sqlite3.Connection:
+        """A connection that answers. Indexes over JSON (Kilo Code 7) are unsafe to SQLite 3.40 unless the schema is
+        trusted; that lets it call no more than functions of SQLite itself, for none of ours is there."""
+        connection = sqlite3.connect(address, uri=True, check_same_thread=False)
+        weakref.finalize(self, connection.close)
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LIMIT)
+        connection.execute(f"PRAGMA trusted_schema = {trust}")
+        connection.execute("PRAGMA query_only = ON")
+        connection.text_factory = _text
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        return connection
 
     def _tables(self) -> dict[str, list[str]]:
         found = self._connection.execute(

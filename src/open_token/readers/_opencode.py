@@ -64,7 +64,8 @@ def read(source: Source, draft: Draft) -> None:
     opened.notes.tell(draft.skip)
     chosen = source.conversation or opened.own or next(iter(opened.lineage.roots), None)
     if chosen is not None:
-        Teller(draft, opened.store, opened.lineage).tell(chosen)
+        client = "Kilo Code" if "kilo_board" in source.tables else "OpenCode"
+        Teller(draft, opened.store, opened.lineage, client).tell(chosen)
 
 
 def conversations(source: Source) -> list[Found]:

@@ -120,6 +120,9 @@ class Answer:
             self._teller.child(self._thread, child, key, _about(part, state), self._actor)
         output = output_of(state)
         facts, bulk = facts_of(state)
+        if part.get("tool") == "invalid":
+            # A call that cannot be made goes to a tool of this name, which succeeds in saying so.
+            facts = {"is_error": True} | facts
         if bulk:
             draft.skip("tool-metadata", self._place, "side data of a result that the model never saw")
         if output is not None:

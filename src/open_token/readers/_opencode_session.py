@@ -13,7 +13,6 @@ from open_token.readers._opencode_store import Store
 from open_token.readers._providers import Providers
 from open_token.readers._user_commands import tell_command, tell_output
 
-CLIENT = "OpenCode"
 _DEEPEST = 16
 _CONTEXT = {"directory": "cwd", "version": "version", "projectID": "project_id", "parentID": "parent_id"}
 
@@ -41,8 +40,9 @@ class Thread:
 class Teller:
     """Tells sessions of a store to a draft."""
 
-    def __init__(self, draft: Draft, store: Store, lineage: Lineage) -> None:
+    def __init__(self, draft: Draft, store: Store, lineage: Lineage, client: str) -> None:
         self.draft = draft
+        self._client = client
         self._store = store
         self._lineage = lineage
         self.providers = Providers()
@@ -50,8 +50,8 @@ class Teller:
 
     @property
     def client(self) -> str:
-        """OpenCode itself."""
-        return self.draft.actor("system", CLIENT)
+        """OpenCode itself, or its fork."""
+        return self.draft.actor("system", self._client)
 
     def tell(self, session_id: str) -> None:
         """The session that is the conversation."""

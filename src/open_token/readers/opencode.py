@@ -1,4 +1,4 @@
-"""OpenCode: its storage folder, its database, what it exports, and storage files that were poured together."""
+"""OpenCode and its fork Kilo Code (since 7): storage folder, database, export, storage files poured together."""
 
 from importlib import import_module
 from typing import Any
@@ -8,15 +8,20 @@ from open_token.model import Found
 from open_token.readers._opencode_shapes import is_export, is_ours, is_session
 from open_token.source import Source
 
-TITLE = "OpenCode"
+TITLE = "OpenCode, Kilo Code"
 # OpenCode keeps to the XDG layout on macOS and Windows, too; some builds for Windows use the local application data.
 PLACES = (
     ".local/share/opencode/opencode*.db",
     ".local/share/opencode/storage/session/*/ses_*.json",
     "AppData/Local/opencode/opencode*.db",
     "AppData/Local/opencode/storage/session/*/ses_*.json",
+    ".local/share/kilo/kilo*.db",
+    "AppData/Local/kilo/kilo*.db",
 )
-SEEN = "storage files of 1.1 to 1.3, also poured together; the databases of versions 1 and 2 and exports as described"
+SEEN = (
+    "storage files of 1.1 to 1.3, also poured together; databases of OpenCode 1.18.33 and Kilo Code 7.7.9;"
+    " the database of version 2 and exports as described"
+)
 CARRIES = "prompts, answers, reasoning, calls and results, files, subagents, tokens, costs, errors, what was taken back"
 LEAVES = "whole files before and after a change, side data of results, snapshots, permissions, the secret of a share"
 
