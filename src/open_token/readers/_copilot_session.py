@@ -50,6 +50,8 @@ class Session:
             "system.notification": self._talk.notification,
             "user.message": self._talk.user,
             "skill.invoked": self._talk.skill,
+            "session.usage_record": self._talk.spending,
+            "session.binary_asset": self._talk.asset,
             "assistant.reasoning": self._talk.reasoning,
             "assistant.message": self._talk.assistant,
             "tool.user_requested": self._talk.user_requested,
@@ -72,7 +74,9 @@ class Session:
         for agent in (self._main, *self._spans.all()):
             self._talk.finish_thought(agent)
         self._spans.finish()
-        self._asides.finish(self._talk.counted)
+        self._talk.finish_spending(self._main)
+        if not self._talk.is_recorded:
+            self._asides.finish(self._talk.counted)
         self._name()
 
     def _tell(self, record: Data, data: Data, place: str) -> None:
@@ -163,4 +167,6 @@ class Session:
 def _is_bookkeeping(kind: Any) -> bool:
     """Events that tell how the runtime works and nothing that was said."""
     known = ("session.", "hook.", "permission.", "assistant.turn_", "tool.execution_p", "pending_messages.")
-    return isinstance(kind, str) and kind.startswith(known)
+    # The request of a compaction is logged as it went over the wire; its summary stands in the event that ends it.
+    newer = ("model.", "subagent.configured", "subagent.selected")
+    return isinstance(kind, str) and kind.startswith(known + newer)

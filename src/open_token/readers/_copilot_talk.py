@@ -32,6 +32,12 @@ class Talk:
         self._counted: set[str] = set()
         self.counted = 0
         """Output tokens that messages were given."""
+        self.is_recorded = False
+        """Whether requests are counted one by one, as 1.0.102 does."""
+        self._unanswered: dict[str, Usage] = {}
+        """What requests took, until their answer comes."""
+        self._assets: dict[str, str] = {}
+        """The bytes of pictures, which are logged once, before whoever shows them."""
         self.last_output: Any = None
 
     def speaker(self, agent: Agent) -> str:
@@ -79,7 +85,7 @@ class Talk:
     def user(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
         """What was typed; the model got another text, with the date and reminders around it."""
         typed, sent = _text(data.get("content")), word(data.get("transformedContent"))
-        blocks = [_attached(item) for item in _list(data.get("attachments"))]
+        blocks = [self._attached(item) for item in _list(data.get("attachments"))]
         by_person = bool(typed or blocks) and word(data.get("source")) in (None, "user") and not agent.call
         if not typed and not blocks and sent:
             # Autopilot asks for more in the person's place.
@@ -140,9 +146,23 @@ class Talk:
             return self._draft.thought(words, actor, ts=ts, span=agent.span)
         return None
 
+    def spending(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
+        """What a request took; its answer comes after it."""
+        self.is_recorded = True
+        if spent := _usage(data.get("usage")):
+            self._unanswered[word(_inside(data, "usage", "apiCallId")) or place] = spent
+
+    def finish_spending(self, agent: Agent) -> None:
+        """Tell what requests took whose answer never came."""
+        for spent in self._unanswered.values():
+            self._draft.annotation({"kind": "usage"}, actor=self.speaker(agent), usage=spent)
+
     def _spent(self, data: Data) -> Usage | None:
-        """Only the output is counted for an answer, once for all its parts."""
+        """What an answer took, once for all its parts; where no request is counted, only its output is."""
         name, count = word(data.get("apiCallId")) or word(data.get("messageId")), data.get("outputTokens")
+        if spent := self._unanswered.pop(name or "", None):
+            self._counted.add(name or "")
+            return spent
         if type(count) is not int or count <= 0 or (name and name in self._counted):
             return None
         if name:
@@ -188,7 +208,7 @@ class Talk:
     def completed(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
         """The result: what the model got, and not the longer text that the person was shown."""
         name, result, error = word(data.get("toolCallId")), data.get("result"), data.get("error")
-        output = _output(result)
+        output = self._output(result)
         if not error and (result.keys().isdisjoint(_RESULT) if isinstance(result, dict) else result is None):
             self._draft.skip("no-content", place, "a result without content")
         facts: Data = {"is_error": True} if data.get("success") is False or error else {}
@@ -207,6 +227,45 @@ class Talk:
         if detailed and detailed != output:
             self._draft.skip("side-data", place, "the detailed view of a result, which the model did not see")
 
+    def asset(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
+        """The bytes of a picture."""
+        if (name := word(data.get("assetId"))) and isinstance(data.get("data"), str):
+            self._assets[name] = data["data"]
+        else:
+            self._draft.skip("no-content", place, "an asset without bytes")
+
+    def _attached(self, item: Any) -> Any:
+        """An attachment as a block; the bytes of a picture in the form that all media have."""
+        if not isinstance(item, dict) or "mimeType" not in item:
+            return item
+        held = item.get("data", self._assets.get(str(item.get("assetId"))))
+        if not isinstance(held, str):
+            return item
+        rest = {name: value for name, value in item.items() if name not in ("type", "data", "mimeType")}
+        return media(word(item["mimeType"]), held, word(item.get("type")) or "blob") | rest
+
+    def _output(self, result: Any) -> str | list[Any]:
+        """What the model got; pictures and sounds that came with it stand behind the text."""
+        if not isinstance(result, dict):
+            return _text(result)
+        text = _text(result.get("content"))
+        blocks = [block for block in _list(result.get("contents")) if isinstance(block, dict) and "data" in block]
+        blocks += _list(result.get("binaryResultsForLlm"))
+        return [{"type": "text", "text": text}, *map(self._attached, blocks)] if blocks else text
+
+
+def _usage(used: Any) -> Usage | None:
+    """The figures of a request; its input counts what was cached."""
+    if not isinstance(used, dict):
+        return None
+    return counts(
+        input_tokens=used.get("inputTokens"),
+        output_tokens=used.get("outputTokens"),
+        reasoning_tokens=used.get("reasoningTokens"),
+        cache_read_tokens=used.get("cacheReadTokens"),
+        cache_write_tokens=used.get("cacheWriteTokens"),
+    )
+
 
 def _text(value: Any) -> str:
     """A text; what is none, as JSON, so that nothing is lost."""
@@ -223,20 +282,3 @@ def _inside(value: Any, *names: str) -> Any:
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value
-
-
-def _attached(item: Any) -> Any:
-    """An attachment as a block; the bytes of a picture in the form that all media have."""
-    if isinstance(item, dict) and isinstance(item.get("data"), str) and "mimeType" in item:
-        rest = {name: value for name, value in item.items() if name not in ("type", "data", "mimeType")}
-        return media(word(item["mimeType"]), item["data"], word(item.get("type")) or "blob") | rest
-    return item
-
-
-def _output(result: Any) -> str | list[Any]:
-    """What the model got; pictures and sounds that came with it stand behind the text."""
-    if not isinstance(result, dict):
-        return _text(result)
-    text = _text(result.get("content"))
-    blocks = [block for block in _list(result.get("contents")) if isinstance(block, dict) and "data" in block]
-    return [{"type": "text", "text": text}, *map(_attached, blocks)] if blocks else text

@@ -16,7 +16,7 @@ PLACES = (
     ".copilot/session-state/*.jsonl",
     ".copilot/history-session-state/*.jsonl",
 )
-SEEN = "1.0.34 in full; shapes of 0.0.420 to 1.0.102"
+SEEN = "1.0.34 and 1.0.102 in full; shapes of 0.0.420 to 1.0.102"
 CARRIES = (
     "Talk, system prompts, thoughts, tool calls with results, subagents, compactions, changes of model and mode, what"
     " was sent to the model in place of what was typed, usage, cost in requests."
