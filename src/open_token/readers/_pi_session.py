@@ -28,6 +28,8 @@ class Session:
             "model_change": self._model_change,
             "thinking_level_change": self._thinking_level,
             "compaction": self._compaction,
+            "context_edit": self._context_edit,
+            "usage": self._spent,
             "branch_summary": self._branch_summary,
             "custom_message": self._custom_message,
             "label": self._label,
@@ -99,11 +101,24 @@ class Session:
             "first_kept_entry": entry.get("firstKeptEntryId", entry.get("firstKeptEntryIndex")),
             "details": entry.get("details"),
         }
-        self._talk.summary(entry.get("summary"), {"kind": "compaction", **kept(facts, *facts)}, ts)
+        if isinstance(prompt := entry.get("systemMessage"), dict):
+            self._talk.system(prompt, ts, number)
+        about = {"kind": "compaction", **kept(facts, *facts)}
+        self._talk.summary(entry.get("summary"), about, ts, entry.get("usage"))
 
     def _branch_summary(self, entry: Entry, ts: str | None, number: int) -> None:
         facts = {"from_entry": entry.get("fromId"), "details": entry.get("details")}
-        self._talk.summary(entry.get("summary"), {"kind": "branch_summary", **kept(facts, *facts)}, ts)
+        about = {"kind": "branch_summary", **kept(facts, *facts)}
+        self._talk.summary(entry.get("summary"), about, ts, entry.get("usage"))
+
+    def _context_edit(self, entry: Entry, ts: str | None, number: int) -> None:
+        """An earlier entry goes to the model no longer, or with other words: a request that failed is left out so."""
+        given = entry.get("replacement")
+        facts = {"target_entry": word(entry.get("targetId")), "replacement": given, "omitted": given is None or None}
+        self._note({"kind": "context_edit", **kept(facts, *facts)}, ts)
+
+    def _spent(self, entry: Entry, ts: str | None, number: int) -> None:
+        self._talk.spent(entry, ts)
 
     def _custom_message(self, entry: Entry, ts: str | None, number: int) -> None:
         self._talk.custom(entry, ts, number)

@@ -5,6 +5,7 @@ from typing import Any
 
 from open_token.draft import Draft
 from open_token.model import Event, Usage
+from open_token.readers._fields import note_definitions
 from open_token.readers._providers import Providers
 from open_token.readers._user_commands import tell_command, tell_output
 from open_token.readers._wire_responses_content import content, kept, name_of, word
@@ -24,7 +25,10 @@ class Talk:
         self._person = ""
         self.providers = Providers()
         self._actors: dict[tuple[str | None, str | None], str] = {}
+        self._prompt = ""
+        self._tools: list[str] = []
         self._roles: dict[str, _Telling] = {
+            "system": self.system,
             "user": self._user,
             "assistant": self._assistant,
             "toolResult": self._result,
@@ -49,12 +53,46 @@ class Talk:
             self._person = self._draft.actor("human", "user")
         return self._person
 
+    def system(self, message: Message, ts: str | None, number: int) -> None:
+        """What the model is told before all else, since 0.87: words, then named sections.
+
+        A later one tells changes alone, and a compaction tells all of it again.
+        """
+        sections = message.get("sections")
+        named = sections if isinstance(sections, dict) else {}
+        texts = [_words(message.get("content")), *(text for text in named.values() if isinstance(text, str))]
+        prompt = "\n\n".join(text for text in texts if text)
+        if prompt and prompt == self._prompt:
+            self._draft.skip("repeated-prompt", f"line {number}", "a system prompt that was told already")
+        elif prompt:
+            self._draft.message("system", prompt, self._client, ts=ts)
+            self._prompt = prompt
+        if removed := [name for name, text in named.items() if text is None]:
+            self._draft.annotation({"kind": "settings", "sections_removed": removed}, actor=self._client, ts=ts)
+        self._offer(message, ts, number)
+
+    def _offer(self, message: Message, ts: str | None, number: int) -> None:
+        """The tools that the model can call from now on, or cannot any more."""
+        names, removed = _names(message.get("toolsAdded")), _names(message.get("toolsRemoved"))
+        if (names and names != self._tools) or removed:
+            facts = {"names": names or None, "removed": removed or None}
+            self._draft.annotation({"kind": "tools", **kept(facts, *facts)}, actor=self._client, ts=ts)
+            note_definitions(self._draft.skip, message.get("toolsAdded"), f"line {number}")
+        self._tools = names or self._tools
+
+    def spent(self, entry: Message, ts: str | None) -> None:
+        """Tokens that no answer of the talk took."""
+        actor = self._speaker(word(entry.get("provider")), word(entry.get("model")))
+        usage, cost = usage_of(entry.get("usage")), cost_of(entry.get("usage"))
+        facts = {"purpose": word(entry.get("kind")), "text": word(entry.get("note")), "cost_usd": cost}
+        self._draft.annotation({"kind": "usage", **kept(facts, *facts)}, actor=actor, ts=ts, usage=usage)
+
     def _user(self, message: Message, ts: str | None, number: int) -> None:
         self._draft.message("user", content(message.get("content")), self._asker(), ts=ts)
 
     def _assistant(self, message: Message, ts: str | None, number: int) -> None:
         actor = self._speaker(word(message.get("provider")), word(message.get("model")))
-        spent, last = _usage(message.get("usage")), None
+        spent, last = usage_of(message.get("usage")), None
         said = message.get("content")
         for block in said if isinstance(said, list) else [said] if said else []:
             last, spent = self._block(block, actor, ts, number, spent)
@@ -116,10 +154,7 @@ class Talk:
             self._draft.annotation({"kind": "api_error", **facts}, actor=actor, ts=ts)
         elif reason not in _USUAL_ENDS:
             self._draft.annotation({"kind": "stop", "reason": reason}, actor=actor, ts=ts)
-        usage = message.get("usage")
-        cost = usage.get("cost") if isinstance(usage, dict) else None
-        total = cost.get("total") if isinstance(cost, dict) else None
-        if type(total) in (int, float) and total:
+        if total := cost_of(message.get("usage")):
             self._draft.annotation({"kind": "cost", "cost_usd": total}, actor=actor, ts=ts)
 
     def _result(self, message: Message, ts: str | None, number: int) -> None:
@@ -158,13 +193,35 @@ class Talk:
         facts = {"tokens_before": message.get("tokensBefore")}
         self.summary(message.get("summary"), {"kind": "compaction", **kept(facts, *facts)}, ts)
 
-    def summary(self, words: Any, about: dict[str, Any], ts: str | None) -> None:
-        """What the model goes on with in place of what was left, and what is known of that."""
+    def summary(self, words: Any, about: dict[str, Any], ts: str | None, spent: Any = None) -> None:
+        """What the model goes on with in place of what was left, what is known of that, and what making it took."""
         said = self._draft.message("user", content(words), self._client, ts=ts, visibility="internal")
-        self._draft.annotation(about, parent=said, ts=ts)
+        if total := cost_of(spent):
+            about = {**about, "cost_usd": total}
+        self._draft.annotation(about, parent=said, ts=ts, usage=usage_of(spent))
 
 
-def _usage(usage: Any) -> Usage | None:
+def _words(value: Any) -> str:
+    """A text, or the texts of a list of blocks."""
+    if isinstance(value, str):
+        return value
+    texts = [word(block.get("text")) for block in value if isinstance(block, dict)] if isinstance(value, list) else []
+    return "\n".join(text for text in texts if text)
+
+
+def _names(tools: Any) -> list[str]:
+    found = [word(tool.get("name")) for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
+    return [name for name in found if name]
+
+
+def cost_of(usage: Any) -> float | None:
+    """What it cost in all, where that is known and not nothing."""
+    cost = usage.get("cost") if isinstance(usage, dict) else None
+    total = cost.get("total") if isinstance(cost, dict) else None
+    return total if type(total) in (int, float) and total else None
+
+
+def usage_of(usage: Any) -> Usage | None:
     """Pi's figures in the export's terms: its input leaves cached tokens out; an answer that never came has zeros."""
     if not isinstance(usage, dict):
         return None

@@ -13,16 +13,16 @@ PLACES = (
     "$PI_CODING_AGENT_DIR/sessions/*/*.jsonl",
     ".pi/agent/sessions/*/*.jsonl",
 )
-SEEN = "session files of version 1 (linear) and 3 (tree), up to 0.87"
+SEEN = "session files of version 1 (linear) and 3 (tree), up to 0.87; entries of 1.5 as described"
 CARRIES = (
-    "Talk, thoughts, tool calls with results, commands the person ran, compactions, summaries of branches, changes of"
-    " model and thinking level, usage, cost; entries off the current branch as abandoned branches."
+    "Talk, system prompts, thoughts, tool calls with results, commands the person ran, compactions, summaries of"
+    " branches, changes of model and thinking level, usage, cost; entries off the current branch as abandoned branches."
 )
 LEAVES = "The details beside a result and the state that extensions keep, both only with native=full."
 ASIDE = ("details",)
 """Fields that nobody said."""
 
-_ROLES = ("user", "assistant", "toolResult", "bashExecution", "custom", "hookMessage")
+_ROLES = ("system", "user", "assistant", "toolResult", "bashExecution", "custom", "hookMessage")
 
 
 def sniff(source: Source) -> bool:
