@@ -80,6 +80,8 @@ class TestSniffing:
         assert not kimi_cli.sniff(Source("x", data=lines(record)))
 
     def test_what_a_glance_tells(self) -> None:
+        bound = row("profile.bind", environmentDisclosure={"cwd": "/w"})
+        assert kimi_cli.peek([HEADER, bound, prompt("hi")]) == {"cwd": "/w", "title": "hi"}
         assert kimi_cli.peek([HEADER, row("config.update", cwd="/w"), prompt("hi")]) == {"cwd": "/w", "title": "hi"}
         wire = {"timestamp": 1.0, "message": {"type": "TurnBegin", "payload": {"user_input": "ho"}}}
         assert kimi_cli.peek([None, wire]) == {"title": "ho"}

@@ -79,6 +79,9 @@ class Log:
             self.strand.draft.abandon(places.start, places.stop, data, self.strand.client)
 
     def _configure(self, record: Body, ts: str | None, place: str) -> None:
+        # Since 2.1 the folder stands with what the model is told of its surroundings.
+        disclosed = record.get("environmentDisclosure")
+        record = {**disclosed, **record} if isinstance(disclosed, dict) else record
         facts = {name: value for key, name in _CONTEXT.items() if (value := record.get(key)) not in (None, "")}
         self._model = word(record.get("modelAlias")) or self._model
         changed = {name: value for name, value in facts.items() if self.context.get(name) != value}

@@ -14,7 +14,10 @@ PLACES = (
     ".kimi/sessions/*/*/wire.jsonl",
 )
 PARTS = ("agents/agent-*/wire.jsonl", "subagents/*/wire.jsonl")
-SEEN = "event logs of protocol 1.4 (with trimmed values); the wire log of the Python CLI described, not seen"
+SEEN = (
+    "event logs of protocol 1.4 (with trimmed values) and of Kimi Code 2.1.0;"
+    " the wire log of the Python CLI described, not seen"
+)
 CARRIES = (
     "prompts, answers, thoughts, calls and results, approvals, settings and tools, token counts, compactions,"
     " undone turns, subagents from files of their own"
@@ -49,8 +52,10 @@ def peek(records: list[Any]) -> dict[str, str]:
     for record in records:
         if not isinstance(record, dict):
             continue
-        if isinstance(cwd := record.get("cwd"), str) and cwd:
-            told.setdefault("cwd", cwd)
+        disclosed = record.get("environmentDisclosure")
+        for holder in (record, disclosed if isinstance(disclosed, dict) else {}):
+            if isinstance(cwd := holder.get("cwd"), str) and cwd:
+                told.setdefault("cwd", cwd)
         typed = record.get("input") if record.get("type") == "turn.prompt" else None
         message = record.get("message")
         if (
