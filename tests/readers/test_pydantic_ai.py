@@ -78,6 +78,42 @@ def test_a_denied_call_and_a_failed_one() -> None:
     assert notes_of(events, "result_facts") == [{"outcome": "denied"}, {"outcome": "failed", "is_error": True}]
 
 
+def test_since_version_2_a_retry_answers_its_call_and_feedback_is_of_the_runtime() -> None:
+    call = {"part_kind": "tool-call", "tool_name": "f", "args": "{}", "tool_call_id": "1"}
+    again = part("tool-return", "wrong", tool_name="f", tool_call_id="1", outcome="retried", retry={"attempt": 1})
+    record, events = read([response(call), request(again, part("retry-feedback", [{"msg": "bad"}]))])
+    facts = {"outcome": "retried", "is_error": True, "retry": {"attempt": 1}}
+    assert notes_of(events, "result_facts") == [facts]
+    assert (events[3]["role"], events[3]["visibility"]) == ("user", "internal")
+    assert events[3]["content"]["data"] == [{"msg": "bad"}]
+    assert not record.notes
+
+
+def test_what_other_models_failed_at_is_counted_as_theirs() -> None:
+    tried = {"model_name": "gpt-5-mini", "outcome": "rejected", "usage": {"input_tokens": 7, "output_tokens": 1}}
+    record, events = read([response(part("text", "x"), model_name="gpt-5", failed_attempts=[tried, 5])])
+    assert notes_of(events, "model_fallback") == [{"outcome": "rejected"}]
+    assert events[0].get("usage") == {"input_tokens": 7, "output_tokens": 1}
+    models = {participant["actor_id"]: participant.get("model") for participant in record.participants}
+    assert [models[event["actor_id"]] for event in events] == ["gpt-5-mini", "gpt-5"]
+
+
+def test_what_is_spoken_is_said() -> None:
+    sound = {"kind": "binary", "media_type": "audio/wav", "data": "UklGRg=="}
+    asked = {"part_kind": "speech", "speaker": "user", "transcript": "hello", "audio": None}
+    answer = {"part_kind": "speech", "speaker": "assistant", "transcript": None, "audio": sound}
+    record, events = read([request(asked), response(answer)])
+    assert brief(events[:1]) == [("user", "hello")]
+    assert (events[1]["role"], events[1]["content"]["data"][0]["type"]) == ("assistant", "audio")
+    assert not record.notes
+
+
+def test_instructions_that_a_baseline_repeats_are_told_once() -> None:
+    blocks = [{"part_kind": "instruction", "content": words} for words in ("known", "other")]
+    _, events = read([request({"part_kind": "instruction-baseline", "instructions": blocks}, instructions="is known")])
+    assert brief(events) == [("system", "is known"), ("system", "other")]
+
+
 def test_files_in_prompts_answers_and_results() -> None:
     picture = {"kind": "binary", "media_type": "image/png", "data": PNG}
     paper = {"kind": "uploaded-file", "file_id": "f", "provider_name": "openai"}
@@ -110,6 +146,11 @@ def test_files_in_prompts_answers_and_results() -> None:
             {"request_tokens": 5, "response_tokens": 2, "total_tokens": 10, "details": {"thoughts_tokens": 3}},
             {"input_tokens": 5, "output_tokens": 5, "reasoning_tokens": 3},
         ),
+        (
+            {"input_tokens": 5, "output_tokens": 2, "output_reasoning_tokens": 1, "details": {}},
+            {"input_tokens": 5, "output_tokens": 2, "reasoning_tokens": 1},
+        ),
+        ({"input_tokens": 5, "output_reasoning_tokens": 0}, {"input_tokens": 5}),
         ({"input_tokens": "5"}, None),
         ("5", None),
     ],
@@ -154,13 +195,31 @@ def test_hostile_shapes(odd: Any) -> None:
         "file",
         "compaction",
         "instruction",
+        "retry-feedback",
+        "speech",
+        "instruction-baseline",
+        "instruction-delta",
+        "tool-availability-delta",
     )
-    parts = [part(kind, odd, tool_name=odd, tool_call_id=odd, timestamp=odd, outcome=odd) for kind in kinds]
+    parts = [
+        part(
+            kind,
+            odd,
+            tool_name=odd,
+            tool_call_id=odd,
+            timestamp=odd,
+            outcome=odd,
+            transcript=odd,
+            audio=odd,
+            instructions=odd,
+        )
+        for kind in kinds
+    ]
     call = {"part_kind": "tool-call", "tool_name": odd, "args": odd, "tool_call_id": odd}
     read(
         [
             request(*parts, instructions=odd),
-            response(*parts, call, usage=odd, model_name=odd, timestamp=odd, finish_reason=odd),
+            response(*parts, call, usage=odd, model_name=odd, timestamp=odd, finish_reason=odd, failed_attempts=[odd]),
         ]
     )
     read(

@@ -8,6 +8,7 @@ from open_token.draft import Draft
 from open_token.model import Event, Usage
 from open_token.readers._providers import provider_of
 from open_token.readers._said import Body, first, media_of
+from open_token.readers._wire_chat import objects
 from open_token.readers._wire_responses_content import arguments, kept, name_of, word
 from open_token.readers._wire_voice import Calls, counts
 from open_token.source import Source
@@ -76,6 +77,7 @@ class _Messages:
             self._instruct(message, made)
         else:
             self._speaker(message, made)
+            self._attempts(message, made)
         for part in parts:
             self._part(part, made)
         if kind == "response":
@@ -107,6 +109,15 @@ class _Messages:
         if made.usage and made.usage.get("reasoning_tokens"):
             self._draft.without_thoughts = "unavailable"
 
+    def _attempts(self, message: Body, made: _Message) -> None:
+        """What other models failed at before this one answered."""
+        for attempt in objects(message.get("failed_attempts")):
+            data: Body = {"kind": "model_fallback", **kept(attempt, "outcome", "error", "duration")}
+            model, ts = word(attempt.get("model_name")), to_utc(attempt.get("timestamp"))
+            provider = provider_of(model, word(attempt.get("provider_name")))
+            actor = self._draft.actor("model", "assistant", provider=provider, model=model)
+            self._draft.annotation(data, actor=actor, ts=ts, usage=usage_of(attempt.get("usage")))
+
     def _who(self, made: _Message) -> str:
         """Who says what only a model says, also where it stands in a request."""
         return made.actor or self._draft.actor("model", "assistant")
@@ -115,6 +126,8 @@ class _Messages:
         if made.usage and any(made.usage.values()):
             self._draft.annotation({"kind": "usage"}, actor=made.actor, ts=made.ts, usage=made.spent())
         facts: Body = kept(message, "metadata")
+        if made.citations:
+            facts["citations"] = made.citations
         if message.get("finish_reason") not in (None, *_USUAL_ENDS):
             facts["finish_reason"] = message["finish_reason"]
         if message.get("state") not in (None, "complete"):
@@ -144,7 +157,7 @@ class _Messages:
         if isinstance(item, str):
             return {"type": "text", "text": item}
         kind = item.get("kind") if isinstance(item, dict) else None
-        if kind == "text" or (kind == "text-content"):
+        if kind in ("text", "text-content", "structured-content"):
             return {"type": "text", "text": item.get("content")}
         if kind == "cache-point":
             return None
@@ -159,14 +172,15 @@ class _Messages:
         facts: Body = kept(part, "metadata")
         outcome = part.get("outcome")
         if outcome not in (None, "success"):
-            facts |= {"outcome": outcome} | ({"is_error": True} if outcome == "failed" else {})
+            facts |= {"outcome": outcome} | ({"is_error": True} if outcome in ("failed", "retried") else {})
+        facts |= kept(part, "retry")
         tool = word(part.get("tool_name"))
         key = self._calls.key(word(part.get("tool_call_id")), tool, latest=made.actor != "")
         output = _output(part.get("content"))
         self._draft.tool_result(key, output, ts=_time(part, made), tool=tool, facts=facts or None)
 
     def retry(self, part: Body, made: _Message) -> None:
-        """The runtime asks the model to try again: the result of a call that failed, or words of its own."""
+        """The runtime asks the model to try again: before 2.0 also the result of a failed call."""
         tool, content = word(part.get("tool_name")), part.get("content")
         ts = _time(part, made)
         if tool is None:
@@ -182,6 +196,19 @@ class _Messages:
         if words := part.get("content"):
             said = words if isinstance(words, str) else [words]
             made.event = self._draft.message("assistant", said, self._who(made), ts=made.ts, usage=made.spent())
+            made.citations += objects(part.get("citations"))
+
+    def speech(self, part: Body, made: _Message) -> None:
+        """What was spoken in a live session: its transcript, its sound, or both."""
+        heard = [item for item in (part.get("transcript"), part.get("audio")) if item]
+        words, facts = self._content(heard, made), kept(part, "interrupted_at_ms")
+        if part.get("speaker") == "user":
+            event = self._draft.message("user", words, self._draft.actor("human", "user"), ts=made.ts)
+        else:
+            event = self._draft.message("assistant", words, self._who(made), ts=made.ts, usage=made.spent())
+        if facts:
+            self._draft.annotation({"kind": "message_facts", **facts}, parent=event, ts=made.ts)
+        made.event = event
 
     def thinking(self, part: Body, made: _Message) -> None:
         words = word(part.get("content"))
@@ -219,6 +246,24 @@ class _Messages:
             data["encrypted"] = True
         self._draft.annotation(data, actor=self._who(made), ts=made.ts)
 
+    def baseline(self, part: Body, made: _Message) -> None:
+        """What the instructions were made of: they stand in the request already, as a rule."""
+        for block in objects(part.get("instructions")):
+            if (words := word(block.get("content"))) and words not in (self._instructions or ""):
+                self._draft.message("system", words, self._draft.actor("system", "system"), ts=made.ts)
+
+    def changed(self, part: Body, made: _Message) -> None:
+        """Instructions that are replaced within the talk, or withdrawn."""
+        if word(part.get("content")):
+            self.system(part, made)
+        else:
+            self.setting(part, made)
+
+    def setting(self, part: Body, made: _Message) -> None:
+        """Tools, capabilities or settings that change within the talk."""
+        known = {name: value for name, value in part.items() if name != "part_kind" and value is not None}
+        self._draft.annotation({"kind": "settings", "native_type": part["part_kind"], **known}, ts=made.ts)
+
 
 _PARTS: dict[str, Callable[[_Messages, Body, _Message], None]] = {
     "system-prompt": _Messages.system,
@@ -228,13 +273,20 @@ _PARTS: dict[str, Callable[[_Messages, Body, _Message], None]] = {
     "builtin-tool-return": _Messages.result,
     "native-tool-return": _Messages.result,
     "retry-prompt": _Messages.retry,
+    "retry-feedback": _Messages.retry,
     "text": _Messages.text,
+    "speech": _Messages.speech,
     "thinking": _Messages.thinking,
     "tool-call": _Messages.call,
     "builtin-tool-call": _Messages.call,
     "native-tool-call": _Messages.call,
     "file": _Messages.file,
     "compaction": _Messages.compaction,
+    "instruction-baseline": _Messages.baseline,
+    "instruction-delta": _Messages.changed,
+    "tool-availability-delta": _Messages.setting,
+    "capability-load-delta": _Messages.setting,
+    "model-settings-delta": _Messages.setting,
 }
 
 
@@ -272,7 +324,9 @@ def usage_of(value: Any) -> Usage | None:
     details = value.get("details")
     held = details if isinstance(details, dict) else {}
     given, output = first(value, "input_tokens", "request_tokens"), first(value, "output_tokens", "response_tokens")
+    # Since 2.0 the count has a place of its own, where 0 also means that nobody counted.
     thought = first(held, "reasoning_tokens", "thoughts_tokens")
+    thought = thought if thought is not None else value.get("output_reasoning_tokens") or None
     if type(thought) is type(given) is type(output) is int and value.get("total_tokens") == given + output + thought:
         output += thought  # Gemini before 1.0: thoughts stand beside the answer, the total has both.
     return counts(

@@ -8,8 +8,11 @@ from open_token.source import Source
 
 TITLE = "Pydantic AI messages"
 PLACES: tuple[str, ...] = ()
-SEEN = "described, not seen"
-CARRIES = "instructions, prompts, answers, thoughts, calls of own and built-in tools, results, retries, files, usage"
+SEEN = "2.66 in full; earlier ones as described"
+CARRIES = (
+    "instructions and their changes, prompts, answers, thoughts, speech, calls of own and built-in tools, results,"
+    " retries, models that failed before the one that answered, files, citations, usage"
+)
 LEAVES = "signatures of thoughts, provider details and addresses, cache points"
 
 
