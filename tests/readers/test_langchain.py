@@ -117,6 +117,28 @@ def test_chunks_end_with_another_id_or_the_last_one() -> None:
     assert [text for _, text in brief(events)] == ["hi", "12", "3", "4"]
 
 
+def test_a_summary_in_pieces_behind_a_chunk_that_only_opens() -> None:
+    def chunk(name: str, *blocks: Any, **more: Any) -> dict[str, Any]:
+        return {"type": "AIMessageChunk", "content": [*blocks], "id": name, **more}
+
+    def piece(text: str, index: int = 0) -> dict[str, Any]:
+        part = {"index": index, "type": "summary_text", "text": text}
+        return {"type": "reasoning", "index": 0, "summary": [part]}
+
+    sealed = {"type": "reasoning", "index": 0, "summary": [], "encrypted_content": "c2Vh"}
+    model = {"response_metadata": {"model_name": "gpt-5"}}
+    record, events = read(
+        lines(
+            HUMAN,
+            chunk("resp_1"),
+            *(chunk("run", block) for block in (piece("I lo"), piece("ok."), piece("Far.", 1), sealed)),
+            chunk("run", {"type": "text", "text": "Yes.", "index": 1}, **model),
+        )
+    )
+    assert [text for _, text in brief(events)] == ["hi", "I look.\n\nFar.", "Yes."]
+    assert [one["model"] for one in record.participants if one["kind"] == "model"] == ["gpt-5"]
+
+
 def test_counts_of_chunks_are_summed() -> None:
     usage = {"input_tokens": 3, "output_tokens": 0, "output_token_details": {"reasoning": 1}}
     records = [{"type": "AIMessageChunk", "content": "x", "id": "r", "usage_metadata": u} for u in (usage, usage, "?")]

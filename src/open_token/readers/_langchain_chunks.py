@@ -10,6 +10,7 @@ from open_token.readers._wire_voice import counts
 
 _SPREAD = frozenset(("text", "thinking", "reasoning", "reasoning_content", "signature", "partial_json", "args"))
 _HALVES = ("input_json_delta", "tool_call_chunk", "tool_use")
+_WEIGHTY = ("content", "tool_calls", "tool_call_chunks", "usage_metadata")
 _COUNTS = ("input_tokens", "output_tokens", "reasoning_tokens", "cache_read_tokens", "cache_write_tokens")
 
 
@@ -25,7 +26,9 @@ class Chunks:
             return True
         before = self._held[-1]
         same = before.get("id") == fields.get("id") or not (before.get("id") and fields.get("id"))
-        return same and before.get("chunk_position") != "last"
+        # The Responses API: the first chunk has the id of the response and nothing else, the others that of the run.
+        opened = len(self._held) == 1 and not any(before.get(name) for name in _WEIGHTY)
+        return (same or opened) and before.get("chunk_position") != "last"
 
     def add(self, fields: Body) -> None:
         """Take a chunk."""
@@ -60,30 +63,43 @@ def _joined(pieces: list[Body]) -> Body:
     """One value of many pieces: texts that are spread over them end to end, of anything else the last word."""
     spread: dict[str, list[str]] = {}
     made: Body = {}
+    listed: list[Any] = []
     for piece in pieces:
         for name, item in piece.items():
             if name in _SPREAD and isinstance(item, str):
                 spread.setdefault(name, []).append(item)
                 made.setdefault(name, "")
+            elif name == "summary" and isinstance(item, list):
+                listed += item
             elif item is not None and (name != "type" or name not in made):
                 made[name] = item
+    if listed:
+        made["summary"] = listed
     return made | {name: "".join(texts) for name, texts in spread.items()}
 
 
 def _content(values: list[Any], without_calls: bool) -> Any:
     if all(isinstance(value, str | None) for value in values):
         return "".join(value or "" for value in values)
+    blocks = _indexed(values)
+    for block in blocks:
+        if isinstance(block, dict) and isinstance(block.get("summary"), list):
+            block["summary"] = _indexed([block["summary"]])
+    # The pieces of a call's arguments stand in the tool_call_chunks too.
+    return [
+        block for block in blocks if not (without_calls and isinstance(block, dict) and block.get("type") in _HALVES)
+    ]
+
+
+def _indexed(values: list[Any]) -> list[Any]:
+    """The blocks of all lists; those of one index are pieces of one."""
     groups: dict[Any, list[Any]] = {}
     for value in values:
         for block in value if isinstance(value, list) else [value] if value else []:
             index = block.get("index") if isinstance(block, dict) else None
             known = isinstance(index, int | str)
             groups.setdefault(("index", index) if known else ("alone", len(groups)), []).append(block)
-    blocks = [_joined(group) if isinstance(group[0], dict) else group[0] for group in groups.values()]
-    # The pieces of a call's arguments stand in the tool_call_chunks too.
-    return [
-        block for block in blocks if not (without_calls and isinstance(block, dict) and block.get("type") in _HALVES)
-    ]
+    return [_joined(group) if isinstance(group[0], dict) else group[0] for group in groups.values()]
 
 
 def _calls(held: list[Body]) -> list[Body]:

@@ -10,7 +10,7 @@ from open_token.source import Source
 
 TITLE = "LangChain messages and LangSmith runs"
 PLACES: tuple[str, ...] = ()
-SEEN = "LangSmith payloads of the Python SDK 0.1; the three shapes of messages and their chunks described, not seen"
+SEEN = "messages and chunks of LangChain 1.4 in every shape, LangSmith payloads of the Python SDK 0.1 to 0.14"
 CARRIES = "messages, thoughts, calls, results, usage; of runs: models, tools, retrievers, errors, each message once"
 LEAVES = "inner chains, parsers, prompts, embeddings, timings and settings of runs"
 ASIDE = ("dotted_order",)
