@@ -143,6 +143,14 @@ def test_items_of_javascript() -> None:
     paired(events)
 
 
+@pytest.mark.parametrize(("total", "rest"), [(9, {"input_tokens": 5, "output_tokens": 1}), (4, None), (3, None)])
+def test_what_agents_took_that_ran_as_tools_stands_in_the_total_alone(total: int, rest: Any) -> None:
+    answers = [{"output": [call("1")], "usage": {"input_tokens": 4, "output_tokens": 2}}]
+    spent = {"usage": {"input_tokens": total, "output_tokens": 3 if total == 9 else 2}}
+    _, events = read(state(original_input="q", model_responses=answers, context=spent))
+    assert [event.get("usage") for event in events if event["type"] == "annotation"] == ([rest] if rest else [])
+
+
 def test_usage_that_belongs_to_nothing_told_stands_alone() -> None:
     _, events = read(
         state(

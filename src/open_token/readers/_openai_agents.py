@@ -1,6 +1,7 @@
 """Tells the state of a run of the OpenAI Agents SDK: what went in, what each agent made of it, what it waits for."""
 
-from typing import Any
+from collections import Counter
+from typing import Any, cast
 
 import msgspec
 
@@ -36,6 +37,7 @@ class _State:
         """By what an item is: the event in which the model speaks it."""
         self._told: set[bytes] = set()
         self._waiting: set[str] = set()
+        self._spent: Counter[str] = Counter()
 
     def tell(self) -> None:
         self._conversation()
@@ -162,6 +164,7 @@ class _State:
     def _spend(self, items: list[Body], spent: Usage | None) -> None:
         if not spent or not any(spent.values()):
             return
+        self._spent.update(cast(dict[str, int], spent))
         if spent.get("reasoning_tokens"):
             self._draft.without_thoughts = "unavailable"
         spoken = [item for item in items if item.get("type") != "reasoning"] or items
@@ -178,6 +181,7 @@ class _State:
                 self._draft.annotation({"kind": "guardrail", "result": result})
         context = self._state.get("context")
         held = context if isinstance(context, dict) else {}
+        self._others(_usage(held.get("usage")))
         if held.get("approvals"):
             self._draft.annotation({"kind": "action_required", "action": "approval", "decisions": held["approvals"]})
         if held.get("context"):
@@ -185,6 +189,12 @@ class _State:
         runs = field_of(self._state, "pending_agent_tool_runs")
         if isinstance(runs, dict) and runs:
             self._draft.skip("nested-run", "pending agent tools", "the state of an agent that waits inside a call")
+
+    def _others(self, total: Usage | None) -> None:
+        """What agents that ran as tools took: the total has it, no answer of this run does."""
+        rest = {name: count - self._spent[name] for name, count in cast(dict[str, int], total or {}).items()}
+        if any(rest.values()) and min(rest.values()) >= 0:
+            self._draft.annotation({"kind": "usage", "of": "agents that ran as tools"}, usage=cast(Usage, rest))
 
 
 def _usage(value: Any) -> Usage | None:

@@ -7,7 +7,7 @@ from open_token.source import Source
 
 TITLE = "OpenAI Agents SDK (RunState)"
 PLACES: tuple[str, ...] = ()
-SEEN = "schema 1.13 of the Python SDK; that of the JavaScript SDK described, not seen"
+SEEN = "schemas 1.13 to 1.21 of the Python SDK; that of the JavaScript SDK described, not seen"
 CARRIES = "the input, all items of all agents with handoffs, approvals that are waited for, guardrails, usage"
 LEAVES = "the application's own context object, definitions of tools, and bookkeeping of the run"
 
