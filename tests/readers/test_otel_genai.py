@@ -233,6 +233,75 @@ def test_a_loop_around_calls_of_a_model_says_nothing_twice() -> None:
     assert [text for _, text in brief(events)] == ["q", "a", "b"]
 
 
+@pytest.mark.parametrize("where", ["inside", "beside"])
+def test_a_span_of_the_client_beside_its_instrumentation_says_nothing_twice(where: str) -> None:
+    """Anthropic's SDK writes spans of its own, without words, in or beside those of OpenInference and OpenLLMetry."""
+    spent = {"gen_ai__usage__input_tokens": 9, "gen_ai__usage__output_tokens": 2}
+    spans = [
+        each
+        for n, question in enumerate(("one?", "two?"))
+        for each in (
+            chat(f"c{n}", 10 * n + 2, parent=f"i{n}" if where == "inside" else "", **spent),
+            chat(f"i{n}", 10 * n + 1, [user(question)], [model("yes")], until=10 * n + 4, **spent),
+        )
+    ]
+    record, events = read(lines(batch(*spans)))
+    assert brief(events) == [("user", "one?"), ("assistant", "yes"), ("user", "two?"), ("assistant", "yes")]
+    assert sum(event["usage"]["input_tokens"] for event in events if "usage" in event) == 18
+    assert [(note.code, note.count) for note in record.notes if note.code == "other-span"] == [("other-span", 2)]
+
+
+def test_a_call_without_words_is_counted_when_nothing_else_tells_of_it() -> None:
+    spans = [chat(f"c{n}", n, gen_ai__usage__input_tokens=n) for n in (1, 2)]
+    _, events = read(lines(batch(chat("w", 0, [user("q")], [model("a")], until=1), *spans)))
+    assert [event["usage"]["input_tokens"] for event in events if "usage" in event] == [1, 2]
+
+
+def _answered(id: str, words: str) -> dict[str, Any]:
+    return {"role": "tool", "parts": [{"type": "tool_call_response", "id": id, "response": words}]}
+
+
+def test_ids_that_are_made_of_name_and_place_pair_by_order() -> None:
+    """google-genai 1.3 counts calls from behind the words, and their results from nought."""
+    said = {"type": "text", "content": "look"}
+    made = [{"type": "tool_call", "id": f"f_{n}", "name": "f", "arguments": {"n": n}} for n in (1, 2)]
+    answer = {"role": "assistant", "parts": [said, *made]}
+    results = [{"type": "tool_call_response", "id": f"f_{n}", "response": f"r{n}"} for n in (0, 1)]
+    history = [user("q"), answer, {"role": "user", "parts": results}]
+    _, events = read(lines(batch(chat("a", 1, [user("q")], [answer]), chat("b", 3, history, [model("done")]))))
+    paired(events)
+    assert [text for role, text in brief(events) if role == "tool"] == ["r0", "r1"]
+    linked = [event["links"]["call_id"] for event in events if event["type"] in ("tool_use", "tool_result")]
+    assert linked[:2] == linked[2:]
+
+
+def test_calls_under_the_ids_of_items_are_answered_in_order() -> None:
+    """OpenLLMetry 0.62 names a call of the Responses API by its item, and its result by the call."""
+    thought = {"type": "reasoning", "content": json.dumps([{"type": "summary_text", "text": "Hm."}])}
+    answer = {"role": "assistant", "parts": [thought, *calls("fc_1", "fc_2")["parts"]]}
+    history = [user("q"), calls("fc_1"), calls("fc_2"), _answered("call_1", "one"), _answered("call_2", "two")]
+    _, events = read(lines(batch(chat("a", 1, [user("q")], [answer]), chat("b", 3, history, [model("done")]))))
+    paired(events)
+    assert brief(events)[1] == ("assistant_thought", "Hm.")
+    assert not notes_of(events, "orphan_result")
+    linked = [event["links"]["call_id"] for event in events if event["type"] in ("tool_use", "tool_result")]
+    assert linked[:2] == linked[2:]
+
+
+def test_a_call_among_the_contents_of_openinference_is_told_once() -> None:
+    output = "llm__output_messages__0__message__"
+    call = {"id": "1", "function__name": "f", "function__arguments": "{}"}
+    given = {
+        "openinference__span__kind": "LLM",
+        f"{output}role": "assistant",
+        f"{output}contents__0__message_content__type": "tool_use",
+        **{f"{output}contents__0__tool_call__{name}": item for name, item in call.items()},
+        **{f"{output}tool_calls__0__tool_call__{name}": item for name, item in call.items()},
+    }
+    _, events = read(lines(batch(span("a", 1, **given))))
+    assert [event["content"]["data"]["tool_name"] for event in events if event["type"] == "tool_use"] == ["f"]
+
+
 def test_one_answer_in_two_forms_counts_once() -> None:
     event = {
         "name": "gen_ai.choice",

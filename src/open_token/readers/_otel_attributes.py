@@ -113,6 +113,11 @@ def is_talk(span: Span) -> bool:
     return kind_of(span) != "other" or _is_genai(span)
 
 
+def is_wordless(span: Span) -> bool:
+    """Whether a span says nothing of what was asked or answered."""
+    return not span.moments and not any(name in span.attributes for name in (*_ASKED, *_ANSWERED))
+
+
 def model_of(span: Span) -> tuple[str | None, str | None]:
     """The model that answered and its provider."""
     given = span.attributes
@@ -166,7 +171,9 @@ def usage_of(span: Span) -> Usage | None:
         ),
         cache_write_tokens=count(
             "gen_ai.usage.cache_creation.input_tokens",
-            "gen_ai.usage.cache_creation_input_tokens",
+            "gen_ai.usage.cache_write.input_tokens",
+            "gen_ai.usage.cache_creation.input_tokens",
+            "gen_ai.usage.cache_write.input_tokens",
             "gen_ai.usage.details.cache_write_tokens",
             "llm.token_count.prompt_details.cache_write",
         ),

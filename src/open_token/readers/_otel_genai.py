@@ -16,6 +16,7 @@ from open_token.readers._otel_attributes import (
     unread,
     usage_of,
 )
+from open_token.readers._otel_mends import twins
 from open_token.readers._otel_messages import answered, asked, is_other
 from open_token.readers._otel_spans import NAMELESS, Span
 from open_token.readers._otel_traces import Traces, roots_of, traces_of
@@ -88,9 +89,11 @@ class _Spans:
         self._calls: dict[int, tuple[str, Any, int]] = {}
         self._unknown: list[Any] = []
         self._tools: set[str] = set()
+        self._twins: set[int] = set()
 
     def tell(self, roots: list[Span]) -> None:
-        outer = _outer(roots)
+        self._twins = twins(roots)
+        outer = _outer(roots, self._twins)
         stack = [(root, True) for root in reversed(roots)]
         while stack:
             span, enters = stack.pop()
@@ -104,6 +107,11 @@ class _Spans:
     def _enter(self, span: Span, is_outer: bool) -> bool:
         """Tell how a span begins; gives whether what is in it is told too."""
         kind = kind_of(span)
+        if id(span) in self._twins:
+            self._draft.skip(
+                "other-span", span.place, "a span of the client beside the same call of its instrumentation"
+            )
+            return False
         if kind != "other":
             self._note_rest(span)
         if kind == "agent":
@@ -130,6 +138,8 @@ class _Spans:
                 self._draft.skip("other-event", span.place, "an event of a span, or a part of one, that is no message")
 
     def _leave(self, span: Span, is_outer: bool) -> None:
+        if id(span) in self._twins:
+            return
         kind = kind_of(span)
         if kind == "tool":
             self._tool_done(span)
@@ -289,7 +299,7 @@ class _Spans:
 _REASON = "gen_ai.agent.description"
 
 
-def _outer(roots: list[Span]) -> set[int]:
+def _outer(roots: list[Span], without: set[int]) -> set[int]:
     """The calls of a model inside which other calls of it stand: a loop around the steps that it made."""
     order: list[Span] = []
     stack = list(roots)
@@ -303,6 +313,6 @@ def _outer(roots: list[Span]) -> set[int]:
         below = any(id(child) in asks for child in span.children)
         if below and kind_of(span) == "chat":
             found.add(id(span))
-        if below or kind_of(span) == "chat":
+        if below or (kind_of(span) == "chat" and id(span) not in without):
             asks.add(id(span))
     return found

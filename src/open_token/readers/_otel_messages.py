@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import Any
 
+from open_token.readers._otel_mends import mended
 from open_token.readers._otel_spans import Moment, Span
 from open_token.readers._said import Body, Call, Said, Text, first, parts_of
 from open_token.readers._said_messages import parsed, said, saids
@@ -29,7 +30,7 @@ def asked(span: Span, unknown: list[Any]) -> list[Said]:
     for prefix in ("gen_ai.prompt.", "llm.input_messages.", "llm.prompts."):
         forms.append([made for item in _numbered(given, prefix) if (made := _flat(item, "user")) is not None])
     moments = [moment for moment in (*_kept_events(given), *span.moments) if moment.name != "gen_ai.choice"]
-    return _united([form for form in (*forms, *_told_by(moments, "input", unknown)) if form])
+    return mended(_united([form for form in (*forms, *_told_by(moments, "input", unknown)) if form]))
 
 
 def answered(span: Span, unknown: list[Any]) -> list[Said]:
@@ -46,7 +47,7 @@ def answered(span: Span, unknown: list[Any]) -> list[Said]:
     forms = [form for form in (*forms, *_told_by(moments, "output", unknown)) if form]
     if not forms and (plain := first(given, "output.value", "final_result")) is not None:
         return [Said("assistant", [Text(plain if isinstance(plain, str) else [plain])])]
-    return _united(forms)
+    return mended(_united(forms))
 
 
 def is_other(moment: Moment) -> bool:
@@ -171,6 +172,8 @@ def _flat(item: Any, role: str) -> Said | None:
 
 def _inside(value: Any, name: str) -> Any:
     held = value.get(name, value) if isinstance(value, dict) else value
+    if isinstance(held, dict) and isinstance(call := value.get("tool_call"), dict) and held is not call:
+        return {**held, **call}  # OpenInference for Anthropic: a call among the contents, beside its type.
     image = held.get("image") if isinstance(held, dict) else None
     if isinstance(image, dict) and isinstance(image.get("image"), dict):
         return {"type": "image", "image": image["image"]}

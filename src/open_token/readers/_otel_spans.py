@@ -39,6 +39,7 @@ class Span:
     error: str | None = None
     resource: Body = field(default_factory=dict)
     children: list["Span"] = field(default_factory=list)
+    end: int | None = None
 
 
 @dataclass(slots=True)
@@ -117,7 +118,7 @@ def _sent(item: Any, resource: Body, place: str) -> Span | Odd:
     if not isinstance(item, dict) or not _id(first(item, "spanId", "span_id")):
         return Odd(place, _NO_SPAN)
     began, start = _time(first(item, "startTimeUnixNano", "start_time_unix_nano"))
-    ended, _ = _time(first(item, "endTimeUnixNano", "end_time_unix_nano"))
+    ended, end = _time(first(item, "endTimeUnixNano", "end_time_unix_nano"))
     return Span(
         trace=_id(first(item, "traceId", "trace_id")),
         id=_id(first(item, "spanId", "span_id")),
@@ -131,6 +132,7 @@ def _sent(item: Any, resource: Body, place: str) -> Span | Odd:
         moments=[_moment(event) for event in _listed(item.get("events"))],
         error=_error(item.get("status")),
         resource=resource,
+        end=end,
     )
 
 
@@ -141,7 +143,7 @@ def _printed(item: Body, place: str) -> Span:
     parent = item.get("parent")
     above = parent.get("span_id") if isinstance(parent, dict) else first(item, "parent_id", "parent_span_id")
     began, start = _time(item.get("start_time"))
-    ended, _ = _time(item.get("end_time"))
+    ended, end = _time(item.get("end_time"))
     return Span(
         trace=_id(context.get("trace_id")),
         id=_id(context.get("span_id")),
@@ -155,6 +157,7 @@ def _printed(item: Body, place: str) -> Span:
         moments=[_moment(event) for event in _listed(item.get("events"))],
         error=_error(item.get("status")),
         resource=_resource(item),
+        end=end,
     )
 
 

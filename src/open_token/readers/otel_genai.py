@@ -12,7 +12,10 @@ PLACES = (
     "$TEMP/VSGitHubCopilotLogs/traces/*_VSGitHubCopilot_traces.jsonl",
     "AppData/Local/Temp/VSGitHubCopilotLogs/traces/*_VSGitHubCopilot_traces.jsonl",
 )
-SEEN = "any-agent 1.9, OTLP lines of Visual Studio Copilot 18.6; other attribute dialects described, not seen"
+SEEN = (
+    "any-agent 1.9, OTLP lines of Visual Studio Copilot 18.6, OpenTelemetry's own for OpenAI 2.4 and Google 1.3,"
+    " OpenLLMetry 0.62, OpenInference of 2026; other attribute dialects described, not seen"
+)
 CARRIES = "what models were asked and answered, calls, results, agents, usage, errors, each message once"
 LEAVES = "spans that are no call of a model, an agent or a tool, and attributes about settings and the runtime"
 ASIDE = ("key", "eventName")
