@@ -257,6 +257,25 @@ def test_a_call_without_words_is_counted_when_nothing_else_tells_of_it() -> None
     assert [event["usage"]["input_tokens"] for event in events if "usage" in event] == [1, 2]
 
 
+def test_all_messages_on_the_span_of_an_agent_are_not_told_before_its_calls() -> None:
+    """Pydantic AI 2: the agent's span has the whole run, also the answers that its calls of the model have."""
+    results = [_answered("1", "r")]
+    whole = [user("q"), calls("1"), *results, model("done")]
+    spans = [
+        chat("c1", 1, [user("q")], [calls("1")], parent="a"),
+        chat("c2", 3, [user("q"), calls("1"), *results], [model("done")], parent="a"),
+        agent("a", 0, 5, pydantic_ai__all_messages=[*whole, model("beside")]),
+    ]
+    _, events = read(lines(batch(*spans)))
+    paired(events)
+    told = [text for role, text in brief(events) if role != "assistant" or text]
+    assert [event["type"] for event in events].count("tool_use") == 1
+    assert told.count("done") == 1
+    assert told[-2:] == ["done", "beside"]
+    _, events = read(lines(batch(agent("a", 0, 5, pydantic_ai__all_messages=whole))))
+    assert [event["type"] for event in events] == ["message", "tool_use", "tool_result", "message"]
+
+
 def _answered(id: str, words: str) -> dict[str, Any]:
     return {"role": "tool", "parts": [{"type": "tool_call_response", "id": id, "response": words}]}
 

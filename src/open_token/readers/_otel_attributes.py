@@ -121,7 +121,7 @@ def is_wordless(span: Span) -> bool:
 def model_of(span: Span) -> tuple[str | None, str | None]:
     """The model that answered and its provider."""
     given = span.attributes
-    names = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "ai.model.id")
+    names = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "ai.model.id", "model_name")
     model = word(first(given, *names))
     named = word(
         first(given, "gen_ai.provider.name", "gen_ai.system", "llm.provider", "llm.system", "ai.model.provider")

@@ -17,7 +17,7 @@ from open_token.readers._otel_attributes import (
     usage_of,
 )
 from open_token.readers._otel_mends import twins
-from open_token.readers._otel_messages import answered, asked, is_other
+from open_token.readers._otel_messages import answered, asked, gone_through, is_other
 from open_token.readers._otel_spans import NAMELESS, Span
 from open_token.readers._otel_traces import Traces, roots_of, traces_of
 from open_token.readers._said import Result, Said
@@ -237,7 +237,7 @@ class _Spans:
         if made.depth == 1 or self._draft.subagents == "inline":
             self._wait_no_more(span)
             stage = self._stage(span, span.ended)
-            self._talk.hear(self._said(answered, span), stage)
+            self._talk.hear(self._said(gone_through, span) or self._said(answered, span), stage)
             if not span.children:
                 stage.usage = usage_of(span)
                 self._talk.close(stage)

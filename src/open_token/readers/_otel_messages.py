@@ -1,6 +1,7 @@
 """The messages that a span holds: in attributes of JSON, in attributes with numbered names, in events."""
 
 from collections import Counter
+from itertools import takewhile
 from typing import Any
 
 from open_token.readers._otel_mends import mended
@@ -24,13 +25,27 @@ _SIDES = ("gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.prompt", "g
 def asked(span: Span, unknown: list[Any]) -> list[Said]:
     """What the model, or the agent, was given."""
     given = span.attributes
-    whole = first(given, "gen_ai.input.messages", "ai.prompt.messages", "pydantic_ai.all_messages", "gen_ai.prompt")
+    whole = first(given, "gen_ai.input.messages", "ai.prompt.messages", "gen_ai.prompt")
+    if whole is None and "pydantic_ai.all_messages" in given:
+        whole = _given(parsed(given["pydantic_ai.all_messages"]))
     system = _system(first(given, "gen_ai.system_instructions", "gen_ai.system_instruction"))
     forms = [system + (saids(whole, unknown) if whole is not None else [])]
     for prefix in ("gen_ai.prompt.", "llm.input_messages.", "llm.prompts."):
         forms.append([made for item in _numbered(given, prefix) if (made := _flat(item, "user")) is not None])
     moments = [moment for moment in (*_kept_events(given), *span.moments) if moment.name != "gen_ai.choice"]
     return mended(_united([form for form in (*forms, *_told_by(moments, "input", unknown)) if form]))
+
+
+def _given(whole: Any) -> Any:
+    """Pydantic AI: the span of an agent has all messages of its run; it was given those before the first answer."""
+    messages = whole if isinstance(whole, list) else []
+    return list(takewhile(lambda item: not isinstance(item, dict) or item.get("role") != "assistant", messages))
+
+
+def gone_through(span: Span, unknown: list[Any]) -> list[Said]:
+    """All that an agent heard and said in its run, where its span has that."""
+    whole = span.attributes.get("pydantic_ai.all_messages")
+    return mended(saids(whole, unknown)) if whole is not None else []
 
 
 def answered(span: Span, unknown: list[Any]) -> list[Said]:
