@@ -456,6 +456,27 @@ def test_hostile_shapes(odd: Any) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "told_as"),
+    [
+        ("cache_read__input_tokens", "cache_read_tokens"),
+        ("cache_read_input_tokens", "cache_read_tokens"),
+        ("details__cache_read_tokens", "cache_read_tokens"),
+        ("cache_creation__input_tokens", "cache_write_tokens"),
+        ("cache_creation_input_tokens", "cache_write_tokens"),
+        ("cache_write__input_tokens", "cache_write_tokens"),
+        ("details__cache_write_tokens", "cache_write_tokens"),
+        ("reasoning__output_tokens", "reasoning_tokens"),
+        ("details__reasoning_tokens", "reasoning_tokens"),
+    ],
+)
+def test_tokens_by_every_name_that_dialects_have_for_them(name: str, told_as: str) -> None:
+    spent = {"gen_ai__usage__input_tokens": 20, "gen_ai__usage__output_tokens": 9, f"gen_ai__usage__{name}": 7}
+    _, events = read(batch(chat("c", 1, [user("hi")], [model("ho")], **spent)))
+    (usage,) = [event["usage"] for event in events if "usage" in event]
+    assert usage == {"input_tokens": 20, "output_tokens": 9, told_as: 7}
+
+
 def test_real_traces(corpus: Path) -> None:
     for path in sorted((corpus / "otel_genai").iterdir()):
         document = exported(path)

@@ -171,8 +171,7 @@ def usage_of(span: Span) -> Usage | None:
         ),
         cache_write_tokens=count(
             "gen_ai.usage.cache_creation.input_tokens",
-            "gen_ai.usage.cache_write.input_tokens",
-            "gen_ai.usage.cache_creation.input_tokens",
+            "gen_ai.usage.cache_creation_input_tokens",
             "gen_ai.usage.cache_write.input_tokens",
             "gen_ai.usage.details.cache_write_tokens",
             "llm.token_count.prompt_details.cache_write",
