@@ -137,7 +137,7 @@ class Asides:
         It counts also what no message tells: summaries, titles, answers that were broken off.
         """
         total = record.get("totalCostUSD")
-        if type(total) not in (int, float) or total == self._cost:
+        if not isinstance(total, int | float) or isinstance(total, bool) or total == self._cost:
             return
         since = total - self._cost if total > self._cost else total
         self._cost = total
