@@ -144,10 +144,25 @@ class TestTotals:
         spent: list[Any] = [item["usage"] for item in events if "usage" in item]
         assert [sum(usage.get(name, 0) for usage in spent) for name in ("input_tokens", "output_tokens")] == [200, 24]
 
-    def test_runs_that_follow_each_other_are_not_added_up(self) -> None:
+    @staticmethod
+    def end(requests: int, given: int, answered: int) -> Any:
+        usage = {"inputTokens": given, "outputTokens": answered}
+        return event("session.shutdown", {"modelMetrics": {"m": {"requests": {"count": requests}, "usage": usage}}})
+
+    @pytest.mark.parametrize(
+        ("second", "why"),
+        [((1, 160, 12), "each run has its own figures (1.0.48)"), ((3, 410, 45), "they go on (1.0.86)")],
+    )
+    def test_runs_that_follow_each_other_are_counted_once(self, second: tuple[int, int, int], why: str) -> None:
+        first = [answer("one", apiCallId="a"), answer("two", apiCallId="b"), self.end(2, 250, 33)]
+        events = told(*first, event("session.resume", {}), answer("three", apiCallId="c"), self.end(*second))
+        spent = [item["usage"] for item in events if "usage" in item]
+        assert [(usage["input_tokens"], usage["output_tokens"]) for usage in spent] == [(250, 33), (160, 12)], why
+
+    def test_figures_that_are_told_again_count_once(self) -> None:
         end = event("session.shutdown", {"modelMetrics": self.METRICS})
         events = told(end, event("session.resume", {}), end)
-        assert [item for item in events if "usage" in item] == []
+        assert [item["usage"]["input_tokens"] for item in events if "usage" in item] == [100]
         assert len(notes(events, "session_totals")) == 2
 
 

@@ -1,6 +1,7 @@
 """What Copilot CLI logs beside the talk: where it runs, with which model, what went wrong, what was spent."""
 
-from typing import Any
+from collections import Counter
+from typing import Any, NamedTuple
 
 from open_token.draft import Draft
 from open_token.model import Event
@@ -55,8 +56,7 @@ class Asides:
         self._client = client
         self._main = main
         self._where: Data = {}
-        self._totals: list[tuple[Event, Any]] = []
-        self.resumed = False
+        self._runs: list[_Run] = []
 
     def _note(self, data: Data, ts: str | None, span: str | None = None) -> Event:
         return self._draft.annotation(data, actor=self._client, ts=ts, span=span)
@@ -131,34 +131,50 @@ class Asides:
         names = ("success", "outcome") if data.get("summary") == last_output else ("success", "outcome", "summary")
         self._note({"kind": "task_complete", **kept(data, *names)}, ts, span)
 
-    def shutdown(self, data: Data, ts: str | None) -> None:
-        """The end of a run, with what all of it took."""
+    def shutdown(self, data: Data, ts: str | None, answers: int, counted: int) -> None:
+        """The end of a run, with what all of it took; so many answers, and tokens of output, were told by then."""
         told = self._note({"kind": "session_totals", **_picked(data, _TOTALS)}, ts)
-        self._totals.append((told, data.get("modelMetrics")))
+        self._runs.append(_Run(told, _figures(data.get("modelMetrics")), answers, counted))
 
-    def finish(self, counted: int) -> None:
-        """Input is only counted at the end: for a session of one run it is known how much no answer was given.
-
-        Whether the figures of a run that went on from another hold that one's too is not documented.
-        """
-        if len(self._totals) != 1 or self.resumed:
-            return
-        event, models = self._totals[0]
-        each = models.values() if isinstance(models, dict) else ()
-        found = [one.get("usage") for one in each if isinstance(one, dict)]
-        if given := _sum(found, "inputTokens"):
-            usage = counts(
-                input_tokens=given,
-                output_tokens=max(0, _sum(found, "outputTokens") - counted),
-                cache_read_tokens=_sum(found, "cacheReadTokens"),
-                cache_write_tokens=_sum(found, "cacheWriteTokens"),
-            )
-            self._draft.usage(event, usage or {})
+    def finish(self) -> None:
+        """Give each run what it took and no answer was given: input is only counted at its end."""
+        before = _Run({}, Counter(), 0, 0)
+        for run in self._runs:
+            spent = run.spent - before.spent if run.goes_on(before) else run.spent
+            if spent["inputTokens"]:
+                usage = counts(
+                    input_tokens=spent["inputTokens"],
+                    output_tokens=max(0, spent["outputTokens"] - (run.counted - before.counted)),
+                    cache_read_tokens=spent["cacheReadTokens"],
+                    cache_write_tokens=spent["cacheWriteTokens"],
+                )
+                self._draft.usage(run.event, usage or {})
+            before = run
 
 
-def _sum(found: list[Any], name: str) -> int:
-    given = [usage.get(name) for usage in found if isinstance(usage, dict)]
-    return sum(count for count in given if type(count) is int and count > 0)
+class _Run(NamedTuple):
+    """What was known when a run of the session ended."""
+
+    event: Event
+    spent: Counter[str]
+    answers: int
+    counted: int
+
+    def goes_on(self, before: "_Run") -> bool:
+        """Whether its figures hold those of the run before it: so in 1.0.86, while in 1.0.48 each run has its own."""
+        is_more = all(self.spent[name] >= count for name, count in before.spent.items())
+        return is_more and self.spent["requests"] >= self.answers
+
+
+def _figures(models: Any) -> Counter[str]:
+    """The counts of all models together."""
+    made: Counter[str] = Counter()
+    for model in models.values() if isinstance(models, dict) else ():
+        usage, requests = (model.get(name) if isinstance(model, dict) else None for name in ("usage", "requests"))
+        found = dict(usage) if isinstance(usage, dict) else {}
+        found["requests"] = requests.get("count") if isinstance(requests, dict) else None
+        made.update({name: count for name, count in found.items() if type(count) is int and count > 0})
+    return made
 
 
 def _picked(data: Any, names: dict[str, str]) -> Data:

@@ -76,7 +76,7 @@ class Session:
         self._spans.finish()
         self._talk.finish_spending(self._main)
         if not self._talk.is_recorded:
-            self._asides.finish(self._talk.counted)
+            self._asides.finish()
         self._name()
 
     def _tell(self, record: Data, data: Data, place: str) -> None:
@@ -117,7 +117,6 @@ class Session:
         self._asides.where(data.get("context"), facts, ts)
 
     def _resume(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
-        self._asides.resumed = True
         self._asides.choose_model(word(data.get("selectedModel")))
         self._asides.where(data.get("context"), {"resumed": True}, ts)
 
@@ -129,7 +128,7 @@ class Session:
         self._asides.task_complete(data, self._talk.last_output, agent.span, ts)
 
     def _shutdown(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
-        self._asides.shutdown(data, ts)
+        self._asides.shutdown(data, ts, len(self._talk.answers), self._talk.counted)
 
     def _agent_started(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
         call, kind = word(data.get("toolCallId")), word(data.get("agentName"))

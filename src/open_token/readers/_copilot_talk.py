@@ -32,6 +32,8 @@ class Talk:
         self._counted: set[str] = set()
         self.counted = 0
         """Output tokens that messages were given."""
+        self.answers: set[str] = set()
+        """The requests that were answered."""
         self.is_recorded = False
         """Whether requests are counted one by one, as 1.0.102 does."""
         self._unanswered: dict[str, Usage] = {}
@@ -119,6 +121,7 @@ class Talk:
     def assistant(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
         """An answer: thought, words, calls."""
         actor, spent = self._hear(agent, data), self._spent(data)
+        self.answers.add(word(data.get("apiCallId")) or word(data.get("messageId")) or place)
         last = self._think(data, agent, actor, ts)
         if "content" not in data and not _list(data.get("toolRequests")):
             self._draft.skip("no-content", place, "an answer without content")
