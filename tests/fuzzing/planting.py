@@ -49,16 +49,19 @@ _detector = functools.cache(lambda level: Detector(load_rules(level), engine="ke
 
 def plants(seed: str, level: str = "secrets") -> list[Plant]:
     """The first example of each rule of a level, filled anew for each seed."""
-    detector = _detector(level)
+    texts = {
+        entry["id"]: text
+        for entry in ENTRIES[level]
+        if "\x01" not in (text := filled(entry["matches"][0], f"{entry['id']} {seed}")[0])
+        and (level != "pii" or entry["id"] in PERSONAL)
+    }
+    found = dict(_detector(level).find(list(texts.values())))
     made = []
-    for entry in ENTRIES[level]:
-        text, _ = filled(entry["matches"][0], f"{entry['id']} {seed}")
-        if "\x01" in text or (level == "pii" and entry["id"] not in PERSONAL):
-            continue
+    for number, (rule, text) in enumerate(texts.items()):
         raw = text.encode()
-        values = [raw[item.start : item.end].decode() for _, found in detector.find([text]) for item in found]
-        if values:  # by chance a hole is filled with a word that stands for nothing, such as none
-            made.append(Plant(entry["id"], level, text, values))
+        if values := [raw[item.start : item.end].decode() for item in found.get(number, ())]:
+            # By chance a hole is filled with a word that stands for nothing, such as none.
+            made.append(Plant(rule, level, text, values))
     return made
 
 
