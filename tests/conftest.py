@@ -1,6 +1,7 @@
 """What every test stands on: a clean environment, golden files, the shared corpus, extra tools."""
 
 import difflib
+import functools
 import gc
 import itertools
 import os
@@ -13,6 +14,8 @@ from typing import Any
 
 import hypothesis
 import pytest
+
+from open_token.passes import _rules
 
 ROOT = Path(__file__).resolve().parent.parent
 CORPUS = ROOT.parent / "shared" / "corpus"
@@ -78,6 +81,16 @@ def clean_environment(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pyt
     yield
     monkeypatch.undo()
     time.tzset()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def rules_parsed_once() -> Iterator[None]:
+    """A test has a home of its own, where no export has left the rules parsed: each would take 70 ms to do it again."""
+    parse = functools.cache(lambda texts: parse_rules(dict(texts)))
+    parse_rules = _rules.parse_rules
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_rules, "parse_rules", lambda texts: parse(tuple(texts.items())))
+        yield
 
 
 @pytest.fixture(autouse=True)
