@@ -78,9 +78,13 @@ def named(node: ast.Assign | ast.AnnAssign) -> list[str]:
 def is_test(name: str) -> bool:
     """Whether a test is there, told as `path::name`."""
     path, _, test = name.partition("::")
-    file = ROOT / path
-    known = {node.name for node in ast.walk(tree_of(file)) if isinstance(node, FUNCTIONS)} if file.is_file() else set()
-    return test.startswith("test_") and test in known
+    return test.startswith("test_") and test in functions_in(ROOT / path)
+
+
+@cache
+def functions_in(file: Path) -> set[str]:
+    tree = tree_of(file) if file.is_file() else ast.Module()
+    return {node.name for node in ast.walk(tree) if isinstance(node, FUNCTIONS)}
 
 
 def test_there_are_rules() -> None:
