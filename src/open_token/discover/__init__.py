@@ -193,6 +193,9 @@ def _peeked(session: Session) -> dict[str, Any]:
             told = reader.peek(records)
         if _text(told.get("title")) or session.bytes < budget:
             break
+    if hasattr(reader, "beside") and (name := reader.beside(session.path.name)):
+        with contextlib.suppress(*_ODD):
+            told = {**told, **reader.peek(opening(session.path.with_name(name), _HEAD))}
     if hasattr(reader, "late"):
         with contextlib.suppress(*_ODD):
             told = {**told, **reader.late(records if session.bytes < budget else closing(session.path, _TAIL))}

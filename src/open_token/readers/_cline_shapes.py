@@ -6,6 +6,7 @@ from open_token.readers._wire_dialect import is_task_of_cline
 from open_token.source import Source
 
 API, UI = "api_conversation_history.json", "ui_messages.json"
+SESSION = "*.messages.json"
 _MARKS = ("modelInfo", "metrics", "isSummary", "condenseParent", "condenseId", "truncationParent")
 _LOOKED_AT = 64
 
@@ -37,6 +38,21 @@ def is_metadata(source: Source) -> bool:
         return False
     found = source.sample[0]
     return isinstance(found.get("files_in_context"), list) and isinstance(found.get("model_usage"), list)
+
+
+def is_session(source: Source) -> bool:
+    """The messages of a session or of an agent in it, as the command line keeps them since its version 3."""
+    return source.shape in ("document", "lines") and len(source.sample) == 1 and is_messages(source.sample[0])
+
+
+def is_messages(value: Any) -> bool:
+    """Messages with the session that they are of, and where that comes from."""
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("sessionId"), str)
+        and isinstance(value.get("messages"), list)
+        and (isinstance(value.get("origin"), dict) or isinstance(value.get("agent"), str))
+    )
 
 
 def of_folder(source: Source) -> list[Source]:

@@ -1,11 +1,20 @@
-"""Cline and its forks (Roo Code, Kilo Code): a task's folder, with what the API got and what the panel showed."""
+"""Cline and its forks (Roo Code, Kilo Code): a task, with what the API got and the panel showed, or a session."""
 
 import re
 from importlib import import_module
 from typing import Any
 
 from open_token.draft import Draft
-from open_token.readers._cline_shapes import API, UI, is_api, is_metadata, is_ui, of_folder
+from open_token.readers._cline_shapes import (
+    API,
+    SESSION,
+    UI,
+    is_api,
+    is_metadata,
+    is_session,
+    is_ui,
+    of_folder,
+)
 from open_token.source import Source
 
 TITLE = "Cline, Roo Code, Kilo Code"
@@ -14,30 +23,46 @@ _HOSTS = (".config/*", "Library/Application Support/*", "AppData/Roaming/*", ".*
 PLACES = (
     "$CLINE_DIR/data/tasks/*/api_conversation_history.json",
     ".cline/data/tasks/*/api_conversation_history.json",
+    f"$CLINE_DIR/data/sessions/*/{SESSION}",
+    f".cline/data/sessions/*/{SESSION}",
     *(f"{host}/User/globalStorage/{name}/tasks/*/{API}" for host in _HOSTS for name in _EXTENSIONS),
 )
-PARTS = (UI, "task_metadata.json", "history_item.json", "context_history.json")
-SEEN = "described, not seen in full; Cline up to 3.51, with tool calls as blocks and as text"
+PARTS = (
+    UI,
+    "task_metadata.json",
+    "history_item.json",
+    "context_history.json",
+    "agent_*.messages.json",
+    "*__*.messages.json",
+)
+SEEN = (
+    "sessions of the command line 3.0.65; tasks described, not seen in full: Cline up to 3.51, with tool calls as"
+    " blocks and as text"
+)
 CARRIES = (
     "Talk, thoughts, tool calls with the results that stand as text behind them, what the client put in, errors of the"
-    " panel, model and mode, usage and cost, times."
+    " panel, model and mode, usage and cost, times; of sessions also the system prompt, subagents and teammates."
 )
 LEAVES = "Files in context, checkpoints and the panel's own view of what the API got, all only with native=full."
 
+_INPUT = re.compile(r"</?user_input[^>]*>")
 _FOLDER = re.compile(r"# Current (?:Working|Workspace) Directory \((.+?)\) Files")
 
 
 def sniff(source: Source) -> bool:
     """The messages of the API or of the panel, the facts beside them, or the folder of all."""
     if source.shape == "folder":
-        return any(is_api(file) or is_ui(file) for file in of_folder(source))
-    return is_api(source) or is_ui(source) or is_metadata(source)
+        files = of_folder(source) or source.below(SESSION)[:3]
+        return any(is_api(file) or is_ui(file) or is_session(file) for file in files)
+    return is_api(source) or is_ui(source) or is_metadata(source) or is_session(source)
 
 
 def peek(records: list[Any]) -> dict[str, str]:
     """What the messages tell of a task: the folder it was held in, the first words typed."""
     told: dict[str, str] = {}
     first = records[0] if records and isinstance(records[0], dict) else {}
+    if "sessionId" in first or "session_id" in first:
+        return _session(first)
     content = first.get("content", first.get("text"))
     if not isinstance(content, list):
         content = [{"text": content}]
@@ -50,6 +75,28 @@ def peek(records: list[Any]) -> dict[str, str]:
     return told
 
 
+def _session(about: dict[str, Any]) -> dict[str, str]:
+    """What the messages of a session tell of it, or the facts beside them."""
+    metadata, messages = about.get("metadata"), about.get("messages")
+    found = {
+        "id": about.get("sessionId", about.get("session_id")),
+        "cwd": about.get("cwd"),
+        "title": about.get("prompt"),
+    }
+    if isinstance(metadata, dict) and metadata.get("title"):
+        found["title"] = metadata["title"]
+    if isinstance(messages, list) and messages and isinstance(messages[0], dict):
+        content = messages[0].get("content")
+        words = _text(content[0]) if isinstance(content, list) and content else content
+        found["title"] = _INPUT.sub("", words) if isinstance(words, str) else None
+    return {name: value[:400] for name, value in found.items() if isinstance(value, str) and value}
+
+
+def beside(name: str) -> str | None:
+    """The file that tells more of a session, by the name of that of its messages."""
+    return name.removesuffix(".messages.json") + ".json" if name.endswith(".messages.json") else None
+
+
 def _text(block: Any) -> str:
     text = block.get("text") if isinstance(block, dict) else None
     return text if isinstance(text, str) else ""
@@ -57,4 +104,8 @@ def _text(block: Any) -> str:
 
 def read(source: Source, draft: Draft) -> None:
     """Tell the task; what that takes is loaded only now."""
-    import_module("open_token.readers._cline_task").Task(source, draft).read()
+    is_new = bool(source.below(SESSION)) and not of_folder(source) if source.shape == "folder" else is_session(source)
+    if is_new:
+        import_module("open_token.readers._cline_session").Session(source, draft).read()
+    else:
+        import_module("open_token.readers._cline_task").Task(source, draft).read()
