@@ -208,3 +208,11 @@ def test_real_files(corpus: Path) -> None:
     assert paths
     for path in paths:
         assert_whole(path, "grok_cli", ("text", "content", "query", "sources"), lambda text: text[:5] != "data:")
+
+
+def test_what_lies_beside_tells_folder_and_title() -> None:
+    assert grok_cli.beside("chat_history.jsonl") == "summary.json"
+    assert grok_cli.beside("other.jsonl") is None
+    facts = {"info": {"id": "a", "cwd": "/w"}, "generated_title": "The bell"}
+    assert grok_cli.peek([facts]) == {"id": "a", "cwd": "/w", "title": "The bell"}
+    assert grok_cli.peek([{"info": {"id": 1, "cwd": ""}}]) == {}

@@ -1,11 +1,13 @@
-"""What lies beside a chat of Grok CLI: facts about its session, and when its tools were called and how they ended."""
+"""What lies beside a chat of Grok CLI: facts about its session, how its tools ran, what its turns took."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from open_token.draft import Draft
 from open_token.errors import InputError
+from open_token.model import Usage
 from open_token.readers._wire_responses_content import word
+from open_token.readers._wire_voice import counts
 from open_token.source import Source
 from open_token.timestamps import from_epoch
 
@@ -22,6 +24,18 @@ class Run:
     status: str | None = None
 
 
+@dataclass(slots=True)
+class Updates:
+    """What the log of updates tells."""
+
+    runs: dict[str, Run] = field(default_factory=dict)
+    """By the ids of their calls."""
+    spent: dict[int, list[tuple[Usage, str | None]]] = field(default_factory=dict)
+    """What turns took and when they ended, by the number of their prompt; what subagents took is in it."""
+    prompt: int = 0
+    """The number of the prompt that was seen last."""
+
+
 def summary(source: Source, draft: Draft) -> Body:
     """The session's own facts; empty when there are none."""
     beside = source.neighbour("summary.json")
@@ -33,10 +47,10 @@ def summary(source: Source, draft: Draft) -> Body:
     return found if isinstance(found, dict) else {}
 
 
-def runs(source: Source, draft: Draft) -> dict[str, Run]:
-    """The runs of tools by the ids of their calls, from the log of updates."""
+def updates(source: Source, draft: Draft) -> Updates:
+    """The log of updates, where there is one."""
     beside = source.neighbour("updates.jsonl")
-    found: dict[str, Run] = {}
+    found = Updates()
     try:
         for number, record in beside.records() if beside else ():
             if not _take(found, record):
@@ -46,19 +60,40 @@ def runs(source: Source, draft: Draft) -> dict[str, Run]:
     return found
 
 
-def _take(found: dict[str, Run], record: Any) -> bool:
-    """Learn what an update says of a run; gives whether it is an update at all."""
+def _take(found: Updates, record: Any) -> bool:
+    """Learn what an update says of a run or a turn; gives whether it is an update at all."""
     params = record.get("params") if isinstance(record, dict) else None
     update = params.get("update") if isinstance(params, dict) else None
-    call = word(update.get("toolCallId")) if isinstance(update, dict) else None
-    if call is None or not isinstance(params, dict) or not isinstance(update, dict):
-        return isinstance(update, dict)
-    meta, kind, status = params.get("_meta"), update.get("sessionUpdate"), word(update.get("status"))
+    if not isinstance(params, dict) or not isinstance(update, dict):
+        return False
+    meta, kind = params.get("_meta"), update.get("sessionUpdate")
     exact = meta.get("agentTimestampMs") if isinstance(meta, dict) else None
     ts = from_epoch(exact, 0.001) or from_epoch(record.get("timestamp"))
-    run = found.setdefault(call, Run())
+    if call := word(update.get("toolCallId")):
+        _run(found.runs.setdefault(call, Run()), kind, word(update.get("status")), ts)
+    elif kind == "user_message_chunk":
+        about = update.get("_meta")
+        index = about.get("promptIndex") if isinstance(about, dict) else None
+        found.prompt = index if type(index) is int else found.prompt
+    elif kind == "turn_completed" and (usage := _usage(update.get("usage"))):
+        found.spent.setdefault(found.prompt, []).append((usage, ts))
+    return True
+
+
+def _run(run: Run, kind: Any, status: str | None, ts: str | None) -> None:
     if kind == "tool_call":
         run.called = run.called or ts
     if status in _ENDS:
         run.ended, run.status = ts, status
-    return True
+
+
+def _usage(usage: Any) -> Usage | None:
+    """The figures of a turn, since 1.0.41 at the latest; its input counts what was cached."""
+    found = usage if isinstance(usage, dict) else {}
+    return counts(
+        input_tokens=found.get("inputTokens"),
+        output_tokens=found.get("outputTokens"),
+        reasoning_tokens=found.get("reasoningTokens"),
+        cache_read_tokens=found.get("cachedReadTokens"),
+        cache_write_tokens=found.get("cacheCreationTokens"),
+    )

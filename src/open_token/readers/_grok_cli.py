@@ -6,7 +6,7 @@ from typing import Any
 
 from open_token.draft import Draft
 from open_token.media import media_url
-from open_token.readers._grok_beside import Run, runs, summary
+from open_token.readers._grok_beside import Run, summary, updates
 from open_token.readers._strand import Strand
 from open_token.readers._wire_responses_content import arguments, kept, name_of, word
 from open_token.source import Source
@@ -30,7 +30,8 @@ class Session:
         self._draft = draft
         self._strand = Strand(draft, draft.actor("system", "Grok CLI"), _provider)
         self._beside = summary(source, draft)
-        self._runs = runs(source, draft)
+        beside = updates(source, draft)
+        self._runs, self._spent = beside.runs, beside.spent
         self._model = word(self._beside.get("current_model_id"))
         self._settings: Body = {}
         self._searched: set[str] = set()
@@ -50,6 +51,15 @@ class Session:
             self._flush()
             self._record(record, f"line {number}")
         self._flush()
+        self._end_turns(None)
+
+    def _end_turns(self, prompt: Any) -> None:
+        """Tell what the turns before a prompt took, or at the end all others."""
+        for number in sorted(self._spent):
+            if type(prompt) is int and number >= prompt:
+                break
+            for usage, ts in self._spent.pop(number):
+                self._strand.note({"kind": "turn_usage"}, ts=ts, usage=usage)
 
     def _flush(self) -> None:
         """Tell what waited for the answer behind it, which alone names the model."""
@@ -101,6 +111,8 @@ class Session:
     def _user(self, record: Body) -> None:
         """A message in the user's place: typed, when it has no other reason to be there."""
         strand, reason = self._strand, word(record.get("synthetic_reason"))
+        if "prompt_index" in record and type(prompt := record["prompt_index"]) is int:
+            self._end_turns(prompt)
         if interrupted := word(record.get("prior_turn_interrupt")):
             strand.note({"kind": "interrupted", "reason": interrupted})
         said = _content(record.get("content"))

@@ -8,10 +8,10 @@ from open_token.source import Source
 
 TITLE = "Grok CLI (Grok Build)"
 PLACES = ("$GROK_HOME/sessions/*/*/chat_history.jsonl", ".grok/sessions/*/*/chat_history.jsonl")
-SEEN = "a chat history of August 2026 (with trimmed values); summary.json and updates.jsonl described, not seen"
+SEEN = "a chat history of August 2026 (with trimmed values); chats of 1.0.41 with what lies beside them"
 CARRIES = (
     "the system prompt, prompts with what was put around them, answers, summaries of reasoning, calls and results,"
-    " the provider's own searches; times and failures of tools where the log of updates lies beside it"
+    " the provider's own searches; times and failures of tools, tokens of turns where the log of updates lies beside it"
 )
 LEAVES = (
     "sealed reasoning, fingerprints of models, files of output beside the chat; what a compaction took out of the file"
@@ -48,8 +48,11 @@ def _is_item(record: dict[str, Any]) -> bool:
 
 
 def peek(records: list[Any]) -> dict[str, str]:
-    """What the first records tell of a session: the first words typed."""
+    """What the first records tell of a session: the first words typed; or the facts beside them: id, folder, title."""
     for record in records:
+        if isinstance(record, dict) and isinstance(info := record.get("info"), dict):
+            found = {"id": info.get("id"), "cwd": info.get("cwd"), "title": record.get("generated_title")}
+            return {name: value for name, value in found.items() if isinstance(value, str) and value}
         if isinstance(record, dict) and record.get("type") == "user" and "prompt_index" in record:
             parts = record.get("content")
             texts = [part.get("text") for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
@@ -57,6 +60,11 @@ def peek(records: list[Any]) -> dict[str, str]:
             words = words.partition("<user_query>")[2].partition("</user_query>")[0] or words
             return {"title": words.strip()[:400]}
     return {}
+
+
+def beside(name: str) -> str | None:
+    """The file that tells more of a session."""
+    return "summary.json" if name == "chat_history.jsonl" else None
 
 
 def read(source: Source, draft: Draft) -> None:
