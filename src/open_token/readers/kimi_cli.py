@@ -16,7 +16,7 @@ PLACES = (
 PARTS = ("agents/agent-*/wire.jsonl", "subagents/*/wire.jsonl")
 SEEN = (
     "event logs of protocol 1.4 (with trimmed values) and of Kimi Code 2.1.0;"
-    " the wire log of the Python CLI described, not seen"
+    " the wire log of the Python CLI 1.51"
 )
 CARRIES = (
     "prompts, answers, thoughts, calls and results, approvals, settings and tools, token counts, compactions,"
