@@ -39,7 +39,7 @@ _ALLOWED = frozenset(
     )
 )
 _UPDATED_BY_SQLITE = ("sqlite_master", "sqlite_sequence")
-_FUNCTIONS = frozenset(("json_extract", "->", "->>", "lower", "upper", "coalesce", "ifnull", "length", "json_valid"))
+_FUNCTIONS = frozenset("json_extract -> ->> lower upper coalesce ifnull length json_valid trim like".split())
 _REFERRED = ("content", "ts", "usage")
 """The parts of an event that references lead to."""
 _RECENT = 64

@@ -14,6 +14,7 @@ CREATE TABLE session_message (id text PRIMARY KEY, session_id text NOT NULL, typ
 CREATE TABLE kilo_board (root_session_id text PRIMARY KEY, objective text NOT NULL);
 CREATE INDEX recall_message_role_idx ON message (id, json_extract("data", '$.role'));
 CREATE INDEX part_session_step_finish_idx ON part (session_id) WHERE json_extract("data", '$.type') = 'step-finish';
+CREATE INDEX recall_part_search_idx ON part (id, CASE WHEN json_extract("data", '$.url') NOT LIKE 'data:%' THEN trim(coalesce(json_extract("data", '$.filename'), '')) ELSE '' END);
 INSERT INTO session VALUES ('ses_4c3000000ffeAaAaAaAaAaAaAa', 'global', NULL, 'nimble-moon', '/srv/pier', 'Which boat is late', '7.7.9', NULL, 1767225600000, 1767225612000);
 INSERT INTO message VALUES ('msg_c10000000001001AbCdEfGhIjKlMn', 'ses_4c3000000ffeAaAaAaAaAaAaAa', 1767225601000, 1767225601000, '{"role": "user", "time": {"created": 1767225601000}, "agent": "code", "model": {"providerID": "kilo", "modelID": "some-model"}}');
 INSERT INTO part VALUES ('prt_c10000000001002AbCdEfGhIjKlMn', 'msg_c10000000001001AbCdEfGhIjKlMn', 'ses_4c3000000ffeAaAaAaAaAaAaAa', 1767225601000, 1767225601000, '{"type": "text", "text": "Which boat is late?"}');
