@@ -14,10 +14,7 @@ PLACES = (
     ".kimi/sessions/*/*/wire.jsonl",
 )
 PARTS = ("agents/agent-*/wire.jsonl", "subagents/*/wire.jsonl")
-SEEN = (
-    "event logs of protocol 1.4 (with trimmed values) and of Kimi Code 2.1.0;"
-    " the wire log of the Python CLI 1.51"
-)
+SEEN = "event logs of protocol 1.4 (with trimmed values) and of Kimi Code 2.1.0; the wire log of the Python CLI 1.51"
 CARRIES = (
     "prompts, answers, thoughts, calls and results, approvals, settings and tools, token counts, compactions,"
     " undone turns, subagents from files of their own"
