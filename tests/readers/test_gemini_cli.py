@@ -294,7 +294,8 @@ class TestAround:
         _, events = read(
             lines(HEADER, *rows, snapshot, snapshot, user("w", "then"), {"$set": {"messages": summed[:1]}})
         )
-        assert [data["messages_left_out"] for data in facts(events, "compaction")] == [2, 2]
+        assert [data["messages_left_out"] for data in facts(events, "compaction")] == [2]
+        assert [data["messages_left_out"] for data in facts(events, "history_shortened")] == [2]
         assert [words for _, _, words in talk(events)] == ["hi", "yo", "now", "In short", "then"]
 
 

@@ -46,8 +46,14 @@ KNOWN: dict[str, set[str]] = {
         "item 8/payload/item/content/0",
         "text 3/item/command",
     },
-    # A line that a later one with the same id replaces.
-    "gemini_cli": {"added 5/thoughts", "item 5/thoughts/0"},
+    # A line that a later one with the same id replaces; a context and a result that stand in the file twice.
+    "gemini_cli": {
+        "added 5/thoughts",
+        "item 1/$set/messages/0/content/0",
+        "item 4/toolCalls/0/result/0",
+        "item 5/thoughts/0",
+        "text 4/toolCalls/0/result/0/functionResponse/response/output",
+    },
     # The pool of messages that events refer to, and the list of samples: what nobody names is nowhere said.
     "inspect_ai": {"added ", "added events_data/messages"},
     # The action says the same as the call.

@@ -5,6 +5,7 @@ from typing import Any
 
 from open_token.model import Event, Usage
 from open_token.readers import _wire_gemini as wire
+from open_token.readers._gemini_history import History
 from open_token.readers._gemini_outputs import answer_in, call_in, facts_of, output_of, parts_in, said_in
 from open_token.readers._strand import Strand
 from open_token.readers._wire_responses_content import kept, name_of, word
@@ -38,6 +39,7 @@ class File:
         """Where the events of each message that was not rewound begin."""
         self._history: set[str] = set()
         """The messages that the client still holds."""
+        self._spoken = History()
         self._left: list[range] = []
         self._described: set[int] = set()
 
@@ -93,7 +95,11 @@ class File:
         gone, self._history = len(self._history - names), names
         if gone:
             ts = to_utc(self.header.get("lastUpdated"))
-            self.strand.note({"kind": "compaction", "messages_left_out": gone, "messages_kept": len(held)}, ts=ts)
+            # After a cancelled turn the history is only shorter; a summary is new in it.
+            data: Body = {"kind": "history_shortened" if names <= self._starts.keys() else "compaction"}
+            data |= {} if self._spoken.is_again else {"messages_left_out": gone}
+            self.strand.note({**data, "messages_kept": len(held)}, ts=ts)
+        self._spoken.is_again = False
         for message in held:
             name = word(message.get("id"))
             if name in self._starts:
@@ -126,6 +132,9 @@ class File:
         if isinstance(name := message.get("id"), str):
             self._starts.setdefault(name, self.strand.draft.count)
             self._history.add(name)
+        if kind not in _NOTICES and self._spoken.repeats(message):
+            self.strand.skip("repeated-history", place, "a message that the client wrote down again")
+            return
         self.strand.last_ts = to_utc(message.get("timestamp")) or self.strand.last_ts
         if kind == "user":
             self._user(message, place)
@@ -150,7 +159,7 @@ class File:
         ts, strand = to_utc(message.get("timestamp")), self.strand
         parts = self._parts(message.get("content"), place)
         self._take_results(parts, message, place)
-        said = _without_media(said_in(parts)) if any(map(answer_in, parts)) else said_in(parts)
+        said = self._without_media(parts, place) if any(map(answer_in, parts)) else said_in(parts)
         if message.get("displayContent") is not None:
             shown = self._parts(message["displayContent"], place)
             self._take_results(shown, message, place)
@@ -164,6 +173,14 @@ class File:
                 strand.put_in(wire.prompt(said), ts=ts)
             else:
                 strand.say("user", wire.prompt(said), strand.asker(), ts=ts)
+
+    def _without_media(self, parts: list[Body], place: str) -> list[Body]:
+        """Words beside results; a picture there is a result's own, told with its call."""
+        said = said_in(parts)
+        words = [part for part in said if isinstance(part.get("text"), str)]
+        for _ in range(len(said) - len(words)):
+            self.strand.skip("repeated-result", place, "a picture that stands with the result of a call")
+        return words
 
     def _parts(self, content: Any, place: str) -> list[Body]:
         parts = parts_in(content)
@@ -306,11 +323,6 @@ def _is_client_made(parts: list[Body]) -> bool:
     """Whether the client says it: a text that begins as its own do."""
     content = wire.prompt(parts)
     return isinstance(content, str) and content.lstrip().startswith(_CLIENT_MADE)
-
-
-def _without_media(parts: list[Body]) -> list[Body]:
-    """Words beside results; a picture there is a result's own, told with its call."""
-    return [part for part in parts if isinstance(part.get("text"), str)]
 
 
 def _thought(thought: Body) -> str:
