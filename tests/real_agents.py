@@ -19,8 +19,8 @@ from typing import Any, ClassVar
 ROOT = Path(__file__).resolve().parents[1]
 OPEN_TOKEN = Path(sys.executable).parent / "open-token"
 PACKAGES = {
-    "claude-code": ("@anthropic-ai/claude-code@2.1.325", "claude"),
-    "codex": ("@openai/codex@0.166.0", "codex"),
+    "claude-code": ("@anthropic-ai/claude-code@2.1.326", "claude"),
+    "codex": ("@openai/codex@0.169.0", "codex"),
     "gemini-cli": ("@google/gemini-cli@0.61.0", "gemini"),
     "qwen-code": ("@qwen-code/qwen-code@0.24.4", "qwen"),
     "opencode": ("opencode-ai@1.18.33", "opencode"),
