@@ -18,7 +18,7 @@ help:
 	@echo 'make disconnects  connections lost ROUNDS=1000 times at random; every event once at every client'
 	@echo 'make nodes      nodes killed, paused and cut off ROUNDS=48 times while agents speak; SEED=, LEASE=3 seconds'
 	@echo 'make soak       10,000 sessions, 500 sockets, 50 agents for SECONDS=1200: memory and delivery; STORE=postgres'
-	@echo 'make agents     the real agents go on with conversations handed over to them, run recorded ones again, call hooks; needs npm; WORDS="codex FILE"'
+	@echo 'make agents     the real agents go on with conversations handed over to them, run recorded ones again, call hooks, write sessions that we read; needs npm; WORDS="codex FILE"'
 	@echo 'make clean      remove everything that was made here'
 
 ready:
@@ -64,6 +64,7 @@ agents: ready
 	$(PYTHON) tests/real_agents.py $(WORDS)
 	PYTHONPATH=src:tests $(PYTHON) tests/real_replays.py $(WORDS)
 	PYTHONPATH=src:tests $(PYTHON) tests/real_hooks.py $(WORDS)
+	PYTHONPATH=src:tests $(PYTHON) tests/real_sessions.py $(WORDS)
 
 clean:
 	rm -rf .venv .venv.full .venv.schemathesis .venv.harbor .node.full .venv.lock .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

@@ -132,7 +132,8 @@ def gemini_cli(home: Path, url: str, _: str) -> tuple[dict[str, str], list[str]]
 
 
 def qwen_code(home: Path, url: str, _: str) -> tuple[dict[str, str], list[str]]:
-    write(home / ".qwen" / "settings.json", {"security": {"auth": {"selectedType": "openai"}}})
+    settings = {"security": {"auth": {"selectedType": "openai"}}, "memory": {"enableManagedAutoMemory": False}}
+    write(home / ".qwen" / "settings.json", settings)
     env = {"OPENAI_API_KEY": "dummy", "OPENAI_BASE_URL": f"{url}/v1", "OPENAI_MODEL": "fake-model"}
     return env, ["-p", QUESTION]
 

@@ -10,7 +10,7 @@ from open_token.handoff._scene import Scene, Session
 from open_token.handoff.talk import Answer, Prompt, Talk, iso, made_uuid
 
 TITLE = "Claude Code"
-SEEN = "2.1.325"
+SEEN = "2.1.326"
 
 
 def session(talk: Talk, scene: Scene) -> Session:

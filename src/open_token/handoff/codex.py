@@ -9,7 +9,7 @@ from open_token.handoff._scene import Scene, Session
 from open_token.handoff.talk import Answer, Call, Prompt, Talk, iso, made_uuid
 
 TITLE = "Codex CLI"
-SEEN = "0.166.0"
+SEEN = "0.169.0"
 
 
 def session(talk: Talk, scene: Scene) -> Session:
