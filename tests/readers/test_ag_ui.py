@@ -151,6 +151,16 @@ def test_sealed_reasoning() -> None:
     assert [note.code for note in record.notes] == ["sealed-reasoning"]
 
 
+def test_a_sealed_value_beside_a_result_or_words_is_no_thought() -> None:
+    result = event("TOOL_CALL_RESULT", messageId="r", toolCallId="c", content="done")
+    sealed = [event("REASONING_ENCRYPTED_VALUE", subtype="message", entityId=n, encryptedValue="x") for n in "rm"]
+    record, events = read(lines(BEGIN, event("TOOL_CALL_START", toolCallId="c", toolCallName="f"), result, sealed[0]))
+    assert "assistant_thought" not in [role for role, _ in brief(events)]
+    assert [note.code for note in record.notes] == ["sealed-value"]
+    _, events = read(lines(BEGIN, *text("m", "a"), sealed[1], END))
+    assert [role for role, _ in brief(events) if role == "assistant_thought"] == []
+
+
 def test_a_snapshot_shows_what_the_person_said() -> None:
     shown = snapshot(user("q"), {"id": "x", "role": "assistant", "content": "a"})
     _, events = read(lines(BEGIN, event("STEP_STARTED", stepName="s"), *text("m", "a"), shown, shown, END))

@@ -136,6 +136,8 @@ class Fold:
         item.role = "tool"
         item.part = Result(word(event.get("toolCallId")), output_of(event.get("content")))
         self.items.append(item)
+        if native := word(event.get("messageId")):
+            self._growing["result", native] = item
 
     def title(self, event: Body, item: Item) -> None:
         """What older backends call a phase of thinking."""
@@ -151,6 +153,9 @@ class Fold:
                 self._draft.skip("sealed-reasoning", item.place, "encrypted reasoning beside its words")
         elif event.get("subtype") == "tool-call":
             self._draft.skip("sealed-reasoning", item.place, "encrypted reasoning of a call")
+        elif any((family, word(event.get("entityId"))) in self._growing for family in ("text", "result")):
+            # Pydantic AI 2 keeps what it knows of a result, and of words, in such a value.
+            self._draft.skip("sealed-value", item.place, "an encrypted value beside a message")
         else:
             item.part = Thought(None)
             self.items.append(item)

@@ -9,7 +9,7 @@ from open_token.source import Source
 
 TITLE = "AG-UI event streams"
 PLACES: tuple[str, ...] = ()
-SEEN = "described, not seen: before 1.0, 1.0 with subagents, 1.1"
+SEEN = "streams of Pydantic AI with protocol 1.0; before 1.0, subagents and 1.1 described, not seen"
 CARRIES = "messages, thoughts, calls, results, subagents, activities, steps, custom events, interrupts, usage of runs"
 LEAVES = "states and their changes, raw events of the framework, properties that are only passed on"
 _SURE = re.compile(r"(RUN|TEXT_MESSAGE|TOOL_CALL|MESSAGES|REASONING|THINKING|SUBAGENT)_[A-Z_]{3,32}")
