@@ -53,6 +53,40 @@ def test_leaves_to_others(value: Any) -> None:
     assert not vercel_ui.sniff(Source("input", data=json.dumps(value).encode()))
 
 
+def events_of(*chunks: Any) -> bytes:
+    """A stream as a browser gets it."""
+    return b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks) + b"data: [DONE]\n\n"
+
+
+def test_a_saved_stream_is_the_message_that_a_client_makes_of_it() -> None:
+    spoken = [{"type": f"text-{phase}", "id": "0", "delta": "hi"} for phase in ("start", "delta", "end")]
+    stream = events_of({"type": "start", "messageId": "a"}, {"type": "start-step"}, *spoken, {"type": "finish"})
+    assert claimed(stream) == "vercel_ui"
+    _, events = read(stream)
+    assert brief(events) == [("assistant", "hihi")]
+
+
+def test_an_answer_that_goes_on_keeps_its_id_and_another_begins() -> None:
+    def said(text: str) -> list[dict[str, Any]]:
+        return [{"type": "start-step"}, {"type": "text-delta", "id": "0", "delta": text}]
+
+    start = {"type": "start", "messageId": "a"}
+    error = {"type": "error", "errorText": "gone"}
+    stream = events_of(start, *said("1"), start, *said("2"), {"type": "start"}, *said("3"), error)
+    record, events = read(stream)
+    assert brief(events)[:3] == [("assistant", "1"), ("assistant", "2"), ("assistant", "3")]
+    assert notes_of(events, "error") == [{"errorText": "gone"}]
+    assert not record.notes
+
+
+@pytest.mark.parametrize("odd", [None, 5, "x", [], {}, [[]], True])
+def test_hostile_chunks(odd: Any) -> None:
+    names = ("id", "delta", "toolCallId", "toolName", "input", "output", "messageId", "messageMetadata", "finishReason")
+    kinds = ("start", "text-delta", "tool-input-delta", "tool-output-available", "finish", "data-x", "file", "abort")
+    chunks = [{"type": kind, "inputTextDelta": odd, **dict.fromkeys(names, odd)} for kind in kinds]
+    read(events_of({"type": "start"}, {"type": "start-step"}, *chunks, *chunks))
+
+
 @pytest.mark.parametrize(
     "state", ["input-streaming", "input-available", "approval-requested", "approval-responded", "output-denied"]
 )

@@ -75,7 +75,7 @@ SIGNS: dict[str, tuple[bytes, ...]] = {
     "session_server": (b'"turn_id"', b'"patch_type"', b'"turns"', b'"nodes"', b'"session.created"', b'"imported"'),
     "sharegpt": (b'"from"', b'"images"', b'"videos"', b'"audios"'),
     "swe_agent": (b'"history"', b'"trajectory"', b'"trajectory_format"', b'"info"', b"history:"),
-    "vercel_ui": (b'"parts"', b'"toolInvocations"', b'"experimental_attachments"'),
+    "vercel_ui": (b'"parts"', b'"toolInvocations"', b'"experimental_attachments"', b'-start"', b'"start-step"'),
 }
 """The public modules here, in order of name, as a test makes sure, each with bytes of which one must stand in the first
 64 kB of such an input: a filter, so that few modules are loaded at a start. No bytes: it is always asked."""

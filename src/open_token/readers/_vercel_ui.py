@@ -9,13 +9,15 @@ from open_token.media import media, media_url
 from open_token.model import Event, Role
 from open_token.readers._providers import provider_of
 from open_token.readers._said import Body, first
-from open_token.readers._vercel_parts import is_tool
+from open_token.readers._vercel_parts import is_stream, is_tool
+from open_token.readers._vercel_stream import streamed
 from open_token.readers._wire_responses_content import kept, name_of, word
 from open_token.source import Source
 from open_token.timestamps import from_epoch, to_utc
 
 _DONE = ("output-available", "result")
 _MILLISECONDS = 1e11
+_ENDS = {"error": "error", "abort": "aborted", "finish": "stop"}
 
 
 def read(source: Source, draft: Draft) -> None:
@@ -23,7 +25,8 @@ def read(source: Source, draft: Draft) -> None:
     draft.conversation["source_runtime"] = "web"
     draft.without_thoughts = "unknown"
     telling = _Messages(draft)
-    for place, message in _placed(source, draft):
+    is_saved = source.shape in ("lines", "events") and is_stream(source.sample)
+    for place, message in streamed(source, draft) if is_saved else _placed(source, draft):
         telling.take(message, place)
 
 
@@ -176,6 +179,9 @@ class _Messages:
             self._draft.annotation(data, actor=made.actor, ts=made.ts)
         elif kind == "step-start":
             made.group += 1
+        elif kind in _ENDS:
+            about = {"kind": _ENDS[kind], **kept(part, "errorText", "reason", "finishReason")}
+            self._draft.annotation(about, actor=made.actor, ts=made.ts)
         else:
             name = kind.replace("-", "_") if isinstance(kind, str) else None
             self._draft.skip("unknown-part", made.place, f"part {name_of(name)}, kept as it is")

@@ -1,15 +1,15 @@
-"""The Vercel AI SDK: lists of UIMessages, as version 5 makes them of parts and version 4 before it."""
+"""The Vercel AI SDK: lists of UIMessages, of parts since version 5, and the stream that such a message arrives in."""
 
 from importlib import import_module
 from typing import Any
 
 from open_token.draft import Draft
-from open_token.readers._vercel_parts import is_part
+from open_token.readers._vercel_parts import is_part, is_stream
 from open_token.source import Source
 
 TITLE = "Vercel AI SDK (UIMessage)"
 PLACES: tuple[str, ...] = ()
-SEEN = "described, not seen: versions 4, 5 and 6"
+SEEN = "messages and streams of version 6; 4 and 5 described, not seen"
 CARRIES = "texts, reasoning, files, sources, data parts, metadata, calls with their outputs, errors and approvals"
 LEAVES = "provider metadata, and where a step begins"
 _ROLES = ("system", "user", "assistant", "data")
@@ -17,7 +17,9 @@ _OWN = frozenset(("toolInvocations", "experimental_attachments"))
 
 
 def sniff(source: Source) -> bool:
-    """Whether it is such messages: a list, lines, or a chat that holds a list."""
+    """Whether it is such messages: a list, lines, a chat that holds a list, or a saved stream."""
+    if source.shape in ("lines", "events") and is_stream(source.sample):
+        return True
     messages = listed(source)[:512]
     if not messages or not all(_is_message(message) for message in messages):
         return False
