@@ -111,7 +111,11 @@ class _Messages:
 
     def _attempts(self, message: Body, made: _Message) -> None:
         """What other models failed at before this one answered."""
-        for attempt in objects(message.get("failed_attempts")):
+        tried = message.get("failed_attempts")
+        for attempt in tried if isinstance(tried, list) else ():
+            if not isinstance(attempt, dict) or not word(attempt.get("model_name")):
+                self._draft.skip("unknown-part", made.place, "a failed attempt without its model")
+                continue
             data: Body = {"kind": "model_fallback", **kept(attempt, "outcome", "error", "duration")}
             model, ts = word(attempt.get("model_name")), to_utc(attempt.get("timestamp"))
             provider = provider_of(model, word(attempt.get("provider_name")))
@@ -248,9 +252,16 @@ class _Messages:
 
     def baseline(self, part: Body, made: _Message) -> None:
         """What the instructions were made of: they stand in the request already, as a rule."""
-        for block in objects(part.get("instructions")):
-            if (words := word(block.get("content"))) and words not in (self._instructions or ""):
-                self._draft.message("system", words, self._draft.actor("system", "system"), ts=made.ts)
+        listed = part.get("instructions")
+        for block in listed if isinstance(listed, list) else ():
+            kind = block.get("part_kind") if isinstance(block, dict) else None
+            if kind != "instruction":
+                self._part(block, made)
+            elif (words := word(block.get("content"))) and words not in (self._instructions or ""):
+                self.system(block, made)
+
+    def digest(self, part: Body, made: _Message) -> None:
+        """The hash of an instruction that stands in the request: nothing to tell."""
 
     def changed(self, part: Body, made: _Message) -> None:
         """Instructions that are replaced within the talk, or withdrawn."""
@@ -283,6 +294,7 @@ _PARTS: dict[str, Callable[[_Messages, Body, _Message], None]] = {
     "file": _Messages.file,
     "compaction": _Messages.compaction,
     "instruction-baseline": _Messages.baseline,
+    "instruction-digest": _Messages.digest,
     "instruction-delta": _Messages.changed,
     "tool-availability-delta": _Messages.setting,
     "capability-load-delta": _Messages.setting,
