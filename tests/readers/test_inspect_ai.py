@@ -152,6 +152,15 @@ class TestMessages:
         _, made = read(log(sample(model(final[:1], final[1]), messages=final)))
         assert words(made)[-1] == ("user", "Bye.")
 
+    def test_final_messages_that_were_sent_as_one_are_not_told_again(self) -> None:
+        """Two messages in a row that an agent put in go to most providers as one, with an id of its own."""
+        asked, answer = said("user", "Hi.", "u", source="input"), said("assistant", "Yes.", "a")
+        put_in = [said("user", "It is done.", "d"), said("user", "Go on.", "g")]
+        joined = said("user", "It is done.\nGo on.", "x")
+        record, made = read(log(sample(model([asked, joined], answer), messages=[asked, *put_in, answer])))
+        assert [text for role, text in words(made) if role == "user"] == ["Hi.", "It is done.\nGo on."]
+        assert "changed-message" in {note.code for note in record.notes}
+
     def test_a_call_that_starts_over_says_so(self) -> None:
         events = [model([said("user", "Hi.", "u")], said("assistant", "Yes.")), model([said("user", "Judge.", "j")])]
         _, made = read(log(sample(*events)))

@@ -8,7 +8,7 @@ from open_token.draft import Draft
 from open_token.readers import _inspect_log as log
 from open_token.readers._fields import note_definitions
 from open_token.readers._inspect_asides import ASIDES, CONSUMED, aside
-from open_token.readers._inspect_messages import Thread, tell, tell_answer, tell_result, usage_of
+from open_token.readers._inspect_messages import Thread, content, tell, tell_answer, tell_result, usage_of
 from open_token.readers._inspect_pool import Pool, Told
 from open_token.readers._inspect_spans import Spans
 from open_token.readers._providers import provider_of
@@ -48,6 +48,7 @@ class _Reading:
         self._spans = Spans(draft, self._main)
         self._begun: str | None = None
         self._counted = False
+        self._heard: list[str] = []
         self._kinds: dict[Any, Callable[[Body, str], None]] = {
             "model": self._model,
             "tool": self._tool,
@@ -162,11 +163,23 @@ class _Reading:
                 if thread.told.changed:
                     self._draft.skip("changed-message", place, "another form of a message that was told before")
                 continue
+            if whole.get("role") == "user" and place == "messages" and self._is_joined(whole):
+                self._draft.skip("changed-message", place, "another form of a message that was told before")
+                continue
             ts = self._begun if whole.get("source") == "input" and whole.get("role") == "user" else None
             facts = None
             if whole.get("role") == "tool":
                 ts, facts = _ran(thread.run_of(word(whole.get("tool_call_id"))))
             tell(whole, thread, place, ts, facts)
+            if whole.get("role") == "user" and isinstance(words := content(whole), str) and "\n" in words:
+                self._heard.append(f"\n{words}\n")
+
+    def _is_joined(self, message: Body) -> bool:
+        """Whether a final message was heard as a part of another: those in a row of one role are sent as one."""
+        words = content(message)
+        if message.get("source") == "input" or not isinstance(words, str):
+            return False
+        return any(f"\n{words}\n" in heard for heard in self._heard)
 
     def _answer(self, output: Any, event: Body, thread: Thread, place: str) -> None:
         found: Body = output if isinstance(output, dict) else {}
