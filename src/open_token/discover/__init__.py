@@ -195,7 +195,7 @@ def _peeked(session: Session) -> dict[str, Any]:
             break
     if hasattr(reader, "beside") and (name := reader.beside(session.path.name)):
         with contextlib.suppress(*_ODD):
-            told = {**told, **reader.peek(opening(session.path.with_name(name), _HEAD))}
+            told = {**told, **reader.peek(opening(session.path.with_name(name), _HEADS[0]))}
     if hasattr(reader, "late"):
         with contextlib.suppress(*_ODD):
             told = {**told, **reader.late(records if session.bytes < budget else closing(session.path, _TAIL))}
