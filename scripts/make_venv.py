@@ -18,7 +18,7 @@ PYTHON = VENV / "bin" / "python"
 INSTALLED = VENV / "installed"
 UNFINISHED = VENV / "unfinished"
 SOURCES = ("pyproject.toml", "constraints.txt")
-ALWAYS = {"http", "pii"}
+ALWAYS = {"http", "pii", "zstd"}
 CANNOT_RUN = 126
 
 

@@ -109,7 +109,7 @@ class TestArchive:
         data[35:45] = b"0123456789"
         assert "damaged" in problem_of(io.BytesIO(bytes(data))).what
 
-    @pytest.mark.parametrize(("place", "value", "word"), [(8, 93, "method 93"), (6, 1, "encrypted")])
+    @pytest.mark.parametrize(("place", "value", "word"), [(8, 96, "method 96"), (6, 1, "encrypted")])
     def test_what_this_python_cannot_open_is_said(self, place: int, value: int, word: str) -> None:
         data = bytearray(packed(a=b"hello").getvalue())
         central = data.index(b"PK\x01\x02")

@@ -211,13 +211,13 @@ def test_extras_are_kept_by_a_later_renewal(ready: Checkout) -> None:
     assert ready.builds() == before
     ready.write("constraints.txt", "# newest\n")
     ready.run()
-    assert (ready.venv / "installed" / "extras").read_text() == "dev http pii\n"
+    assert (ready.venv / "installed" / "extras").read_text() == "dev http pii zstd\n"
 
 
 @pytest.mark.parametrize("words", [("serve",), ("--json", "--color", "never", "server", "user", "list")])
 def test_the_server_is_installed_when_it_is_first_used(ready: Checkout, words: tuple[str, ...]) -> None:
     place = ready.venv / "installed" / "extras"
-    place.write_text("dev http pii\n")
+    place.write_text("dev http pii zstd\n")
     before = ready.builds()
     for other in (("export", "serve"), (), (*words, "--help"), ("serve", "-h")):
         assert ready.words(*other) == list(other)
@@ -225,7 +225,7 @@ def test_the_server_is_installed_when_it_is_first_used(ready: Checkout, words: t
     done = ready.run(*words)
     assert json.loads(done.stdout)["words"] == list(words)
     assert "open-token: adding to .venv what the server needs" in done.stderr
-    assert (ready.builds(), place.read_text()) == (before + 1, "dev http pii server\n")
+    assert (ready.builds(), place.read_text()) == (before + 1, "dev http pii server zstd\n")
     ready.words(*words)
     assert ready.builds() == before + 1
 

@@ -3,17 +3,21 @@
 import contextlib
 import io
 import sqlite3
+import sys
 import weakref
 import zipfile
 import zlib
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from open_token.errors import InputError
-from open_token.unpacked import LIMIT
+from open_token.unpacked import LIMIT, zstd
 
 _MOST_MEMBERS = 200_000
+_WAYS = frozenset((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA))
+_ZSTD = 93
 _UNZIPPABLE = (
     zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, OverflowError, OSError
 )  # fmt: skip
@@ -109,14 +113,27 @@ class Archive:
 
     def __init__(self, stream: BinaryIO, name: str) -> None:
         self._name = name
+        self._zip: Any = None
+        self._ways = _WAYS
+        self._faults: tuple[type[Exception], ...] = _UNZIPPABLE
         try:
             self._zip = zipfile.ZipFile(stream)
+            if any(info.compress_type == _ZSTD for info in self._zip.infolist()):
+                self._learn_zstd(stream)
             infos = self._zip.infolist()
         except _UNZIPPABLE:
             raise self._damaged() from None
         if len(infos) > _MOST_MEMBERS:
             raise self._damaged("this zip has more members than any export")
         self._infos = {info.filename: info for info in infos if not info.is_dir()}
+
+    def _learn_zstd(self, stream: BinaryIO) -> None:
+        """Read members that are packed with Zstandard, too, as Inspect AI packs its logs."""
+        if (known := zstd()) is None:
+            return
+        reader = zipfile if sys.version_info >= (3, 14) else import_module("backports.zstd.zipfile")
+        self._zip = reader.ZipFile(stream)
+        self._ways, self._faults = _WAYS | {_ZSTD}, (*_UNZIPPABLE, known.ZstdError, reader.BadZipFile)
 
     @property
     def names(self) -> list[str]:
@@ -128,7 +145,7 @@ class Archive:
         info = self._infos.get(name)
         if info is None:
             return None
-        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
+        if info.compress_type not in self._ways:
             raise self._damaged(
                 f"the zip's members are compressed in a way this Python cannot read (method {info.compress_type})",
                 "unpack it and pack it again with deflate, for example: bsdtar -xf FILE && zip -r COPY.zip .",
@@ -144,7 +161,7 @@ class Archive:
                         raise self._damaged(
                             f"one member of the zip is larger than {LIMIT >> 20} MiB", "unpack it and export the file"
                         )
-        except _UNZIPPABLE:
+        except self._faults:
             raise self._damaged() from None
         return out.getvalue()
 

@@ -1,7 +1,9 @@
 """Gzip data as it is read: line by line without end, but never a line or a document that would fill the memory."""
 
 import gzip
-from typing import BinaryIO
+import sys
+from importlib import import_module
+from typing import Any, BinaryIO
 
 LIMIT = 1 << 28
 """The most that one line or document may be; a file of a few megabytes can unpack to gigabytes."""
@@ -49,3 +51,11 @@ class Unpacked(gzip.GzipFile):
         """End here and below."""
         super().close()
         self._packed.close()
+
+
+def zstd() -> Any:
+    """What unpacks Zstandard: Python itself since 3.14, before that a package; None where there is neither."""
+    try:
+        return import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
+    except ImportError:
+        return None

@@ -16,6 +16,7 @@ from open_token.draft import Draft
 from open_token.errors import InputError
 from open_token.readers import choose, http_recording
 from open_token.source import Source
+from open_token.unpacked import zstd
 from readers.exported import everything, told, words
 from readers.told import brief
 
@@ -163,6 +164,18 @@ def test_bodies_that_cannot_be_read_are_noted(data: bytes, encoding: str) -> Non
     record, events = read(cassette(tape))
     assert brief(events)[0] == ("user", "hi")
     assert [(note.code, note.place) for note in record.notes] == [("unreadable-body", "interaction 1")]
+
+
+def test_a_body_packed_with_zstandard_is_read() -> None:
+    if (known := zstd()) is None:
+        pytest.skip("there is nothing here that packs with Zstandard")
+    tape = item(*PAIR)
+    data = known.compress(json.dumps(PAIR[1]).encode())
+    tape["response"] = {"headers": {"Content-Encoding": ["zstd"]}, "body": {"string": data}}
+    assert brief(read(cassette(tape))[1]) == HELLO
+    tape["response"] = {"headers": {}, "body": {"string": known.compress(bytes((1 << 27) + 1))}}
+    notes = read(cassette(tape))[0].notes
+    assert [note.detail for note in notes] == ["a compressed body that is far too large"]
 
 
 def test_a_page_in_place_of_an_answer_is_noted() -> None:

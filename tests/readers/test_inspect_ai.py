@@ -3,9 +3,10 @@
 import io
 import json
 import struct
+import sys
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -111,7 +112,22 @@ class TestSamples:
 
 
 class TestZstd:
-    def test_it_is_named_with_a_way_out(self) -> None:
+    MEMBERS: ClassVar = {"header.json": log(), "samples/1_epoch_1.json": sample()}
+
+    def test_it_is_read(self) -> None:
+        reader = pytest.importorskip("backports.zstd.zipfile" if sys.version_info < (3, 14) else "zipfile")
+        out = io.BytesIO()
+        with reader.ZipFile(out, "w", 93) as made:
+            for name, value in self.MEMBERS.items():
+                made.writestr(name, json.dumps(value))
+        assert told(Source("log.eval", data=out.getvalue()))[1] == told(Source("l", data=packed(**self.MEMBERS)))[1]
+        broken = out.getvalue().replace(b"\x28\xb5\x2f\xfd", b"\x28\xb5\x2f\xfe")
+        with pytest.raises(InputError) as caught:
+            told(Source("log.eval", data=broken))
+        assert caught.value.code == "input.zip"
+
+    def test_without_its_package_it_is_named_with_a_way_out(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("open_token.containers.zstd", lambda: None)
         data = bytearray(packed(zipfile.ZIP_STORED, **{"header.json": log(), "samples/1_epoch_1.json": sample()}))
         for mark, offset in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
             place = data.find(mark)

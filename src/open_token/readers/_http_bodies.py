@@ -7,8 +7,10 @@ from typing import Any
 
 import msgspec
 
+from open_token.unpacked import zstd
+
 _LARGEST = 1 << 27
-_GZIP = b"\x1f\x8b"
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _UNREADABLE = ("br", "zstd", "compress")
 
 
@@ -61,21 +63,26 @@ def _unpacked(raw: bytes, encoding: str) -> bytes:
         return _inflated(raw, 31)
     if "deflate" in encoding and raw[:1] not in (b"{", b"["):
         return _inflated(raw, 15 if raw[:1] == b"\x78" else -15)
+    if raw[:4] == _ZSTD and (known := zstd()) is not None:
+        return _filled(known.ZstdDecompressor(), raw, known.ZstdError)
     if any(name in encoding for name in _UNREADABLE) and not _is_text(raw):
         raise Unreadable("a body in a compression that this program does not read")
     return raw
 
 
 def _inflated(raw: bytes, window: int) -> bytes:
-    unpacker = zlib.decompressobj(window)
+    return _filled(zlib.decompressobj(window), raw, zlib.error)
+
+
+def _filled(unpacker: Any, raw: bytes, fault: type[Exception]) -> bytes:
+    """All that a packed body holds, if that is not too much."""
     try:
-        data = unpacker.decompress(raw, _LARGEST)
-    except zlib.error:
+        data: bytes = unpacker.decompress(raw, _LARGEST)
+    except fault:
         raise Unreadable("a compressed body that is damaged") from None
-    if unpacker.unconsumed_tail:
-        raise Unreadable("a compressed body that is far too large")
     if not unpacker.eof:
-        raise Unreadable("a compressed body that is damaged")
+        is_long = len(data) >= _LARGEST
+        raise Unreadable(f"a compressed body that is {'far too large' if is_long else 'damaged'}")
     return data
 
 

@@ -172,9 +172,9 @@ def _member(source: Source, name: str) -> Source | None:
         # Newer versions pack with zstd, which zip files know as method 93.
         if "method 93" in problem.what:
             raise InputError(
-                "this log is packed with zstd, which this Python cannot read",
+                "this log is packed with zstd, and the package that reads it is not installed",
                 where=source.name,
-                help="write it as JSON and export that: inspect log dump FILE > COPY.json",
+                help="pip install 'open-token[zstd]', or write it as JSON first: inspect log dump FILE > COPY.json",
                 code="input.zstd",
             ) from None
         raise
