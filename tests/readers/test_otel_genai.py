@@ -287,7 +287,9 @@ def test_ids_that_are_made_of_name_and_place_pair_by_order() -> None:
     answer = {"role": "assistant", "parts": [said, *made]}
     results = [{"type": "tool_call_response", "id": f"f_{n}", "response": f"r{n}"} for n in (0, 1)]
     history = [user("q"), answer, {"role": "user", "parts": results}]
-    _, events = read(lines(batch(chat("a", 1, [user("q")], [answer]), chat("b", 3, history, [model("done")]))))
+    of = {"gen_ai__provider__name": "gemini"}
+    spans = chat("a", 1, [user("q")], [answer], **of), chat("b", 3, history, [model("done")], **of)
+    _, events = read(lines(batch(*spans)))
     paired(events)
     assert [text for role, text in brief(events) if role == "tool"] == ["r0", "r1"]
     linked = [event["links"]["call_id"] for event in events if event["type"] in ("tool_use", "tool_result")]

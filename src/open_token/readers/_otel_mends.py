@@ -9,25 +9,27 @@ from open_token.readers._said import Call, Part, Result, Said, Thought
 from open_token.readers._said_messages import parsed
 from open_token.readers._wire_responses_content import word
 
+_OF_GOOGLE = ("gemini", "vertex_ai", "gcp.gemini", "gcp.vertex_ai", "gcp.gen_ai")
 
-def mended(messages: list[Said]) -> list[Said]:
+
+def mended(messages: list[Said], span: Span) -> list[Said]:
     """The messages of one side of a call, so that results name their calls."""
-    counted: set[str] = set()
+    counted: set[str] | None = set() if str(span.attributes.get("gen_ai.provider.name")) in _OF_GOOGLE else None
     for message in messages:
         message.parts = [_part(part, place, counted) for place, part in enumerate(message.parts)]
     calls = [part.id for message in messages for part in message.parts if isinstance(part, Call)]
     results = [part.id for message in messages for part in message.parts if isinstance(part, Result)]
-    if results and all(calls) and all(results) and set(calls).isdisjoint(results):
+    if all(results) and calls and all(call and call.startswith("fc_") for call in calls):
         _in_order(messages)
     return messages
 
 
-def _part(part: Part, place: int, counted: set[str]) -> Part:
+def _part(part: Part, place: int, counted: set[str] | None) -> Part:
     """google-genai 1.3: ids are made of a tool's name and the place in the message, for call and result apart."""
-    if isinstance(part, Call) and part.id == f"{part.tool}_{place}":
+    if counted is not None and isinstance(part, Call) and part.id == f"{part.tool}_{place}":
         counted.add(part.tool)
         return part._replace(id=None)
-    if isinstance(part, Result) and part.id and part.id.removesuffix(f"_{place}") in counted:
+    if counted and isinstance(part, Result) and part.id and part.id.removesuffix(f"_{place}") in counted:
         return part._replace(id=None, tool=part.id.removesuffix(f"_{place}"))
     if isinstance(part, Thought) and part.text and (told := _summary(parsed(part.text))):
         return Thought(told, summary=True)

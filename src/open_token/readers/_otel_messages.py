@@ -33,7 +33,7 @@ def asked(span: Span, unknown: list[Any]) -> list[Said]:
     for prefix in ("gen_ai.prompt.", "llm.input_messages.", "llm.prompts."):
         forms.append([made for item in _numbered(given, prefix) if (made := _flat(item, "user")) is not None])
     moments = [moment for moment in (*_kept_events(given), *span.moments) if moment.name != "gen_ai.choice"]
-    return mended(_united([form for form in (*forms, *_told_by(moments, "input", unknown)) if form]))
+    return mended(_united([form for form in (*forms, *_told_by(moments, "input", unknown)) if form]), span)
 
 
 def _given(whole: Any) -> Any:
@@ -45,7 +45,7 @@ def _given(whole: Any) -> Any:
 def gone_through(span: Span, unknown: list[Any]) -> list[Said]:
     """All that an agent heard and said in its run, where its span has that."""
     whole = span.attributes.get("pydantic_ai.all_messages")
-    return mended(saids(whole, unknown)) if whole is not None else []
+    return mended(saids(whole, unknown), span) if whole is not None else []
 
 
 def answered(span: Span, unknown: list[Any]) -> list[Said]:
@@ -62,7 +62,7 @@ def answered(span: Span, unknown: list[Any]) -> list[Said]:
     forms = [form for form in (*forms, *_told_by(moments, "output", unknown)) if form]
     if not forms and (plain := first(given, "output.value", "final_result")) is not None:
         return [Said("assistant", [Text(plain if isinstance(plain, str) else [plain])])]
-    return mended(_united(forms))
+    return mended(_united(forms), span)
 
 
 def is_other(moment: Moment) -> bool:
