@@ -1,12 +1,16 @@
 """Secrets of every kind, hidden in every form, planted at random places of conversations: none may be written."""
 
 import functools
+import gzip
 import html
 import io
 import json
+import quopri
 import random
 import tomllib
-from base64 import b64encode, urlsafe_b64encode
+import zipfile
+import zlib
+from base64 import b32encode, b64encode, urlsafe_b64encode
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,6 +36,28 @@ FORMAL = frozenset("type role model provider version timestamp ts subtype kind s
 LONGEST = 40_000
 LEAST_ENCODED = 18
 """Shorter texts in base64 are as short as words."""
+PACKED = ("base64", "base32", "hexadecimal", "gzip", "zlib", "zip")
+
+
+# What words tell that a cut leaves apart from the value, or that are cut themselves.
+TOLD_BY_WORDS = frozenset(
+    "private-jwk kubernetes-bootstrap-token seed-phrase compared-secret spoken-password spaced-password "
+    "sidekiq-setting zapier-hook wecom-hook pipedream-hook calendar-address linkedin-secret curl-key "
+    "connection-string portainer-token intercom-token authress-key teamwork-token fullstory-key "
+    "onepassword-token azure-signed-key logicmonitor-token".split()
+)
+# A wrapped line is looked at where it ends with the head of a token that many use, a long run, or a name and its value.
+WRAPPED = frozenset(
+    "jwt github-token github-fine-grained-token gitlab-token npm-token package-index-upload-token docker- "
+    "token aws-access-key-id aws-secret-key google-api-key google-oauth-token azure-client-secret "
+    "digitalocean-token vercel-token vault-token doppler-token anthropic-key openai-key sk-key "
+    "huggingface-token groq-key xai-key perplexity-key replicate-token nvidia-key tavily-key openrouter- "
+    "key slack-token sendgrid-key stripe-key shopify-token atlassian-token linear-key notion-token figma- "
+    "token supabase-key databricks-token authorization bearer assigned-password environment-password "
+    "assigned-secret connection-password url-password".split()
+)
+LINES = frozenset(("private-key", "private-key-end", "putty-private-key", "secret-below", "escapes"))
+"""Over several lines, of which each by itself is looked at behind escapes."""
 
 
 class Plant(NamedTuple):
@@ -53,6 +79,7 @@ def plants(seed: str, level: str = "secrets") -> list[Plant]:
         entry["id"]: text
         for entry in ENTRIES[level]
         if "\x01" not in (text := filled(entry["matches"][0], f"{entry['id']} {seed}")[0])
+        and entry.get("validator") not in ("glue", "wrapped")
         and (level != "pii" or entry["id"] in PERSONAL)
     }
     found = dict(_detector(level).find(list(texts.values())))
@@ -84,6 +111,42 @@ def _in_lines(text: str) -> str:
     return "\n".join(whole[place : place + 76] for place in range(0, len(whole), 76))
 
 
+def _cut(text: str, sign: str) -> str:
+    """The text with something in the middle of it that does not belong there."""
+    place = len(text) * 3 // 5
+    return text[:place] + sign + text[place:]
+
+
+def _wrapped(text: str, first: str = "", rest: str = "", end: str = "", width: int = 80) -> str:
+    """The text as a terminal of some width shows it, cut in the middle of it."""
+    inner = width - len(first)
+    words = "The command ran for a while and then it printed what follows: " * 9
+    whole = f"{words[: (-len(text) * 3 // 5 - 1) % inner]} {text}"
+    lines = [whole[place : place + inner] for place in range(0, len(whole), inner)]
+    return "\n".join(
+        (rest if number else first) + (f"{line:{inner}}{end}" if end else line) for number, line in enumerate(lines)
+    )
+
+
+def _zipped(text: str) -> str:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as folder:
+        folder.writestr("a/settings", f"{_MORE}{text}\n")
+    return b64encode(made.getvalue()).decode()
+
+
+def _dump(text: str, group: int, sign: str, border: str = "") -> str:
+    """As xxd and hexdump show bytes."""
+    raw = text.encode()
+    lines = []
+    for place in range(0, len(raw), 16):
+        some = raw[place : place + 16]
+        said = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in some)
+        lines.append(f"{place:08x}{sign} {some.hex(' ', group):49} {border}{said}{border}")
+    return "\n".join(lines)
+
+
+_MORE = "some more words that stand before it\n"
 FORMS: dict[str, Callable[[str], str]] = {
     "plain": lambda text: text,
     "in a sentence": lambda text: f"so I ran this: {text}",
@@ -106,17 +169,62 @@ FORMS: dict[str, Callable[[str], str]] = {
     "base64 twice": lambda text: b64encode(b64encode(text.encode())).decode(),
     "base64 in lines": _in_lines,
     "base64 of UTF-16": lambda text: f"powershell -EncodedCommand {b64encode(text.encode('utf-16-le')).decode()}",
+    "gzip in base64": lambda text: b64encode(gzip.compress(f"{_MORE}{text}".encode(), mtime=0)).decode(),
+    "gzip in base64 twice": lambda text: b64encode(b64encode(gzip.compress(text.encode(), mtime=0))).decode(),
+    "zlib in base64": lambda text: b64encode(zlib.compress(f"{_MORE}{text}".encode())).decode(),
+    "zip in base64": _zipped,
+    "base32": lambda text: b32encode(text.encode()).decode(),
+    "hexadecimal": lambda text: text.encode().hex(),
+    "hexadecimal by xxd": lambda text: _dump(text, -2, ":"),
+    "hexadecimal by hexdump": lambda text: _dump(text, 1, " ", "|"),
+    "octal": lambda text: "".join(f"\\{byte:03o}" for byte in text.encode()),
+    "full width": lambda text: "".join(chr(ord(sign) + 0xFEE0) if "!" <= sign <= "~" else sign for sign in text),
+    "UTF-16 read as something else": lambda text: "".join(f"{sign}\0" for sign in text),
+    "quoted-printable": lambda text: quopri.encodestring(text.encode()).decode(),
+    "cut by a colour": lambda text: _cut(text, "\x1b[0m\x1b[31m"),
+    "cut by a link": lambda text: _cut(text, "\x1b]8;;\x1b\\"),
+    "cut by a sign of no width": lambda text: _cut(text, "\u200b"),
+    "cut by a soft hyphen": lambda text: _cut(text, "\u00ad"),
+    "cut by direction marks": lambda text: _cut(text, "\u202c\u2066"),
+    "cut by a plus": lambda text: '"' + _cut(text, '" + "') + '"',
+    "cut by a plus and a line": lambda text: '"' + _cut(text, '" +\n    "') + '"',
+    "cut by a dot": lambda text: "'" + _cut(text, "' . '") + "'",
+    "cut by quotes": lambda text: '"' + _cut(text, '" "') + '"',
+    "cut by a backslash": lambda text: _cut(text, "\\\n  "),
+    "cut by a mail": lambda text: _cut(text, "=\n"),
+    "wrapped": _wrapped,
+    "wrapped with a margin": lambda text: _wrapped(text, "* ", "  "),
+    "wrapped in a box": lambda text: _wrapped(text, "│ ", "│ ", " │"),
+    "wrapped in a mail": lambda text: _wrapped(text, "> ", "> "),
+    "wrapped in a diff": lambda text: _wrapped(text, "+", "+", width=120),
 }
+
+
+def is_seen(plant: Plant, form: str) -> bool:
+    """Whether a plant is to be found in a form."""
+    if form.startswith("wrapped"):
+        return plant.rule in WRAPPED
+    if form.startswith("cut"):
+        return plant.rule not in TOLD_BY_WORDS and plant.level == "secrets"
+    if form in ("full width", "HTML"):
+        return plant.rule not in LINES
+    return not form.startswith(PACKED) or len(plant.text) >= LEAST_ENCODED
 
 
 def is_left(plant: Plant, form: str, written: str) -> bool:
     """Whether a value is still there, as it is or in the form in which it was hidden."""
     for value in plant.values:
+        if form.startswith(("cut", "wrapped")) and any(len(half) > 8 and half in written for half in _halves(value)):
+            return True
         hidden = json.dumps(FORMS[form](value), ensure_ascii=False)[1:-1]
         looks = (value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1])
         if any(look in written for look in looks) or (len(value) > 8 and hidden in written):
             return True
     return False
+
+
+def _halves(value: str) -> tuple[str, str]:
+    return value[: len(value) // 2], value[len(value) // 2 :]
 
 
 class Case(NamedTuple):
@@ -165,7 +273,7 @@ def drawn_case(lot: random.Random, found: list[list[Any]], kinds: list[Plant]) -
         return None
     plant, form = lot.choice(kinds), lot.choice(list(FORMS))
     holder, key = lot.choice(spots)
-    if form.startswith("base64") and len(plant.text) < LEAST_ENCODED:
+    if not is_seen(plant, form):
         return None
     hidden = FORMS[form](plant.text)
     holder[key] = lot.choice((f"{hidden}\n", f"{holder[key]}\n{hidden}\n", f"{hidden}\n{holder[key]}"))

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from fuzzing.planting import FORMS, Plant, documents, drawn_case, is_left, plants, survives
+from fuzzing.planting import FORMS, Plant, documents, drawn_case, is_left, is_seen, plants, survives
 from fuzzing.seeds import KEY
 from open_token.context import Context, Policy
 from open_token.model import Record
 from open_token.options import ExportOptions
 from open_token.passes.redact import redact
 
+BARE = ("plain", "in a sentence", "in a code block", "coloured")
 PLACES: dict[str, Callable[[str], Any]] = {
     "text": lambda said: said,
     "an argument": lambda said: {"tool_name": "x", "arguments": {"deep": [{"er": said}]}},
@@ -22,10 +23,6 @@ PLACES: dict[str, Callable[[str], Any]] = {
     "an output": lambda said: [{"type": "text", "text": said}],
     "an annotation": lambda said: {"kind": "note", "said": {"value": said}},
 }
-# A value below its name is seen behind escapes only if they are on one line with it.
-NOT_SEEN = {("secret-below", "HTML")}
-# Base64 of what is shorter than a word of some length is not looked into.
-SHORT = 15
 
 
 @pytest.fixture(scope="module")
@@ -54,23 +51,20 @@ def redacted(contents: list[Any], cache: Path, engine: str, level: str = "secret
 
 
 def leaks(made: list[Plant], said: list[str], form: str) -> list[str]:
-    return [
-        plant.rule
-        for plant, text in zip(made, said, strict=True)
-        if is_left(plant, form, text) and (plant.rule, form) not in NOT_SEEN
-    ]
+    return [plant.rule for plant, text in zip(made, said, strict=True) if is_left(plant, form, text)]
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_kind_in_every_form(form: str, cache: Path) -> None:
-    made = plants(form)
+    made = [plant for plant in plants(form) if is_seen(plant, form)]
+    assert len(made) > 40
     said = redacted([FORMS[form](plant.text) for plant in made], cache, "hyperscan")
     assert leaks(made, said, form) == []
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_personal_data_in_every_form(form: str, cache: Path) -> None:
-    made = [plant for plant in plants(form, "pii") if not form.startswith("base64") or len(plant.text) >= SHORT]
+    made = [plant for plant in plants(form, "pii") if is_seen(plant, form)]
     said = redacted([FORMS[form](plant.text) for plant in made], cache, "hyperscan", "pii")
     assert leaks(made, said, form) == []
 
@@ -85,9 +79,10 @@ def test_every_kind_in_every_place(place: str, cache: Path) -> None:
 
 def test_both_engines_leave_nothing(cache: Path) -> None:
     made = plants("keywords")
-    for form in ("plain", "JSON cut short", "percent", "base64"):
-        said = redacted([FORMS[form](plant.text) for plant in made], cache, "keywords")
-        assert leaks(made, said, form) == []
+    for form in ("plain", "JSON cut short", "percent", "base64", "hexadecimal by xxd", "cut by a plus", "wrapped"):
+        seen = [plant for plant in made if is_seen(plant, form)]
+        said = redacted([FORMS[form](plant.text) for plant in seen], cache, "keywords")
+        assert leaks(seen, said, form) == []
 
 
 def test_what_was_planted_in_conversations_is_not_written(cache: Path) -> None:
@@ -96,5 +91,5 @@ def test_what_was_planted_in_conversations_is_not_written(cache: Path) -> None:
     cases = [case for seed in range(120) if (case := drawn_case(random.Random(seed), found, kinds))]
     assert len(cases) > 60
     assert [(case.plant.rule, case.form) for case in cases if survives(case, cache)] == []
-    bare = [case._replace(words={**case.words, "redact": "none"}) for case in cases if case.form == "plain"]
+    bare = [case._replace(words={**case.words, "redact": "none"}) for case in cases if case.form in BARE]
     assert "left" in [survives(case, cache) for case in bare]

@@ -12,10 +12,10 @@ import msgspec
 
 from open_token.passes._candidate import Candidate
 from open_token.passes._gate import Gate, KeywordGate, Window, confirmation
-from open_token.passes._hidden import DISGUISES, Look, look_behind, stretches
+from open_token.passes._hidden import DISGUISES, Look, looks_behind, stretches
 from open_token.passes._hyperscan import hyperscan_gate, opened_gate, stored_databases
 from open_token.passes._marks import without_marks
-from open_token.passes._rules import Rule
+from open_token.passes._rules import START, Rule
 
 _JUDGES = {
     "secrets": "open_token.passes._validators",
@@ -78,6 +78,7 @@ class Detector:
         self._verdicts: dict[str, list[Finding]] = {}
         self._remembered = 0
         self._windows: dict[tuple[int, bytes], list[tuple[int, int]]] = {}
+        self._escapes = next((number for number, rule in enumerate(rules) if rule.validator == "escapes"), None)
         self._person = next((number for number, rule in enumerate(rules) if rule.finder), None)
 
     def find(self, leaves: list[str]) -> list[tuple[int, list[Finding]]]:
@@ -109,11 +110,17 @@ class Detector:
         if self._person is not None:
             windows += self._opened_for_names(self._person, data, windows)
         by_leaf = _by_leaf(windows, pieces)
-        disguised: list[Disguised] = []
+        disguised = self._wide(pieces) if data.count(b"\0") > len(pieces) + 1 else []
         found = {number: self._confirm(number, pieces[number], by_leaf[number], disguised) for number in by_leaf}
         for number, finding in self._undisguised(disguised):
-            found[number].append(finding)
+            found.setdefault(number, []).append(finding)
         return [(number, merged(found[number])) for number in sorted(found) if found[number]]
+
+    def _wide(self, pieces: list[bytes]) -> list[Disguised]:
+        """Strings with zero bytes, such as UTF-16 that was read as something else; no window reaches over one."""
+        rank = self._escapes
+        wide = [number for number, piece in enumerate(pieces) if b"\0" in piece] if rank is not None else []
+        return [Disguised(number, without_marks(pieces[number]), 0, rank or 0) for number in wide]
 
     def _opened_for_names(self, number: int, data: bytes, opened: list[Window]) -> list[Window]:
         """The lines in which a word may be a name; the gate looks for what stands around names alone."""
@@ -162,12 +169,15 @@ class Detector:
         text = without_marks(leaf)
         value_start = text.find(b"\x01") + 1
         findings = []
+        looked_at: dict[int, int] = {}
         for number, start, end in windows:
             rule = self.rules[number]
             for first, last in self._known_matches(number, rule, text[start:end]):
                 if rule.validator in DISGUISES:
-                    raws = stretches(text[start + first : start + last], rule.validator)
-                    disguised += [Disguised(leaf_number, raw, start + first, number) for raw in raws]
+                    if start + first >= looked_at.get(number, 0):  # lines that go on are looked at once
+                        raws = stretches(text, start + first, start + last, rule.validator)
+                        disguised += [Disguised(leaf_number, raw, start + first, number) for raw in raws]
+                        looked_at[number] = start + first + max(map(len, raws), default=0)
                 elif start + first >= value_start:
                     within = self._within(number, rule, text[start + first : start + last])
                     findings.append(Finding(start + first, start + last, number, rule, "", within))
@@ -189,18 +199,30 @@ class Detector:
         """What is found in base64, of which the whole run is masked, and behind escapes, in its own place."""
         if not disguised or self._depth == _DEEPEST:
             return
-        looks = [look_behind(item.raw, self.rules[item.rank].validator) for item in disguised]
-        seen = [number for number, look in enumerate(looks) if look is not None]
+        looks = [(item, look) for item in disguised for look in looks_behind(item.raw, self.rules[item.rank].validator)]
+        for place, findings in self._deeper([look.text for _, look in looks]):
+            item, look = looks[place]
+            kept = [finding for finding in findings if self._counts(finding, look)] if look.is_joined else findings
+            for finding in _brought_back(item, look, kept, self.rules[item.rank]):
+                yield item.leaf, finding
+
+    def _deeper(self, texts: list[bytes]) -> list[tuple[int, list[Finding]]]:
         self._depth += 1
         try:
-            inner = self.find([decoded(looks[number].text) for number in seen]) if seen else []  # type: ignore[union-attr]
+            return self.find([decoded(text) for text in texts]) if texts else []
         finally:
             self._depth -= 1
-        for place, findings in inner:
-            item, look = disguised[seen[place]], looks[seen[place]]
-            if look is not None:
-                for finding in _brought_back(item, look, findings, self.rules[item.rank]):
-                    yield item.leaf, finding
+
+    def _counts(self, finding: Finding, look: Look) -> bool:
+        """Whether what was put together is a secret that the parts by themselves do not tell."""
+        joint = look.changed.joint(finding.start, finding.end) if look.changed else None
+        if joint is None or finding.rule.level != "secrets":
+            return False
+        parts = [look.text[finding.start : joint], look.text[joint : finding.end]]
+        alone = dict(self._deeper(parts))
+        if look.is_sure:
+            return all(part.start > 0 for part in alone.get(1, ()))
+        return not alone and tells_itself(finding.rule)
 
     def _known_matches(self, number: int, rule: Rule, text: bytes) -> list[tuple[int, int]]:
         """As `_matches`, remembered for short windows: what was masked is searched again, most lines as they were."""
@@ -262,12 +284,17 @@ def _brought_back(item: Disguised, look: Look, findings: list[Finding], rule: Ru
     raw = look.text
     values = [(found.plain or decoded(raw[found.start : found.end]), found.rank, found.rule) for found in findings]
     within = tuple(values) + tuple(inner for found in findings for inner in found.within)
-    if look.span is None:
+    if look.changed is None:
         yield Finding(item.start, item.start + len(item.raw), item.rank, rule, "", within)
         return
     for found, (value, _, _) in zip(findings, values, strict=True):
-        start, end = look.span(found.start, found.end)
+        start, end = look.changed.span(found.start, found.end)
         yield Finding(item.start + start, item.start + end, found.rank, found.rule, value, found.within)
+
+
+def tells_itself(rule: Rule) -> bool:
+    """A token that its own letters tell, so that no two strings make one by chance."""
+    return not rule.weak and rule.level == "secrets" and rule.pattern.startswith(START)
 
 
 @functools.cache
@@ -312,8 +339,8 @@ def _weight(finding: Finding) -> tuple[bool, int]:
     return finding.rule.level == "secrets", finding.end - finding.start
 
 
-def _place(finding: Finding) -> tuple[int, int, int]:
-    return finding.start, -finding.end, finding.rank
+def _place(finding: Finding) -> tuple[int, int, int, str]:
+    return finding.start, -finding.end, finding.rank, finding.plain
 
 
 def _whole_letters(text: bytes, start: int, end: int) -> tuple[int, int]:

@@ -1,93 +1,91 @@
-"""What keeps a value from being seen, base64 and escapes: turned into what they say, with the way back from there."""
+"""What keeps a value from being seen: turned into what it says, with the way back from there."""
 
-import base64
-import binascii
 import re
-from bisect import bisect_right
 from collections.abc import Callable
 from typing import NamedTuple
 
+from open_token.passes import _packed
 from open_token.passes._late import late
+from open_token.passes._way_back import Changed, replaced
+from open_token.passes._wrapped import full_lines, joints
 
-DISGUISES = frozenset(("base64", "escapes"))
-# Four letters that stand for three bytes of plain text; base64 of anything else hardly ever has five in a row.
-GROUP = "[CDI-Za-f][AC-HQS-Xgi-nwyz0-3][ABEFIJMNQRUVYZcdghklopstwx014589][A-Za-z0-9+/_-]"
-# Eight that stand for three letters of UTF-16, as PowerShell takes commands.
-_WIDE = late(rb"(?:[I-Za-f][AQgw][AB][A-Za-z0-9+/]A[C-H][AEIMQUYcgkosw048]A){3,}")
-_GROUPS = late(f"(?:{GROUP}){{5,}}".encode())
-_LAST_LINE = late(rb"(?:\\+[nr]|\s)+[^\\\s]{1,75}$")
-_BREAKS = late(rb"(?:\\+[nr]|\s)+")
 _ESCAPE = late(
     rb"%([0-9A-Fa-f]{2})|\\+u\{?([0-9A-Fa-f]{4})\}?|\\+x([0-9A-Fa-f]{2})|(&(?:#x?[0-9A-Fa-f]{1,7}|quot|apos|amp|lt|gt|equals|colon);)|"
-    rb"\\{2,}([\"'/])|\\{3,}([nrt])|\x1b\[[0-9;?]{0,24}[A-Za-z]"
+    rb"\\{2,}([\"'/])|\\{3,}([nrt])|\\+([01][0-7]{2})|=(3D)|(\xef\xbc[\x81-\xbf]|\xef\xbd[\x80-\x9e])|"
+    # What a terminal is told, and signs that nobody sees.
+    rb"\x1b\[[0-9;?]{0,24}[A-Za-z]|\x1b\][^\x07\x1b\n]{0,400}(?:\x07|\x1b\\)|"
+    rb"(?<=[\t\n\r -~])\x00(?!\x00)|\xe2\x80[\x8b-\x8f\xaa-\xae]|\xe2\x81[\xa0-\xaf]|\xef\xbb\xbf|\xc2\xad"
 )
 _SPACES = {b"n": b"\n", b"r": b"\r", b"t": b"\t"}
-_CONTROL = bytes.maketrans(b"\x00\x01\x02", b"   ")
-
-
-class Escape(NamedTuple):
-    """Where an escape stands, and where what it says stands in the text without escapes."""
-
-    place: int
-    size: int
-    start: int
-    end: int
-
-
-class Unescaped:
-    """A text without its escapes, which knows the way back."""
-
-    def __init__(self, raw: bytes) -> None:
-        parts: list[bytes] = []
-        self._escapes = [Escape(0, 0, 0, 0)]
-        length = place = 0
-        for found in _ESCAPE.finditer(raw):
-            said = _said(found)
-            length += found.start() - place
-            parts += (raw[place : found.start()], said)
-            self._escapes.append(Escape(length, len(said), found.start(), found.end()))
-            length += len(said)
-            place = found.end()
-        self.text = b"".join([*parts, raw[place:]]).translate(_CONTROL)
-        self._places = [escape.place for escape in self._escapes]
-
-    def span(self, start: int, end: int) -> tuple[int, int]:
-        """Where a stretch of the text without escapes stands in the text with them."""
-        return self._back(start, False), self._back(end - 1, True)
-
-    def _back(self, place: int, is_end: bool) -> int:
-        escape = self._escapes[bisect_right(self._places, place) - 1]
-        if place < escape.place + escape.size:
-            return escape.end if is_end else escape.start
-        return escape.end + place - escape.place - escape.size + is_end
-
-
-def stretches(raw: bytes, disguise: str) -> tuple[bytes, ...]:
-    """What may be disguised in a stretch: all of it, and base64 without a last line, which may be something else."""
-    if disguise == "base64" and (found := _LAST_LINE.search(raw)):
-        return raw, raw[: found.start()]
-    return (raw,)
+_QUOTE = rb"\\{0,3}[\"'`]"
+_BREAK = rb"(?:\r?\n|\\r\\n|\\n)[ \t]{0,80}"
+# Strings that code puts together, lines that go on behind a backslash, and those of mails that go on behind a sign.
+_GLUE = late(
+    rb"(?<=[0-9A-Za-z_+/=.~%@:-])(?:"
+    + _QUOTE
+    + rb"[ \t]{0,8}(?:"
+    + _BREAK
+    + rb")?(?:(?:\+|\.\.?|&|<>|~|\|\|)[ \t]{0,8}(?:\\?"
+    + _BREAK
+    + rb")?)?[brufBRUF]?"
+    + _QUOTE
+    + rb"|\\"
+    + _BREAK
+    + rb"|(?<=[0-9A-Za-z_.:/-])=\r?\n)(?=[0-9A-Za-z_+/=.~%@:-])"
+)
 
 
 class Look(NamedTuple):
     """What a disguise says, and how a place in it is found in the disguise; none: only the whole can be told."""
 
     text: bytes
-    span: Callable[[int, int], tuple[int, int]] | None
+    changed: Changed | None = None
+    is_joined: bool = False
+    """Only what lies over a place where something was left out counts: all else is seen without this look."""
+    is_sure: bool = True
+    """Not so: two lines may only look as if one went on, so that it must be a token that neither holds by itself."""
 
 
-def look_behind(raw: bytes, disguise: str) -> Look | None:
-    """What a stretch says without its disguise; None where it is none."""
-    if disguise == "base64":
-        text = decoded_base64(raw)
-        return None if text is None else Look(text, None)
-    unescaped = Unescaped(raw)
-    return None if unescaped.text == raw else Look(unescaped.text, unescaped.span)
+def stretches(text: bytes, start: int, end: int, disguise: str) -> tuple[bytes, ...]:
+    """What may be disguised where a rule matched."""
+    if disguise == "wrapped":
+        last = full_lines(text, start)
+        return (text[start:last],) if last > end else ()
+    return _packed.stretches(text[start:end]) if disguise == "base64" else (text[start:end],)
+
+
+def looks_behind(raw: bytes, disguise: str) -> list[Look]:
+    """What a stretch says without its disguise; nothing where it is none."""
+    return DISGUISES[disguise](raw)
+
+
+def _packed_look(decoded: Callable[[bytes], bytes | None]) -> Callable[[bytes], list[Look]]:
+    def look(raw: bytes) -> list[Look]:
+        text = decoded(raw)
+        return [] if text is None else [Look(text)]
+
+    return look
+
+
+def _without_escapes(raw: bytes) -> list[Look]:
+    changed = replaced(raw, _ESCAPE, _said)
+    return [] if changed.text == raw else [Look(changed.text, changed)]
+
+
+def _without_glue(raw: bytes) -> list[Look]:
+    changed = replaced(raw, _GLUE, lambda found: b"")
+    return [] if len(changed.text) == len(raw) else [Look(changed.text, changed, is_joined=True)]
+
+
+def _in_one_line(raw: bytes) -> list[Look]:
+    sure, every = (Changed(raw, joints(raw, sure=sure)) for sure in (True, False))
+    looks = [Look(sure.text, sure, True)] if len(sure.text) < len(raw) else []
+    return looks if len(every.text) == len(sure.text) else [*looks, Look(every.text, every, True, False)]
 
 
 def _said(found: re.Match[bytes]) -> bytes:
-    if found[1] or found[3]:
-        return bytes.fromhex((found[1] or found[3]).decode())
+    if digits := found[1] or found[3] or found[8]:
+        return bytes.fromhex(digits.decode())
     if found[2]:
         return chr(int(found[2], 16)).encode("utf-8", "surrogatepass")
     if found[4]:
@@ -96,22 +94,18 @@ def _said(found: re.Match[bytes]) -> bytes:
         return unescape(found[4].decode()).encode("utf-8", "surrogatepass")
     if found[6]:
         return _SPACES[found[6]]
-    return found[5] or b""  # what a terminal is told says nothing
+    if found[7]:
+        return bytes((int(found[7], 8),))
+    if found[9]:
+        return chr(ord(found[9].decode()) - 0xFEE0).encode()
+    return found[5] or b""
 
 
-def decoded_base64(run: bytes) -> bytes | None:
-    """The text that base64 holds, from where it begins to be text; None where there is none."""
-    letters = _BREAKS.sub(b"", run).rstrip(b"=")
-    wide = _WIDE.match(letters)
-    found = wide or _GROUPS.search(letters)
-    if not found:
-        return None
-    body = letters[found.start() :].translate(_STANDARD)
-    try:
-        raw = base64.b64decode(body[: len(body) - (len(body) % 4 == 1)] + b"=" * (-len(body) % 4 % 3))
-    except binascii.Error:
-        return None
-    return raw.translate(_CONTROL, b"\0" if wide else b"")
-
-
-_STANDARD = bytes.maketrans(b"-_", b"+/")
+DISGUISES = {
+    "base64": _packed_look(_packed.decoded_base64),
+    "base32": _packed_look(_packed.decoded_base32),
+    "hex": _packed_look(_packed.decoded_hex),
+    "escapes": _without_escapes,
+    "glue": _without_glue,
+    "wrapped": _in_one_line,
+}

@@ -88,6 +88,19 @@ def _encoded(lot: Random, text: str) -> str:
     return base64.b64encode(f"{text}{drawn(lot, 'alnum', 40)}".encode()).decode()
 
 
+def _base32(lot: Random, text: str) -> str:
+    return base64.b32encode(f"{text}{drawn(lot, 'alnum', 40)}".encode()).decode()
+
+
+def _hex_of(lot: Random, text: str) -> str:
+    return f"{text}{drawn(lot, 'alnum', 40)}".encode().hex()
+
+
+def _dumped(lot: Random, text: str) -> str:
+    digits = _hex_of(lot, text)
+    return " ".join(digits[place : place + 4] for place in range(0, len(digits), 4))
+
+
 def _luhn(lot: Random, wanted: str) -> str:
     prefix, size = wanted.split(",")
     number = prefix + drawn(lot, "digit", int(size) - len(prefix) - 1)
@@ -203,6 +216,9 @@ MAKERS = {
     "basic": _basic,
     "base64": _encoded,
     "percent": _percent,
+    "base32": _base32,
+    "hexof": _hex_of,
+    "dump": _dumped,
     "luhn": _luhn,
     "cardspaced": _card_in_groups,
     "iban": _iban,

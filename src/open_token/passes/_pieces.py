@@ -9,9 +9,8 @@ import msgspec
 
 from open_token.model import Event
 from open_token.passes._batches import gather
-from open_token.passes._detect import Detector, Finding, decoded, encoded
+from open_token.passes._detect import Detector, Finding, decoded, encoded, tells_itself
 from open_token.passes._found import Cut, Found
-from open_token.passes._rules import START, Rule
 from open_token.walk import ID_NAME, NAME_END
 
 # Of a long string only the ends can hold a piece of something that began before it or goes on behind it.
@@ -156,7 +155,7 @@ class Pieces:
         for number, findings in found:
             text, stretches = joined[number]
             for finding in findings:
-                if streams[number].is_told or _is_token(finding.rule):
+                if streams[number].is_told or tells_itself(finding.rule):
                     self._cut(finding, text, stretches, is_told=streams[number].is_told)
         for stream in streams:
             stream.settle()
@@ -213,8 +212,3 @@ def _has_pieces(data: Any) -> bool:
         if type(one) is dict and type(other) is dict and _SAID & one.keys() & other.keys():
             return True
     return False
-
-
-def _is_token(rule: Rule) -> bool:
-    """A token that its own letters tell, so that no two strings make one by chance."""
-    return not rule.weak and rule.level == "secrets" and rule.pattern.startswith(START)

@@ -1,0 +1,75 @@
+"""Values that a terminal, a mail or a box cut where the line was full: the lines put together again."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from open_token.passes._late import late
+from open_token.passes._way_back import Change
+
+_BORDERS = ("│", "┃", "║", "▌", "▏", "⎿", "|")
+_ENDS = tuple(border.encode() for border in _BORDERS)
+# Gutters, quotes, the signs of a diff, and the numbers that cat, grep and editors put before a line.
+_MARGIN = late(rf"[ \t]*((?:(?:[>+#*-]|{'|'.join(_BORDERS[:-1])}|\||[0-9]{{1,7}}(?:→|[:|\t]))[ \t]*)*)".encode())
+_NUMBER = late(rb"[0-9]+")
+_RUN = late(rb"[0-9A-Za-z_+/=.~%@:!#$&*?^-]+")
+_PLAIN_WORD = late(rb"(?:[A-Z]?[a-z]{0,19}|[A-Z]{1,20})[.:]?$|[A-Za-z_][\w.-]*[:=][^=]")
+_LEAST, _SURE = 24, 60
+"""Letters that a full line has, and so many that it is cut for certain where what follows is no word."""
+_MOST_LINES = 48
+
+
+class _Line(NamedTuple):
+    """A line without its border at the end; what it says begins behind its spaces, or behind all of its margin."""
+
+    signs: bytes
+    start: int
+    behind: int
+    end: int
+    width: int
+
+
+def _line(raw: bytes, place: int) -> _Line:
+    end = raw.find(b"\n", place)
+    content = raw[place : len(raw) if end < 0 else end].rstrip()
+    if border := next((sign for sign in _ENDS if content.endswith(sign)), b""):
+        content = content[: -len(border)].rstrip()
+    margin = _MARGIN.match(content)
+    signs, behind = (margin[1].replace(b" ", b""), margin.end()) if margin else (b"", 0)
+    start = len(content) - len(content.lstrip(b" \t"))
+    width = len(content.decode("utf-8", "replace"))
+    return _Line(_NUMBER.sub(b"0", signs), place + start, place + behind, place + len(content), width)
+
+
+def full_lines(raw: bytes, start: int) -> int:
+    """Where the lines end that begin at a place and are full, each but the last."""
+    line, place = _line(raw, start), start
+    for _ in range(_MOST_LINES):
+        if not (place := raw.find(b"\n", line.end) + 1):
+            break
+        following = _line(raw, place)
+        if not _goes_on(raw, line, following, sure=False):
+            break
+        start, line = following.end, following
+    return start
+
+
+def joints(raw: bytes, *, sure: bool) -> Iterator[Change]:
+    """What stands between a full line and the next, left out; sure: only where no word and no other line goes on."""
+    line = _line(raw, 0)
+    while place := raw.find(b"\n", line.end) + 1:
+        following = _line(raw, place)
+        if _goes_on(raw, line, following, sure=sure):
+            yield Change(line.end, _begin(line, following), b"")
+        line = following
+
+
+def _begin(line: _Line, following: _Line) -> int:
+    """Where a line goes on with what the one before it said; a sign that only one of them has is said by it."""
+    return following.behind if line.signs == following.signs else following.start
+
+
+def _goes_on(raw: bytes, line: _Line, following: _Line, *, sure: bool) -> bool:
+    run = _RUN.match(raw, _begin(line, following), following.end)
+    if not run or line.width < max(_LEAST, following.width) or not _RUN.match(raw, line.end - 1, line.end):
+        return False
+    return not sure or (line.width >= _SURE and not _PLAIN_WORD.match(run[0]))
