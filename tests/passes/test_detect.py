@@ -400,6 +400,15 @@ HOSTILE = [
     "ask Aaa Bbb\n",
     "\n",
     "\x01",
+    '"a" + ',
+    "a=\n",
+    "a\u200bb",
+    "x\0y",
+    "ＡＢＣ",
+    "6768705f",
+    "0000: 6768 705f  x\n",
+    "H4sIAAAAAAAAA",
+    "so it printed ghp_abcdefgh12345678\n",
 ]
 
 
