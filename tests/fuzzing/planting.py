@@ -46,15 +46,15 @@ TOLD_BY_WORDS = frozenset(
     "connection-string portainer-token intercom-token authress-key teamwork-token fullstory-key "
     "onepassword-token azure-signed-key logicmonitor-token".split()
 )
-# A wrapped line is looked at where it ends with the head of a token that many use, a long run, or a name and its value.
+# A wrapped line is looked at where it ends with the head of a token that many use, or with a name and its value.
 WRAPPED = frozenset(
-    "jwt github-token github-fine-grained-token gitlab-token npm-token package-index-upload-token docker- "
-    "token aws-access-key-id aws-secret-key google-api-key google-oauth-token azure-client-secret "
-    "digitalocean-token vercel-token vault-token doppler-token anthropic-key openai-key sk-key "
-    "huggingface-token groq-key xai-key perplexity-key replicate-token nvidia-key tavily-key openrouter- "
-    "key slack-token sendgrid-key stripe-key shopify-token atlassian-token linear-key notion-token figma- "
-    "token supabase-key databricks-token authorization bearer assigned-password environment-password "
-    "assigned-secret connection-password url-password".split()
+    "jwt github-token github-fine-grained-token gitlab-token npm-token package-index-upload-token "
+    "docker-token aws-access-key-id aws-secret-key google-api-key google-oauth-token "
+    "azure-client-secret digitalocean-token vercel-token vault-token doppler-token anthropic-key "
+    "openai-key sk-key huggingface-token groq-key xai-key perplexity-key replicate-token nvidia-key "
+    "tavily-key openrouter-key slack-token sendgrid-key stripe-key shopify-token atlassian-token "
+    "linear-key notion-token figma-token supabase-key databricks-token authorization bearer "
+    "assigned-password environment-password assigned-secret connection-password url-password".split()
 )
 LINES = frozenset(("private-key", "private-key-end", "putty-private-key", "secret-below", "escapes"))
 """Over several lines, of which each by itself is looked at behind escapes."""

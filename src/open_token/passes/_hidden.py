@@ -78,9 +78,13 @@ def _without_glue(raw: bytes) -> list[Look]:
 
 
 def _in_one_line(raw: bytes) -> list[Look]:
-    sure, every = (Changed(raw, joints(raw, sure=sure)) for sure in (True, False))
-    looks = [Look(sure.text, sure, True)] if len(sure.text) < len(raw) else []
-    return looks if len(every.text) == len(sure.text) else [*looks, Look(every.text, every, True, False)]
+    found = list(joints(raw))
+    sure = [change for change, is_sure in found if is_sure]
+    looks = [Look(made.text, made, True) for made in (Changed(raw, sure),)] if sure else []
+    if len(sure) < len(found):
+        every = Changed(raw, (change for change, _ in found))
+        looks.append(Look(every.text, every, True, False))
+    return looks
 
 
 def _said(found: re.Match[bytes]) -> bytes:

@@ -31,35 +31,57 @@ class _Line(NamedTuple):
 def _line(raw: bytes, place: int) -> _Line:
     end = raw.find(b"\n", place)
     content = raw[place : len(raw) if end < 0 else end].rstrip()
-    if border := next((sign for sign in _ENDS if content.endswith(sign)), b""):
-        content = content[: -len(border)].rstrip()
-    margin = _MARGIN.match(content)
-    signs, behind = (margin[1].replace(b" ", b""), margin.end()) if margin else (b"", 0)
+    if content.endswith(_ENDS):
+        content = _without_border(content)
     start = len(content) - len(content.lstrip(b" \t"))
-    width = len(content.decode("utf-8", "replace"))
-    return _Line(_NUMBER.sub(b"0", signs), place + start, place + behind, place + len(content), width)
+    width = len(content) if content.isascii() else len(content.decode("utf-8", "replace"))
+    signs, behind = (b"", start) if content[start : start + 1].isalpha() else _margin(content, start)
+    return _Line(signs, place + start, place + behind, place + len(content), width)
+
+
+def _without_border(content: bytes) -> bytes:
+    border = next(sign for sign in _ENDS if content.endswith(sign))
+    return content[: -len(border)].rstrip()
+
+
+def _margin(content: bytes, start: int) -> tuple[bytes, int]:
+    """The signs of a margin, whatever its numbers are, and where it ends."""
+    margin = _MARGIN.match(content)
+    if not margin:
+        return b"", start
+    return _NUMBER.sub(b"0", margin[1].replace(b" ", b"")), margin.end()
 
 
 def full_lines(raw: bytes, start: int) -> int:
     """Where the lines end that begin at a place and are full, each but the last."""
+    end = raw.find(b"\n", start)
+    if end - start < _LEAST or _is_longer(raw, start, end):
+        return start
     line, place = _line(raw, start), start
     for _ in range(_MOST_LINES):
         if not (place := raw.find(b"\n", line.end) + 1):
             break
         following = _line(raw, place)
-        if not _goes_on(raw, line, following, sure=False):
+        if not _goes_on(raw, line, following):
             break
         start, line = following.end, following
     return start
 
 
-def joints(raw: bytes, *, sure: bool) -> Iterator[Change]:
-    """What stands between a full line and the next, left out; sure: only where no word and no other line goes on."""
+def _is_longer(raw: bytes, start: int, end: int) -> bool:
+    """A quick look: whether the line behind one without a border is longer, so that this one was not full."""
+    last = raw.find(b"\n", end + 1)
+    line, following = raw[start:end].rstrip(), raw[end + 1 : len(raw) if last < 0 else last].rstrip()
+    return len(following) > len(line) and line.isascii() and following.isascii() and not following.endswith(_ENDS)
+
+
+def joints(raw: bytes) -> Iterator[tuple[Change, bool]]:
+    """What stands between a full line and the next, left out; and whether that is sure: no word and no line goes on."""
     line = _line(raw, 0)
     while place := raw.find(b"\n", line.end) + 1:
         following = _line(raw, place)
-        if _goes_on(raw, line, following, sure=sure):
-            yield Change(line.end, _begin(line, following), b"")
+        if _goes_on(raw, line, following):
+            yield Change(line.end, _begin(line, following), b""), _is_sure(raw, line, following)
         line = following
 
 
@@ -68,8 +90,12 @@ def _begin(line: _Line, following: _Line) -> int:
     return following.behind if line.signs == following.signs else following.start
 
 
-def _goes_on(raw: bytes, line: _Line, following: _Line, *, sure: bool) -> bool:
-    run = _RUN.match(raw, _begin(line, following), following.end)
-    if not run or line.width < max(_LEAST, following.width) or not _RUN.match(raw, line.end - 1, line.end):
+def _goes_on(raw: bytes, line: _Line, following: _Line) -> bool:
+    if line.width < _LEAST or line.width < following.width or not _RUN.match(raw, line.end - 1, line.end):
         return False
-    return not sure or (line.width >= _SURE and not _PLAIN_WORD.match(run[0]))
+    return _RUN.match(raw, _begin(line, following), following.end) is not None
+
+
+def _is_sure(raw: bytes, line: _Line, following: _Line) -> bool:
+    run = _RUN.match(raw, _begin(line, following), following.end)
+    return line.width >= _SURE and run is not None and not _PLAIN_WORD.match(run[0])
