@@ -179,7 +179,7 @@ class _Messages:
             self._draft.annotation(data, actor=made.actor, ts=made.ts)
         elif kind == "step-start":
             made.group += 1
-        elif kind in _ENDS:
+        elif isinstance(kind, str) and kind in _ENDS:
             about = {"kind": _ENDS[kind], **kept(part, "errorText", "reason", "finishReason")}
             self._draft.annotation(about, actor=made.actor, ts=made.ts)
         else:
