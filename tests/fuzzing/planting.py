@@ -204,6 +204,8 @@ def is_seen(plant: Plant, form: str) -> bool:
     """Whether a plant is to be found in a form."""
     if form.startswith("wrapped"):
         return plant.rule in WRAPPED
+    if form == "cut by a mail" and plant.rule == "basic-auth":
+        return False  # the sign that cuts it is the one with which base64 ends
     if form.startswith("cut"):
         return plant.rule not in TOLD_BY_WORDS and plant.level == "secrets"
     if form in ("full width", "HTML"):

@@ -62,6 +62,13 @@ def test_every_kind_in_every_form(form: str, cache: Path) -> None:
     assert leaks(made, said, form) == []
 
 
+@pytest.mark.parametrize("form", [form for form in FORMS if form.startswith("wrapped")])
+def test_lines_of_a_text_that_has_a_name(form: str, cache: Path) -> None:
+    made = [plant for plant in plants(form) if is_seen(plant, form)]
+    said = redacted([[{"type": "text", "text": FORMS[form](plant.text)}] for plant in made], cache, "hyperscan")
+    assert leaks(made, said, form) == []
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_personal_data_in_every_form(form: str, cache: Path) -> None:
     made = [plant for plant in plants(form, "pii") if is_seen(plant, form)]

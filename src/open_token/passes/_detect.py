@@ -174,10 +174,12 @@ class Detector:
             rule = self.rules[number]
             for first, last in self._known_matches(number, rule, text[start:end]):
                 if rule.validator in DISGUISES:
-                    if start + first >= looked_at.get(number, 0):  # lines that go on are looked at once
-                        raws = stretches(text, start + first, start + last, rule.validator)
-                        disguised += [Disguised(leaf_number, raw, start + first, number) for raw in raws]
-                        looked_at[number] = start + first + max(map(len, raws), default=0)
+                    # A name before a text is no part of its first line.
+                    begin = max(start + first, value_start) if rule.validator == "wrapped" else start + first
+                    if begin >= looked_at.get(number, 0):  # lines that go on are looked at once
+                        raws = stretches(text, begin, start + last, rule.validator)
+                        disguised += [Disguised(leaf_number, raw, begin, number) for raw in raws]
+                        looked_at[number] = begin + max(map(len, raws), default=0)
                 elif start + first >= value_start:
                     within = self._within(number, rule, text[start + first : start + last])
                     findings.append(Finding(start + first, start + last, number, rule, "", within))
