@@ -174,9 +174,9 @@ class Detector:
             rule = self.rules[number]
             for first, last in self._known_matches(number, rule, text[start:end]):
                 if rule.validator in DISGUISES:
-                    # A name before a text is no part of its first line.
-                    begin = max(start + first, value_start) if rule.validator == "wrapped" else start + first
-                    if begin >= looked_at.get(number, 0):  # lines that go on are looked at once
+                    # A name before a text is no part of it, and lines that go on are looked at once.
+                    begin = max(start + first, value_start)
+                    if looked_at.get(number, 0) <= begin < start + last:
                         raws = stretches(text, begin, start + last, rule.validator)
                         disguised += [Disguised(leaf_number, raw, begin, number) for raw in raws]
                         looked_at[number] = begin + max(map(len, raws), default=0)

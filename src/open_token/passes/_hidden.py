@@ -51,7 +51,7 @@ def stretches(text: bytes, start: int, end: int, disguise: str) -> tuple[bytes, 
     if disguise == "wrapped":
         last = full_lines(text, start)
         return (text[start:last],) if last > end else ()
-    return _packed.stretches(text[start:end]) if disguise == "base64" else (text[start:end],)
+    return _packed.stretches(text[start:end]) if disguise in ("base64", "hex") else (text[start:end],)
 
 
 def looks_behind(raw: bytes, disguise: str) -> list[Look]:

@@ -29,7 +29,7 @@ _PLAIN = bytes((9, 10, 13, *range(32, 127)))
 
 
 def stretches(raw: bytes) -> tuple[bytes, ...]:
-    """What may be one run of base64: all of it, and all without a last line, which may be something else."""
+    """What may be one run of letters: all of it, and all without a last line, which may be something else."""
     found = _LAST_LINE.search(raw)
     return (raw, raw[: found.start()]) if found else (raw,)
 
