@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linear import grows_no_faster
-from open_token.passes import _detect, _hyperscan
+from open_token.passes import _detect, _hidden, _hyperscan
 from open_token.passes._detect import Detector, Finding, merged
-from open_token.passes._gate import KeywordGate
+from open_token.passes._gate import KeywordGate, compiled
 from open_token.passes._hyperscan import hyperscan_gate, stored_databases
 from open_token.passes._rules import load_rules, parse_rules, sources
 from rule_holes import filled
@@ -85,6 +85,27 @@ def test_both_engines_find_the_same(leaves: list[str]) -> None:
 @given(st.lists(st.text(max_size=60), min_size=1, max_size=5))
 def test_any_text_can_be_searched(leaves: list[str]) -> None:
     assert FAST["strict"].find(leaves) == SLOW["strict"].find(leaves)
+
+
+NAMES = [*" \n", "\0", "é", "Ö", "name: ", " said", "'s", ": ", " van ", "Torvild", "Enqvist", "a", "Aa", "氏", "<x@y"]
+
+
+@given(st.lists(st.sampled_from(NAMES), max_size=24).map("".join))
+def test_both_engines_tell_the_same_lines_for_names(text: str) -> None:
+    person = FAST["pii"]._person
+    assert person is not None
+    data = b"\0" + text.encode() + b"\0"
+    assert FAST["pii"]._gate(0).lines(person, data) == SLOW["pii"]._gate(0).lines(person, data)
+
+
+GLUE = [*"a=\\\"'`+.&<>~|brf \t\r\n", "\\n", "\\r\\n", " " * 9, "\\\\\\"]
+
+
+@given(st.lists(st.sampled_from(GLUE), max_size=14).map("".join))
+def test_the_gate_opens_for_all_strings_that_code_puts_together(text: str) -> None:
+    rule = next(rule for rule in load_rules("secrets") if rule.id == "glue")
+    if _hidden._GLUE.search(text.encode()):
+        assert compiled(rule.gate).search(text.encode())
 
 
 @pytest.mark.parametrize("name", ["secret", "pii", "clean_real", "clean_rulefp", "clean_piifp", "nearmiss"])
@@ -286,6 +307,15 @@ def test_the_database_is_kept_and_a_damaged_one_is_made_anew(tmp_path: Path) -> 
         assert damage == b"" or stored_databases(rules, cache) == stored
 
 
+def test_what_looks_behind_a_disguise_and_what_looks_for_names_have_databases_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_hyperscan, "_COMPILED", {})
+    few = tuple(rule for rule in load_rules("pii") if rule.id in ("glue", "escapes", "github-token", "person", "card"))
+    assert hyperscan_gate(few, tmp_path, None) is not None
+    assert len(list(tmp_path.glob("*.hyperscan"))) == 4
+
+
 def test_each_level_has_a_database_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_hyperscan, "_COMPILED", {})
     few = tuple(rule for rule in load_rules("strict") if rule.id in ("github-token", "us-ssn", "card", "config-path"))
@@ -361,7 +391,8 @@ def test_a_database_that_was_opened_is_shared(monkeypatch: pytest.MonkeyPatch) -
     with ThreadPoolExecutor(4) as threads:
         gates = list(threads.map(lambda _: _hyperscan.opened_gate(rules), range(8)))
         found = list(threads.map(lambda gate: gate(token * 50), gates))  # type: ignore[misc]
-    assert found == [first(token * 50)] * 8
+        found += threads.map(lambda _: first(token * 50), range(8))
+    assert found == [first(token * 50)] * 16
 
 
 # --- hostile input ---

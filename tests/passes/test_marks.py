@@ -6,8 +6,9 @@ import re
 
 import pytest
 
+from linear import grows_no_faster
 from open_token.passes._marker import Numbers, canonical, dropped, keyed
-from open_token.passes._marks import MARK, without_marks
+from open_token.passes._marks import MARK, near_marks, without_marks
 
 KEY = bytes(range(32))
 VALUE = "hunter2" + "x9Q"
@@ -81,3 +82,21 @@ def test_without_marks_keeps_the_length() -> None:
     assert b"email" not in blank
     assert blank.startswith(b"a \0")
     assert without_marks(b"a [REDACTED b") == b"a [REDACTED b"
+
+
+def test_what_is_near_a_mark_are_the_lines_around_it() -> None:
+    mark = "[REDACTED:email:0123abcd]"
+    lines = [f"line {number}" for number in range(40)]
+    lines[5] = f"a {mark} b {mark}"
+    lines[8], lines[30] = mark, f"{mark} at the end"
+    text = "\n".join(lines).encode()
+    near = [text[start:end].decode().split("\n") for start, end in near_marks(text, 0, 3)]
+    assert near == [lines[3:11], lines[28:33]]
+    assert list(near_marks(b"no mark\n" * 9, 0, 3)) == []
+    assert list(near_marks(mark.encode() * 9, 0, 3)) == [(0, 9 * len(mark))]
+
+
+def test_marks_in_one_long_line_take_no_longer() -> None:
+    mark = b"[REDACTED:email:0123abcd] "
+    assert grows_no_faster(lambda size: list(near_marks(mark * size, 0, 3)), 20_000)
+    assert grows_no_faster(lambda size: list(near_marks((mark + b"\n") * size, 0, 3)), 20_000)

@@ -18,7 +18,7 @@ from open_token.model import Event, Record
 from open_token.options import ExportOptions
 from open_token.passes import _extra, _people, _people_lists, _people_table
 from open_token.passes._detect import Detector
-from open_token.passes._gate import confirmation
+from open_token.passes._gate import KeywordGate, confirmation
 from open_token.passes._people import parts, people
 from open_token.passes._people_cues import LIKELY, WORDS_BEFORE
 from open_token.passes._people_search import PeopleSearch, telling_lines
@@ -28,6 +28,10 @@ from open_token.passes.redact import redact
 needs_lists = pytest.mark.skipif(_extra.names_folder() is None, reason="open-token[pii] is not installed")
 PERSON = tuple(rule for rule in load_rules("pii") if rule.type == "person")
 FAST, SLOW = (Detector(PERSON, engine=engine) for engine in ("hyperscan", "keywords"))
+
+
+def lines_with_names(data: bytes) -> list[tuple[int, int]]:
+    return telling_lines(data, KeywordGate(PERSON).lines(0, data))
 
 
 def names(text: str) -> list[str]:
@@ -307,7 +311,7 @@ def test_a_list_of_many_people_takes_no_longer_for_each() -> None:
         text = "\n".join(
             f"member {name.title()} since the year {2000 + number % 20}" for number, name in enumerate(known[:size])
         )
-        telling_lines(PERSON[0].pattern, text.encode())
+        lines_with_names(text.encode())
 
     assert grows_no_faster(work, 4_000)
 
@@ -318,7 +322,7 @@ def test_the_lines_with_names_are_told_in_bytes(count: int) -> None:
     known = sorted(name.title() for name in _people_lists.lists().given if name.isalpha() and len(name) > 5)
     few = [name for name in known if _people.telling_words(name)][:count]
     text = "".join(f"ü {name} ü\nnobody here\n" for name in few)
-    lines = telling_lines(PERSON[0].pattern, text.encode())
+    lines = lines_with_names(text.encode())
     told = [text.encode()[start:end].decode() for start, end in lines]
     assert told == [f"ü {name} ü" for name in few]
 

@@ -9,6 +9,7 @@ from base64 import b64encode
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 from urllib.parse import quote
 
 import pytest
@@ -544,6 +545,33 @@ def test_redaction_is_idempotent_and_keeps_the_shape(contents: list[Any], level:
         assert {k: v for k, v in after.items() if k != "content"} == {k: v for k, v in before.items() if k != "content"}
     for mark in MARK.findall(dump(once)):
         assert mark.count("REDACTED") == 1
+
+
+LINES = "\nnothing at all is said in this line\n" * 20
+
+
+@given(st.lists(leaf, min_size=4, max_size=6).map(LINES.join), st.sampled_from(["secrets", "pii"]))
+def test_a_long_text_is_masked_as_if_all_of_it_were_looked_through_again(text: str, level: str) -> None:
+    made = record(text, {"token": text, "note": [text]})
+    once = redact(made, context(level))
+    with mock.patch.object(_mask, "_LONG", len(text) * 2):
+        assert dump(redact(made, context(level))) == dump(once)
+    assert dump(redact(once, context(level))) == dump(once)
+
+
+def test_what_masking_brings_to_light_in_a_long_text_is_masked() -> None:
+    key = drawn("{hex:8}-{hex:4}-{alnum:4}-{alnum:4}-{alnum:14}")
+    found: list[Any] = []
+    real = _mask.Masker._found_again
+
+    def told(masker: _mask.Masker, leaves: list[str]) -> Any:
+        found.append(real(masker, leaves))
+        return found[-1]
+
+    with mock.patch.object(_mask.Masker, "_found_again", told):
+        (masked,) = texts(redact(record(f"{LINES * 3}graphhopperPRIVATE12-{key}{LINES}"), context("secrets")))
+    assert [bool(some) for some in found[:2]] == [True, False]
+    assert not any(part in masked for part in (key[:8], key[-14:]))
 
 
 @given(contents)

@@ -78,8 +78,6 @@ class Detector:
         self._verdicts: dict[str, list[Finding]] = {}
         self._remembered = 0
         self._windows: dict[tuple[int, bytes], list[tuple[int, int]]] = {}
-        self._escapes = next((number for number, rule in enumerate(rules) if rule.validator == "escapes"), None)
-        self._person = next((number for number, rule in enumerate(rules) if rule.finder), None)
 
     def find(self, leaves: list[str]) -> list[tuple[int, list[Finding]]]:
         """The findings by leaf, for those leaves that have any; what was searched lately is remembered."""
@@ -97,6 +95,14 @@ class Detector:
             self._forget()
         return found
 
+    @functools.cached_property
+    def _escapes(self) -> int | None:
+        return next((number for number, rule in enumerate(self.rules) if rule.validator == "escapes"), None)
+
+    @functools.cached_property
+    def _person(self) -> int | None:
+        return next((number for number, rule in enumerate(self.rules) if rule.finder), None)
+
     def _forget(self) -> None:
         """Keep what was found while it is little: masking asks for it again, and for nothing else."""
         kept = {leaf: findings for leaf, findings in self._verdicts.items() if findings}
@@ -106,9 +112,10 @@ class Detector:
     def _search(self, leaves: list[str]) -> list[tuple[int, list[Finding]]]:
         pieces = all_encoded(leaves)
         data = b"\0".join([b"", *pieces, b""])
-        windows = self._gate(len(data))(data)
+        gate = self._gate(len(data))
+        windows = gate(data)
         if self._person is not None:
-            windows += self._opened_for_names(self._person, data, windows)
+            windows += self._opened_for_names(self._person, data, windows, gate)
         by_leaf = _by_leaf(windows, pieces)
         disguised = self._wide(pieces) if data.count(b"\0") > len(pieces) + 1 else []
         found = {number: self._confirm(number, pieces[number], by_leaf[number], disguised) for number in by_leaf}
@@ -122,9 +129,10 @@ class Detector:
         wide = [number for number, piece in enumerate(pieces) if b"\0" in piece] if rank is not None else []
         return [Disguised(number, without_marks(pieces[number]), 0, rank or 0) for number in wide]
 
-    def _opened_for_names(self, number: int, data: bytes, opened: list[Window]) -> list[Window]:
-        """The lines in which a word may be a name; the gate looks for what stands around names alone."""
-        lines = self._people.telling_lines(self.rules[number].pattern, data)
+    def _opened_for_names(self, number: int, data: bytes, opened: list[Window], gate: Gate) -> list[Window]:
+        """The lines in which a word may be a name; the gate itself looks for what stands around names alone."""
+        # To look first for the lines that may hold one is faster than to weigh all words.
+        lines = self._people.telling_lines(data, gate.lines(number, data))
         known = {window for window in opened if window.rule == number} if lines else set()
         return [window for line in lines if (window := Window(number, *line)) not in known]
 
@@ -274,7 +282,7 @@ def _by_leaf(windows: list[Window], pieces: list[bytes]) -> dict[int, list[Windo
     """The windows of a joined text by the piece in which they lie."""
     by_leaf: dict[int, list[Window]] = {}
     if windows:
-        ends = list(accumulate(len(piece) + 1 for piece in pieces))
+        ends = list(accumulate(map((1).__add__, map(len, pieces))))
         for rule, start, end in windows:
             number = bisect_left(ends, start)
             offset = ends[number] - len(pieces[number])

@@ -54,7 +54,7 @@ class Windows:
     def _hit_lines(self, number: int, last: int, start: int, end: int) -> None:
         behind = self._data.find(b"\n", last, end)
         self._covered[number] = end if behind < 0 else behind
-        start, end = self._lines(last, self._rules[number].lines, start, end)
+        start, end = lines_around(self._data, last, self._rules[number].lines, start, end)
         before = self._last.get(number)
         if before is not None and start <= self.opened[before].end:
             self.opened[before] = self.opened[before]._replace(end=end)
@@ -62,27 +62,32 @@ class Windows:
         self._last[number] = len(self.opened)
         self.opened.append(Window(number, start, end))
 
-    def _lines(self, last: int, count: int, start: int, end: int) -> tuple[int, int]:
-        """The line of a byte with the lines before and behind it, a count with it."""
-        first, behind = last, last - 1
-        for _ in range(count):
-            if (first := self._data.rfind(b"\n", start, first)) < 0:
-                break
-        for _ in range(count):
-            if (behind := self._data.find(b"\n", behind + 1, end)) < 0:
-                break
-        return first + 1 or start, end if behind < 0 else behind
-
     def _piece_of(self, last: int, least: int) -> tuple[int, int]:
         start = self._data.rfind(b"\0", least, last) + 1 or least
         end = self._data.find(b"\0", last)
         return start, len(self._data) if end < 0 else end
 
 
+def lines_around(data: bytes, place: int, count: int, start: int, end: int) -> tuple[int, int]:
+    """The line of a byte, between two places, with the lines before and behind it, a count with it."""
+    first, behind = place, place - 1
+    for _ in range(count):
+        if (first := data.rfind(b"\n", start, first)) < 0:
+            break
+    for _ in range(count):
+        if (behind := data.find(b"\n", behind + 1, end)) < 0:
+            break
+    return first + 1 or start, end if behind < 0 else behind
+
+
 class Gate(Protocol):
     """Finds where rules may match."""
 
     def __call__(self, data: bytes) -> list[Window]: ...
+
+    def lines(self, number: int, data: bytes) -> list[tuple[int, int]]:
+        """The lines, between line ends and zero bytes, in which the pattern of a rule with a finder matches."""
+        ...
 
 
 def compiled(pattern: str, *, longest: bool = False) -> Any:
@@ -145,6 +150,18 @@ class KeywordGate:
                 # The zero byte that ends one string begins the next, and a rule may look at both.
                 place = max(match.end() - 1, match.start() + 1)
         return windows.opened
+
+    def lines(self, number: int, data: bytes) -> list[tuple[int, int]]:
+        data = data.replace(b"\0", b"\n")
+        spans = confirmation(self._rules[number].pattern).spans
+        lines, place = [], 0
+        while found := spans(data, place):
+            first, last = found[0]
+            start = data.rfind(b"\n", place, first) + 1
+            end = data.find(b"\n", last)
+            place = len(data) if end < 0 else end
+            lines.append((start, place))
+        return lines
 
     def _each_word(self, data: bytes) -> list[tuple[int, tuple[int, ...]]]:
         """Word by word: slower, but nothing must be compiled for a short text."""

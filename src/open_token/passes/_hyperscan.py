@@ -3,21 +3,44 @@
 import functools
 import hashlib
 import platform
+import threading
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from open_token.files import make_folder, read_optional, write_private
 from open_token.passes._gate import Window, Windows
-from open_token.passes._rules import LEVELS, Rule, fingerprint
+from open_token.passes._hidden import DISGUISES
+from open_token.passes._rules import Rule, fingerprint
 
 _COMPILED: dict[str, bytes] = {}
 _OPENED: dict[str, Any] = {}
 """Databases as they were opened: threads may share them, each with a scratch of its own."""
-_MOST_COMPILED = 8
+_MOST_COMPILED = 12
+
+
+class _Scratches(threading.local):
+    """What a thread needs to scan, by database; to make one takes as long as to search a short conversation."""
+
+    def __init__(self) -> None:
+        self._made: dict[int, tuple[Any, Any]] = {}
+
+    def __getitem__(self, database: Any) -> Any:
+        found = self._made.get(id(database))
+        if found is None:
+            import hyperscan
+
+            # With the database, so that no other gets its id.
+            found = _keep(self._made, id(database), (database, hyperscan.Scratch(database)))
+        return found[1]
+
+
+_SCRATCHES = _Scratches()
 
 
 class Part(NamedTuple):
-    """The rules of one level, which have a database of their own, and their numbers among all."""
+    """Rules that have a database of their own, and their numbers among all."""
 
     rules: tuple[Rule, ...]
     numbers: tuple[int, ...]
@@ -25,30 +48,43 @@ class Part(NamedTuple):
 
 @functools.lru_cache(maxsize=32)
 def _parts(rules: tuple[Rule, ...]) -> list[Part]:
-    """The rules by level: one database for secrets and personal data together takes half as long again as both."""
-    parts = []
-    for level in LEVELS:
-        if numbers := tuple(number for number, rule in enumerate(rules) if rule.level == level):
-            parts.append(Part(tuple(rules[number] for number in numbers), numbers))
-    return parts
+    """The rules by level, those that look behind a disguise apart: one database for all takes half as long again.
+
+    At the end come those with a finder, as rules that match up to the end of each line.
+    """
+    numbers: dict[tuple[str, bool], list[int]] = {}
+    for number, rule in enumerate(rules):
+        numbers.setdefault((rule.level, rule.validator in DISGUISES), []).append(number)
+    parts = [Part(tuple(rules[number] for number in some), tuple(some)) for some in numbers.values()]
+    return parts + [Part((_of_lines(rule),), (number,)) for number, rule in enumerate(rules) if rule.finder]
+
+
+def _of_lines(rule: Rule) -> Rule:
+    return msgspec.structs.replace(rule, gate=rf"(?:{rule.pattern})[^\n\x00]*[\n\x00]")
 
 
 class HyperscanGate:
     """Has the same windows as the gate of keywords, or fewer; never one less in which a rule matches."""
 
     def __init__(self, rules: tuple[Rule, ...], databases: list[Any]) -> None:
-        import hyperscan
-
         self._rules = rules
-        numbers = [part.numbers for part in _parts(rules)]
-        scratches = map(hyperscan.Scratch, databases)
-        self._scans = list(zip(databases, scratches, numbers, strict=True))
+        scans = [(database, part.numbers) for database, part in zip(databases, _parts(rules), strict=True)]
+        finders = sum(bool(rule.finder) for rule in rules)
+        self._scans = scans[: len(scans) - finders]
+        self._of_lines = {numbers[0]: database for database, numbers in scans[len(self._scans) :]}
 
     def __call__(self, data: bytes) -> list[Window]:
         windows = Windows(data, self._rules)
-        for database, scratch, numbers in self._scans:
-            database.scan(data, match_event_handler=_hits(windows, numbers), scratch=scratch)
+        for database, numbers in self._scans:
+            database.scan(data, match_event_handler=_hits(windows, numbers), scratch=_SCRATCHES[database])
         return windows.opened
+
+    def lines(self, number: int, data: bytes) -> list[tuple[int, int]]:
+        database = self._of_lines[number]
+        ends: list[int] = []
+        database.scan(data, match_event_handler=lambda *told: ends.append(told[2] - 1), scratch=_SCRATCHES[database])
+        data = data.replace(b"\0", b"\n")
+        return [(data.rfind(b"\n", 0, end) + 1, end) for end in ends]
 
 
 def _hits(windows: Windows, numbers: tuple[int, ...]) -> Any:
@@ -100,16 +136,16 @@ def _database(hyperscan: Any, rules: tuple[Rule, ...], cache: Path | None, store
         if cache and make_folder(cache):
             write_private(_place(rules, cache), compiled)
         else:
-            _keep(_COMPILED, rules, compiled)
-    _keep(_OPENED, rules, database)
-    return database
+            _keep(_COMPILED, fingerprint(rules), compiled)
+    return _keep(_OPENED, fingerprint(rules), database)
 
 
-def _keep(kept: dict[str, Any], rules: tuple[Rule, ...], made: Any) -> None:
+def _keep(kept: dict[Any, Any], name: Any, made: Any) -> Any:
     """Keep what was made for the next search of this process: it takes long, and an export needs it twice."""
     if len(kept) >= _MOST_COMPILED:
         kept.clear()
-    kept[fingerprint(rules)] = made
+    kept[name] = made
+    return made
 
 
 def literal_database(words: list[bytes]) -> Any:

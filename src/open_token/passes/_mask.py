@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import accumulate
 from typing import Any, cast
 
@@ -15,12 +15,15 @@ from open_token.passes._detect import Detector, all_encoded, encoded
 from open_token.passes._found import Cut, Found
 from open_token.passes._keys import Keys
 from open_token.passes._marker import Marker, canonical
-from open_token.passes._marks import without_marks
+from open_token.passes._marks import near_marks, without_marks
 from open_token.passes._spread import Occurrence, Spread, is_sought, recurring
 from open_token.passes._strict import hidden, is_hidden
 from open_token.walk import ID_NAME, NAME_END, ODD, named, named_strings, rewrite_named
 
 _MOST_ROUNDS = 40
+# A string of at least this length is looked through again only near its marks: so many lines may a match run over,
+# and so many more does a rule look at.
+_LONG, _LINES = 2_000, 10
 _MOST_REMEMBERED = 1 << 22
 _AN_ID = ID_NAME + NAME_END
 Change = Callable[[str, str], str]
@@ -51,12 +54,13 @@ class Masker:
         leaves: list[str] = []
         for event in masked:
             gather(event, self.keys, leaves, foreign=True, eager=True)
+        found = self._found(leaves)
         for _ in range(_MOST_ROUNDS):
-            found = self._found(leaves)
             if not found:
                 return masked
             leaves = []
             masked = [self._rewritten(event, found, leaves) for event in masked]
+            found = self._found_again(leaves)
         changed = next(new for new, event in zip(masked, events, strict=True) if new is not event)
         raise _unfinished(str(changed.get("id", "an event without id")))
 
@@ -87,12 +91,13 @@ class Masker:
         """A value with everything in it masked."""
         leaves: list[str] = []
         named_strings(value, self.keys, leaves, eager=True)
+        found = self._found(leaves)
         for _ in range(_MOST_ROUNDS):
-            found = self._found(leaves)
             if not found:
                 return value
             leaves = []
             value = rewrite_named(value, self.keys, self._change(found, leaves))
+            found = self._found_again(leaves)
         raise _unfinished("the conversation's title or participants")
 
     def key(self, key: str) -> str:
@@ -134,6 +139,16 @@ class Masker:
                 for known, rank, rule in ((value, item.rank, item.rule), *item.within):
                     self.grew |= self._known.add(known, rank, rule) and is_sought(known, rule)
                 found.setdefault(leaves[number], []).append(Occurrence(item.start, item.end, value))
+        return found
+
+    def _found_again(self, leaves: list[str]) -> dict[str, list[Occurrence]]:
+        """What is to be masked in strings that changed: only near a mark can anything have come to light."""
+        pieces = [(leaf, *piece) for leaf in dict.fromkeys(leaves) for piece in _changed_pieces(leaf)]
+        near = self._found([piece for _, piece, _ in pieces])
+        found: dict[str, list[Occurrence]] = {}
+        for leaf, piece, shift in pieces:
+            for start, end, value in near.get(piece, ()):
+                found.setdefault(leaf, []).append(Occurrence(start + shift, end + shift, value))
         return found
 
     def _rewritten(self, event: Event, found: dict[str, list[Occurrence]], changed: list[str]) -> Event:
@@ -211,6 +226,19 @@ class Masker:
         self.marks[type] += 1
         self.distinct.setdefault(type, set()).add(hash(canonical(type, value)))
         return self._marker.mark(type, value)
+
+
+def _changed_pieces(leaf: str) -> Iterator[tuple[str, int]]:
+    """The pieces of a string that stand near its marks, behind its name, and what their places are off by."""
+    if len(leaf) < _LONG:
+        yield leaf, 0
+        return
+    raw = encoded(leaf)
+    begin = raw.find(b"\x01") + 1
+    for start, end in near_marks(raw, begin, _LINES):
+        # Only what follows its name at once is told by it.
+        head = raw[:begin] + b"\n" if begin and start > begin else raw[:begin]
+        yield (head + raw[start:end]).decode("utf-8", "surrogatepass"), start - len(head)
 
 
 def _unfinished(where: str) -> OpenTokenError:

@@ -2,7 +2,6 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
 from itertools import accumulate
 
 from open_token.passes._gate import confirmation
@@ -14,7 +13,6 @@ __all__ = ["PeopleSearch", "keep_in", "name_parts", "names_of_address", "telling
 # How addresses spell names: torvild.enqvist, torvild_enqvist7, TorvildEnqvist.
 _SPELLED = re.compile(r"([A-Za-z]{3,16})[._-]([A-Za-z]{3,16})[0-9]{0,4}|([A-Z][a-z]{2,15})([A-Z][a-z]{2,15})[0-9]{0,4}")
 _FEW = 64
-Search = Callable[[bytes, int], list[tuple[int, int]] | None]
 
 
 class PeopleSearch:
@@ -37,13 +35,8 @@ class PeopleSearch:
         return None
 
 
-def telling_lines(pattern: str, data: bytes) -> list[tuple[int, int]]:
-    """The lines, between line ends and zero bytes, in which a word makes a name likely.
-
-    Only lines in which the pattern matches can hold a name; to look for those first is faster than to weigh words.
-    """
-    data = data.replace(b"\0", b"\n")
-    likely = list(_likely_lines(confirmation(pattern).spans, data))
+def telling_lines(data: bytes, likely: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Those lines in which a word makes a name likely, of the ones in which alone a name may stand."""
     lines = [data[start:end] for start, end in likely]
     joined = b"\n".join(lines)
     words = telling_words(joined.decode("utf-8", "surrogatepass"))
@@ -69,16 +62,6 @@ def _numbers_of(words: set[str], joined: bytes, lines: list[bytes]) -> list[int]
 
 def _capitalised(line: bytes) -> list[str]:
     return capitalised(line.decode("utf-8", "surrogatepass"))
-
-
-def _likely_lines(may_hold: Search, data: bytes) -> Iterator[tuple[int, int]]:
-    place = 0
-    while found := may_hold(data, place):
-        first, last = found[0]
-        start = data.rfind(b"\n", place, first) + 1
-        end = data.find(b"\n", last)
-        place = len(data) if end < 0 else end
-        yield start, place
 
 
 def _spans(text: bytes) -> list[tuple[int, int]]:
