@@ -11,7 +11,7 @@ from open_token.passes._batches import OWN_KEYS
 from open_token.passes._detect import Detector, all_encoded, decoded, encoded
 from open_token.passes._found import Found
 from open_token.passes._keys import Keys
-from open_token.passes._rules import START, Rule
+from open_token.passes._rules import START, Rule, Rules
 from open_token.walk import BYTES, ID, KEPT
 
 _LEAST_KEYWORD = 4
@@ -60,7 +60,7 @@ def _known(found: Found, engine: str) -> Any:
 
 @functools.lru_cache(maxsize=32)
 def _tokens(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
-    return tuple(filter(_tells_itself, rules))
+    return Rules(filter(_tells_itself, rules))
 
 
 def _tells_itself(rule: Rule) -> bool:

@@ -12,7 +12,7 @@ import msgspec
 from open_token.files import make_folder, read_optional, write_private
 from open_token.passes._gate import Window, Windows
 from open_token.passes._hidden import DISGUISES
-from open_token.passes._rules import Rule, fingerprint
+from open_token.passes._rules import Rule, Rules, fingerprint
 
 _COMPILED: dict[str, bytes] = {}
 _OPENED: dict[str, Any] = {}
@@ -55,8 +55,8 @@ def _parts(rules: tuple[Rule, ...]) -> list[Part]:
     numbers: dict[tuple[str, bool], list[int]] = {}
     for number, rule in enumerate(rules):
         numbers.setdefault((rule.level, rule.validator in DISGUISES), []).append(number)
-    parts = [Part(tuple(rules[number] for number in some), tuple(some)) for some in numbers.values()]
-    return parts + [Part((_of_lines(rule),), (number,)) for number, rule in enumerate(rules) if rule.finder]
+    parts = [Part(Rules(rules[number] for number in some), tuple(some)) for some in numbers.values()]
+    return parts + [Part(Rules([_of_lines(rule)]), (number,)) for number, rule in enumerate(rules) if rule.finder]
 
 
 def _of_lines(rule: Rule) -> Rule:

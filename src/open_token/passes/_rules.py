@@ -69,14 +69,25 @@ class Rule(msgspec.Struct, frozen=True, omit_defaults=True):
     """What searches in the place of the pattern, which then only tells where to look: `people`, or `part` of a name."""
 
 
+class Rules(tuple[Rule, ...]):
+    """Rules that are looked up again and again: their hash, which all their letters have a part in, is taken once."""
+
+    @functools.cached_property
+    def _hash(self) -> int:
+        return super().__hash__()
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
 @functools.lru_cache(maxsize=32)
 def load_rules(level: str, cache: Path | None = None) -> tuple[Rule, ...]:
     """The rules of a level and of the levels below it, the stronger first; `none` has the private keys only."""
     rules = _all_rules(cache)
     if level == "none":
-        return tuple(rule for rule in rules if rule.type == "private_key")
+        return Rules(rule for rule in rules if rule.type == "private_key")
     wanted = LEVELS[: LEVELS.index(level) + 1]
-    return tuple(rule for rule in rules if rule.level in wanted)
+    return Rules(rule for rule in rules if rule.level in wanted)
 
 
 @functools.lru_cache(maxsize=32)
