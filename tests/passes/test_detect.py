@@ -224,6 +224,12 @@ def test_base64_of_a_secret_is_seen() -> None:
     assert found(drawn("{base64:nothing to see in this }")) == []
 
 
+def test_bytes_that_are_no_letters_do_not_move_what_is_found_behind_them() -> None:
+    token = drawn("ghp_{alnum:36}")
+    hidden = f"%67{token[1:]}"
+    assert found(f"%FF%FE%FD {hidden} and more") == [hidden]
+
+
 def test_a_name_gives_context_but_is_not_masked() -> None:
     assert found("password\x01hunter") == ["hunter"]
     token = drawn("ghp_{alnum:36}")

@@ -297,6 +297,14 @@ def test_a_short_or_plain_value_does_not_spread() -> None:
     assert texts(after)[3] == "correcthorse"
 
 
+@pytest.mark.parametrize("shift", range(2))
+def test_pieces_of_a_value_stand_behind_letters_of_several_bytes(shift: int) -> None:
+    before, after = "é" * 700 + " " * (1 + shift), " and more"
+    said = texts(redact(record([before + GITHUB[:20], GITHUB[20:] + after]), context()))[0]
+    assert MARK.fullmatch(said[0].removeprefix(before))
+    assert said[1] == after
+
+
 def test_a_short_value_is_not_cut_out_of_a_longer_word() -> None:
     secret = "Zq81kd7w"
     after = redact(record(f"password={secret}", f"a{secret}b {secret}"), context())

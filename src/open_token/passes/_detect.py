@@ -1,5 +1,6 @@
 """Finds what is to be masked: a gate tells where a rule may match, RE2 confirms, a validator judges."""
 
+import codecs
 import functools
 import importlib
 from bisect import bisect_left
@@ -36,6 +37,7 @@ _MOST_WINDOWS = 1 << 13
 _CONTINUATION = range(0x80, 0xC0)
 Search = Callable[[bytes, int], list[tuple[int, int]] | None]
 Judge = Callable[[Candidate], bool]
+_AS_LONG = "open_token.as_long"
 WORD = frozenset(b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_")
 
 
@@ -377,5 +379,14 @@ def encoded(text: str) -> bytes:
 
 
 def decoded(data: bytes) -> str:
-    """Text of bytes that may begin or end within a letter."""
-    return data.decode("utf-8", "replace")
+    """Text of bytes that may begin or end within a letter or hold what is none; it is as long in bytes again."""
+    return data.decode("utf-8", _AS_LONG)
+
+
+def _as_long(problem: UnicodeError) -> tuple[str, int]:
+    """A sign for each byte that is no letter, so that all others stand where they stood."""
+    start, end = cast(UnicodeDecodeError, problem).start, cast(UnicodeDecodeError, problem).end
+    return "\x1a" * (end - start), end
+
+
+codecs.register_error(_AS_LONG, _as_long)
