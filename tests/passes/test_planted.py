@@ -69,6 +69,20 @@ def test_lines_of_a_text_that_has_a_name(form: str, cache: Path) -> None:
     assert leaks(made, said, form) == []
 
 
+AROUND = {
+    "a string that ends before it": ("cut by a plus and a line", "`view`, or `undo_edit`.\n{}\n"),
+    "a string that begins behind it": ("cut by quotes", '{}\n"what next?"'),
+}
+
+
+@pytest.mark.parametrize("around", AROUND)
+def test_what_stands_around_a_hidden_value_does_not_hide_it_further(around: str, cache: Path) -> None:
+    form, frame = AROUND[around]
+    made = [plant for plant in plants(around) if is_seen(plant, form)]
+    said = redacted([[{"text": frame.format(FORMS[form](plant.text))}] for plant in made], cache, "hyperscan")
+    assert leaks(made, said, form) == []
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_personal_data_in_every_form(form: str, cache: Path) -> None:
     made = [plant for plant in plants(form, "pii") if is_seen(plant, form)]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from open_token.passes import _packed
 from open_token.passes._late import late
-from open_token.passes._way_back import Changed, replaced
+from open_token.passes._way_back import Change, Changed, replaced
 from open_token.passes._wrapped import full_lines, joints
 
 _ESCAPE = late(
@@ -33,6 +33,8 @@ _GLUE = late(
     + _BREAK
     + rb"|(?<=[0-9A-Za-z_+/.~%@:-])=\r?\n)(?=[0-9A-Za-z_+/=.~%@:-])"
 )
+_NEAR = 256
+_STRING = late(rb"[^\"'`\n]*")
 
 
 class Look(NamedTuple):
@@ -73,18 +75,42 @@ def _without_escapes(raw: bytes) -> list[Look]:
 
 
 def _without_glue(raw: bytes) -> list[Look]:
-    changed = replaced(raw, _GLUE, lambda found: b"")
-    return [] if len(changed.text) == len(raw) else [Look(changed.text, changed, is_joined=True)]
+    """All strings put together; and of several in a row each with the one before it alone, and the one behind it."""
+    glue = [Change(found.start(), found.end(), b"") for found in _GLUE.finditer(raw)]
+    looks = [_joined(raw, glue)] if glue else []
+    rows = _rows(raw, glue)
+    ends = [0, *(row[-1].end for row in rows)]
+    starts = [*(row[0].start for row in rows[1:]), len(raw)]
+    for row, end, start in zip(rows, ends, starts, strict=False):
+        if len(row) > 1:
+            first, last = max(end, row[0].start - _NEAR), min(start, row[-1].end + _NEAR)
+            looks += (_joined(raw, row[::2], first, last), _joined(raw, row[1::2], first, last))
+    return looks
+
+
+def _rows(raw: bytes, glue: list[Change]) -> list[list[Change]]:
+    """What holds strings together, by those that follow one another."""
+    rows: list[list[Change]] = []
+    for change in glue:
+        if rows and _STRING.fullmatch(raw, rows[-1][-1].end, change.start):
+            rows[-1].append(change)
+        else:
+            rows.append([change])
+    return rows
 
 
 def _in_one_line(raw: bytes) -> list[Look]:
     found = list(joints(raw))
     sure = [change for change, is_sure in found if is_sure]
-    looks = [Look(made.text, made, True) for made in (Changed(raw, sure),)] if sure else []
+    looks = [_joined(raw, sure)] if sure else []
     if len(sure) < len(found):
-        every = Changed(raw, (change for change, _ in found))
-        looks.append(Look(every.text, every, True, False))
+        looks.append(_joined(raw, [change for change, _ in found])._replace(is_sure=False))
     return looks
+
+
+def _joined(raw: bytes, changes: list[Change], first: int = 0, last: int | None = None) -> Look:
+    changed = Changed(raw, changes, first, last)
+    return Look(changed.text, changed, is_joined=True)
 
 
 def _said(found: re.Match[bytes]) -> bytes:

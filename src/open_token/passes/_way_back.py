@@ -24,19 +24,19 @@ class _Place(NamedTuple):
 
 
 class Changed:
-    """The new text; control signs that separate strings are spaces in it."""
+    """The new text, or a part of it; control signs that separate strings are spaces in it."""
 
-    def __init__(self, raw: bytes, changes: Iterable[Change]) -> None:
+    def __init__(self, raw: bytes, changes: Iterable[Change], first: int = 0, last: int | None = None) -> None:
         parts: list[bytes] = []
-        self._changes = [_Place(0, 0, 0, 0)]
-        length = place = 0
+        self._changes = [_Place(0, 0, first, first)]
+        length, place = 0, first
         for start, end, said in changes:
             length += start - place
             parts += (raw[place:start], said)
             self._changes.append(_Place(length, len(said), start, end))
             length += len(said)
             place = end
-        self.text = b"".join([*parts, raw[place:]]).translate(CONTROL)
+        self.text = b"".join([*parts, raw[place:last]]).translate(CONTROL)
         self._places = [change.place for change in self._changes]
 
     def span(self, start: int, end: int) -> tuple[int, int]:
