@@ -13,6 +13,8 @@ from fuzzing.seeds import KEY
 from open_token.context import Context, Policy
 from open_token.model import Record
 from open_token.options import ExportOptions
+from open_token.passes._detect import tells_itself
+from open_token.passes._rules import load_rules
 from open_token.passes.redact import redact
 
 BARE = ("plain", "in a sentence", "in a code block", "coloured")
@@ -72,6 +74,9 @@ def test_lines_of_a_text_that_has_a_name(form: str, cache: Path) -> None:
 AROUND = {
     "a string that ends before it": ("cut by a plus and a line", "`view`, or `undo_edit`.\n{}\n"),
     "a string that begins behind it": ("cut by quotes", '{}\n"what next?"'),
+    "letters before base64": ("base64 in lines", '{{"ci{}\nty": "Oslo"}}'),
+    "a word in letters of hexadecimal": ("hexadecimal by hexdump", "It added 24 hours before\n{}\n"),
+    "a line behind UTF-16": ("UTF-16 read as something else", "{}\nName another one"),
 }
 
 
@@ -81,6 +86,14 @@ def test_what_stands_around_a_hidden_value_does_not_hide_it_further(around: str,
     made = [plant for plant in plants(around) if is_seen(plant, form)]
     said = redacted([[{"text": frame.format(FORMS[form](plant.text))}] for plant in made], cache, "hyperscan")
     assert leaks(made, said, form) == []
+
+
+def test_a_token_that_grep_coloured_in_a_word(cache: Path) -> None:
+    told = {rule.id for rule in load_rules("secrets") if tells_itself(rule)} - {"cookie", "client-password"}
+    made = [plant for plant in plants("grep") if plant.rule in told]
+    assert len(made) > 200
+    said = redacted(["ci" + FORMS["coloured as by grep"](plant.text) for plant in made], cache, "hyperscan")
+    assert leaks(made, said, "plain") == []
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -129,7 +129,12 @@ class Detector:
         """Strings with zero bytes, such as UTF-16 that was read as something else; no window reaches over one."""
         rank = self._escapes
         wide = [number for number, piece in enumerate(pieces) if b"\0" in piece] if rank is not None else []
-        return [Disguised(number, without_marks(pieces[number]), 0, rank or 0) for number in wide]
+        # A name before a text is no part of it.
+        starts = [pieces[number].find(b"\x01") + 1 for number in wide]
+        return [
+            Disguised(number, without_marks(pieces[number])[start:], start, rank or 0)
+            for number, start in zip(wide, starts, strict=True)
+        ]
 
     def _opened_for_names(self, number: int, data: bytes, opened: list[Window], gate: Gate) -> list[Window]:
         """The lines in which a word may be a name; the gate itself looks for what stands around names alone."""

@@ -18,7 +18,7 @@ _FORM = "2"
 
 # What may stand right before a token: no letter of a word, but an escape that looks like one, a URL escape, a colour.
 # The colour may have lost its escape sign, or have it in letters.
-START = r"(?:\b|\\[abfnrtv]|%[0-9A-Fa-f]{2}|\[[0-9;]{0,20}m)"
+START = r"(?:\b|\\[abfnrtv]|%[0-9A-Fa-f]{2}|\[[0-9;]{0,20}[mK])"
 # Between a name and its value: the rest of the name, closing quotes, a sign or the end of a key, a type.
 _NAME_END = r"[ \t\w.\-\x80-\xff]{0,24}(?:\\{0,3}[\"'`\])]){0,3}[ \t]{0,8}"
 _SIGN = (
