@@ -1,5 +1,9 @@
-"""Secrets at random places and in random forms, looked for in what is written: `tests/fuzz_redaction.py SECONDS`."""
+"""Secrets at random places and in random forms, looked for in what is written.
 
+`tests/fuzz_redaction.py SECONDS [ROUND]`: a round is the same whenever it is run, and the first one may be chosen.
+"""
+
+import itertools
 import random
 import sys
 import tempfile
@@ -16,19 +20,20 @@ AT_MOST = 10
 
 def main(words: list[str]) -> int:
     deadline = time.monotonic() + float(words[0] if words else 60)
+    first = int(words[1]) if len(words) > 1 else 1
     found = documents(real())
     kinds = [plant for level in LEVELS for plant in plants("fuzz", level)]
     wrong: Counter[tuple[str, str, str]] = Counter()
-    rounds = 0
     with tempfile.TemporaryDirectory() as folder:
-        while time.monotonic() < deadline:
-            rounds += 1
-            case = drawn_case(random.Random(rounds), found, kinds)
+        for number in itertools.count(first):
+            if time.monotonic() > deadline:
+                break
+            case = drawn_case(random.Random(number), found, kinds)
             if case and (fault := survives(case, Path(folder))):
                 wrong[fault, case.plant.rule, case.form] += 1
                 if len(wrong) <= AT_MOST:
-                    print(f"round {rounds}: {fault}: {case.plant.rule}, {case.form}, {case.words}")
-    print(f"{rounds} rounds, {sum(wrong.values())} violations of {len(wrong)} kinds")
+                    print(f"round {number}: {fault}: {case.plant.rule}, {case.form}, {case.words}")
+    print(f"{number - first} rounds from {first} on, {sum(wrong.values())} violations of {len(wrong)} kinds")
     return 1 if wrong else 0
 
 

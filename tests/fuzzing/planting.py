@@ -262,7 +262,8 @@ def places(value: Any, keys: Keys) -> Iterator[tuple[Any, Any]]:
         if isinstance(key, str) and (keys[key] != PLAIN or key in FORMAL):
             continue
         if isinstance(item, str) and (" " in item or "\n" in item):
-            yield value, key
+            if key != "arguments" or item.startswith(("{", "[")):  # a piece goes on within the word of the one before
+                yield value, key
         else:
             yield from places(item, keys)
 
