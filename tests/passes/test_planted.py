@@ -16,6 +16,7 @@ from open_token.options import ExportOptions
 from open_token.passes._detect import tells_itself
 from open_token.passes._rules import load_rules
 from open_token.passes.redact import redact
+from rule_holes import filled
 
 BARE = ("plain", "in a sentence", "in a code block", "coloured")
 PLACES: dict[str, Callable[[str], Any]] = {
@@ -86,6 +87,19 @@ def test_what_stands_around_a_hidden_value_does_not_hide_it_further(around: str,
     made = [plant for plant in plants(around) if is_seen(plant, form)]
     said = redacted([[{"text": frame.format(FORMS[form](plant.text))}] for plant in made], cache, "hyperscan")
     assert leaks(made, said, form) == []
+
+
+@pytest.mark.parametrize("margin", ["> ", "│ ", "+", "12→", ""])
+def test_a_line_that_goes_on_with_a_sign_like_those_of_margins(margin: str, cache: Path) -> None:
+    first, *rest = [filled(hole, "margin")[0] for hole in ("sk-proj-{alnum:40}", "-{alnum:60}T3BlbkFJ", "{alnum:60}")]
+    text = "\n".join(margin + line for line in (f"And so it said at last that this is it, {first}", *rest))
+    assert not any(part[-16:] in redacted([text], cache, "hyperscan")[0] for part in (first, *rest))
+
+
+def test_a_line_that_does_not_reach_the_border_of_its_box_ends_there(cache: Path) -> None:
+    lines = filled("│ so it printed  nvapi-{alnum:38} │\n│ {alnum:26}", "box")[0]
+    box = f"{lines}{' ' * 33}│\n"
+    assert redacted([f"{box}You rhyme."], cache, "hyperscan")[0].endswith('│\\nYou rhyme."}')
 
 
 def test_a_token_that_grep_coloured_in_a_word(cache: Path) -> None:

@@ -9,34 +9,41 @@ from open_token.passes._way_back import Change
 _BORDERS = ("│", "┃", "║", "▌", "▏", "⎿", "|")
 _ENDS = tuple(border.encode() for border in _BORDERS)
 # Gutters, quotes, the signs of a diff, and the numbers that cat, grep and editors put before a line.
-_MARGIN = late(rf"[ \t]*((?:(?:[>+#*-]|{'|'.join(_BORDERS[:-1])}|\||[0-9]{{1,7}}(?:→|[:|\t]))[ \t]*)*)".encode())
+_SIGN = rf"(?:[>+#*-]|{'|'.join(_BORDERS[:-1])}|\||[0-9]{{1,7}}(?:→|[:|\t]))[ \t]*".encode()
+_MARGIN, _ONE_SIGN = late(rb"(?:" + _SIGN + rb")*"), late(_SIGN)
 _NUMBER = late(rb"[0-9]+")
 _RUN = late(rb"[0-9A-Za-z_+/=.~%@:!#$&*?^-]+")
 _PLAIN_WORD = late(rb"(?:[A-Z]?[a-z]{0,19}|[A-Z]{1,20})[.:]?$|[A-Za-z_][\w.-]*[:=][^=]")
 _LEAST, _SURE = 24, 60
 """Letters that a full line has, and so many that it is cut for certain where what follows is no word."""
 _MOST_LINES = 48
+_MOST_SPACES = 8
+"""Bytes that the border at the end of a full line has, and the spaces before it."""
 
 
 class _Line(NamedTuple):
-    """A line without its border at the end; what it says begins behind its spaces, or behind all of its margin."""
+    """A line without its border at the end; what it says begins behind its spaces."""
 
     signs: bytes
+    """Those of its margin, whatever its numbers are."""
     start: int
-    behind: int
     end: int
     width: int
+    """None where spaces fill it up to its border."""
 
 
 def _line(raw: bytes, place: int) -> _Line:
     end = raw.find(b"\n", place)
     content = raw[place : len(raw) if end < 0 else end].rstrip()
+    is_filled = False
     if content.endswith(_ENDS):
-        content = _without_border(content)
+        bare = _without_border(content)
+        is_filled, content = len(content) - len(bare) > _MOST_SPACES, bare
     start = len(content) - len(content.lstrip(b" \t"))
     width = len(content) if content.isascii() else len(content.decode("utf-8", "replace"))
-    signs, behind = (b"", start) if content[start : start + 1].isalpha() else _margin(content, start)
-    return _Line(signs, place + start, place + behind, place + len(content), width)
+    margin = None if content[start : start + 1].isalpha() else _MARGIN.match(content, start)
+    signs = _normal(margin[0]) if margin else b""
+    return _Line(signs, place + start, place + len(content), 0 if is_filled else width)
 
 
 def _without_border(content: bytes) -> bytes:
@@ -44,12 +51,8 @@ def _without_border(content: bytes) -> bytes:
     return content[: -len(border)].rstrip()
 
 
-def _margin(content: bytes, start: int) -> tuple[bytes, int]:
-    """The signs of a margin, whatever its numbers are, and where it ends."""
-    margin = _MARGIN.match(content)
-    if not margin:
-        return b"", start
-    return _NUMBER.sub(b"0", margin[1].replace(b" ", b"")), margin.end()
+def _normal(signs: bytes) -> bytes:
+    return _NUMBER.sub(b"0", signs.replace(b" ", b""))
 
 
 def full_lines(raw: bytes, start: int) -> int:
@@ -81,21 +84,26 @@ def joints(raw: bytes) -> Iterator[tuple[Change, bool]]:
     while place := raw.find(b"\n", line.end) + 1:
         following = _line(raw, place)
         if _goes_on(raw, line, following):
-            yield Change(line.end, _begin(line, following), b""), _is_sure(raw, line, following)
+            yield Change(line.end, _begin(raw, line, following), b""), _is_sure(raw, line, following)
         line = following
 
 
-def _begin(line: _Line, following: _Line) -> int:
+def _begin(raw: bytes, line: _Line, following: _Line) -> int:
     """Where a line goes on with what the one before it said; a sign that only one of them has is said by it."""
-    return following.behind if line.signs == following.signs else following.start
+    place, signs = following.start, line.signs
+    while signs and (sign := _ONE_SIGN.match(raw, place, following.end)):
+        if not signs.startswith(said := _normal(sign[0])):
+            break
+        place, signs = sign.end(), signs[len(said) :]
+    return place
 
 
 def _goes_on(raw: bytes, line: _Line, following: _Line) -> bool:
     if line.width < _LEAST or line.width < following.width or not _RUN.match(raw, line.end - 1, line.end):
         return False
-    return _RUN.match(raw, _begin(line, following), following.end) is not None
+    return _RUN.match(raw, _begin(raw, line, following), following.end) is not None
 
 
 def _is_sure(raw: bytes, line: _Line, following: _Line) -> bool:
-    run = _RUN.match(raw, _begin(line, following), following.end)
+    run = _RUN.match(raw, _begin(raw, line, following), following.end)
     return line.width >= _SURE and run is not None and not _PLAIN_WORD.match(run[0])
