@@ -230,6 +230,14 @@ def test_bytes_that_are_no_letters_do_not_move_what_is_found_behind_them() -> No
     assert found(f"%FF%FE%FD {hidden} and more") == [hidden]
 
 
+@pytest.mark.parametrize("sign", ["\u200b", "\u00ad", "\u202c\u2066"])
+def test_a_sign_that_nobody_sees_hides_nothing_wherever_it_stands(sign: str) -> None:
+    key = drawn("AQEyhm{alnum:30}/{alnum:29}-{alnum:20}+{alnum:22}=-{alnum:16}")
+    for place in range(1, len(key)):
+        hidden = key[:place] + sign + key[place:]
+        assert found(f"it is {hidden} now") == [hidden]
+
+
 def test_a_name_gives_context_but_is_not_masked() -> None:
     assert found("password\x01hunter") == ["hunter"]
     token = drawn("ghp_{alnum:36}")

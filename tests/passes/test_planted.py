@@ -77,6 +77,7 @@ AROUND = {
     "a string that begins behind it": ("cut by quotes", '{}\n"what next?"'),
     "letters before base64": ("base64 in lines", '{{"ci{}\nty": "Oslo"}}'),
     "a word in letters of hexadecimal": ("hexadecimal by hexdump", "It added 24 hours before\n{}\n"),
+    "numbers before a dump": ("hexadecimal by xxd", "-rw-r--r-- 1 ab906659 1266 Sep 19 16:11 TODO.md\n{}\n"),
     "a line behind UTF-16": ("UTF-16 read as something else", "{}\nName another one"),
 }
 

@@ -4,6 +4,7 @@ import base64
 import binascii
 import re
 import zlib
+from collections.abc import Iterator
 
 from open_token.passes._late import late
 from open_token.passes._way_back import CONTROL
@@ -19,7 +20,7 @@ _BREAKS = late(rb"(?:\\+[nr]|\s)+")
 _LAST_LINE = late(rb"(?:\\+[nr]|\s)+[^\\\s]{1,75}$")
 _STANDARD = bytes.maketrans(b"-_", b"+/")
 _STREAM = late(rb"PK\x03\x04.{22}(..)(..)|stream\r?\n", re.DOTALL)
-_DUMP_LINE = late(rb"^[ \t]*[0-9A-Fa-f]{4,16}(:?)[ \t]+([^|\n]*)", re.MULTILINE)
+_DUMP_LINE = late(rb"^[ \t]*([0-9A-Fa-f]{4,16})(:?)[ \t]+((?:(?:[0-9A-Fa-f]{2})+(?:[ \t]{1,3}|$))+)", re.MULTILINE)
 _NO_HEX = late(rb"0[xX]|[^0-9A-Fa-f]+")
 # Text packs to a tenth; what packs better is made to fill memory.
 _MOST_GROWTH, _LEAST_ROOM = 32, 1 << 14
@@ -92,14 +93,24 @@ def decoded_base32(run: bytes) -> bytes | None:
 
 def decoded_hex(run: bytes) -> bytes | None:
     """The text that hexadecimal digits say, one by one or as xxd, hexdump and their like write them."""
-    lines = [_hex_part(found) for found in _DUMP_LINE.finditer(run)]
-    digits = _NO_HEX.sub(b"", b" ".join(lines) if lines else run)
-    return _plain(bytes.fromhex(digits[: len(digits) & ~1].decode()))
+    lines = list(_DUMP_LINE.finditer(run))
+    return _plain(b"".join(_dumped(lines)) if lines else _from_hex(run))
 
 
-def _hex_part(found: re.Match[bytes]) -> bytes:
-    """The bytes of a line without what they say, which xxd puts behind two spaces."""
-    return found[2].partition(b"  ")[0] if found[1] else found[2]
+def _dumped(lines: list[re.Match[bytes]]) -> Iterator[bytes]:
+    """What lines of a dump say, which xxd puts behind two spaces once more; a smaller address begins another dump."""
+    last = -1
+    for found in lines:
+        address = int(found[1], 16)
+        if address <= last:
+            yield b"\n"
+        yield _from_hex(found[3].partition(b"  ")[0] if found[2] else found[3])
+        last = address
+
+
+def _from_hex(said: bytes) -> bytes:
+    digits = _NO_HEX.sub(b"", said)
+    return bytes.fromhex(digits[: len(digits) & ~1].decode())
 
 
 def _plain(raw: bytes) -> bytes | None:
