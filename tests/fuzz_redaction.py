@@ -4,14 +4,13 @@
 """
 
 import itertools
-import random
 import sys
 import tempfile
 import time
 from collections import Counter
 from pathlib import Path
 
-from fuzzing.planting import LEVELS, documents, drawn_case, plants, survives
+from fuzzing.planting import case_of, documents, survives
 from fuzzing.seeds import real
 
 AT_MOST = 10
@@ -22,13 +21,12 @@ def main(words: list[str]) -> int:
     deadline = time.monotonic() + float(words[0] if words else 60)
     first = int(words[1]) if len(words) > 1 else 1
     found = documents(real())
-    kinds = [plant for level in LEVELS for plant in plants("fuzz", level)]
     wrong: Counter[tuple[str, str, str]] = Counter()
     with tempfile.TemporaryDirectory() as folder:
         for number in itertools.count(first):
             if time.monotonic() > deadline:
                 break
-            case = drawn_case(random.Random(number), found, kinds)
+            case = case_of(number, found)
             if case and (fault := survives(case, Path(folder))):
                 wrong[fault, case.plant.rule, case.form] += 1
                 if len(wrong) <= AT_MOST:
