@@ -25,6 +25,7 @@ FIELDS = {
     "gate",
     "encoded",
     "anywhere",
+    "glued",
     "ends",
     "lines",
     "multiline",

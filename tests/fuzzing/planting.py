@@ -264,7 +264,8 @@ def places(value: Any, keys: Keys) -> Iterator[tuple[Any, Any]]:
         if isinstance(key, str) and (keys[key] != PLAIN or key in FORMAL):
             continue
         if isinstance(item, str) and (" " in item or "\n" in item):
-            if key != "arguments" or item.startswith(("{", "[")):  # a piece goes on within the word of the one before
+            # A piece of arguments that a stream cut goes on within the word of the piece before.
+            if key != "args" or item.startswith("{"):
                 yield value, key
         else:
             yield from places(item, keys)

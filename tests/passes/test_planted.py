@@ -14,7 +14,7 @@ from open_token.context import Context, Policy
 from open_token.model import Record
 from open_token.options import ExportOptions
 from open_token.passes._detect import tells_itself
-from open_token.passes._rules import load_rules
+from open_token.passes._rules import GLUED, load_rules
 from open_token.passes.redact import redact
 from rule_holes import filled
 
@@ -109,6 +109,16 @@ def test_a_token_that_grep_coloured_in_a_word(cache: Path) -> None:
     assert len(made) > 200
     said = redacted(["ci" + FORMS["coloured as by grep"](plant.text) for plant in made], cache, "hyperscan")
     assert leaks(made, said, "plain") == []
+
+
+@pytest.mark.parametrize("word", ["backup_", "TOKEN", "prod2"])
+@pytest.mark.parametrize("form", ["plain", "base64", "cut by a plus", "percent of signs"])
+def test_a_head_that_no_word_ends_with_is_seen_behind_one(word: str, form: str, cache: Path) -> None:
+    heads = {rule.id for rule in load_rules("secrets") if rule.pattern.startswith(GLUED)}
+    made = [plant for plant in plants(word) if plant.rule in heads]
+    assert len(made) > 20
+    said = redacted([FORMS[form](word + plant.text) for plant in made], cache, "hyperscan")
+    assert leaks(made, said, form) == []
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -16,7 +16,7 @@ from open_token.passes._gate import Gate, KeywordGate, Window, confirmation
 from open_token.passes._hidden import DISGUISES, Look, looks_behind, stretches
 from open_token.passes._hyperscan import hyperscan_gate, opened_gate, stored_databases
 from open_token.passes._marks import without_marks
-from open_token.passes._rules import START, Rule
+from open_token.passes._rules import GLUED, START, Rule
 
 _JUDGES = {
     "secrets": "open_token.passes._validators",
@@ -311,7 +311,7 @@ def _brought_back(item: Disguised, look: Look, findings: list[Finding], rule: Ru
 
 def tells_itself(rule: Rule) -> bool:
     """A token that its own letters tell, so that no two strings make one by chance."""
-    return not rule.weak and rule.level == "secrets" and rule.pattern.startswith(START)
+    return not rule.weak and rule.level == "secrets" and rule.pattern.startswith((START, GLUED))
 
 
 @functools.cache

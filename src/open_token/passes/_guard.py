@@ -11,7 +11,7 @@ from open_token.passes._batches import OWN_KEYS
 from open_token.passes._detect import Detector, all_encoded, decoded, encoded
 from open_token.passes._found import Found
 from open_token.passes._keys import Keys
-from open_token.passes._rules import START, Rule, Rules
+from open_token.passes._rules import GLUED, START, Rule, Rules
 from open_token.walk import BYTES, ID, KEPT
 
 _LEAST_KEYWORD = 4
@@ -68,7 +68,7 @@ def _tells_itself(rule: Rule) -> bool:
     if rule.type == "private_key":
         return True
     has_letters = bool(rule.keywords) and min(map(len, rule.keywords)) >= _LEAST_KEYWORD
-    return rule.level == "secrets" and not rule.weak and has_letters and rule.pattern.startswith(START)
+    return rule.level == "secrets" and not rule.weak and has_letters and rule.pattern.startswith((START, GLUED))
 
 
 def open_strings(event: Event, keys: Keys) -> Iterator[str]:

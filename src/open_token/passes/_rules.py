@@ -14,11 +14,13 @@ from open_token.passes._address_forms import ADDRESS_FORMS
 
 LEVELS = ("none", "secrets", "pii", "strict")
 _FOLDER = Path(__file__).resolve().parent.parent / "rules"
-_FORM = "2"
+_FORM = "3"
 
 # What may stand right before a token: no letter of a word, but an escape that looks like one, a URL escape, a colour.
 # The colour may have lost its escape sign, or have it in letters.
 START = r"(?:\b|\\[abfnrtv]|%[0-9A-Fa-f]{2}|\[[0-9;]{0,20}[mK])"
+# The same for a head with which no word ends, so that it is seen within one too.
+GLUED = START[:-1] + "|)"
 # Between a name and its value: the rest of the name, closing quotes, a sign or the end of a key, a type.
 _NAME_END = r"[ \t\w.\-\x80-\xff]{0,24}(?:\\{0,3}[\"'`\])]){0,3}[ \t]{0,8}"
 _SIGN = (
@@ -142,7 +144,8 @@ def rule_of(entry: dict[str, Any], level: str) -> Rule:
         facts.setdefault("ends", True)
     else:
         body = expanded(entry["pattern"], words)
-        facts["pattern"] = body if entry.get("anywhere") else START + body
+        start = GLUED if entry.get("glued") else START
+        facts["pattern"] = body if entry.get("anywhere") else start + body
         facts["gate"] = (
             words if "encoded" in entry else expanded(entry["gate"], words) if "gate" in entry else trimmed(body)
         )
