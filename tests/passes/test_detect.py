@@ -218,6 +218,19 @@ def test_a_private_key_is_seen_whole_escaped_and_cut_short() -> None:
             assert all(value in masked[0] for value in values)
 
 
+@pytest.mark.parametrize(
+    "frame", ["│ {:70} │", "┃ {:70} ┃", "║ {:70} ║", "│  12 {:70} │", "id.pem-12-{}", " 12   12 +{}"]
+)
+@pytest.mark.parametrize("last", [4, 20, 33, 48])
+def test_a_private_key_is_seen_in_a_frame(frame: str, last: int) -> None:
+    hole = f"-----BEGIN RSA PRIVATE KEY-----\n{{b64:64}}\n{{b64:64}}\n{{b64:{last}}}==\n-----END RSA PRIVATE KEY-----"
+    lines = drawn(hole).split("\n")
+    masked = found("It is:\n" + "\n".join(map(frame.format, lines)) + "\nand no more")
+    assert len(masked) == 1
+    assert all(line in masked[0] for line in lines)
+    assert "more" not in masked[0]
+
+
 def test_base64_of_a_secret_is_seen() -> None:
     run = drawn("{base64:x ghp_}")
     assert found(f"echo {run} | base64 -d") == [run]
