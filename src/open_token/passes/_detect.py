@@ -15,6 +15,7 @@ from open_token.passes._candidate import Candidate
 from open_token.passes._gate import Gate, KeywordGate, Window, confirmation
 from open_token.passes._hidden import DISGUISES, Look, looks_behind, stretches
 from open_token.passes._hyperscan import hyperscan_gate, opened_gate, stored_databases
+from open_token.passes._late import late
 from open_token.passes._marks import without_marks
 from open_token.passes._rules import GLUED, START, Rule
 
@@ -35,6 +36,8 @@ _MOST_REMEMBERED = 1 << 23
 _LONGEST_REMEMBERED = 1 << 9
 _MOST_WINDOWS = 1 << 13
 _CONTINUATION = range(0x80, 0xC0)
+# A hash in a lock file or a list of files may begin like a token, or hold what does behind a hyphen.
+_IN_A_HASH = late(rb"(?:sha(?:1|256|384|512)|md5)[-=:][0-9A-Za-z+/_-]{0,88}$")
 Search = Callable[[bytes, int], list[tuple[int, int]] | None]
 Judge = Callable[[Candidate], bool]
 _AS_LONG = "open_token.as_long"
@@ -278,6 +281,8 @@ class Detector:
     def _accepts(self, rule: Rule, judge: Judge | None, text: bytes, start: int, end: int) -> bool:
         """Whether a find stands; `rules explain` listens here for what does not."""
         if rule.ends and end < len(text) and text[end] in WORD:
+            return False
+        if rule.pattern.startswith(START) and _IN_A_HASH.search(text, max(0, start - _BEFORE), start):
             return False
         if judge is None:
             return True

@@ -23,13 +23,13 @@ _LAST = frozenset(
     status mode level date time timestamp at on by ref refs commit commits rev revision branch tag image icon
     color tokens keys keywords keyword tokenizer import imports from env variable integrity resolved etag blob
     tree parent email user username project org title selector example store storage manager client clients
-    request response header headers doi isbn curve charset""".split()
+    request response header headers doi isbn curve charset encoding startswith endswith with pubkey""".split()
 )
 _FIRST = frozenset(
     """public primary foreign cache sort partition idempotency row object index hot short join unique composite
     natural surrogate registry translation route event lookup dedupe dedup continuation next page paging
     pagination cursor nonce sync map dict group hash sha commit build release trace span message etag ssh pub
-    pubkey""".split()
+    pubkey socket""".split()
 )
 _SECRET = frozenset(
     """secret secrets token password passwd key apikey credential credentials auth private signing encryption

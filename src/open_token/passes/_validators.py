@@ -18,6 +18,7 @@ from open_token.passes._values import (
     is_code,
     is_digest,
     is_drill,
+    is_integrity,
     is_key,
     is_likely_key,
     is_name,
@@ -51,13 +52,20 @@ _JOSE = frozenset(
 _OPEN_NAME = late(
     r"(?:cid|nonce|challenge|verifier|cursor|addr|address|txid|tx|wallet|pub|sig|seed|data|content|contents|blob|base64|b64|"
     r"img|src|class|classname|body|payload|text|string|expected|actual|output|input|encoded|bytes|raw|ipfs|fid|slug|"
-    r"anchor|marker|after|before|offset|query|cert|crt|pem|der)[ ]?=[ ]?[\"']?$",
+    r"anchor|marker|after|before|offset|query|cert|crt|pem|der|list|kid|fbid|story_fbid)[ ]?=[ ]?[\"']?$",
     re.IGNORECASE,
 )
 _ANY_DIGIT = late("[0-9]")
 _LONE_NAME = late("[0-9A-Za-z]+")
 _WEB_CLIENT = late(r"\b(?:curl|wget|https?)\b", re.IGNORECASE)
 _QUOTES = ('"', "'", "`")
+# A badge of a README shows its token to everybody; a key of GnuPG is told by its fingerprint.
+_BADGE = late(r"\.svg\?(?:[\w=&-]*&)?\w+=$")
+_FINGERPRINT = late("[0-9A-F]{16}|[0-9A-F]{40}")
+_ABOVE = late(r"[0-9A-Za-z+/=]{40,}(?:\r?\n|\\r\\n|\\n)[ \t]*$")
+_NAMED_AS_FILE = late(r"\w\.[a-z]\w{0,4}[\"'][ \t]*:[ \t]*[\"']$")
+_OF_A_PATH = late(r"(?:join|Path|open|dirname|resolve)\([^()]*$")
+_ZEROES, _HEX = "AA", late("[0-9A-Fa-f]+")
 
 
 def _token(found: Candidate) -> bool:
@@ -79,6 +87,12 @@ def _mixed(found: Candidate) -> bool:
     return is_random(found.value) and _MIXED.match(found.value) is not None and not is_name(found.value)
 
 
+def _drawn(found: Candidate) -> bool:
+    """Mixed, and neither the zero bytes of a file in base64 nor the digits of one in hexadecimal."""
+    value = found.value
+    return _mixed(found) and value.count(_ZEROES) <= len(value) // _SURE_LENGTH and not _HEX.fullmatch(value)
+
+
 def _bearer_of_as(found: Candidate) -> bool:
     return is_random(found.value.lstrip("A"))
 
@@ -86,7 +100,7 @@ def _bearer_of_as(found: Candidate) -> bool:
 def _near_token(found: Candidate) -> bool:
     """A value of the service's own shape behind its name; a hash or a UUID only if the name says it is a secret."""
     value, before, after = found
-    if is_harmless(before) or is_stand_in(value) or is_name(value) or _LEFT_OUT.match(after):
+    if is_harmless(before) or is_stand_in(value) or is_name(value) or is_integrity(value) or _LEFT_OUT.match(after):
         return False
     if is_digest(value) or is_uuid(value) or is_drill(value):
         return is_telling(before)
@@ -151,6 +165,8 @@ def _url_password(found: Candidate) -> bool:
 
 
 def _query_secret(found: Candidate) -> bool:
+    if _BADGE.search(found.before):
+        return False
     return is_key(found.value) or (len(found.value) >= 8 and is_random(found.value))
 
 
@@ -158,7 +174,7 @@ def _auth_value(found: Candidate) -> bool:
     value = found.value.rstrip(".:")
     if is_placeholder(value) or is_reference(value) or is_words(value) or len(value) < 8 or is_harmless(found.before):
         return False
-    if value.startswith("AWS4-HMAC"):
+    if value.startswith("AWS4-HMAC") or found.after.startswith("("):
         return False
     return bool(re.search("[0-9]", value)) or (len(value) >= 20 and entropy(value) >= 3.5 and classes(value) >= 2)
 
@@ -178,6 +194,8 @@ def _cookie(found: Candidate) -> bool:
 
 
 def _session(found: Candidate) -> bool:
+    if found.after.startswith("("):
+        return False
     return is_random(found.value) and not is_uuid(found.value) and not is_reference(found.value)
 
 
@@ -190,7 +208,7 @@ def _login(found: Candidate) -> bool:
         return False
     if is_anybody:
         return len(password) >= _LEAST_OF_ANYBODY and is_likely_key(password)
-    if is_reference(name):
+    if is_reference(name) or "[" in name or behind.startswith(":"):
         return False
     return bool(_WEB_CLIENT.search(found.before)) or is_likely_key(password) or classes(password) >= 3
 
@@ -213,19 +231,21 @@ def _login_name(found: Candidate) -> bool:
 
 
 def _argument(found: Candidate) -> bool:
-    value = found.value.rstrip("]}")
+    value = found.value.rstrip("]},.`")
     if value.lower() in _WEAK or is_placeholder(value) or is_reference(value) or found.after.startswith(("(", "[")):
+        return False
+    if (value.startswith("-") and found.before[-1:] != "=") or is_code(value):
         return False
     return not is_words(value) and (len(value) >= 6 or classes(value) >= 2) and classes(value) >= 2
 
 
 def _password(found: Candidate) -> bool:
     value = found.value.strip("_|")
-    if not is_password(value) or _CODE_AFTER.match(found.after):
+    if value.startswith("//") or ")." in value or not is_password(value) or _CODE_AFTER.match(found.after):
         return False
     if not _IN_CODE.search(found.before):
         return True
-    if found.before[-1:] not in _QUOTES or len(value) < 8 or is_name(value):
+    if found.before[-1:] not in _QUOTES or len(value) < 8 or is_name(value) or _OF_A_PATH.search(found.before):
         return False
     return has_signs(value) or classes(value) >= 3
 
@@ -251,7 +271,7 @@ def _spaced_password(found: Candidate) -> bool:
 
 def _environment_password(found: Candidate) -> bool:
     """A password in the form of an environment file may be made of words: nothing else stands there."""
-    value = found.value
+    value = found.value.rstrip(",")
     return not (value.lower() in _WEAK or is_placeholder(value) or is_reference(value) or value.isupper())
 
 
@@ -276,7 +296,9 @@ def _named_secret(found: Candidate) -> bool:
 
 def _assigned_secret(found: Candidate) -> bool:
     value, before, after = found
-    if _CODE_AFTER.match(after) or is_harmless(before):
+    if _CODE_AFTER.match(after) or is_harmless(before) or _BADGE.search(before):
+        return False
+    if is_digest(value) and _NAMED_AS_FILE.search(before):
         return False
     if is_telling(before):
         is_odd = before[-1:] in _QUOTES and has_signs(value) and is_password(value) and not is_code(value)
@@ -287,7 +309,7 @@ def _assigned_secret(found: Candidate) -> bool:
 def _spaced_secret(found: Candidate) -> bool:
     """Between a name and a value there is only a space, or `is`: what is said of a key is mostly words."""
     value = found.value.rstrip(".:")
-    if is_harmless(found.before) or len(value) < 16:
+    if is_harmless(found.before) or len(value) < 16 or _FINGERPRINT.fullmatch(value):
         return False
     if is_telling(found.before):
         return is_likely_key(value) and (len(value) >= _SURE_LENGTH or is_key(value) or is_drill(value))
@@ -297,7 +319,7 @@ def _spaced_secret(found: Candidate) -> bool:
 def _glued_secret(found: Candidate) -> bool:
     """Behind a name that ends with a word for secrets, even where a hyphen, a stop or a space alone parts the two."""
     value, named = found.value, found.before.rstrip("-. ") + "="
-    if not is_telling(named) or is_harmless(named) or is_name(value):
+    if not is_telling(named) or is_harmless(named) or is_name(value) or _FINGERPRINT.fullmatch(value):
         return False
     has_digits = len(re.findall("[0-9]", value[:_JUDGED])) >= _FEW and re.search("[A-Za-z]", value) is not None
     return has_digits and (is_likely_key(value) or is_uuid(value) or (is_drill(value) and not is_stand_in(value)))
@@ -314,7 +336,9 @@ def _lone_assignment(found: Candidate) -> bool:
 
 def _secret_below(found: Candidate) -> bool:
     value, before = found.value, found.before
-    if is_harmless(before) or is_name(value) or is_reference(value) or is_code(value):
+    if value.endswith(":"):  # another name
+        return False
+    if is_harmless(before) or is_name(value) or is_reference(value) or is_code(value) or _ABOVE.search(before):
         return False
     name = name_of(before).lower()
     if "pass" in name:
@@ -331,6 +355,7 @@ VALIDATORS: dict[str, Callable[[Candidate], bool]] = {
     "token": _token,
     "random": _random,
     "mixed": _mixed,
+    "drawn": _drawn,
     "bearer_of_as": _bearer_of_as,
     "near_token": _near_token,
     "service_key": _service_key,

@@ -14,10 +14,13 @@ _STAND_IN = late(
     r"\.{3}|…|x{5,}|\*{3,}|_{4,}|#{4,}|dummy|redacted|insert[-_ ]|replace[-_ ]?(?:me|with|this)|"
     r"(?<![a-z0-9])todo(?![a-z0-9])|foo[-_]?bar|lorem|"
     r"(?:^|[-_])fake|(?:^|[-_])mock(?:$|[-_])|not[-_ ]?a[-_ ]?real|secret[-_]?goes|goes[-_ ]?here|[-_ ]here$|hidden|"
-    r"masked|\{[A-Za-z_][\w.:,]+\}|^\[[A-Za-z_ ]+\]$|^(?:user|username)[:>]|pass(?:word)?[>\])}]$",
+    r"masked|\{[A-Za-z_][\w.:,]+(?:\}|[\[(!][^{}]{0,40}(?:\}|$))|\{[0-9](?::[0-9a-z.,<>^]{0,8})?\}|"
+    r"^\[[A-Za-z_ ]+\]$|^(?:user|username)[:>]|pass(?:word)?[>\])}]$",
     re.IGNORECASE,
 )
 _REFERENCE = late(
+    # What a program fills in, and what minified code says of a letter.
+    r"%[0-9]*\.[0-9]*f|(?:^|[=/])%s(?:$|[-/.&])|%[sdr](?![0-9a-f]).*%[sdr](?![0-9a-f])|^(?-i:[a-z])\.[a-z_$][\w$]*[.+?]|"
     r"^[$%@!&*~^]?[{(<](?!\d)|\$\{[\w.:-]+\}|\{\{[^{}]*\}\}|\$\(|^\$[A-Za-z_]+[0-9]{0,2}$|^%\w+%$|#\{|<%|process\.env|os\.environ|getenv|"
     r"\benv\b[.\[(]|^env:|secrets?\.[a-z]|^vault:|^ssm:|^arn:|^op://|^!ref|^var\.|^local\.|^data\.|"
     r"^(?:self|this|args?|opts?|options|config|cfg|settings|params?|props|req|request|res|response|ctx|context|event|input|"
@@ -27,19 +30,37 @@ _REFERENCE = late(
     r"(?:$|[.\[(<>?!:,;\s])",
     re.IGNORECASE,
 )
-_CODE = late(r"&#?\w+;|&&|\|\||->|=>|::|^\W+$|\(\?|\[[a-z0-9]-[a-z0-9]|\\[wds]", re.IGNORECASE)
+_CODE = late(r"&#?\w+;|&&|\|\||->|=>|::|\)\);|\);[a-z]|^\W+$|\(\?|\[[a-z0-9]-[a-z0-9]|\\[wds]", re.IGNORECASE)
 _EQUATION = late(r"([A-Za-z_][\w.:]{0,60}?)[-+*/!=]{0,2}=(?!=?$)")
 _WORDS = late(r"[A-Za-z]+(?:[-_./:@ ][A-Za-z]+)*[:.!?]?")
 _IDENTIFIER = late(
     r"[a-z]+(?:[A-Z][a-z]+)+[0-9]{0,3}|[A-Z]{2,}(?:_[A-Z]+)*_?[0-9]{0,2}|[a-z]+[0-9]{0,2}(?:[-_.](?:[a-z]+[0-9]{0,3}|[0-9]{1,12}))+"
 )
 _PATH = late(r"(?:~|\.{1,2}|[A-Za-z]:|/)?[\\/](?:[\w.@+-]+[\\/])*[\w.@+-]*|(?:[\w.@-]+/)+[\w.-]*\.\w{1,5}")
-_URL = late(r"[a-z][a-z0-9+.-]*://[^@\s]*", re.IGNORECASE)
+_FILE = late(
+    r"(?:[\w.@+-]+/)*[\w.@+-]*\.(?:[ch]|cc|cpp|cs|css|go|hpp|html?|ini|in|java|js|json|jsx|lock|md|php|pl|po|py|rb|rs|rst|"
+    r"sh|sql|svg|toml|tsx?|txt|xml|ya?ml|[1-8](?:bsd|p|pm|ssl|x)?)(?:#[\w-]+)?:?",
+    re.IGNORECASE,
+)
+_PACKAGE = late(r"@[a-z0-9][\w.-]*/[\w./:-]+", re.IGNORECASE)
+_EDIT = late(r"s([/|#])[\w.-]+\1[\w.-]*\1g?")
+_URL = late(r"[a-z][a-z0-9+.-]*(?:://|%3A%2F%2F)[^@\s]*", re.IGNORECASE)
 _DOTTED = late(r"[A-Za-z_]{2,}(?:[0-9]{1,5}[A-Za-z_]*)?(?:\.[A-Za-z_]+(?:[0-9]{1,5}[A-Za-z_]*)?)+:?")
-_CALL = late(r"[A-Za-z_][\w.]*[\[(<].*")
+_CALL = late(r"[A-Za-z_][\w.]*(?:::\w+)*[\[(<].*")
 _VERSION = late(r"(?:\w+:)?[~^v=<>]*\d+(?:\.[\dx*]+)+(?:[-+:][\w.]+)?")
 _DATE = late(r"\d{4}-\d\d-\d\d(?:[T ][\d:.,Z+-]+)?")
-_DIGEST = late(r"(?:sha(?:1|256|384|512)|md5|h1)[-:][A-Za-z0-9+/=]+", re.IGNORECASE)
+_DIGEST = late(r"(?:sha(?:1|256|384|512)|md5|h1)[-:=][A-Za-z0-9+/=_-]+", re.IGNORECASE)
+_NUMBER = late(r"0x[0-9a-f]{1,16}[ul]{0,3}\.?", re.IGNORECASE)
+_FINGERPRINT = late(r"(?:[0-9a-f]{2}:){5,}[0-9a-f]{2}", re.IGNORECASE)
+# Names of algorithms and such, whose numbers are no sign that something was drawn by lot.
+_TECHNICAL = late(
+    r"(?:sha|aes|hmac|curve|salsa|mlkem|kyber|blake|wgs|oauth|pbkdf|utf|base|uint|int|float|win|amd|ascii|crc|secp)_?-?[0-9]+(?:[kr]1|_[0-9]+)?|"
+    r"(?<![A-Za-z])(?:x|ed)(?:25519|448|509)|a(?:128|192|256)(?:cbc|gcm|kw)|(?<![A-Za-z])[a-z]{1,2}[0-9]{2,3}k_[a-z]+|(?<![A-Za-z])[hrep]s(?:256|384|512)",
+    re.IGNORECASE,
+)
+_OF_A_TYPE = late(
+    r"[~\w.]*[a-z0-9_](?:Keys?|Tokens?|Secrets?|Credentials?|Params|Options|Config|Request|Response|Provider)"
+)
 _UUID = late(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
 _CAMEL = late("[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _BASE64 = late(r"(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9])[0-9A-Za-z+/]+={0,2}")
@@ -98,12 +119,20 @@ def is_placeholder(text: str) -> bool:
 
 def is_reference(text: str) -> bool:
     """Says where a secret is, not what it is: a variable, a call, a path, an address without a password."""
-    text = text[:_JUDGED]
+    text = text[:_JUDGED].lstrip("!")
     if _REFERENCE.search(text) or _CALL.match(text):
         return True
-    if _PATH.fullmatch(text):
+    if _PATH.fullmatch(text) or _FILE.fullmatch(text):
         return not _is_base64(text)
-    return any(kind.fullmatch(text) for kind in (_DOTTED, _URL, _VERSION, _DATE, _DIGEST))
+    kinds = (_DOTTED, _URL, _VERSION, _DATE, _DIGEST, _NUMBER, _FINGERPRINT, _PACKAGE, _EDIT)
+    if any(kind.fullmatch(text) for kind in kinds) or _is_choice(text):
+        return True
+    return bool(_DOTTED.fullmatch(_TECHNICAL.sub("", text)))
+
+
+def _is_choice(text: str) -> bool:
+    """Words between bars, as in a pattern or a table of types."""
+    return "|" in text and all(len(part) < 4 or is_name(part) for part in re.split(r"[|/?\[\]-]+", text))
 
 
 def _is_base64(text: str) -> bool:
@@ -127,6 +156,8 @@ def is_code(text: str) -> bool:
     if equation is None:
         return False
     right = text[equation.end() :]
+    if _NUMBER.fullmatch(right):
+        return True
     return (len(right) < 8 or is_name(right)) and wordiness(equation[1]) > -0.5
 
 
@@ -139,8 +170,11 @@ def is_words(text: str) -> bool:
 
 def is_name(text: str) -> bool:
     """Words, or a name from code with numbers in it."""
-    text = text[:_JUDGED].strip("_|")
-    return is_words(text) or is_identifier(text)
+    text = text[:_JUDGED].strip("_|~")
+    if is_words(text) or is_identifier(text) or _OF_A_TYPE.fullmatch(text):
+        return True
+    bare = _TECHNICAL.sub("", text)
+    return bare != text and (not _LETTER.search(bare) or is_words(bare.strip("_.-")) or is_identifier(bare))
 
 
 def is_camel_case(text: str) -> bool:
@@ -158,6 +192,11 @@ def is_uuid(text: str) -> bool:
 def is_digest(text: str) -> bool:
     """As long as a hash, and of its letters."""
     return bool(_HEX.fullmatch(text)) and len(text) in (32, 40, 56, 64, 96, 128)
+
+
+def is_integrity(text: str) -> bool:
+    """A hash that says which it is, as lock files have it."""
+    return bool(_DIGEST.fullmatch(text))
 
 
 def is_sentence(text: str) -> bool:

@@ -1,5 +1,6 @@
 """Values that a terminal, a mail or a box cut where the line was full: the lines put together again."""
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -14,6 +15,8 @@ _MARGIN, _ONE_SIGN = late(rb"(?:" + _SIGN + rb")*"), late(_SIGN)
 _NUMBER = late(rb"[0-9]+")
 _RUN = late(rb"[0-9A-Za-z_+/=.~%@:!#$&*?^-]+")
 _PLAIN_WORD = late(rb"(?:[A-Z]?[a-z]{0,19}|[A-Z]{1,20})[.:]?$|[A-Za-z_][\w.-]*[:=][^=]")
+# A line that begins with a name of its own, as of a header or in a program, goes on with nothing; nor does a rule.
+_NAME = late(rb":?[A-Za-z_][\w.-]*(?:[ \t]*[:=][ \t]|:?[ \t]*=[ \t]|:\r?$)|-----", re.MULTILINE)
 _LEAST, _SURE = 24, 60
 """Letters that a full line has, and so many that it is cut for certain where what follows is no word."""
 _MOST_LINES = 48
@@ -105,5 +108,6 @@ def _goes_on(raw: bytes, line: _Line, following: _Line) -> bool:
 
 
 def _is_sure(raw: bytes, line: _Line, following: _Line) -> bool:
-    run = _RUN.match(raw, _begin(raw, line, following), following.end)
-    return line.width >= _SURE and run is not None and not _PLAIN_WORD.match(run[0])
+    begin = _begin(raw, line, following)
+    run = _RUN.match(raw, begin, following.end)
+    return line.width >= _SURE and run is not None and not _PLAIN_WORD.match(run[0]) and not _NAME.match(raw, begin)
