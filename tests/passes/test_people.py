@@ -111,6 +111,8 @@ NOBODY = [
     "Name: PostgreSQL Server",
     "Error: Connection Refused by Docker Compose",
     "お客様",
+    "attribute_author: True",
+    "San Francisco Bay Area weather",
     "[REDACTED:person:0123abcd]",
 ]
 

@@ -33,14 +33,21 @@ _NO_ONES_HOME = frozenset(
     gitpod coder agent sandbox sbx pi oracle hadoop postgres mysql nginx home nobody nonroot default_user all
     foo bar baz qux abc xyz xxx ftp web srv ops bin lib src tmp bot api
     someone somebody example myuser my-user openhands swe-agent claude codex kali opc azureuser core
-    cloudshell workspace work model models""".split()
+    cloudshell workspace work model models runneradmin containeradministrator""".split()
 )
 # What stands here before an @ is a password, and what stands behind it is a host.
 _IN_A_URL = late(r"://[^\s/@\"'<>]*:[^\s/@\"'<>]*$")
 _USUAL_CARD = late(r"4\d{15}|(?:5[1-5]|2[2-7])\d{14}|3[47]\d{13}|(?:6011|65\d\d|64[4-9]\d)\d{12}|35\d{14}|3[068]\d{12}")
 _CARD_WORDS = late(r"card|credit|debit|visa|master|amex|payment|kredit|tarjeta|carte|\bcc\b", re.IGNORECASE)
+_OF_THE_SYSTEM = frozenset(
+    """staff wheel users sys system adm daemon mail man news tty disk utmp games backup proxy nogroup sudo kmem shadow
+    crontab ssl-cert messagebus _apt systemd-network systemd-resolve systemd-timesync domain_users""".split()
+)
+# In text before an example, as in 163::
+_MARK_OF_TEXT = late("[0-9]{1,4}::")
 _IP_WORDS = late(
-    r"\bip(?:v?4)?\b|addr|host|inet|server|client|remote|ping|ssh|nslookup|gateway|dns|listen|bind|@|://", re.IGNORECASE
+    r"\bip(?:v?4)?\b|addr|host|inet|server|client|remote|\bping\b|ssh|nslookup|gateway|dns|listen|bind|@|://[^/\s]*$",
+    re.IGNORECASE,
 )
 # The other end of a range of addresses.
 _OTHER_END = late(r" ?[-–] ?\d{1,3}(?:\.\d{1,3}){3}\b")
@@ -51,6 +58,7 @@ _PORT_AFTER = late(r"\.\d{1,5}(?![\w-]|\.\d)")
 _VERSION_BEFORE = late(
     r"(?:version|ver|rev|release|build|driver|firmware|v)[\s:=\"'v.]*$|[=~^<>/][\s\"']*$|[\w.-]-$", re.IGNORECASE
 )
+_REQUIRED = late("[=!<>~]=$")
 _DATE = late(r"(?:19|20)\d\d[-./ ]\d{1,2}[-./ ]\d{1,2}|\d{1,2}[-./ ]\d{1,2}[-./ ](?:19|20)\d\d")
 _EXTENSION = late(r"\s?(?:x|ext\.?)\s?\d+$")
 _GROUPS = late(r"\d+")
@@ -147,12 +155,12 @@ def _ipv4(found: Candidate) -> bool:
         return True
     if re.match(r"-\w", after):
         return False
-    if _IP_WORDS.search(before[-40:]) or after.startswith((":", "/")):
+    if _IP_WORDS.search(before[-40:].rpartition("\n")[2]) or after.startswith((":", "/")):
         return True
     numbers = [int(number) for number in re.findall(r"\d+", value)[:4]]
     is_private = numbers[0] == 10 or numbers[:2] == [192, 168] or (numbers[0] == 172 and 16 <= numbers[1] < 32)
     if _VERSION_BEFORE.search(before):
-        return is_private and before[-1:] == "="
+        return is_private and before[-1:] == "=" and not _REQUIRED.search(before)
     is_alone = not before.strip() and not after.strip()
     return is_alone or is_private or max(numbers) > 20
 
@@ -160,6 +168,8 @@ def _ipv4(found: Candidate) -> bool:
 def _ipv6(found: Candidate) -> bool:
     """Long enough not to be a scope of some language, as in a::b."""
     value = found.value
+    if _MARK_OF_TEXT.fullmatch(value) and found.before.strip() and not found.after.strip():
+        return False
     if value.count(":") < 3 and not re.search(r"[0-9a-fA-F]{3,4}::?", value) and found.before.strip():
         return False
     return bool(re.search(r"\d", value)) and is_personal_ip(value)
@@ -210,6 +220,11 @@ def _finnish(found: Candidate) -> bool:
     return not found.before.endswith("-") and is_hetu(found.value)
 
 
+def _owner(found: Candidate) -> bool:
+    """Whose file it is; those of the system are nobody's."""
+    return found.value.lower() not in _OF_THE_SYSTEM and _is_somebody(found.value)
+
+
 def _user_name(found: Candidate) -> bool:
     """Someone's folder, not a part of an address or of a project that is called home."""
     above = _ABOVE_HOME.search(found.before[-_ABOVE:])
@@ -257,6 +272,7 @@ VALIDATORS: dict[str, Callable[[Candidate], bool]] = {
     "street_named": is_named_street,
     "mail_box": is_mail_box,
     "user_name": _user_name,
+    "owner": _owner,
     "config_value": _config_value,
     "internal_host": _internal_host,
 }
