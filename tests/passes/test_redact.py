@@ -289,6 +289,30 @@ def test_a_confirmed_value_is_masked_wherever_it_recurs() -> None:
     assert b64encode(b"a:" + secret.encode()).decode()[4:-4] not in said
 
 
+NAMED = ("DB_PASSWORD={}", "the api key is {}", "acme_secret_key: {}", "--password {}", "Authorization: Bearer {}")
+
+
+@pytest.mark.parametrize("sign", [",", ".", ";", ":", "!", "?", ")", "]", "}", "`", "*", "**", "|", "&user=me", ".`)"])
+@pytest.mark.parametrize("named", NAMED)
+def test_a_sign_behind_a_value_does_not_keep_it_from_being_known_elsewhere(named: str, sign: str) -> None:
+    secret = drawn("{alnum:32}", named)
+    after = redact(record(f"{named.format(secret)}{sign} and so on", f"it was {secret} again"), context())
+    assert secret not in dump(after)
+
+
+@pytest.mark.parametrize("named", NAMED)
+def test_the_end_of_a_sentence_is_no_part_of_a_value(named: str) -> None:
+    secret = drawn("{alnum:32}", named)
+    after = redact(record(f"{named.format(secret)}.", f"{named.format(secret)}, too", f"{secret}"), context())
+    assert len(set(MARK.findall(dump(after)))) == 1
+    assert texts(after)[0].endswith("].")
+    assert texts(after)[1].endswith("], too")
+
+
+def test_a_value_under_its_key_keeps_its_last_sign() -> None:
+    assert MARK.fullmatch(texts(redact(record({"password": "kT9xw-herons."}), context()))[0]["password"])
+
+
 def test_a_short_or_plain_value_does_not_spread() -> None:
     after = redact(
         record({"password": "sesame"}, "open sesame", {"password": "correcthorse"}, "correcthorse"), context()

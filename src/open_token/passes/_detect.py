@@ -36,6 +36,7 @@ _MOST_REMEMBERED = 1 << 23
 _LONGEST_REMEMBERED = 1 << 9
 _MOST_WINDOWS = 1 << 13
 _CONTINUATION = range(0x80, 0xC0)
+_STOPS = b".,;:"
 # A hash in a lock file or a list of files may begin like a token, or hold what does behind a hyphen.
 _IN_A_HASH = late(rb"(?:sha(?:1|256|384|512)|md5)[-=:][0-9A-Za-z+/_-]{0,88}$")
 Search = Callable[[bytes, int], list[tuple[int, int]] | None]
@@ -265,6 +266,8 @@ class Detector:
             start, end = next((span for span in found[1:] if span[0] >= 0), found[0])
             if text[start] in _CONTINUATION or (end < len(text) and text[end] in _CONTINUATION):
                 start, end = _whole_letters(text, start, end)
+            if text[end - 1] in _STOPS and rule.level == "secrets":
+                end = _before_stop(text, start, end)
             place = max(last, place + 1)
             if self._accepts(rule, judge, text, start, end):
                 spans.append((start, end))
@@ -372,6 +375,13 @@ def _whole_letters(text: bytes, start: int, end: int) -> tuple[int, int]:
     while end < len(text) and text[end] in _CONTINUATION:
         end += 1
     return start, end
+
+
+def _before_stop(text: bytes, start: int, end: int) -> int:
+    """Where a value ends that stands at the end of a sentence or a part of it; alone under a key it is all its own."""
+    is_end = end == len(text) or text[end : end + 1].isspace()
+    is_all = text[start - 1 : start] == b"\x01" or text[end - 2] in _STOPS  # several stand for what was left out
+    return end - 1 if is_end and not is_all else end
 
 
 def all_encoded(texts: list[str]) -> list[bytes]:

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
@@ -10,6 +11,7 @@ from open_token.passes._detect import WORD, encoded
 from open_token.passes._found import Found
 from open_token.passes._gate import compiled, escaped
 from open_token.passes._hyperscan import literal_database
+from open_token.passes._late import late
 from open_token.passes._rules import Rule
 from open_token.passes._values import may_recur
 
@@ -18,6 +20,8 @@ _MOST_ENCODED = 2_000
 _CHUNK = 500
 _LONG = 16
 _LONG_ENCODED = 20
+# What stands behind a value and may have been taken for its end: signs of the text around it, more of a form.
+_REST = late(r"(?:&[\w.-]+=.*|[.,;:!?)\]}>*|\"'`\\]+)$", re.DOTALL)
 _UNRESERVED = frozenset(b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_.-~")
 
 
@@ -43,8 +47,12 @@ class Spread:
     """Finds values wherever they stand: as they are, escaped for JSON or a URL, and in base64."""
 
     def __init__(self, values: Iterable[str], engine: str) -> None:
-        searched = enumerate(islice(values, MOST_VALUES))
-        forms = {form: value for number, value in searched for form in _forms(value, number < _MOST_ENCODED)}
+        forms: dict[bytes, str] = {}
+        for number, value in enumerate(islice(values, MOST_VALUES)):
+            forms.update(dict.fromkeys(_forms(value, number < _MOST_ENCODED), value))
+            if (bare := _REST.sub("", value)) != value and may_recur(bare):
+                for form in _forms(bare, number < _MOST_ENCODED):
+                    forms.setdefault(form, value)
         self._values = list(forms.items())
         self._search = _search_for(list(forms), engine)
 

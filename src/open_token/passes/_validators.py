@@ -336,7 +336,7 @@ def _lone_assignment(found: Candidate) -> bool:
 
 def _secret_below(found: Candidate) -> bool:
     value, before = found.value, found.before
-    if value.endswith(":"):  # another name
+    if found.after.startswith(":"):  # another name
         return False
     if is_harmless(before) or is_name(value) or is_reference(value) or is_code(value) or _ABOVE.search(before):
         return False

@@ -21,7 +21,7 @@ _STAND_IN = late(
 _REFERENCE = late(
     # What a program fills in, and what minified code says of a letter.
     r"%[0-9]*\.[0-9]*f|(?:^|[=/])%s(?:$|[-/.&])|%[sdr](?![0-9a-f]).*%[sdr](?![0-9a-f])|^(?-i:[a-z])\.[a-z_$][\w$]*[.+?]|"
-    r"^[$%@!&*~^]?[{(<](?!\d)|\$\{[\w.:-]+\}|\{\{[^{}]*\}\}|\$\(|^\$[A-Za-z_]+[0-9]{0,2}$|^%\w+%$|#\{|<%|process\.env|os\.environ|getenv|"
+    r"^[$%@!&*~^]?[{(<](?!\d)|\$\{[\w.:-]+\}|\{\{[^{}]*\}\}|\$\(|^\$[A-Za-z_]+[0-9]{0,2}$|^%[\w.]+%$|#\{|<%|process\.env|os\.environ|getenv|"
     r"\benv\b[.\[(]|^env:|secrets?\.[a-z]|^vault:|^ssm:|^arn:|^op://|^!ref|^var\.|^local\.|^data\.|"
     r"^(?:self|this|args?|opts?|options|config|cfg|settings|params?|props|req|request|res|response|ctx|context|event|input|"
     r"state|user|data|body|form|model|app|std|java|process|window|document|module|import|require|await|async|return|new|"
