@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from open_token.passes._gate import KeywordGate, compiled
 from open_token.passes._hyperscan import hyperscan_gate, stored_databases
 from open_token.passes._rules import load_rules, parse_rules, sources
 from rule_holes import filled
+from small_disks import fill, small_disk
 
 FAST = {level: Detector(load_rules(level), engine="hyperscan") for level in ("secrets", "pii", "strict")}
 SLOW = {level: Detector(load_rules(level), engine="keywords") for level in ("secrets", "pii", "strict")}
@@ -362,6 +364,46 @@ def test_without_a_writable_cache_everything_still_works(tmp_path: Path) -> None
     (tmp_path / "file").write_text("in the way")
     gate = hyperscan_gate(load_rules("none"), tmp_path / "file" / "cache", None)
     assert gate is not None
+
+
+@pytest.mark.parametrize("damage", ["a folder", "a pipe", "a link", "a link to nothing", "others can write it"])
+def test_whatever_lies_in_the_place_of_a_database(damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_hyperscan, "_COMPILED", {})
+    rules, token = load_rules("none"), drawn("AGE-SECRET-KEY-1{upper:58}").encode()
+    first = hyperscan_gate(rules, tmp_path, None)
+    file = next(tmp_path.glob("*.hyperscan"))
+    stored = file.read_bytes()
+    file.unlink()
+    if damage == "a folder":
+        file.mkdir()
+    elif damage == "a pipe":
+        os.mkfifo(file)
+    elif damage == "a link to nothing":
+        file.symlink_to(tmp_path / "nothing")
+    else:
+        other = tmp_path / "other" if damage == "a link" else file
+        other.write_bytes(b"garbage" + stored[7:] if damage == "a link" else stored)
+        other.chmod(0o600 if damage == "a link" else 0o666)
+        if other != file:
+            file.symlink_to(other)
+    made = hyperscan_gate(rules, tmp_path, stored_databases(rules, tmp_path))
+    assert made is not None
+    assert first is not None
+    assert made(token) == first(token)
+    if damage != "a folder":
+        assert file.read_bytes() == stored
+        assert (file.is_symlink(), file.stat().st_mode & 0o777) == (False, 0o600)
+
+
+def test_a_full_disk_costs_the_cache_and_not_the_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_hyperscan, "_COMPILED", {})
+    monkeypatch.setattr(_hyperscan, "_OPENED", {})
+    with small_disk(tmp_path / "disk", "64k") as disk:
+        fill(disk)
+        rules = load_rules("none", disk)
+        assert hyperscan_gate(rules, disk, None) is not None
+        assert not list(disk.glob("rules-*"))
+    assert _hyperscan.stored_databases(rules, tmp_path / "none")
 
 
 def test_what_no_cache_can_keep_is_compiled_once_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from open_token.files import make_folder, read_optional, write_private
+from open_token.files import keep_private, read_optional
 from open_token.passes._gate import Window, Windows
 from open_token.passes._hidden import DISGUISES
 from open_token.passes._rules import Rule, Rules, fingerprint
@@ -133,9 +133,7 @@ def _database(hyperscan: Any, rules: tuple[Rule, ...], cache: Path | None, store
         gates = [rule.gate.encode() for rule in rules]
         database.compile(expressions=gates, ids=list(range(len(gates))), elements=len(gates), flags=[0] * len(gates))
         compiled = hyperscan.dumpb(database)
-        if cache and make_folder(cache):
-            write_private(_place(rules, cache), compiled)
-        else:
+        if not (cache and keep_private(_place(rules, cache), compiled)):
             _keep(_COMPILED, fingerprint(rules), compiled)
     return _keep(_OPENED, fingerprint(rules), database)
 

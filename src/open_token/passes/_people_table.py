@@ -10,7 +10,7 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from open_token.files import make_folder, read_optional, remove, write_private
+from open_token.files import keep_private, read_optional, remove
 from open_token.origin import files_below
 from open_token.passes._extra import names_folder
 from open_token.passes._people_lists import list_files, lists, words
@@ -82,8 +82,7 @@ def known(cache: Path | None) -> Known:
     raw = read_optional(place, private=True)
     if raw is None or (kept := _opened(raw)) is None:
         kept = Known(*lists(), words())
-        if make_folder(cache):
-            write_private(place, _stored(*lists(), words()))
+        if keep_private(place, _stored(*lists(), words())):
             for old in files_below(cache, "names-*.table"):
                 if old != place:
                     remove(old)

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from open_token.files import make_folder, read_optional, write_private
+from open_token.files import keep_private, read_optional
 from open_token.passes._address_forms import ADDRESS_FORMS
 
 LEVELS = ("none", "secrets", "pii", "strict")
@@ -117,8 +117,8 @@ def _all_rules(cache: Path | None) -> tuple[Rule, ...]:
         except (msgspec.DecodeError, msgspec.ValidationError):
             pass
     rules = parse_rules(texts)
-    if kept and make_folder(kept.parent):
-        write_private(kept, msgspec.msgpack.encode(rules))
+    if kept:
+        keep_private(kept, msgspec.msgpack.encode(rules))
     return rules
 
 
