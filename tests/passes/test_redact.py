@@ -198,6 +198,14 @@ PLACES: dict[str, Any] = {
         event("x") | {"content": {"mime": "text/plain", "text": value, "data": {"truncated": True}}}
     ),
     "a foreign key": lambda value: record(event("x") | {"x_note": {"deep": value}}, is_export=True),
+    "a foreign link": lambda value: record(
+        event("x") | {"links": {"parent_id": "evt_000001", "note": f"n {value}"}}, is_export=True
+    ),
+    "a foreign count": lambda value: record(event("x") | {"usage": {"input_tokens": 1, value: value}}, is_export=True),
+    "a timezone": lambda value: record("x", conversation={"id": "c", "timezone": value, "provider": value}),
+    "a model": lambda value: record(
+        "x", participants=[{"actor_id": "act_001", "kind": "model", "name": "x", "model": value, "provider": value}]
+    ),
     "a pointer": lambda value: record(
         {value: 1}, coercions=[{"id": "evt_000001", "ptr": f"/content/data/{value}", "was": "integer"}]
     ),
@@ -212,6 +220,14 @@ def test_every_place_is_reached(place: str, value: str, engine: str) -> None:
     assert value not in dump(after)
     assert value not in json.loads(json.dumps(dump(after)))
     assert MARK.search(dump(after))
+
+
+def test_what_names_a_model_or_a_service_stays() -> None:
+    who = {"actor_id": "act_001", "kind": "model", "name": "x", "model": "claude-opus-4-1-20250805", "provider": "x"}
+    about = {"id": "c", "timezone": "Europe/Athens", "source_runtime": "claude_code", "provider": "anthropic"}
+    after = redact(record(f"see {GITHUB}", conversation=about, participants=[who]), context("strict"))
+    assert after.participants == [who]
+    assert {key: after.conversation.get(key) for key in about} == about
 
 
 @pytest.mark.parametrize(
@@ -372,9 +388,9 @@ def test_what_belongs_to_the_format_stays() -> None:
         usage={"input_tokens": 4111111111111111},
     )
     participants = [
-        {"actor_id": token, "kind": "model", "name": "m", "model": token, "provider": token, "instance_id": token}
+        {"actor_id": token, "kind": "model", "name": "m", "model": "m-1", "provider": "p", "instance_id": token}
     ]
-    made = record(before, participants=participants, conversation={"id": token, "provider": token})
+    made = record(before, participants=participants, conversation={"id": token, "provider": "p"})
     after = redact(made, context("pii"))
     (now,) = after.events
     assert now["content"]["data"]["arguments"].pop("text").startswith("[REDACTED:")

@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, cast
 
-from open_token.model import MIMES, Event, Record
+from open_token.model import MIMES, Event, Links, Record, Usage
 from open_token.walk import named_strings
 
 BATCH = 1 << 18
@@ -12,10 +12,11 @@ OWN_KEYS = frozenset(("id", "seq", "ts", "type", "actor_id", "visibility", "role
 OWN_PARTS = ("text", "data")
 _ALL_PARTS = frozenset((*OWN_PARTS, "mime"))
 _LARGE = 1 << 20
-_KEPT_OF_CONVERSATION = frozenset(
-    ("id", "started_at", "timezone", "source_runtime", "provider", "internal_availability")
-)
-_KEPT_OF_PARTICIPANT = frozenset(("actor_id", "kind", "provider", "model", "instance_id"))
+_WITHIN = {"links": frozenset(Links.__annotations__), "usage": frozenset(Usage.__annotations__)}
+_KEPT_OF_CONVERSATION = frozenset(("id", "started_at", "internal_availability"))
+_KEPT_OF_PARTICIPANT = frozenset(("actor_id", "kind", "instance_id"))
+_NAMED = frozenset(("timezone", "source_runtime", "provider", "model"))
+"""What names something: it stays, unless it is a token or an address itself, as with ids."""
 _OPENING = ("", "{", "[")
 
 
@@ -79,7 +80,13 @@ def facts(record: Record) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     for holder in (record.conversation, *record.participants):
         kept = _KEPT_OF_CONVERSATION if holder is record.conversation else _KEPT_OF_PARTICIPANT
         items = cast(dict[str, Any], holder)
-        yield items, {key: items[key] for key in items if key not in kept} if isinstance(items, dict) else {}
+        parts = {key: item for key, item in items.items() if key not in kept} if isinstance(items, dict) else {}
+        yield items, {key: {"id": item} if key in _NAMED else item for key, item in parts.items()}
+
+
+def fact(key: str, item: Any) -> Any:
+    """A part of what stands around the events as it was before it was searched."""
+    return item["id"] if key in _NAMED else item
 
 
 def _gather_foreign(
@@ -94,6 +101,18 @@ def _gather_foreign(
         named_strings(content, keys, leaves, eager=eager)
     if not event.keys() <= OWN_KEYS:
         named_strings({key: item for key, item in event.items() if key not in OWN_KEYS}, keys, leaves, eager=eager)
+    for strange in strange_within(event).values():
+        named_strings(strange, keys, leaves, eager=eager)
+
+
+def strange_within(event: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """What links and usage hold that the format does not have there, by these two."""
+    found = {}
+    for key, own in _WITHIN.items():
+        held = event.get(key)
+        if isinstance(held, dict) and not held.keys() <= own:
+            found[key] = {name: item for name, item in held.items() if name not in own}
+    return found
 
 
 def strange_parts(content: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from open_token.errors import OpenTokenError
 from open_token.model import Event
-from open_token.passes._batches import OWN_KEYS
+from open_token.passes._batches import OWN_KEYS, strange_within
 from open_token.passes._detect import Detector, all_encoded, decoded, encoded
 from open_token.passes._found import Found
 from open_token.passes._keys import Keys
@@ -74,6 +74,7 @@ def _tells_itself(rule: Rule) -> bool:
 def open_strings(event: Event, keys: Keys) -> Iterator[str]:
     """Every string of an event but those that must stay as they are, found another way than the search finds them."""
     stack: list[Any] = [item for key, item in event.items() if key == "content" or key not in OWN_KEYS]
+    stack += strange_within(event).values()
     while stack:
         item = stack.pop()
         if isinstance(item, str):

@@ -10,7 +10,7 @@ import msgspec
 
 from open_token.errors import OpenTokenError
 from open_token.model import Event
-from open_token.passes._batches import OWN_KEYS, OWN_PARTS, gather, strange_parts
+from open_token.passes._batches import OWN_KEYS, OWN_PARTS, gather, strange_parts, strange_within
 from open_token.passes._detect import Detector, all_encoded, encoded
 from open_token.passes._found import Cut, Found
 from open_token.passes._keys import Keys
@@ -156,17 +156,24 @@ class Masker:
 
     def _rewritten_by(self, event: Event, change: Change) -> Event:
         new: dict[str, Any] = {}
+        within = strange_within(event)
         for key, item in cast(dict[str, Any], event).items():
             if key == "content" and isinstance(item, dict):
                 new[key] = self._rewritten_content(item, change)
             elif key == "content":
                 new[key] = rewrite_named(item, self.keys, change)
+            elif key in within:
+                new[key] = self._rewritten_within(item, within[key], change)
             elif key in OWN_KEYS:
                 new[key] = item
         if not event.keys() <= OWN_KEYS:
             strange = {key: item for key, item in event.items() if key not in OWN_KEYS}
             new |= rewrite_named(strange, self.keys, change)
         return event if _is_same(new, event) else cast(Event, new)
+
+    def _rewritten_within(self, held: dict[str, Any], strange: dict[str, Any], change: Change) -> dict[str, Any]:
+        new = rewrite_named(strange, self.keys, change)
+        return held if new is strange else {key: item for key, item in held.items() if key not in strange} | new
 
     def _rewritten_content(self, content: dict[str, Any], change: Change) -> dict[str, Any]:
         strange = strange_parts(content)

@@ -9,7 +9,7 @@ from typing import Any, cast
 from open_token.context import Context
 from open_token.files import Spool
 from open_token.model import Coercion, Conversation, Event, Participant, Record, Redaction
-from open_token.passes._batches import batches, facts
+from open_token.passes._batches import batches, fact, facts
 from open_token.passes._detect import Detector
 from open_token.passes._found import Found
 from open_token.passes._keys import Keys
@@ -90,7 +90,7 @@ def _masked_fact(masker: Masker, holder: dict[str, Any], open_part: dict[str, An
     masked = masker.value(open_part)
     if masked is open_part:
         return holder
-    renamed = dict(zip(open_part, masked.items(), strict=True))
+    renamed = {key: (name, fact(key, item)) for key, (name, item) in zip(open_part, masked.items(), strict=True)}
     return dict(renamed.get(key, (key, item)) for key, item in holder.items())
 
 
