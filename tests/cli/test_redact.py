@@ -297,6 +297,33 @@ class TestReview:
         assert "add -o FILE to write the outcome" in terminal.seen
         assert "open_token_version" not in terminal.seen
 
+    def test_nobody_decides_for_a_file_that_cannot_be(self, told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+        for more in (["-o", "no/out.json"], ["-o", "out.json", "--report", "no/found.json"]):
+            with Terminal(monkeypatch) as terminal:
+                assert main(["redact", "talk.json", "--review", *more]) == 3
+            assert "there is no folder for the output" in terminal.seen
+            assert "1 of 4" not in terminal.seen
+        assert not Path("out.json").exists()
+
+    def test_what_was_false_for_good_can_be_taken_back(self, told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+        keys = [("1 of 4", b"n"), ("2 of 4", b"ff"), ("4 of 4", b"w")]
+        self.reviewed(monkeypatch, *keys, words=("talk.json", "--review", "-o", "out.json"))
+        Path("elsewhere").mkdir()
+        monkeypatch.chdir("elsewhere")
+        assert "password" not in told("../talk.json", "--check")[1]
+        listed = Path(os.environ["OPEN_TOKEN_HOME"]) / "settings" / "allow.toml"
+        entries = re.split(r"(?=\n\[\[)", listed.read_text())
+        listed.write_text("".join(entry for entry in entries if "password" not in entry))
+        out = told("../talk.json", "--check")[1]
+        assert "password" in out
+        assert "private_key" not in out
+
+    def test_a_text_from_a_pipe_cannot_be_reviewed(self, told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+        with Terminal(monkeypatch) as terminal:
+            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"x")))
+            assert main(["redact", "-", "--review", "-o", "out.txt"]) == 2
+        assert "save the text in a file and review that" in terminal.seen
+
     def test_without_a_terminal_it_is_a_usage_error(self, told: Told) -> None:
         code, out, err = told("talk.json", "--review")
         assert (code, out) == (2, "")
@@ -316,6 +343,7 @@ class TestReview:
         (["talk.json", "--level", "all"], 2, "redact does not take that value"),
         (["talk.json", "--level", "pii", "redact=none"], 2, "redact is given twice"),
         (["talk.json", "-o", "."], 3, "the output is a folder"),
+        (["log.txt", "-o", "x", "--report", "no/such/x"], 3, "there is no folder for the output"),
         (["talk.json", "-o", "talk.json"], 2, "the output would replace the source itself"),
         (["log.txt", "-o", "log.txt"], 2, "the output would replace the source itself"),
         (["none.txt", "-o", "x"], 3, "there is no such file"),
@@ -330,6 +358,7 @@ def test_usage(told: Told, words: list[str], code: int, what: str) -> None:
     status, out, err = told(*words)
     assert (status, out) == (code, "")
     assert what in err
+    assert sorted(os.listdir()) == ["clean.txt", "log.txt", "talk.json"]
     assert Path("talk.json").read_text() == json.dumps(TALK)
 
 

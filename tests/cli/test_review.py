@@ -1,11 +1,12 @@
 """The review on a terminal: what is shown, what each key does, and that no value is ever on the screen."""
 
+import tracemalloc
 import unicodedata
 
 import pytest
 
 from open_token.cli.console import Console
-from open_token.cli.review import FALSE, KEEP, MASK, review, summary
+from open_token.cli.review import FALSE, KEEP, MASK, _Review, review, summary
 from open_token.passes.findings import Finding, Place
 from rule_holes import filled
 from terminal import Terminal
@@ -49,6 +50,7 @@ def decided(
         ([("1 of 3", b"kkk"), ("finds seen", b"q")], None),
         ([("1 of 3", b"\x1b")], None),
         ([("1 of 3", b"\x03")], None),
+        ([("1 of 3", b"k\x04")], None),
     ],
 )
 def test_keys(keys: list[tuple[str, bytes]], made: list[str] | None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,8 +115,64 @@ def test_a_terminal_without_a_size_is_a_usual_one(monkeypatch: pytest.MonkeyPatc
 
 def test_many_places_fit_a_small_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     _, terminal = decided(monkeypatch, ("q quit", b"q"), found=[finding(1, places=40)], lines=12)
-    assert "and 39 more places" in terminal.seen
+    assert "1 to 1 of 40 places   o others" in terminal.seen
     assert terminal.seen.count("\r\n") <= 12
+
+
+def test_every_place_can_be_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [finding(1, places=7), finding(2, places=7)]
+    keys = (
+        ("1 to 4 of 7", b"o"),
+        ("5 to 7 of 7", b"o"),
+        ("1 to 4 of 7", b"on"),
+        ("2 of 2", b""),
+        ("1 to 4 of 7", b"q"),
+    )
+    decided(monkeypatch, *keys, found=found, lines=22)
+
+
+@pytest.mark.parametrize(("columns", "lines"), [(40, 24), (40, 12), (24, 16)])
+def test_every_key_is_told_on_a_narrow_screen(columns: int, lines: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Terminal(monkeypatch, ("1 of 1", b"q"), columns=columns, lines=lines) as terminal:
+        review([finding(1, places=9)], Console(env={"NO_COLOR": "1"}), lambda item: "")
+    page = terminal.seen.split("\x1b[J")[1].split("\x1b[?")[0].split("\r\n")
+    assert len(page) <= lines
+    assert page[0].startswith("review  1 of 1")
+    told = "   ".join(page)
+    keys = ("m mask", "k keep", "K keep all", "f false for good", "u undo", "v look at", "w write", "q quit, ")
+    assert [key for key in keys if key not in told] == []
+
+
+def test_the_page_is_drawn_anew_when_the_terminal_has_another_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = iter([(80, 24)])
+    monkeypatch.setattr("open_token.cli.review._size", lambda: next(sizes, (40, 24)))
+    decided(monkeypatch, ("digits, signs", b""), ("capita...", b"q"))
+
+
+def test_what_one_side_of_a_value_leaves_the_other_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    place = Place("evt", "use ", f" and {'w' * 45} end")
+    found = [Finding("email", "email", "pii", SECRET, 1, [place])]
+    _, terminal = decided(monkeypatch, ("1 of 1", b"q"), found=found)
+    assert f"    use [email] and {'w' * 45} end\r\n" in terminal.seen
+
+
+def test_thousands_of_decisions_take_little_memory() -> None:
+    talk = _Review([finding(number) for number in range(3000)], Console(env={}), lambda item: "", ())
+    tracemalloc.start()
+    for _ in range(3000):
+        talk.take("k")
+    taken = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert taken < 4_000_000
+    for _ in range(3000):
+        talk.take("u")
+    assert talk.decisions == [MASK] * 3000
+
+
+def test_without_a_file_it_says_that_nothing_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Terminal(monkeypatch, ("w done, nothing is written without -o", b"w")) as terminal:
+        assert review([finding(1)], Console(env={"NO_COLOR": "1"}), lambda item: "", writes=False) == [MASK]
+    assert terminal.missed == []
 
 
 def test_nothing_a_terminal_would_obey_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:

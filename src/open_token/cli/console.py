@@ -42,6 +42,11 @@ def cut(text: str, columns: int) -> str:
     return text
 
 
+def columns_of(text: str) -> int:
+    """How many columns of a screen a text takes."""
+    return len(text) if text.isascii() else sum(map(_columns, text))
+
+
 def _columns(character: str) -> int:
     if character.isascii():
         return 1

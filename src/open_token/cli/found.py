@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from open_token.cli.console import Console, as_json, plural, table, visible
+from open_token.cli.console import Console, as_json, columns_of, cut, plural, table, visible
 from open_token.files import whole_file
-from open_token.passes.findings import Finding, short, told_as_json
+from open_token.passes.findings import Finding, Place, short, told_as_json
 
 
 class Found(NamedTuple):
@@ -67,3 +67,11 @@ def _rows(found: Found, *, is_named: bool) -> list[tuple[str, ...]]:
         (finding.type, finding.rule, str(finding.count), f"{name}{visible(short(finding.places[0].where))}")
         for finding in found.findings
     ]
+
+
+def words_around(place: Place, columns: int) -> tuple[str, str]:
+    """The words on both sides of a value, as many as fit into so many columns; what one side leaves, the other has."""
+    before, after = visible(place.before), visible(place.after)
+    left = max(columns // 2, columns - columns_of(after))
+    right = max(columns // 2, columns - columns_of(before))
+    return cut(before[::-1], left)[::-1], cut(after, right)

@@ -18,6 +18,7 @@ _KEYS = {
     b"\n": ENTER,
     b"\x1b": ESCAPE,
     b"\x03": ESCAPE,
+    b"\x04": ESCAPE,
     b"\x7f": ERASE,
     b"\x08": ERASE,
 }

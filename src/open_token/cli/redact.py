@@ -108,7 +108,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         return _write(args, work, context, console)
     findings, decisions = work.findings(context), None
     if args.review:
-        decisions = _decide(findings, context, console)
+        decisions = _decide(args, findings, context, console)
         if decisions is None:
             console.say("left the review; nothing was written, nothing is remembered")
             return 130
@@ -139,10 +139,15 @@ def _outcome(args: argparse.Namespace, work: Work, context: Context, console: Co
     """Write the outcome, unless only a word about it is wanted."""
     if args.report == "-" and not args.output:
         return
-    if args.review and not args.output and console.out_is_terminal:
+    if args.review and not _writes(args, console):
         console.say("next    add -o FILE to write the outcome; nothing was written")
         return
     _write(args, work, context, console)
+
+
+def _writes(args: argparse.Namespace, console: Console) -> bool:
+    """Whether a review has somewhere to write to; a screen is for the review itself."""
+    return bool(args.output) or not (console.out_is_terminal or args.report == "-")
 
 
 def _check(args: argparse.Namespace, console: Console) -> None:
@@ -153,10 +158,10 @@ def _check(args: argparse.Namespace, console: Console) -> None:
     if args.check and args.output:
         raise UsageError("--check writes nothing", help="leave -o out, or --check")
     if args.review and (not console.is_terminal or console.env.get("TERM") == "dumb"):
-        raise UsageError(
-            "--review asks, and this is not a terminal",
-            help="run it in one, or see what there is with --check or --report FILE",
-        )
+        remedy = "run it in one, or see what there is with --check or --report FILE"
+        if "-" in args.words and console.err_is_terminal:
+            remedy = "stdin brings the text and cannot bring keys, too: save the text in a file and review that"
+        raise UsageError("--review asks, and this is not a terminal", help=remedy)
     if args.text and args.reader:
         raise UsageError("--text and --from exclude each other", help="keep one of them")
     if args.json and not (args.output or args.check or args.report):
@@ -164,6 +169,8 @@ def _check(args: argparse.Namespace, console: Console) -> None:
     for name in filter(None, (args.output, args.report)):
         if os.path.isdir(name):
             raise OutputError("the output is a folder", where=name, help="name a file in it; nothing was written")
+        if name != "-" and not os.path.isdir(os.path.dirname(name) or "."):
+            raise OutputError("there is no folder for the output", where=name, help="make it; nothing was written")
     if args.report and args.output and os.path.realpath(args.report) == os.path.realpath(args.output):
         raise UsageError("-o and --report name the same file", help="give the report another name")
 
@@ -332,7 +339,7 @@ def _tell_text(facts: dict[str, object], work: Work, context: Context, console: 
         console.say(f"wrote   {visible(str(facts['output']))}")
 
 
-def _decide(findings: list[Finding], context: Context, console: Console) -> list[str] | None:
+def _decide(args: argparse.Namespace, findings: list[Finding], context: Context, console: Console) -> list[str] | None:
     """What a person decides on each find; None when they quit."""
     if not findings:
         console.say("review  nothing would be masked")
@@ -343,7 +350,7 @@ def _decide(findings: list[Finding], context: Context, console: Console) -> list
             return "the policy never lets private keys out"
         return "redact=strict masks it as a whole" if finding.is_whole else ""
 
-    return review(findings, console, locked)
+    return review(findings, console, locked, writes=_writes(args, console))
 
 
 def _decided(

@@ -137,9 +137,8 @@ def _allowance(entry: _Entry) -> Allowance:
     if value and not _HASH.fullmatch(value):
         raise entry.wrong("value", "value is the keyed hash of a value, never the value itself", f"it is {_HASH_FORM}")
     entry.text("note")
-    made = Allowance(
-        value, entry.pattern(), entry.text("rule"), entry.text("key"), entry.text("path"), file=entry.file.name
-    )
+    file = f"{entry.file.name} (allow {entry.number + 1})"
+    made = Allowance(value, entry.pattern(), entry.text("rule"), entry.text("key"), entry.text("path"), file=file)
     if not any((made.value, made.pattern, made.rule, made.key, made.path)):
         raise entry.wrong("", "this entry allows nothing", f"give one of {', '.join(ALLOW_FIELDS[:-1])}")
     return made
