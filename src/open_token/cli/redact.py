@@ -348,7 +348,7 @@ def _decide(args: argparse.Namespace, findings: list[Finding], context: Context,
     def locked(finding: Finding) -> str:
         if finding.type == "private_key" and context.policy.never_export_private_keys:
             return "the policy never lets private keys out"
-        return "redact=strict masks it as a whole" if finding.is_whole else ""
+        return ""
 
     return review(findings, console, locked, writes=_writes(args, console))
 

@@ -134,7 +134,7 @@ def _test(words: list[str], args: argparse.Namespace, context: Context, console:
             entries += _named(word, known)
     entries = entries if words else known
     failed = [failure for entry in entries for failure in failures(entry, context)]
-    without = [entry.id for entry in entries if not entry.fields.get("matches")]
+    without = [entry.id for entry in entries if entry.own and not entry.own.matches]
     if args.json:
         console.json(
             {

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
+from open_token.context import Allowance
 from open_token.passes._candidate import Candidate
 from open_token.passes._gate import Gate, KeywordGate, Window, confirmation
 from open_token.passes._hidden import DISGUISES, Look, looks_behind, stretches
@@ -108,6 +109,10 @@ class Detector:
     @functools.cached_property
     def _person(self) -> int | None:
         return next((number for number, rule in enumerate(self.rules) if rule.finder), None)
+
+    def allowance(self, rule: Rule, value: str, key: str) -> Allowance | None:
+        """The entry that lets a value stand; the built-in rules know none."""
+        return None
 
     def _forget(self) -> None:
         """Keep what was found while it is little: masking asks for it again, and for nothing else."""

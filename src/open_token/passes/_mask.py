@@ -17,7 +17,7 @@ from open_token.passes._keys import Keys
 from open_token.passes._marker import Marker, canonical
 from open_token.passes._marks import near_marks, without_marks
 from open_token.passes._spread import Occurrence, Spread, is_sought, recurring
-from open_token.passes._strict import hidden, is_hidden
+from open_token.passes._strict import WHOLE, hidden, is_hidden
 from open_token.walk import ID_NAME, NAME_END, ODD, named, named_strings, rewrite_named
 
 _MOST_ROUNDS = 40
@@ -50,7 +50,7 @@ class Masker:
         """The events with everything masked; a string that changes is looked through again until nothing is found."""
         masked = list(events)
         if self.strict:
-            masked = [hidden(event, self._mark, _as_text) if is_hidden(event) else event for event in events]
+            masked = [hidden(event, self._hide, _as_text) if is_hidden(event) else event for event in events]
         leaves: list[str] = []
         for event in masked:
             gather(event, self.keys, leaves, foreign=True, eager=True)
@@ -63,6 +63,10 @@ class Masker:
             found = self._found_again(leaves)
         changed = next(new for new, event in zip(masked, events, strict=True) if new is not event)
         raise _unfinished(str(changed.get("id", "an event without id")))
+
+    def _hide(self, type: str, text: str) -> str | None:
+        """The mark for all that somebody said; None where an allow-list or a review lets it stay."""
+        return None if self._detector.allowance(WHOLE[type], text, "") else self._mark(type, text)
 
     def without_pieces(self, event: Event, cuts: Mapping[tuple[str, int], list[Cut]] | None) -> Event:
         """The event without the pieces of values that lie over several strings; the first piece becomes the mark."""

@@ -5,8 +5,15 @@ from typing import Any
 
 from open_token.model import Content, Event
 from open_token.passes._marks import MARK
+from open_token.passes._rules import Rule
 
-Mark = Callable[[str, str], str]
+Hide = Callable[[str, str], str | None]
+"""What stands for a text of a kind: its mark; None where it is allowed to stay."""
+WHOLE = {
+    "system_prompt": Rule("system-prompt", "system_prompt", "strict", "", ""),
+    "tool_output": Rule("tool-output", "tool_output", "strict", "", ""),
+}
+"""By type; allow-lists and reports name them as they name rules."""
 _PROMPTS = ("system", "developer")
 _MISSING = {"missing_result": True}
 _ABOUT_TEXT = {"truncated", "original_length", "summary"}
@@ -20,8 +27,8 @@ def is_hidden(event: Event) -> bool:
     return event.get("type") == "tool_result" or event.get("role") in _PROMPTS or _output_key(event) is not None
 
 
-def hidden(event: Event, mark: Mark, encode: Callable[[Any], str]) -> Event:
-    """The event with its content as one mark."""
+def hidden(event: Event, hide: Hide, encode: Callable[[Any], str]) -> Event:
+    """The event with its content as one mark, unless that is allowed to stay."""
     content = event.get("content")
     key = _output_key(event)
     if not isinstance(content, dict):
@@ -29,13 +36,13 @@ def hidden(event: Event, mark: Mark, encode: Callable[[Any], str]) -> Event:
     if key is not None:
         data = content["data"]
         beside = {name: data[name] for name in _BESIDE if key == "value" and name in data}
-        masked = _mark_of({key: data[key], **beside} if beside else data[key], "tool_output", mark, encode)
+        masked = _mark_of({key: data[key], **beside} if beside else data[key], "tool_output", hide, encode)
         if masked is data[key]:
             return event
         left = {name: value for name, value in data.items() if name not in beside}
         return {**event, "content": {**content, "data": {**left, key: masked}}}
     kind = "system_prompt" if event.get("role") in _PROMPTS else "tool_output"
-    new = _content(content, kind, mark, encode)
+    new = _content(content, kind, hide, encode)
     return event if new is content else {**event, "content": new}
 
 
@@ -49,13 +56,14 @@ def _output_key(event: Event) -> str | None:
     return key if key in data else None
 
 
-def _content(content: Content, type: str, mark: Mark, encode: Callable[[Any], str]) -> Content:
+def _content(content: Content, type: str, hide: Hide, encode: Callable[[Any], str]) -> Content:
     new: Content = {**content}
     if "text" in content:
-        new["text"] = _mark_of(content["text"], type, mark, encode)
+        new["text"] = _mark_of(content["text"], type, hide, encode)
     data = content.get("data")
     if data not in (None, _MISSING) and not _is_marked(data) and not _is_about_text(content):
-        new["data"] = {"redacted": _mark_of(data, type, mark, encode)}
+        masked = _mark_of(data, type, hide, encode)
+        new["data"] = data if masked is data else {"redacted": masked}
     return content if all(value is content[name] for name, value in new.items()) else new  # type: ignore[literal-required]
 
 
@@ -65,9 +73,12 @@ def _is_about_text(content: Content) -> bool:
     return "text" in content and isinstance(data, dict) and data.keys() <= _ABOUT_TEXT
 
 
-def _mark_of(value: Any, type: str, mark: Mark, encode: Callable[[Any], str]) -> Any:
+def _mark_of(value: Any, type: str, hide: Hide, encode: Callable[[Any], str]) -> Any:
     text = value if isinstance(value, str) else encode(value)
-    return value if not text or MARK.fullmatch(text) or _is_marked(value) else mark(type, text)
+    if not text or MARK.fullmatch(text) or _is_marked(value):
+        return value
+    mark = hide(type, text)
+    return value if mark is None else mark
 
 
 def _is_marked(value: Any) -> bool:

@@ -10,6 +10,7 @@ from open_token.passes._holes import filled
 from open_token.passes._own_detector import OwnDetector, as_rule
 from open_token.passes._own_pattern import own_pattern
 from open_token.passes._rules import Rule, load_rules, rule_of, sources
+from open_token.passes._strict import WHOLE
 
 BUILT_IN = "built-in"
 
@@ -50,6 +51,8 @@ def catalogue(own: tuple[OwnRule, ...]) -> list[Entry]:
     for level, text in sources().items():
         for fields in tomllib.loads(text.decode())["rule"]:
             entries.append(Entry(fields["id"], fields["type"], level, BUILT_IN, fields))
+    for rule in WHOLE.values():
+        entries.append(Entry(rule.id, rule.type, rule.level, BUILT_IN, {"type": rule.type, "masks": "all of it"}))
     return entries
 
 
@@ -64,6 +67,8 @@ def own_entries(rules: tuple[OwnRule, ...]) -> list[Entry]:
 
 def failures(entry: Entry, context: Context) -> list[Failure]:
     """Try the examples of a rule: what it should match, and what it should not."""
+    if not (entry.fields.get("matches") or entry.fields.get("ignores")):
+        return []
     detector = _detector(entry, context)
     failed = []
     for name in ("matches", "ignores"):

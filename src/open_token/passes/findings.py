@@ -12,14 +12,15 @@ from open_token.passes._found import Found
 from open_token.passes._marker import Marker, canonical
 from open_token.passes._marks import MARK
 from open_token.passes._own_detector import value_hash
+from open_token.passes._rules import Rule
 from open_token.passes._screen import detector_for
+from open_token.passes._strict import WHOLE
 from open_token.passes.redact import search
 from open_token.passes.text import TextFilter, text_level
 
 _FIRST_NUMBER = 0xF0000000
 _AROUND = 160
 _MOST_PLACES = 1000
-_WHOLE = {"system_prompt": "system-prompt", "tool_output": "tool-output"}
 
 
 class Place(NamedTuple):
@@ -45,11 +46,6 @@ class Finding:
     def canonical(self) -> str:
         """The value in the form in which equal ones are alike."""
         return canonical(self.type, self.value)
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether it is all that somebody said, which strict masks, and no find of a rule."""
-        return self.rule in _WHOLE.values()
 
     @property
     def shape(self) -> str:
@@ -112,8 +108,8 @@ class _Collection:
         if number not in self._by_number:
             kind, value = self._marker.values[number]
             known = self._known.values.get(value)
-            rule = (known.rule.id, known.rule.level) if known else (_WHOLE.get(kind, kind), "strict")
-            self._by_number[number] = Finding(kind, *rule, value)
+            rule = known.rule if known else WHOLE.get(kind) or Rule(kind, kind, "strict", "", "")
+            self._by_number[number] = Finding(kind, rule.id, rule.level, value)
         finding = self._by_number[number]
         finding.count += 1
         if len(finding.places) < _MOST_PLACES:
