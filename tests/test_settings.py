@@ -100,6 +100,26 @@ def test_what_is_wrong_is_named(write: Write, files: dict[str, Any], where: str)
     assert caught.value.help
 
 
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("hello world", ": expected '=' after a key in a key/value pair"),
+        ('a = "b" c', ": expected newline or end of document after a statement"),
+        ('a = "\\d"', ": unescaped '\\' in a string"),
+        ("[s3cret-word]\n[s3cret-word]", ""),
+        ("a = {s3cret = 1, s3cret = 2}", ""),
+    ],
+)
+def test_what_is_no_toml_says_why_and_quotes_nothing(write: Write, text: str, what: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        write(project=text)
+    assert caught.value.what == f"this settings file is not TOML{what}"
+
+
+def test_a_file_as_notepad_saves_it(write: Write) -> None:
+    assert write(project='\ufeff[defaults]\nredact = "pii"\n').defaults == {"redact": "pii"}
+
+
 def test_a_file_that_is_not_utf8_is_named(write: Write, tmp_path: Path) -> None:
     (tmp_path / "project" / "src" / ".open-token.toml").write_bytes(b'a = "\xff"\n')
     with pytest.raises(UsageError, match=r"\.open-token\.toml"):

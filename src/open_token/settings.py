@@ -23,6 +23,7 @@ SYSTEM_FILE = Path("/etc/open-token/config.toml")
 _PREFIX = "OPEN_TOKEN_"
 _OF_A_PROJECT = ("defaults", "rule", "allow")
 _OF_A_USER = (*_OF_A_PROJECT, "policy", "team_key", "trust_projects", "sign_key", "allowed_signers")
+_PLAIN_WORDS = re.compile(r"(?:[A-Za-z /,-]|['\"][^'\"A-Za-z0-9]{1,3}['\"])+")
 SIGNERS_FILE = "allowed_signers"
 """Beside the user's config.toml: whose signatures this user trusts."""
 
@@ -94,12 +95,18 @@ def _parsed(raw: bytes, name: str) -> dict[str, Any]:
     import tomllib
 
     try:
-        return tomllib.loads(raw.decode("utf-8"))
+        return tomllib.loads(raw.decode("utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         found = re.search(r"at line (\d+), column (\d+)", str(problem))
         where = f"{name}:{found[1]}:{found[2]}" if found else name
         remedy = "write a pattern between single quotes" if "\\" in str(problem) else "mend it or move it away"
-        raise UsageError("this settings file is not TOML", where=where, help=remedy) from None
+        raise UsageError(f"this settings file is not TOML{_reason(problem)}", where=where, help=remedy) from None
+
+
+def _reason(problem: Exception) -> str:
+    """What the parser says, where it quotes no more than a sign or two: the rest may be a secret."""
+    told = str(problem).partition(" (at ")[0]
+    return f": {told[:1].lower()}{told[1:]}" if _PLAIN_WORDS.fullmatch(told) else ""
 
 
 def _without_effect(path: Path, file: dict[str, Any], known: tuple[str, ...]) -> tuple[str, ...]:

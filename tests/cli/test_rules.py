@@ -117,6 +117,20 @@ def test_test_says_why_an_example_is_not_found(changed: str, why: str, capsys: p
     assert f"matches 1 is not found ({why})" in told(capsys, "test", "mine.toml")[1]
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("{digit:6}", "{digits:6}", "{digits:6} is no hole"),
+        ("ACME-[0-9]{6}", "ACME-[0-9]{6}()", "the group of its pattern is empty there"),
+    ],
+)
+def test_test_says_what_is_wrong_with_the_rule_itself(
+    old: str, new: str, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("mine.toml").write_text(RULE.replace(old, new))
+    assert f"matches 1 is not found ({why})" in told(capsys, "test", "mine.toml")[1]
+
+
 def test_test_reads_stdin(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     given(monkeypatch, RULE)
     assert told(capsys, "test", "-") == (0, "", "1 rule tried, 0 examples failed\n")
@@ -176,6 +190,29 @@ def test_explain_tells_what_fires_and_what_nearly_does(
     assert "near    line 3  password  (rule assigned-password)  a placeholder; 8 characters" in out
     assert err == "level secrets: 1 place masked, 0 allowed, 1 nearly masked\n"
     assert GITHUB not in out + err
+
+
+def test_explain_goes_line_by_line(capsys: pytest.CaptureFixture[str]) -> None:
+    wide, other = "漢" * 40, filled("xoxb-{digit:12}-{digit:12}-{alnum:24}", "rules")[0]
+    Path("log.txt").write_text(f"{GITHUB}\n{wide} {other} {wide}\n{GITHUB}\n")
+    lines = told(capsys, "explain", "log.txt")[1].splitlines()
+    assert [line.split("  ")[1] for line in lines[::2]] == ["line 1", "line 2", "line 3"]
+    assert sum(2 if character == "漢" else 1 for character in lines[3]) <= 80
+    assert lines[3].count("漢") > 20
+
+
+@pytest.mark.parametrize("data", [b"\0" + GITHUB.encode(), f"token {GITHUB}".encode("utf-16")])
+def test_explain_refuses_what_it_cannot_search(data: bytes, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("log.txt").write_bytes(data)
+    code, out, err = told(capsys, "explain", "log.txt")
+    assert (code, out) == (3, "")
+    assert "--> log.txt\n" in err
+
+
+def test_list_of_nothing_says_where_the_rest_is(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = told(capsys, "list", "--type", "emial")
+    assert (code, out) == (1, "")
+    assert err == "0 rules.  did you mean email? open-token rules list has all rules\n"
 
 
 def test_explain_takes_a_file_or_words(capsys: pytest.CaptureFixture[str]) -> None:

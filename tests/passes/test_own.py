@@ -137,6 +137,15 @@ def test_what_is_wrong_with_a_rule_is_named_with_its_place(text: str, what: str,
     assert caught.value.code == "settings.entry"
 
 
+@pytest.mark.parametrize("pattern", [f"({GITHUB}", f"{GITHUB})"])
+def test_no_error_repeats_a_whole_pattern(pattern: str) -> None:
+    """Somebody may have written the very value that is to be masked."""
+    with pytest.raises(PatternError) as caught:
+        own_pattern(pattern)
+    assert GITHUB not in str(caught.value)
+    assert "(?m)" not in str(caught.value)
+
+
 def test_a_mistyped_field_gets_a_guess() -> None:
     with pytest.raises(UsageError, match="no such field") as caught:
         rules("[[rule]]\nid = 'a'\npatern = 'b'")

@@ -10,7 +10,7 @@ from typing import BinaryIO, NamedTuple
 
 import msgspec
 
-from open_token.cli.arriving import arriving
+from open_token.cli.arriving import arriving, as_text
 from open_token.cli.choosing import Choice, choose_source
 from open_token.cli.choosing_one import choose_one
 from open_token.cli.console import Console, plural, visible
@@ -59,7 +59,6 @@ Exit: 0 done, or nothing to mask  1 --check found some  2 usage  3 cannot be rea
 
 _NOT_A_TALK = ("input.unknown", "input.json", "input.empty")
 _CHUNK = 1 << 16
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -258,7 +257,7 @@ def _text(args: argparse.Namespace, source: Source, console: Console) -> Work:
     def chunks(*, is_told: bool = True) -> Iterator[bytes]:
         done = 0
         with source.opened() as stream, Progress(source.size, console) as progress:
-            for chunk in _checked(iter(lambda: stream.read(_CHUNK), b""), source.name):
+            for chunk in as_text(iter(lambda: stream.read(_CHUNK), b""), source.name):
                 done += len(chunk)
                 if is_told:
                     progress(done)
@@ -279,26 +278,9 @@ def _stdin(console: Console) -> Work:
     """A text that streams by once; what is there comes out when it pauses."""
 
     def write(out: BinaryIO, context: Context) -> dict[str, object]:
-        return _filtered(_checked(arriving(console.stdin), "<stdin>"), out, context, "<stdin>", None)
+        return _filtered(as_text(arriving(console.stdin), "<stdin>"), out, context, "<stdin>", None)
 
     return Work("<stdin>", None, lambda context: [], write)
-
-
-def _checked(chunks: Iterable[bytes], name: str) -> Iterator[bytes]:
-    """Bytes that are a text: in another encoding no rule would find anything."""
-    for number, chunk in enumerate(chunks):
-        if number == 0 and chunk.startswith(_UTF16):
-            raise InputError(
-                "this text is UTF-16", where=name, help="turn it into UTF-8 with iconv first", code="input.utf8"
-            )
-        if b"\0" in chunk:
-            raise InputError(
-                "the input is binary data, not a text",
-                where=name,
-                help="what it holds cannot be searched; nothing of this part was written",
-                code="input.binary",
-            )
-        yield chunk
 
 
 def _filtered(

@@ -6,7 +6,9 @@ import shutil
 from dataclasses import replace
 from typing import Any
 
+from open_token.cli.arriving import as_text
 from open_token.cli.console import Console, plural, table, visible
+from open_token.cli.found import words_around
 from open_token.context import Context
 from open_token.errors import InputError, UsageError
 from open_token.library import context_for
@@ -14,7 +16,7 @@ from open_token.model import REDACTION_MODES
 from open_token.options import ExportOptions, guess_of
 from open_token.passes.catalogue import Entry, catalogue, failures, own_entries
 from open_token.passes.explaining import Explanation, NearMiss, explain
-from open_token.passes.findings import Finding, allow_hash, told_as_json
+from open_token.passes.findings import Finding, Place, allow_hash, told_as_json
 from open_token.passes.text import text_level
 from open_token.settings import load_settings, rules_in, rules_of
 from open_token.source import Source
@@ -69,19 +71,17 @@ def run(args: argparse.Namespace, console: Console) -> int:
 def _list(words: list[str], args: argparse.Namespace, context: Context, console: Console) -> int:
     if words:
         raise UsageError("list takes no further word", help="filter with --level and --type")
-    wanted = [
-        entry
-        for entry in catalogue(context.screen.rules)
-        if args.level in (None, entry.level) and args.type in (None, entry.type)
-    ]
+    known = catalogue(context.screen.rules)
+    wanted = [entry for entry in known if args.level in (None, entry.level) and args.type in (None, entry.type)]
     if args.json:
         told = [_facts(entry, {}) for entry in wanted]
         console.json({"schema": "open-token/rules/1", "rules": told})
     else:
         rows = [(entry.id, entry.type, entry.level, visible(entry.file)) for entry in wanted]
         table(("ID", "TYPE", "LEVEL", "FILE"), rows, console)
-    if not args.json:
-        console.say(f"{plural(len(wanted), 'rule')}.  Look at one: open-token rules show ID")
+        guess = "" if wanted else guess_of(args.type or "", sorted({entry.type for entry in known}))
+        more = "Look at one: open-token rules show ID" if wanted else f"{guess}open-token rules list has all rules"
+        console.say(f"{plural(len(wanted), 'rule')}.  {more}")
     return 0 if wanted else 1
 
 
@@ -165,8 +165,8 @@ def _explain(words: list[str], args: argparse.Namespace, context: Context, conso
     if args.json:
         console.json(_as_json(name, level, told, context))
         return 0
-    for finding in told.findings:
-        _tell_finding(finding, console)
+    for finding, place in _by_line(told.findings):
+        _tell_finding(finding, place, console)
     for near in told.near:
         _tell_near(near, console)
     masked = sum(finding.count for finding in told.findings)
@@ -195,16 +195,21 @@ def _text(word: str, console: Console) -> tuple[str, bytes]:
             where=name,
             help="explain a part of it, or use `open-token redact --report`",
         )
-    return name, data
+    return name, b"".join(as_text([data], name))
 
 
-def _tell_finding(finding: Finding, console: Console) -> None:
-    for place in finding.places:
-        head = console.paint("masked ", "yellow", console.out_is_terminal)
-        console.out(f"{head} {place.where}  {finding.type}  (rule {finding.rule}, {finding.level})  {finding.shape}")
-        width = shutil.get_terminal_size().columns
-        side = max(16, (width - len(finding.type) - 12) // 2)
-        console.out(f"          {visible(place.before)[-side:]}[{finding.type}]{visible(place.after)[:side]}")
+def _by_line(findings: list[Finding]) -> list[tuple[Finding, Place]]:
+    """Every place of every find, in the order of the text."""
+    places = [(finding, place) for finding in findings for place in finding.places]
+    return sorted(places, key=lambda item: int(item[1].where.removeprefix("line ")))
+
+
+def _tell_finding(finding: Finding, place: Place, console: Console) -> None:
+    head = console.paint("masked ", "yellow", console.out_is_terminal)
+    console.out(f"{head} {place.where}  {finding.type}  (rule {finding.rule}, {finding.level})  {finding.shape}")
+    columns = max(32, shutil.get_terminal_size().columns - len(finding.type) - 12)
+    before, after = words_around(place, columns)
+    console.out(f"          {before}[{finding.type}]{after}")
 
 
 def _tell_near(near: NearMiss, console: Console) -> None:

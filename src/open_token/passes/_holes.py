@@ -47,6 +47,11 @@ def filled(example: str, seed: str) -> tuple[str, list[str]]:
     return _HOLE.sub(fill, example), values
 
 
+def unfilled(text: str) -> str:
+    """The first of what looks like a hole and was not filled."""
+    return found[0] if (found := _HOLE.search(text)) else ""
+
+
 def drawn(lot: Random, kind: str, size: int) -> str:
     """Letters of an alphabet; of the mixed ones always a digit, a small and a capital letter."""
     letters = ALPHABETS[kind]

@@ -54,7 +54,7 @@ def own_pattern(pattern: str) -> Any:
     try:
         made = re2.compile(b"(?m)" + pattern.encode(), options)
     except re2.error as problem:
-        reason = _reason(problem)
+        reason = _reason(problem).removesuffix(f": (?m){pattern}")
         raise PatternError(f"RE2 does not take this pattern: {reason}", _remedy(reason)) from None
     except UnicodeEncodeError:
         raise PatternError("this pattern is not valid Unicode", "take out what stands for half a character") from None

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from open_token.context import Context, OwnRule
 from open_token.passes._detect import Detector
 from open_token.passes._hidden import DISGUISES
-from open_token.passes._holes import filled
+from open_token.passes._holes import filled, unfilled
 from open_token.passes._own_detector import OwnDetector, as_rule
 from open_token.passes._own_pattern import own_pattern
 from open_token.passes._rules import Rule, load_rules, rule_of, sources
@@ -86,9 +86,10 @@ def _why(entry: Entry, text: str) -> str:
         return ""
     if rule.keywords and not any(word.encode() in raw.lower() for word in rule.keywords):
         return "none of its keywords is in it"
-    return (
-        f"validator {rule.validator} refuses it" if own_pattern(rule.pattern).search(raw) else "no match of its pattern"
-    )
+    if own_pattern(rule.pattern).search(raw):
+        return f"validator {rule.validator} refuses it" if rule.validator else "the group of its pattern is empty there"
+    left = unfilled(text)
+    return f"{left} is no hole" if left else "no match of its pattern"
 
 
 def _detector(entry: Entry, context: Context) -> Detector:
