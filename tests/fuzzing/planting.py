@@ -46,7 +46,7 @@ TOLD_BY_WORDS = frozenset(
     "private-jwk kubernetes-bootstrap-token seed-phrase compared-secret spoken-password spaced-password "
     "sidekiq-setting zapier-hook wecom-hook pipedream-hook calendar-address linkedin-secret curl-key "
     "connection-string portainer-token intercom-token authress-key teamwork-token fullstory-key "
-    "onepassword-token azure-signed-key logicmonitor-token".split()
+    "onepassword-token azure-signed-key logicmonitor-token pgpass terraform-variable".split()
 )
 # A wrapped line is looked at where it ends with the head of a token that many use, or with a name and its value.
 WRAPPED = frozenset(

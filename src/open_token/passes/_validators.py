@@ -56,6 +56,8 @@ _OPEN_NAME = late(
     re.IGNORECASE,
 )
 _ANY_DIGIT = late("[0-9]")
+_LEAST_BARE = 8
+_LETTER_AND_DIGIT = late(r"^(?=.*[A-Za-z])(?=.*[0-9])[^._/:-]*$")
 _LONE_NAME = late("[0-9A-Za-z]+")
 _WEB_CLIENT = late(r"\b(?:curl|wget|https?)\b", re.IGNORECASE)
 _QUOTES = ('"', "'", "`")
@@ -243,11 +245,18 @@ def _password(found: Candidate) -> bool:
     value = found.value.strip("_|")
     if value.startswith("//") or ")." in value or not is_password(value) or _CODE_AFTER.match(found.after):
         return False
+    if len(value) < _LEAST_BARE and found.before[-1:] not in _QUOTES and not _is_short_password(found):
+        return False
     if not _IN_CODE.search(found.before):
         return True
     if found.before[-1:] not in _QUOTES or len(value) < 8 or is_name(value) or _OF_A_PATH.search(found.before):
         return False
     return has_signs(value) or classes(value) >= 3
+
+
+def _is_short_password(found: Candidate) -> bool:
+    """Few letters without quotes are a password only if no name, number or place in a template looks like them."""
+    return found.before[-1:] != "{" and _LETTER_AND_DIGIT.search(found.value) is not None
 
 
 def _compared(found: Candidate) -> bool:
