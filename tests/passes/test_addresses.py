@@ -28,6 +28,12 @@ def addresses(text: str) -> list[str]:
         "742 Evergreen Terrace, Springfield, IL 62704",
         "2456 Northcote Avenue\n Suite 510\n Ballarat\n Australia 91234",
         "PSC 0413, Box 8144\nAPO AA 42323",
+        "221B Baker Street, London NW1 6XE",
+        "10 Downing Street, London, SW1A 2AA, UK",
+        "120 Bremner Blvd, Toronto, ON M5J 0A8",
+        "1600 Pennsylvania Avenue NW, Washington, DC 20500",
+        "14 Rue de la Paix, 75002 Paris",
+        "14 rue de la Paix 75002 Paris, France",
         "Ørbækvej 12, 5700 Svendborg",
         "Musterstraße 12a, 12345 Berlin",
         "Kaisaniemenkatu 5",
@@ -53,6 +59,9 @@ def test_an_address_is_masked_whole(text: str) -> None:
         ("she lives at Joaquin Suarez 2906", "Joaquin Suarez 2906"),
         ("My zip code is 35649", "35649"),
         ("postcode: SW1A 1AA", "SW1A 1AA"),
+        ("I live at 12 Long Street", "12 Long Street"),
+        ("street\x0112 Long Street", "12 Long Street"),
+        ('"addressLine1": "12 Long Street"', "12 Long Street"),
     ],
 )
 def test_a_word_before_it_gives_an_address_away(text: str, value: str) -> None:

@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import json
 import stat
+import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from open_token.options import ExportOptions
 from open_token.passes import _extra, _people, _people_lists, _people_table
 from open_token.passes._detect import Detector
 from open_token.passes._gate import KeywordGate, confirmation
+from open_token.passes._marks import MARK
 from open_token.passes._people import parts, people
 from open_token.passes._people_cues import LIKELY, WORDS_BEFORE
 from open_token.passes._people_search import PeopleSearch, telling_lines
@@ -171,6 +173,11 @@ def test_a_full_name_and_its_parts_are_masked_wherever_they_recur() -> None:
     assert texts[3] == "torvild"
     assert texts[0].removeprefix("my name is ") == texts[2][3:-7]
     assert "masked 3 person (2 distinct values)" in account["notes"]
+
+
+def test_accents_apart_from_their_letters_are_a_part_of_the_name() -> None:
+    texts, _ = masked(unicodedata.normalize("NFD", "my name is Zoë Müller-Lüdenscheidt, ask Zoë Müller-Lüdenscheidt"))
+    assert MARK.sub("#", texts[0]) == "my name is #, ask #"
 
 
 def test_a_name_that_stood_alone_is_masked_there_only() -> None:

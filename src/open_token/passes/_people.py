@@ -29,7 +29,9 @@ from open_token.passes._people_table import Known, names
 # Where capitals are; in between stand small letters too, which the shape of a word then tells.
 _UPPER = "A-ZÀ-ÖØ-ÞĀ-ɏΆ-ΫЀ-ЯѠ-ӿԀ-ԯ"
 _INITIALS = rf"\.(?:[{_UPPER}]\.){{0,2}}"
-_LETTERS = r"[^\W\d_]*(?:['’](?!s\b)[^\W\d_]+|-[^\W\d_]+)*"
+# Text from some systems has its accents apart from the letters.
+_BARE = r"[^\W\d_]*(?:[\u0300-\u036f]+[^\W\d_]*)*"
+_LETTERS = rf"{_BARE}(?:['’](?!s\b)[^\W\d_]{_BARE}|-[^\W\d_]{_BARE})*"
 _UNIT = rf"[{_UPPER}](?:{_INITIALS}|{_LETTERS})"
 _PARTICLES = (
     "de|da|do|dos|das|del|della|di|du|des|la|le|van|von|der|den|ter|ten|zu|zum|zur|el|al|bin|ibn|ben|bint|af|av|y|e"

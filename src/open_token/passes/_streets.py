@@ -23,6 +23,15 @@ _KINDS = frozenset(
     school spring lake river oak pine maple cedar elm walnut cherry chestnut washington lincoln jefferson
     madison jackson first second third""".split()
 )
+_ROADS = frozenset("street st avenue ave road rd boulevard blvd lane ln drive dr court ct".split())
+# A code of the post, or a word for it before it, makes a street of ordinary words.
+_CODE = late(r"\b(?:[A-Z]{2} \d{5}|[A-Z]{1,2}\d[0-9A-Z]? \d[A-Z]{2}|[A-Z]\d[A-Z] \d[A-Z]\d)\b")
+_TOLD = late(
+    r"(?:\b(?:live[sd]?|living|located|based|office|home|ship(?:ped)?|deliver(?:ed)?|sent) (?:at|on|in|to|is)"
+    r"|(?:address|addr|street)[_ -]?(?:line)?[_ -]?[12]?[\"']{0,2} ?(?:[:=\x01]|is|was)) ?[\"']{0,2}$",
+    re.IGNORECASE,
+)
+_QUARTER = late(r" (?:[NS][EW]?|[EW])$")
 _FILLERS = frozenset("the more easy simple best new other different separate beta alpha ways way of".split())
 
 
@@ -31,7 +40,9 @@ def is_street(found: Candidate) -> bool:
     names = _names(found.value)
     if not names or names[0] in _FILLERS or names[0] in _COUNTED:
         return False
-    return _has_name(names) or (len(names) > 1 and all(name in _KINDS for name in names))
+    if _has_name(names) or (len(names) > 1 and all(name in _KINDS for name in names)):
+        return True
+    return names[-1] in _ROADS and bool(_CODE.search(found.value) or _TOLD.search(found.before))
 
 
 def is_named_street(found: Candidate) -> bool:
@@ -53,5 +64,5 @@ def _has_name(names: list[str]) -> bool:
 
 def _names(address: str) -> list[str]:
     """The words of the street alone, which ends with a comma or a line."""
-    street = re.split("[,\n]", address, maxsplit=1)[0]
+    street = _QUARTER.sub("", re.split("[,\n]", address, maxsplit=1)[0])
     return [plain(word) for word in _WORD.findall(street) if len(word) > 1]
