@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from fuzzing.planting import FORMS, LEVELS, is_left, is_seen, plants
 from open_token.cli import found as found_module
 from open_token.cli import main
 from open_token.cli import redact as redact_module
@@ -220,3 +221,51 @@ def test_what_is_remembered_holds_no_value(monkeypatch: pytest.MonkeyPatch, caps
     said = everything(capsys)
     assert "hmac:" in said
     assert leaked(terminal.seen + said) == []
+
+
+KINDS = [plant for level in LEVELS for plant in plants("every kind", level)]
+HIDDEN = ("plain", "JSON once")
+
+
+def told_by(words: list[str], capsys: pytest.CaptureFixture[str], patch: pytest.MonkeyPatch) -> str:
+    """All that one command says on a terminal, with its progress, and writes into files."""
+    for name in ("out.json", "out.txt", "report.json"):
+        Path(name).unlink(missing_ok=True)
+    with Terminal(patch, stdout=True) as terminal:
+        main(words)
+    return terminal.seen.replace("\r\n", "\n") + everything(capsys)
+
+
+@pytest.mark.parametrize("form", HIDDEN)
+def test_every_kind_in_every_output(
+    form: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each kind of secret and of personal data in each place of a conversation, and in a text."""
+    monkeypatch.setattr("open_token.cli.progress._AFTER", 0.0)
+    monkeypatch.setattr("open_token.cli.progress._EVERY", 0.0)
+    made = [plant for plant in KINDS if is_seen(plant, form)]
+    said = [FORMS[form](plant.text) for plant in made]
+    calls = [
+        {"id": f"call_{number}", "type": "function", "function": {"name": "run", "arguments": json.dumps({"a": text})}}
+        for number, text in enumerate(said)
+    ]
+    results = [
+        {"role": "tool", "tool_call_id": call["id"], "content": text} for call, text in zip(calls, said, strict=True)
+    ]
+    talk = [{"role": "user", "content": text} for text in said]
+    Path("kinds.json").write_text(
+        json.dumps({"messages": [*talk, {"role": "assistant", "tool_calls": calls}, *results]})
+    )
+    Path("kinds.txt").write_text("\n\n".join(said))
+    assert sum(is_left(plant, form, Path("kinds.txt").read_text()) for plant in made) > 450
+    Path("cut.jsonl").write_text("\n".join(json.dumps({"type": "user", "message": text})[:-1] for text in said))
+    for words in (
+        ["redact", "kinds.json", "--level", "pii", "-o", "out.json", "--report", "report.json"],
+        ["redact", "kinds.json", "--level", "pii", "--check"],
+        ["redact", "kinds.txt", "--level", "pii", "-o", "out.txt", "--report", "report.json"],
+        ["rules", "explain", "kinds.txt", "--level", "pii"],
+        ["export", "kinds.json", "redact=pii", "--to", "markdown", "-o", "out.txt"],
+        ["redact", "cut.jsonl", "--from", "claude_code", "--level", "pii"],
+    ):
+        written = told_by(words, capsys, monkeypatch)
+        assert [plant.rule for plant in made if is_left(plant, form, written)] == []
