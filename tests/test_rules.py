@@ -149,3 +149,77 @@ def test_parsed_rules_are_kept(tmp_path: Any) -> None:
 )
 def test_a_gate_ends_with_the_shortest_match(pattern: str, gate: str) -> None:
     assert trimmed(pattern) == gate
+
+
+# What issue and documentation name, as people meet it; the type of the mark is the kind of rule.
+ASKED_FOR = [
+    ("secrets", "private_key", "-----BEGIN OPENSSH PRIVATE KEY-----\n{b64:64}\n-----END OPENSSH PRIVATE KEY-----"),
+    (
+        "secrets",
+        "private_key",
+        "-----BEGIN PGP PRIVATE KEY BLOCK-----\n\n{b64:64}\n-----END PGP PRIVATE KEY BLOCK-----",
+    ),
+    ("secrets", "jwt", "{jwt}"),
+    ("secrets", "password", "Server=tcp:sql.acme.test,1433;User ID=sa;Password={pass:16};Encrypt=True;"),
+    ("secrets", "password", "mongodb+srv://u:{alnum:16}@cluster0.ab1cd.mongodb.net/test"),
+    ("secrets", "password", "https://bob:{pass:12}@git.acme.test/x.git"),
+    ("secrets", "auth_token", "Authorization: Bearer {alnum:40}"),
+    ("secrets", "auth_token", "proxy-authorization: Basic {basic}"),
+    ("secrets", "cookie", "Cookie: sessionid={alnum:32}; theme=dark"),
+    ("secrets", "cookie", "Set-Cookie: sid={alnum:40}; Path=/; HttpOnly"),
+    ("secrets", "password", "# .env\nDB_PASSWORD={pass:12}\nDEBUG=1"),
+    ("secrets", "secret", 'export STRIPE_SECRET="{alnum:32}"'),
+    ("secrets", "password", "mysql --password={pass:12} shop"),
+    ("secrets", "login", "curl -u bob:{pass:12} https://acme.test"),
+    ("secrets", "aws_secret", "[default]\naws_secret_access_key = {b64:40}"),
+    ("secrets", "encoded_secret", "    client-key-data: {base64:-----BEGIN RSA PRIVATE KEY-----}"),
+    ("secrets", "npm_token", "//registry.npmjs.org/:_authToken=npm_{alnum:36}"),
+    ("secrets", "password", "machine acme.test login bob password {alnum:16}"),
+    *(
+        ("secrets", "password", f"{word}: {{pass:12}}")
+        for word in "Passwort contraseña senha пароль 密码 パスワード 비밀번호 hasło wachtwoord lösenord".split()
+    ),
+    ("pii", "email", "write to {word:6}@{word:7}.test"),
+    ("pii", "phone", "call +1 415 555 2671"),
+    ("pii", "phone", "Telefon: 030 901820"),
+    ("pii", "phone", "+81 3-3224-5111"),
+    ("pii", "card", "card {luhn:4,16}"),
+    ("pii", "iban", "{ibanspaced:DE}"),
+    ("pii", "ip", "from 93.184.216.34 port 22"),
+    ("pii", "ip", "addr 2a00:1450:4001:82b::200e"),
+    ("pii", "ssn", "SSN 536-90-4399"),
+    ("pii", "national_id", "CPF {cpf}"),
+    ("pii", "national_id", "PESEL {pesel}"),
+    ("pii", "address", "Musterstraße 12, 12345 Berlin"),
+    ("pii", "person", "My name is Torvild Enqvist."),
+    ("pii", "user_name", "/home/torvild/code"),
+    ("pii", "user_name", "C:\\Users\\torvild\\code"),
+    ("strict", "config_value", "export DATABASE_HOST=db-7.acme.net"),
+    ("strict", "config_path", "see /etc/acme/app.conf"),
+    ("strict", "internal_host", "http://wiki.acme.corp/page"),
+]
+
+
+@pytest.mark.parametrize(("level", "kind", "example"), ASKED_FOR)
+def test_every_kind_that_is_asked_for(level: str, kind: str, example: str) -> None:
+    text, values = filled(example, "asked for")
+    raw = text.encode()
+    found = [item for _, items in Detector(load_rules(level), engine="keywords").find([text]) for item in items]
+    assert kind in [item.rule.type for item in found]
+    left = bytearray(raw)
+    for item in found:
+        left[item.start : item.end] = b"#" * (item.end - item.start)
+    assert [value for value in values if value.encode() in left] == []
+
+
+def test_tokens_of_at_least_250_providers() -> None:
+    types = {entry["type"] for level, entry in ENTRIES if level == "secrets"}
+    assert len({kind for kind in types if kind.endswith(("_token", "_key", "_secret", "_hook"))}) >= 250
+
+
+def test_every_rule_says_what_it_is() -> None:
+    """Id, type and examples for each; a pattern or words before a value; by its file a level."""
+    for level, entry in ENTRIES:
+        assert level in LEVELS
+        assert {"id", "type", "matches", "ignores"} <= set(entry)
+        assert "pattern" in entry or {"near", "value"} <= set(entry)

@@ -654,6 +654,25 @@ def test_what_masking_brings_to_light_in_a_long_text_is_masked() -> None:
     assert not any(part in masked for part in (key[:8], key[-14:]))
 
 
+def in_order(value: Any) -> Any:
+    """What of a value redaction leaves alone: how many keys and items there are, in which order, of which kind."""
+    if isinstance(value, dict):
+        return [in_order(item) for item in value.values()]
+    return [in_order(item) for item in value] if isinstance(value, list) else shape(value)
+
+
+@given(contents, st.sampled_from(["secrets", "pii", "strict"]))
+def test_redaction_is_deterministic_and_keeps_order_ids_and_shape(contents: list[Any], level: str) -> None:
+    made = record(*contents)
+    once = redact(made, context(level))
+    assert dump(redact(copy.deepcopy(made), context(level))) == dump(once)
+    for before, after in zip(made.events, once.events, strict=True):
+        assert {**after, "content": 0} == {**before, "content": 0}
+        assert list(after) == list(before)
+        assert list(after["content"]) == list(before["content"])
+        assert in_order(after["content"].get("data")) == in_order(before["content"].get("data"))
+
+
 @given(contents)
 def test_both_engines_mask_the_same(contents: list[Any]) -> None:
     made = record(*contents)
