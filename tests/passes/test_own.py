@@ -259,6 +259,13 @@ def test_no_pattern_hangs(pattern: str) -> None:
     assert grows_no_faster(work, 4_000)
 
 
+@pytest.mark.parametrize("pattern", ["^[0-9]{3}", r"\b[0-9]{3}", "[0-9]{3}$", r"[0-9]{3}\b"])
+@pytest.mark.parametrize("before", [12_285, 12_288, 16_381, 16_384])
+def test_the_end_of_a_piece_is_no_end_of_a_line_or_a_word(pattern: str, before: int) -> None:
+    within = f"{'x' * before}123{'y' * 20_000}\n"
+    assert mark(masked(context(OwnRule("a", "b", "secrets", pattern)), f"{within}123\n")[0]) == f"{within}<b>\n"
+
+
 @given(st.text(alphabet="ACME-0123456 \n\x01é[]REDACTED:", max_size=60), st.integers(0, 3))
 def test_a_long_text_is_searched_as_a_short_one_is(text: str, shift: int) -> None:
     long = "x " * (8_190 + shift) + " ACME-123456 " + text

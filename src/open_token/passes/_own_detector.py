@@ -140,12 +140,13 @@ def own_spans(rule: Rule, pattern: Any, leaf: bytes, accepts: Accepts) -> Iterat
         return
     seen = 0
     for place in range(0, max(1, len(text) - _OVERLAP), _PIECE - _OVERLAP):
-        piece = text[place : place + _PIECE]
-        for match in pattern.finditer(piece):
+        # The text goes on around a piece: a pattern sees there what it sees in the whole of it.
+        last = place + _PIECE
+        for match in pattern.finditer(text, place, last):
             group = next((group for group in range(1, pattern.groups + 1) if match.start(group) >= 0), 0)
-            start, end = place + match.start(group), place + match.end(group)
+            start, end = match.span(group)
             # What touches the end of a piece may go on: the next piece, which overlaps, has it whole.
-            is_cut = match.end() == len(piece) == _PIECE and match.start() >= _PIECE - _OVERLAP
+            is_cut = match.end() == last and match.start() >= last - _OVERLAP
             if end > max(start, seen) and not is_cut and accepts(rule, text, start, end):
                 seen = end
                 yield begin + start, begin + end
