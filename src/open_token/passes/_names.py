@@ -23,13 +23,14 @@ _LAST = frozenset(
     status mode level date time timestamp at on by ref refs commit commits rev revision branch tag image icon
     color tokens keys keywords keyword tokenizer import imports from env variable integrity resolved etag blob
     tree parent email user username project org title selector example store storage manager client clients
-    request response header headers doi isbn curve charset encoding startswith endswith with pubkey""".split()
+    request response header headers doi isbn curve charset encoding startswith endswith with pubkey certificate
+    certificates cert chain""".split()
 )
 _FIRST = frozenset(
     """public primary foreign cache sort partition idempotency row object index hot short join unique composite
     natural surrogate registry translation route event lookup dedupe dedup continuation next page paging
     pagination cursor nonce sync map dict group hash sha commit build release trace span message etag ssh pub
-    pubkey socket""".split()
+    pubkey socket lock change update action unit request""".split()
 )
 _SECRET = frozenset(
     """secret secrets token password passwd key apikey credential credentials auth private signing encryption
@@ -46,7 +47,10 @@ _RESOURCE = late(r"::\w+[\"']?[ \t]*[:=][ \t\"']*$|\b[au]rn:[\w:*/.-]*$")
 _FILLING = frozenset(
     "is was are the a an my our your this that new old es est ist lautet env export set const let var".split()
 )
-_NO_KEYS = frozenset(("monkey", "donkey", "turkey", "hockey", "jockey", "whiskey"))
+_NO_KEYS = frozenset(("monkey", "donkey", "turkey", "hockey", "jockey", "whiskey", "tiktoken"))
+_OPEN = frozenset(("public", "pubkey"))
+# The name of a file in a store.
+_STORED = late(r"s3[_-]?key$", re.IGNORECASE)
 
 
 def name_of(before: str) -> str:
@@ -71,10 +75,11 @@ def _words(name: str) -> list[str]:
 
 def is_harmless(before: str) -> bool:
     """The name is of something that is no secret: an id, a length, a public key."""
-    words = [word for word in _words(name_of(before)) if word not in _FILLING]
+    name = name_of(before)
+    words = [word for word in _words(name) if word not in _FILLING]
     if not words:
         return False
-    if words[-1] in _LAST or "public" in words or _RESOURCE.search(before):
+    if words[-1] in _LAST or not _OPEN.isdisjoint(words) or _RESOURCE.search(before) or _STORED.search(name):
         return True
     return len(words) > 1 and words[-1] in ("key", "token", "api", "access") and words[-2] in _FIRST
 

@@ -14,6 +14,7 @@ from open_token.passes._values import (
     classes,
     entropy,
     has_signs,
+    is_base64,
     is_camel_case,
     is_code,
     is_digest,
@@ -38,6 +39,14 @@ _CODE_AFTER = late(r"\s*[(\[{]|\s*\?\?|\s*\|\|")
 # The rest is left out, or to be put in; a tag that closes, or makes a line end, says nothing of the kind.
 _LEFT_OUT = late(r"###|\*\*\*|\.\.\.|…|<(?!/|[a-z]{1,6}[ />])")
 _BEGINNING, _FEW = 6, 3
+# A hash, or a file as text, in which some letters look like the head of a token.
+_HASH_BEFORE = late(r"\b(?:sha(?:1|224|256|384|512)|md5)[=:-][0-9A-Za-z+/_-]{0,80}$", re.IGNORECASE)
+_BASE64_BEFORE = late(r"[0-9A-Za-z+/]{24,}[+/]$")
+# The key with which somebody signs is told by its fingerprint.
+_FINGERPRINT = late(r"(?:0x)?(?:[0-9A-F]{16}|[0-9A-F]{40})")
+_SIGNS_WITH = late(r"(?:[pg]pg|gnupg|signing|upstream|release|archive|[’']s)[ _-]key:?[ \t]+$", re.IGNORECASE)
+_PUBLIC_KEY = late(r"PUBLIC KEY-----\s*(?:\\[nr])*$")
+_OPTION_SIGNS, _CLOSING = "-@[", "]},.`’”»:"
 _ANYBODY, _LEAST_OF_ANYBODY = ("user", "username"), 12
 _JUDGED = 200
 # What stands behind a comma, a bracket or a comparison need not belong to the name before it.
@@ -50,20 +59,20 @@ _JOSE = frozenset(
 )
 # Names of what is long and odd and yet no secret.
 _OPEN_NAME = late(
-    r"(?:cid|nonce|challenge|verifier|cursor|addr|address|txid|tx|wallet|pub|sig|seed|data|content|contents|blob|base64|b64|"
+    r"(?:cid|kid|nonce|challenge|verifier|cursor|addr|address|txid|tx|wallet|pub|sig|seed|data|content|contents|blob|base64|b64|"
     r"img|src|class|classname|body|payload|text|string|expected|actual|output|input|encoded|bytes|raw|ipfs|fid|slug|"
-    r"anchor|marker|after|before|offset|query|cert|crt|pem|der|list|kid|fbid|story_fbid)[ ]?=[ ]?[\"']?$",
+    r"anchor|marker|after|before|offset|query|cert|crt|pem|der|list|fbid|story_fbid)[ ]?=[ ]?[\"']?$",
     re.IGNORECASE,
 )
 _ANY_DIGIT = late("[0-9]")
 _LEAST_BARE = 8
 _LETTER_AND_DIGIT = late(r"^(?=.*[A-Za-z])(?=.*[0-9])[^._/:-]*$")
 _LONE_NAME = late("[0-9A-Za-z]+")
+_NO_LOGIN = late(r"[^:]*(?:::|[\[\]()},<>])")
 _WEB_CLIENT = late(r"\b(?:curl|wget|https?)\b", re.IGNORECASE)
 _QUOTES = ('"', "'", "`")
-# A badge of a README shows its token to everybody; a key of GnuPG is told by its fingerprint.
+# A badge of a README shows its token to everybody.
 _BADGE = late(r"\.svg\?(?:[\w=&-]*&)?\w+=$")
-_FINGERPRINT = late("[0-9A-F]{16}|[0-9A-F]{40}")
 _ABOVE = late(r"[0-9A-Za-z+/=]{40,}(?:\r?\n|\\r\\n|\\n)[ \t]*$")
 _NAMED_AS_FILE = late(r"\w\.[a-z]\w{0,4}[\"'][ \t]*:[ \t]*[\"']$")
 _OF_A_PATH = late(r"(?:join|Path|open|dirname|resolve)\([^()]*$")
@@ -73,20 +82,26 @@ _ZEROES, _HEX = "AA", late("[0-9A-Fa-f]+")
 def _token(found: Candidate) -> bool:
     """Anything but a placeholder or a name from code that begins like a token; the beginning alone says much."""
     value = found.value
-    if is_stand_in(value) or _LEFT_OUT.match(found.after):
+    if is_stand_in(value) or _LEFT_OUT.match(found.after) or _is_inside(found.before):
         return False
     rest = value.partition("_")[2]
     is_named = 2 * len(rest) > len(value) and is_camel_case(rest)
     return len(set(value[_BEGINNING:])) > _FEW and not is_named
 
 
+def _is_inside(before: str) -> bool:
+    """What stands before goes on: a hash, or base64, where any letters may come."""
+    run = _BASE64_BEFORE.search(before)
+    return bool(run and is_base64(run[0])) or _HASH_BEFORE.search(before) is not None
+
+
 def _random(found: Candidate) -> bool:
-    return is_random(found.value)
+    return is_random(found.value) and not _is_inside(found.before)
 
 
 def _mixed(found: Candidate) -> bool:
     """Random, and of small letters, capitals and digits: a hash or a name with a number is not."""
-    return is_random(found.value) and _MIXED.match(found.value) is not None and not is_name(found.value)
+    return _random(found) and _MIXED.match(found.value) is not None and not is_name(found.value)
 
 
 def _drawn(found: Candidate) -> bool:
@@ -206,13 +221,15 @@ def _login(found: Candidate) -> bool:
     name, _, behind = found.value.partition(":")
     name, password = name.strip("\\\"'{"), behind.strip("\\\"'{}")
     is_anybody = name.lower() in _ANYBODY
-    if is_stand_in(behind if is_anybody else found.value) or not _login_password(password):
+    if _NO_LOGIN.match(found.value) or not _login_password(password):
+        return False
+    if is_stand_in(behind if is_anybody else found.value):
         return False
     if is_anybody:
         return len(password) >= _LEAST_OF_ANYBODY and is_likely_key(password)
-    if is_reference(name) or "[" in name or behind.startswith(":"):
-        return False
-    return bool(_WEB_CLIENT.search(found.before)) or is_likely_key(password) or classes(password) >= 3
+    if _WEB_CLIENT.search(found.before):
+        return True
+    return not is_reference(name) and (is_likely_key(password) or classes(password) >= 3)
 
 
 def _lone_login(found: Candidate) -> bool:
@@ -233,12 +250,14 @@ def _login_name(found: Candidate) -> bool:
 
 
 def _argument(found: Candidate) -> bool:
-    value = found.value.rstrip("]},.`")
+    value = found.value.rstrip(_CLOSING)
+    if is_words(value.lstrip(_OPTION_SIGNS)) or is_harmless(found.before):
+        return False
     if value.lower() in _WEAK or is_placeholder(value) or is_reference(value) or found.after.startswith(("(", "[")):
         return False
     if (value.startswith("-") and found.before[-1:] != "=") or is_code(value):
         return False
-    return not is_words(value) and (len(value) >= 6 or classes(value) >= 2) and classes(value) >= 2
+    return classes(value) >= 2
 
 
 def _password(found: Candidate) -> bool:
@@ -305,7 +324,7 @@ def _named_secret(found: Candidate) -> bool:
 
 def _assigned_secret(found: Candidate) -> bool:
     value, before, after = found
-    if _CODE_AFTER.match(after) or is_harmless(before) or _BADGE.search(before):
+    if _CODE_AFTER.match(after) or is_harmless(before) or _BADGE.search(before) or _is_fingerprint(value, before):
         return False
     if is_digest(value) and _NAMED_AS_FILE.search(before):
         return False
@@ -318,17 +337,25 @@ def _assigned_secret(found: Candidate) -> bool:
 def _spaced_secret(found: Candidate) -> bool:
     """Between a name and a value there is only a space, or `is`: what is said of a key is mostly words."""
     value = found.value.rstrip(".:")
-    if is_harmless(found.before) or len(value) < 16 or _FINGERPRINT.fullmatch(value):
+    if is_harmless(found.before) or len(value) < 16 or found.after.startswith("("):
+        return False
+    if _FINGERPRINT.fullmatch(value) or _is_inside(found.before):
         return False
     if is_telling(found.before):
         return is_likely_key(value) and (len(value) >= _SURE_LENGTH or is_key(value) or is_drill(value))
     return len(value) >= _SURE_LENGTH and is_key(value) and entropy(value) >= 3.3 and not is_digest(value)
 
 
+def _is_fingerprint(value: str, before: str) -> bool:
+    return _FINGERPRINT.fullmatch(value) is not None and _SIGNS_WITH.search(before) is not None
+
+
 def _glued_secret(found: Candidate) -> bool:
     """Behind a name that ends with a word for secrets, even where a hyphen, a stop or a space alone parts the two."""
     value, named = found.value, found.before.rstrip("-. ") + "="
-    if not is_telling(named) or is_harmless(named) or is_name(value) or _FINGERPRINT.fullmatch(value):
+    if not is_telling(named) or is_harmless(named) or is_name(value) or _is_inside(found.before):
+        return False
+    if _FINGERPRINT.fullmatch(value):
         return False
     has_digits = len(re.findall("[0-9]", value[:_JUDGED])) >= _FEW and re.search("[A-Za-z]", value) is not None
     return has_digits and (is_likely_key(value) or is_uuid(value) or (is_drill(value) and not is_stand_in(value)))
@@ -347,7 +374,9 @@ def _secret_below(found: Candidate) -> bool:
     value, before = found.value, found.before
     if found.after.startswith(":"):  # another name
         return False
-    if is_harmless(before) or is_name(value) or is_reference(value) or is_code(value) or _ABOVE.search(before):
+    if is_harmless(before) or is_name(value.strip("@-:")) or is_reference(value) or is_code(value):
+        return False
+    if _ABOVE.search(before) or _PUBLIC_KEY.search(before):
         return False
     name = name_of(before).lower()
     if "pass" in name:

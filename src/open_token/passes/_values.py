@@ -30,7 +30,9 @@ _REFERENCE = late(
     r"(?:$|[.\[(<>?!:,;\s])",
     re.IGNORECASE,
 )
-_CODE = late(r"&#?\w+;|&&|\|\||->|=>|::|\)\);|\);[a-z]|^\W+$|\(\?|\[[a-z0-9]-[a-z0-9]|\\[wds]", re.IGNORECASE)
+_CODE = late(
+    r"&#?\w+;|&&|\|\||->|=>|::|\)\);|\);[a-z]|^\W+$|\(\?|\[[a-z0-9]-[a-z0-9]|(?:a-z|a-f|0-9){2}|\\[wds]", re.IGNORECASE
+)
 _EQUATION = late(r"([A-Za-z_][\w.:]{0,60}?)[-+*/!=]{0,2}=(?!=?$)")
 _WORDS = late(r"[A-Za-z]+(?:[-_./:@ ][A-Za-z]+)*[:.!?]?")
 _IDENTIFIER = late(
@@ -46,11 +48,13 @@ _PACKAGE = late(r"@[a-z0-9][\w.-]*/[\w./:-]+", re.IGNORECASE)
 _EDIT = late(r"s([/|#])[\w.-]+\1[\w.-]*\1g?")
 _URL = late(r"[a-z][a-z0-9+.-]*(?:://|%3A%2F%2F)[^@\s]*", re.IGNORECASE)
 _DOTTED = late(r"[A-Za-z_]{2,}(?:[0-9]{1,5}[A-Za-z_]*)?(?:\.[A-Za-z_]+(?:[0-9]{1,5}[A-Za-z_]*)?)+:?")
+_DOTTED_WORDS = late(r"[A-Za-z_]{2}\w*(?:\.[A-Za-z_]\w*)+")
 _CALL = late(r"[A-Za-z_][\w.]*(?:::\w+)*[\[(<].*")
 _VERSION = late(r"(?:\w+:)?[~^v=<>]*\d+(?:\.[\dx*]+)+(?:[-+:][\w.]+)?")
 _DATE = late(r"\d{4}-\d\d-\d\d(?:[T ][\d:.,Z+-]+)?")
 _DIGEST = late(r"(?:sha(?:1|256|384|512)|md5|h1)[-:=][A-Za-z0-9+/=_-]+", re.IGNORECASE)
 _NUMBER = late(r"0x[0-9a-f]{1,16}[ul]{0,3}\.?", re.IGNORECASE)
+_ISSUE = late(r"(?:bug|issue)#\d+", re.IGNORECASE)
 _FINGERPRINT = late(r"(?:[0-9a-f]{2}:){5,}[0-9a-f]{2}", re.IGNORECASE)
 # Names of algorithms and such, whose numbers are no sign that something was drawn by lot.
 _TECHNICAL = late(
@@ -64,7 +68,7 @@ _OF_A_TYPE = late(
 _UUID = late(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
 _CAMEL = late("[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _BASE64 = late(r"(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9])[0-9A-Za-z+/]+={0,2}")
-_USUAL_WORD = 3.5
+_USUAL_WORD, _WORDY = 3.5, 0.3
 _LEAST_DRAWN, _UNLIKE_WORDS, _LEAST_SCRAMBLED = 24, -0.7, 12
 _LEAST_SIGNS = 4
 _HEAD = 60
@@ -123,8 +127,10 @@ def is_reference(text: str) -> bool:
     if _REFERENCE.search(text) or _CALL.match(text):
         return True
     if _PATH.fullmatch(text) or _FILE.fullmatch(text):
-        return not _is_base64(text)
-    kinds = (_DOTTED, _URL, _VERSION, _DATE, _DIGEST, _NUMBER, _FINGERPRINT, _PACKAGE, _EDIT)
+        return not is_base64(text)
+    if _DOTTED_WORDS.fullmatch(text) and wordiness(text) > _WORDY:
+        return True
+    kinds = (_DOTTED, _URL, _VERSION, _DATE, _DIGEST, _NUMBER, _FINGERPRINT, _ISSUE, _PACKAGE, _EDIT)
     if any(kind.fullmatch(text) for kind in kinds) or _is_choice(text):
         return True
     return bool(_DOTTED.fullmatch(_TECHNICAL.sub("", text)))
@@ -135,7 +141,7 @@ def _is_choice(text: str) -> bool:
     return "|" in text and all(len(part) < 4 or is_name(part) for part in re.split(r"[|/?\[\]-]+", text))
 
 
-def _is_base64(text: str) -> bool:
+def is_base64(text: str) -> bool:
     """Drawn by lot from the letters of base64, of which the slash is one: one in 64 begins like a path."""
     return len(text) >= _LEAST_DRAWN and bool(_BASE64.fullmatch(text)) and wordiness(text) < _UNLIKE_WORDS
 
