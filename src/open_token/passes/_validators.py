@@ -33,6 +33,7 @@ from open_token.passes._values import (
     is_words,
 )
 from open_token.passes._wallets import is_seed_phrase, is_stellar_seed, is_wif
+from open_token.passes._worded import is_worded_token
 
 _SURE_LENGTH = 20
 _CODE_AFTER = late(r"\s*[(\[{]|\s*\?\?|\s*\|\|")
@@ -425,4 +426,5 @@ VALIDATORS: dict[str, Callable[[Candidate], bool]] = {
     "secret_below": _secret_below,
     "glued_secret": _glued_secret,
     "lone_assignment": _lone_assignment,
+    "worded_token": lambda found: not _is_inside(found.before) and is_worded_token(found),
 }
