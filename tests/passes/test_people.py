@@ -109,6 +109,8 @@ NOBODY = [
     "John Doe",
     "Copyright (c) 2020 Mozilla Foundation",
     "Travis CI and Jenkins run Julia with Jackson",
+    "(for fast startup prior to Mac OS X 10.3)",
+    "The Quebec Sales Tax ID number",
     "my name is not in the list",
     "Name: PostgreSQL Server",
     "Error: Connection Refused by Docker Compose",

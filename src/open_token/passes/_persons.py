@@ -19,7 +19,7 @@ from open_token.passes._numbers import (
     is_ssn,
 )
 from open_token.passes._streets import is_mail_box, is_named_street, is_street
-from open_token.passes._values import is_drill, is_stand_in, is_words
+from open_token.passes._values import is_drill, is_stand_in, is_uuid, is_words
 
 _NOBODY = {"git", "noreply", "no-reply", "donotreply", "do-not-reply", "mailer-daemon", "postmaster"}
 _FILE_ENDINGS = frozenset(
@@ -59,6 +59,14 @@ _VERSION_BEFORE = late(
     r"(?:version|ver|rev|release|build|driver|firmware|v)[\s:=\"'v.]*$|[=~^<>/][\s\"']*$|[\w.-]-$", re.IGNORECASE
 )
 _REQUIRED = late("[=!<>~]=$")
+# A name and its version, a file and its revision: linux-2.6.35.5/arch, strftime.c,v 1.10.2.3
+_PACKAGE_BEFORE = late(r"(?<![\w-])(?!ip-|host-|addr-|node-|server-|vm-)[a-z][\w.+-]*-$|,v $", re.IGNORECASE)
+_RAISED_BEFORE = late(r"\b(?:bump|upgrad|updat|downgrad)\w*[^\n]{0,40}[ :]$", re.IGNORECASE)
+_LARGE_IN_VERSIONS = 100
+# Types of Rust, which read as the beginning of an address.
+_FLOATS = frozenset(("f16::", "f32::", "f64::", "f128::"))
+_CLAUSE_BEFORE = late(r"(?:clause|DFARS?|FAR)\s+(?:[*#]\s+)?$", re.IGNORECASE)
+_SEED_BEFORE = late(r"(?:seed|rng|random\w*)\W{1,4}$", re.IGNORECASE)
 _DATE = late(r"(?:19|20)\d\d[-./ ]\d{1,2}[-./ ]\d{1,2}|\d{1,2}[-./ ]\d{1,2}[-./ ](?:19|20)\d\d")
 _EXTENSION = late(r"\s?(?:x|ext\.?)\s?\d+$")
 _GROUPS = late(r"\d+")
@@ -100,7 +108,7 @@ def _phone_us(found: Candidate) -> bool:
     number = _EXTENSION.sub("", found.value)
     if _NUMBER_GOES_ON.match(found.after) or _NUMBER_BEFORE.search(found.before) or ("." in number and " " in number):
         return False
-    return is_phone(number, ("US",))
+    return is_phone(number, ("US",)) and not _CLAUSE_BEFORE.search(found.before)
 
 
 def _phone_national(found: Candidate) -> bool:
@@ -128,7 +136,7 @@ def _phone_any(found: Candidate) -> bool:
 
 
 def _card(found: Candidate) -> bool:
-    if found.before.endswith((".", "-")) or _NUMBER_GOES_ON.match(found.after):
+    if found.before.endswith((".", "-")) or _NUMBER_GOES_ON.match(found.after) or _SEED_BEFORE.search(found.before):
         return False
     if _CARD_WORDS.search(found.before + found.after):
         return is_card(found.value, of_any_issuer=True)
@@ -153,7 +161,7 @@ def _ipv4(found: Candidate) -> bool:
         return False
     if _OTHER_END.match(after) or _OTHER_START.search(before):
         return True
-    if re.match(r"-\w", after):
+    if re.match(r"-\w", after) or _PACKAGE_BEFORE.search(before):
         return False
     if _IP_WORDS.search(before[-40:].rpartition("\n")[2]) or after.startswith((":", "/")):
         return True
@@ -161,6 +169,8 @@ def _ipv4(found: Candidate) -> bool:
     is_private = numbers[0] == 10 or numbers[:2] == [192, 168] or (numbers[0] == 172 and 16 <= numbers[1] < 32)
     if _VERSION_BEFORE.search(before):
         return is_private and before[-1:] == "=" and not _REQUIRED.search(before)
+    if max(numbers) < _LARGE_IN_VERSIONS and not is_private and _RAISED_BEFORE.search(before):
+        return False
     is_alone = not before.strip() and not after.strip()
     return is_alone or is_private or max(numbers) > 20
 
@@ -169,6 +179,8 @@ def _ipv6(found: Candidate) -> bool:
     """Long enough not to be a scope of some language, as in a::b."""
     value = found.value
     if _MARK_OF_TEXT.fullmatch(value) and found.before.strip() and not found.after.strip():
+        return False
+    if value in _FLOATS or re.fullmatch("(?:[0-9A-Fa-f]{1,2}:){7}[0-9A-Fa-f]{1,2}", value):
         return False
     if value.count(":") < 3 and not re.search(r"[0-9a-fA-F]{3,4}::?", value) and found.before.strip():
         return False
@@ -207,7 +219,7 @@ def _named_id(found: Candidate) -> bool:
     digits = len(digits_of(value))
     if digits < 5 or digits < len(re.sub(r"[^0-9A-Za-z]", "", value)) / 2 or _DATE.search(value):
         return False
-    if _DENIED.search(found.before) or _YEARS.fullmatch(value):
+    if _DENIED.search(found.before) or _YEARS.fullmatch(value) or is_uuid(value):
         return False
     return not re.fullmatch(r"\d+(?:\.\d+)+", value) and not is_words(value)
 

@@ -32,13 +32,15 @@ _TOLD = late(
     re.IGNORECASE,
 )
 _QUARTER = late(r" (?:[NS][EW]?|[EW])$")
+# The Free Software Foundation, in the head of every other file.
+_FOUNDATION = late("(?:59|51) (?:Temple|Franklin) (?:Place|St)|675 Mass Ave|31 Milk St")
 _FILLERS = frozenset("the more easy simple best new other different separate beta alpha ways way of".split())
 
 
 def is_street(found: Candidate) -> bool:
     """A name that is no word of every day, or one that streets like to have."""
     names = _names(found.value)
-    if not names or names[0] in _FILLERS or names[0] in _COUNTED:
+    if not names or names[0] in _FILLERS or names[0] in _COUNTED or _FOUNDATION.match(found.value):
         return False
     if _has_name(names) or (len(names) > 1 and all(name in _KINDS for name in names)):
         return True
@@ -48,11 +50,15 @@ def is_street(found: Candidate) -> bool:
 def is_named_street(found: Candidate) -> bool:
     """Behind a word such as address, where any name will do that is no word."""
     names = _names(found.value)
+    if found.before[-1:].isalnum():  # the name goes on, as in addressesOrRanges
+        return False
     return bool(names) and names[0] not in _COUNTED and any(name not in words() for name in names)
 
 
 def is_mail_box(found: Candidate) -> bool:
     """Not the number of a suite of tests."""
+    if _FOUNDATION.search(found.before):
+        return False
     return not re.search(
         r"(?i)\b(?:test|tests|spec|office|benchmark|cipher)\W+suite ", found.before[-24:] + found.value
     )
