@@ -81,7 +81,7 @@ def plants(seed: str, level: str = "secrets") -> list[Plant]:
         entry["id"]: text
         for entry in ENTRIES[level]
         if "\x01" not in (text := filled(entry["matches"][0], f"{entry['id']} {seed}")[0])
-        and entry.get("validator") not in ("glue", "wrapped")
+        and entry.get("validator") not in ("glue", "list", "wrapped")
         and (level != "pii" or entry["id"] in PERSONAL)
     }
     found = dict(_detector(level).find(list(texts.values())))
@@ -192,6 +192,8 @@ FORMS: dict[str, Callable[[str], str]] = {
     "cut by a plus and a line": lambda text: '"' + _cut(text, '" +\n    "') + '"',
     "cut by a dot": lambda text: "'" + _cut(text, "' . '") + "'",
     "cut by quotes": lambda text: '"' + _cut(text, '" "') + '"',
+    "cut in a list": lambda text: '["' + _cut(text, '", "') + '"].join("")',
+    "cut in a list of lines": lambda text: "x = ''.join([\n    '" + _cut(text, "',\n    '") + "',\n])",
     "cut by a backslash": lambda text: _cut(text, "\\\n  "),
     "cut by a mail": lambda text: _cut(text, "=\n"),
     "wrapped": _wrapped,

@@ -33,6 +33,7 @@ _GLUE = late(
     + _BREAK
     + rb"|(?<=[0-9A-Za-z_+/.~%@:-])=\r?\n)(?=[0-9A-Za-z_+/=.~%@:-])"
 )
+_COMMA = late(_QUOTE + rb"(?:\s|\\[nr])*,(?:\s|\\[nr])*[brufBRUF]?" + _QUOTE)
 _NEAR = 256
 _STRING = late(rb"[^\"'`\n]*")
 
@@ -88,6 +89,12 @@ def _without_glue(raw: bytes) -> list[Look]:
     return looks
 
 
+def _without_commas(raw: bytes) -> list[Look]:
+    """The strings of a list that code puts together."""
+    commas = [Change(found.start(), found.end(), b"") for found in _COMMA.finditer(raw)]
+    return [_joined(raw, commas)] if commas else []
+
+
 def _rows(raw: bytes, glue: list[Change]) -> list[list[Change]]:
     """What holds strings together, by those that follow one another."""
     rows: list[list[Change]] = []
@@ -137,5 +144,6 @@ DISGUISES = {
     "hex": _packed_look(_packed.decoded_hex),
     "escapes": _without_escapes,
     "glue": _without_glue,
+    "list": _without_commas,
     "wrapped": _in_one_line,
 }
