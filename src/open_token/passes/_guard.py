@@ -3,7 +3,9 @@
 import functools
 import importlib
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
+
+import msgspec
 
 from open_token.errors import OpenTokenError
 from open_token.model import Event
@@ -38,6 +40,11 @@ class Guard:
         for event, some in zip(events, strings, strict=True):
             if any(self._is_left(string, tokens, known) for string in some):
                 raise _survivor(str(event.get("id", "an event without id")))
+
+    def look_at(self, parts: list[dict[str, Any]]) -> None:
+        """Pass over what stands around the events, as it will be written."""
+        about = cast(Event, {"id": "the conversation's title or participants", "content": parts})
+        self([about], msgspec.json.encode(parts))
 
     def _are_known(self, strings: list[list[str]], known: set[str]) -> bool:
         """Whether any string may hold a value; mostly those that were met stand where they must stay."""

@@ -35,7 +35,8 @@ def redact(record: Record, context: Context, engine: str = "auto") -> Record:
             return record
         record = replace(record, conversation={**record.conversation, "redaction": redaction})
     record = record.with_events(record.events)
-    record.check = Guard(detector, found)
+    record.check = guard = Guard(detector, found)
+    guard.look_at([part for _, part in facts(record)])
     return record
 
 
