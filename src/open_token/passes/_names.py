@@ -30,7 +30,7 @@ _FIRST = frozenset(
     """public primary foreign cache sort partition idempotency row object index hot short join unique composite
     natural surrogate registry translation route event lookup dedupe dedup continuation next page paging
     pagination cursor nonce sync map dict group hash sha commit build release trace span message etag ssh pub
-    pubkey socket lock change update action unit request""".split()
+    pubkey socket lock change update action unit request starting""".split()
 )
 _SECRET = frozenset(
     """secret secrets token password passwd key apikey credential credentials auth private signing encryption

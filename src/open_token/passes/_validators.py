@@ -354,7 +354,9 @@ def _is_fingerprint(value: str, before: str) -> bool:
 def _glued_secret(found: Candidate) -> bool:
     """Behind a name that ends with a word for secrets, even where a hyphen, a stop or a space alone parts the two."""
     value, named = found.value, found.before.rstrip("-. ") + "="
-    if not is_telling(named) or is_harmless(named) or is_name(value) or _is_inside(found.before):
+    if not is_telling(named) or is_harmless(named) or is_name(value):
+        return False
+    if _is_inside(found.before) or _is_fingerprint(value, found.before):
         return False
     if _FINGERPRINT.fullmatch(value):
         return False
