@@ -45,7 +45,10 @@ _HASH_BEFORE = late(r"\b(?:sha(?:1|224|256|384|512)|md5)[=:-][0-9A-Za-z+/_-]{0,8
 _BASE64_BEFORE = late(r"[0-9A-Za-z+/]{24,}[+/]$")
 # The key with which somebody signs is told by its fingerprint.
 _FINGERPRINT = late(r"(?:0x)?(?:[0-9A-F]{16}|[0-9A-F]{40})")
-_SIGNS_WITH = late(r"(?:[pg]pg|gnupg|signing|upstream|release|archive|[’']s)[ _-]key:?[ \t]+$", re.IGNORECASE)
+_SIGNS_WITH = late(
+    r"(?:(?:[pg]pg:?|gnupg|signing|upstream|release|archive|using|[rd]sa|e[cd]dsa|elg|[’']s)[ _-]key|key ?id):?[ \t]+$",
+    re.IGNORECASE,
+)
 _PUBLIC_KEY = late(r"PUBLIC KEY-----\s*(?:\\[nr])*$")
 _OPTION_SIGNS, _CLOSING = "-@[", "]},.`’”»:"
 _ANYBODY, _LEAST_OF_ANYBODY = ("user", "username"), 12
@@ -340,7 +343,7 @@ def _spaced_secret(found: Candidate) -> bool:
     value = found.value.rstrip(".:")
     if is_harmless(found.before) or len(value) < 16 or found.after.startswith("("):
         return False
-    if _FINGERPRINT.fullmatch(value) or _is_inside(found.before):
+    if _is_fingerprint(value, found.before) or _is_inside(found.before):
         return False
     if is_telling(found.before):
         return is_likely_key(value) and (len(value) >= _SURE_LENGTH or is_key(value) or is_drill(value))
@@ -357,8 +360,6 @@ def _glued_secret(found: Candidate) -> bool:
     if not is_telling(named) or is_harmless(named) or is_name(value):
         return False
     if _is_inside(found.before) or _is_fingerprint(value, found.before):
-        return False
-    if _FINGERPRINT.fullmatch(value):
         return False
     has_digits = len(re.findall("[0-9]", value[:_JUDGED])) >= _FEW and re.search("[A-Za-z]", value) is not None
     return has_digits and (is_likely_key(value) or is_uuid(value) or (is_drill(value) and not is_stand_in(value)))
