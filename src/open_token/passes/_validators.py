@@ -86,11 +86,11 @@ _ZEROES, _HEX = "AA", late("[0-9A-Fa-f]+")
 def _token(found: Candidate) -> bool:
     """Anything but a placeholder or a name from code that begins like a token; the beginning alone says much."""
     value = found.value
-    if is_stand_in(value) or _LEFT_OUT.match(found.after) or _is_inside(found.before):
+    if is_stand_in(value) or _LEFT_OUT.match(found.after):
         return False
     rest = value.partition("_")[2]
     is_named = 2 * len(rest) > len(value) and is_camel_case(rest)
-    return len(set(value[_BEGINNING:])) > _FEW and not is_named
+    return len(set(value[_BEGINNING:])) > _FEW and not is_named and not _is_inside(found.before)
 
 
 def _is_inside(before: str) -> bool:
@@ -343,11 +343,11 @@ def _spaced_secret(found: Candidate) -> bool:
     value = found.value.rstrip(".:")
     if is_harmless(found.before) or len(value) < 16 or found.after.startswith("("):
         return False
-    if _is_fingerprint(value, found.before) or _is_inside(found.before):
-        return False
     if is_telling(found.before):
-        return is_likely_key(value) and (len(value) >= _SURE_LENGTH or is_key(value) or is_drill(value))
-    return len(value) >= _SURE_LENGTH and is_key(value) and entropy(value) >= 3.3 and not is_digest(value)
+        is_secret = is_likely_key(value) and (len(value) >= _SURE_LENGTH or is_key(value) or is_drill(value))
+    else:
+        is_secret = len(value) >= _SURE_LENGTH and is_key(value) and entropy(value) >= 3.3 and not is_digest(value)
+    return is_secret and not _is_fingerprint(value, found.before) and not _is_inside(found.before)
 
 
 def _is_fingerprint(value: str, before: str) -> bool:
@@ -357,12 +357,11 @@ def _is_fingerprint(value: str, before: str) -> bool:
 def _glued_secret(found: Candidate) -> bool:
     """Behind a name that ends with a word for secrets, even where a hyphen, a stop or a space alone parts the two."""
     value, named = found.value, found.before.rstrip("-. ") + "="
-    if not is_telling(named) or is_harmless(named) or is_name(value):
-        return False
-    if _is_inside(found.before) or _is_fingerprint(value, found.before):
+    if not is_telling(named) or is_harmless(named) or is_name(value) or _is_fingerprint(value, found.before):
         return False
     has_digits = len(re.findall("[0-9]", value[:_JUDGED])) >= _FEW and re.search("[A-Za-z]", value) is not None
-    return has_digits and (is_likely_key(value) or is_uuid(value) or (is_drill(value) and not is_stand_in(value)))
+    is_secret = is_likely_key(value) or is_uuid(value) or (is_drill(value) and not is_stand_in(value))
+    return has_digits and is_secret and not _is_inside(found.before)
 
 
 def _lone_assignment(found: Candidate) -> bool:
@@ -429,5 +428,5 @@ VALIDATORS: dict[str, Callable[[Candidate], bool]] = {
     "secret_below": _secret_below,
     "glued_secret": _glued_secret,
     "lone_assignment": _lone_assignment,
-    "worded_token": lambda found: not _is_inside(found.before) and is_worded_token(found),
+    "worded_token": lambda found: is_worded_token(found) and not _is_inside(found.before),
 }

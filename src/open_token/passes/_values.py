@@ -128,10 +128,10 @@ def is_reference(text: str) -> bool:
         return True
     if _PATH.fullmatch(text) or _FILE.fullmatch(text):
         return not is_base64(text)
-    if _DOTTED_WORDS.fullmatch(text) and wordiness(text) > _WORDY:
-        return True
     kinds = (_DOTTED, _URL, _VERSION, _DATE, _DIGEST, _NUMBER, _FINGERPRINT, _ISSUE, _PACKAGE, _EDIT)
     if any(kind.fullmatch(text) for kind in kinds) or _is_choice(text):
+        return True
+    if _DOTTED_WORDS.fullmatch(text) and wordiness(text) > _WORDY:
         return True
     return bool(_DOTTED.fullmatch(_TECHNICAL.sub("", text)))
 

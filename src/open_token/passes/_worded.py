@@ -8,6 +8,7 @@ from open_token.passes._writing import wordiness
 
 _WORD = late(r"(?i:sk|pat|apikey|secret|token|key|api)[_-]")
 _MIXED = late(r"(?=.*[a-z])(?=.*[A-Z])(?:.*[0-9]){2}")
+_DIGIT, _FEW_DIGITS = late("[0-9]"), 2
 # Small letters or capitals alone must be long and take turns with digits, as in hexadecimal.
 _RUN = late("[a-z0-9]{28,}|[A-Z0-9]{28,}")
 _CHANGE, _LEAST_CHANGES = late("[0-9](?=[A-Za-z])|[A-Za-z](?=[0-9])"), 7
@@ -17,7 +18,8 @@ _UNLIKE_WORDS, _HARDLY_WORDS, _LEAST_BITS, _JUDGED = -0.5, 0.0, 3.3, 400
 def is_worded_token(found: Candidate) -> bool:
     """Whether behind the word stands something that nobody would call a thing by."""
     word = _WORD.search(found.value)
-    if word is None:
+    # The cheapest test: names have few digits.
+    if word is None or len(_DIGIT.findall(found.value[:_JUDGED])) < _FEW_DIGITS:
         return False
     named, tail = found.value[: word.end() - 1] + "=", found.value[word.end() :][:_JUDGED]
     if not is_telling(named) or is_harmless(named) or is_placeholder(tail) or is_name(tail):
