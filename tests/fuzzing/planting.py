@@ -38,7 +38,7 @@ LEAST_ENCODED = 18
 """Shorter texts in base64 are as short as words."""
 SAME_VALUES = 1000
 """So many rounds plant the same values; to draw all of them anew takes a while."""
-PACKED = ("base64", "base32", "hexadecimal", "gzip", "zlib", "zip")
+PACKED = ("base64", "base32", "hexadecimal", "gzip", "zlib", "zip", "numbers")
 
 
 # What words tell that a cut leaves apart from the value, or that are cut themselves.
@@ -179,6 +179,8 @@ FORMS: dict[str, Callable[[str], str]] = {
     "hexadecimal": lambda text: text.encode().hex(),
     "hexadecimal by xxd": lambda text: _dump(text, -2, ":"),
     "hexadecimal by hexdump": lambda text: _dump(text, 1, " ", "|"),
+    "numbers in Python": lambda text: f"bytes({list(text.encode())}).decode()",
+    "numbers in lines": lambda text: "const b = Buffer.from([\n  " + ",\n  ".join(map(str, text.encode())) + "\n])",
     "octal": lambda text: "".join(f"\\{byte:03o}" for byte in text.encode()),
     "full width": lambda text: "".join(chr(ord(sign) + 0xFEE0) if "!" <= sign <= "~" else sign for sign in text),
     "UTF-16 read as something else": lambda text: "".join(f"{sign}\0" for sign in text),

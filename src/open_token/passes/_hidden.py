@@ -142,6 +142,7 @@ DISGUISES = {
     "base64": _packed_look(_packed.decoded_base64),
     "base32": _packed_look(_packed.decoded_base32),
     "hex": _packed_look(_packed.decoded_hex),
+    "numbers": _packed_look(_packed.decoded_numbers),
     "escapes": _without_escapes,
     "glue": _without_glue,
     "list": _without_commas,

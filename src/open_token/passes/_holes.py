@@ -106,6 +106,10 @@ def _dumped(lot: Random, text: str) -> str:
     return " ".join(digits[place : place + 4] for place in range(0, len(digits), 4))
 
 
+def _codes(lot: Random, text: str) -> str:
+    return ", ".join(map(str, bytes.fromhex(_hex_of(lot, text))))
+
+
 def _luhn(lot: Random, wanted: str) -> str:
     prefix, size = wanted.split(",")
     number = prefix + drawn(lot, "digit", int(size) - len(prefix) - 1)
@@ -224,6 +228,7 @@ MAKERS = {
     "base32": _base32,
     "hexof": _hex_of,
     "dump": _dumped,
+    "codes": _codes,
     "luhn": _luhn,
     "cardspaced": _card_in_groups,
     "iban": _iban,

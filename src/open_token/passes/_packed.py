@@ -1,4 +1,4 @@
-"""Bytes that are written in letters, base64, base32 and hexadecimal, and the text that is packed in them."""
+"""Bytes that are written in letters, base64, base32, hexadecimal and numbers, and the text that is packed in them."""
 
 import base64
 import binascii
@@ -21,6 +21,7 @@ _LAST_LINE = late(rb"(?:\\+[nr]|\s)+[^\\\s]{1,75}$")
 _STANDARD = bytes.maketrans(b"-_", b"+/")
 _STREAM = late(rb"PK\x03\x04.{22}(..)(..)|stream\r?\n", re.DOTALL)
 _DUMP_LINE = late(rb"^[ \t]*([0-9A-Fa-f]{4,16})(:?)[ \t]+((?:(?:[0-9A-Fa-f]{2})+(?:[ \t]{1,3}|$))+)", re.MULTILINE)
+_DIGITS = late(rb"[0-9]+")
 _NO_HEX = late(rb"0[xX]|[^0-9A-Fa-f]+")
 # Text packs to a tenth; what packs better is made to fill memory.
 _MOST_GROWTH, _LEAST_ROOM = 32, 1 << 14
@@ -111,6 +112,12 @@ def _dumped(lines: list[re.Match[bytes]]) -> Iterator[bytes]:
 def _from_hex(said: bytes) -> bytes:
     digits = _NO_HEX.sub(b"", said)
     return bytes.fromhex(digits[: len(digits) & ~1].decode())
+
+
+def decoded_numbers(run: bytes) -> bytes | None:
+    """The text that a list of the numbers of its bytes says; None where one is no byte."""
+    numbers = [int(digits) for digits in _DIGITS.findall(run)]
+    return _plain(bytes(numbers)) if max(numbers) < 256 else None
 
 
 def _plain(raw: bytes) -> bytes | None:
