@@ -210,7 +210,8 @@ def named(name: str, text: str) -> str:
 def named_strings(
     value: Any, keys: Mapping[str, int], out: list[str], name: str = "", eager: bool = False, folds: int = 0
 ) -> None:
-    """Every string and every long number of a value behind the name of its place, also inside JSON that a string holds.
+    """Every string and every long number of a value behind the name of its place, also inside JSON that a string holds
+    and as a list of its bytes.
 
     JSON without escapes reads the same in its string, so it is taken apart only if eager.
     """
@@ -230,6 +231,9 @@ def named_strings(
             elif kind in _SEARCHED and item:
                 named_strings(item, keys, out, key, eager, folds)
     elif kind is list:
+        if len(value) >= _MANY and (said := _said_in_bytes(value)):
+            out.append(named(name, said))
+            return
         for number, item in enumerate(value):
             if type(item) in _SEARCHED and item:
                 named_strings(item, keys, out, _item_name(value, number, name), eager, folds)
@@ -246,6 +250,18 @@ def named_strings(
 _OPENING = ("", "{", "[")
 _SEARCHED = frozenset((str, dict, list, int))
 _SHORT_NUMBER = 9_999_999
+_MANY, _FIRST_LETTER = 12, 9
+
+
+def _said_in_bytes(items: list[Any]) -> str:
+    """The text whose bytes a list holds as numbers, as Node writes a buffer; nothing where it is no text."""
+    if type(items[0]) is not int:
+        return ""
+    try:
+        raw = bytes(items)
+    except (TypeError, ValueError):
+        return ""
+    return raw.decode() if raw.isascii() and min(raw) >= _FIRST_LETTER else ""
 
 
 def _odd_strings(
@@ -272,6 +288,9 @@ def rewrite_named(
         changed = change(name, text)
         return value if changed == text else changed
     if isinstance(value, list):
+        if len(value) >= _MANY and (said := _said_in_bytes(value)):
+            changed = change(name, said)
+            return value if changed == said else changed
         items = [
             rewrite_named(item, keys, change, _item_name(value, number, name), folds)
             for number, item in enumerate(value)

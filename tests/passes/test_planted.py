@@ -24,6 +24,7 @@ PLACES: dict[str, Callable[[str], Any]] = {
     "an argument": lambda said: {"tool_name": "x", "arguments": {"deep": [{"er": said}]}},
     "a key": lambda said: {"tool_name": "x", "arguments": {said: 1}},
     "an output": lambda said: [{"type": "text", "text": said}],
+    "a buffer": lambda said: {"type": "Buffer", "data": list(said.encode())},
     "an annotation": lambda said: {"kind": "note", "said": {"value": said}},
 }
 

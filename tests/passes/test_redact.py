@@ -337,6 +337,15 @@ def test_a_short_or_plain_value_does_not_spread() -> None:
     assert texts(after)[3] == "correcthorse"
 
 
+def test_a_value_in_a_list_of_its_bytes() -> None:
+    buffer = {"type": "Buffer", "data": list(f"it is {GITHUB} now".encode())}
+    numbers = list(range(100, 200)), [1.5] * 20, [*range(20), "a"], list(b"no value is told here")
+    said = texts(redact(record(buffer, json.dumps(buffer), {"some": numbers}), context()))
+    whole, inner = said[0]["data"], json.loads(said[1])["data"]
+    assert whole == inner == f"it is {MARK.search(whole)[0]} now"
+    assert said[2] == {"some": numbers}
+
+
 @pytest.mark.parametrize("shift", range(2))
 def test_pieces_of_a_value_stand_behind_letters_of_several_bytes(shift: int) -> None:
     before, after = "é" * 700 + " " * (1 + shift), " and more"
