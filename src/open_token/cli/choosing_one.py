@@ -10,6 +10,7 @@ from open_token.cli.choosing import Choice
 from open_token.cli.console import Console, cut, plural, visible
 from open_token.cli.progress import Progress
 from open_token.cli.seen import Seen
+from open_token.cli.titles import masked_titles
 from open_token.context import Context
 from open_token.errors import SeveralError
 from open_token.model import Found
@@ -50,9 +51,10 @@ def _reader(args: argparse.Namespace, choice: Choice) -> str:
 
 def _list(found: list[Found], console: Console) -> None:
     width = max(20, console.width() - 62)
-    for number, item in enumerate(found[:_LISTED], 1):
+    titles = masked_titles([item.title for item in found[:_LISTED]], console)
+    for number, (item, told) in enumerate(zip(found, titles, strict=False), 1):
         when = (item.updated_at or item.started_at or "")[:10]
-        title = cut(visible(item.title or ""), width)
+        title = cut(visible(told), width)
         console.say(f"{number:>5}  {visible(item.id)[:36]:36}  {when:10}  {title}".rstrip())
     if len(found) > _LISTED:
         console.say(f"  ... and {len(found) - _LISTED:,} more")

@@ -10,6 +10,7 @@ from pathlib import Path
 from open_token.cli.choosing import Choice
 from open_token.cli.console import Console, plural, visible
 from open_token.cli.pick import pick
+from open_token.cli.titles import with_masked_titles
 from open_token.context import Context
 from open_token.discover import Discovery, Session, by_id, in_folder, source_of
 from open_token.errors import InputError, UsageError
@@ -176,7 +177,7 @@ def picked(console: Console) -> Choice:
     found = [discovery.look(session) for session in islice(discovery.sessions(), _IN_A_PICK_LIST)]
     if not found:
         raise _none_here()
-    chosen = pick(found, console)
+    chosen = pick(with_masked_titles(found, console), console)
     if chosen is None:
         raise KeyboardInterrupt
     return _found(chosen, None)

@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 
 from open_token.cli.console import Console, cut, plural, relative_age, size, visible
+from open_token.cli.titles import with_masked_titles
 from open_token.discover import Discovery, Session, with_words
 from open_token.errors import InputError, UsageError
 from open_token.options import guess_of
@@ -76,6 +77,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     found = list(found)
     shown = [discovery.look(session) for session in islice(found, limit)]
     discovery.remember()
+    shown = with_masked_titles(shown, console)
     _show(shown, args.json, console)
     _close(len(found), len(shown), len(everything), console)
     return 0 if shown else 1

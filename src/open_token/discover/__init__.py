@@ -293,6 +293,11 @@ def with_words(found: Iterable[Session], text: str) -> Iterator[Session]:
             yield session
 
 
+def uncut(text: str) -> str:
+    """A title without the word at which it may have been cut: a secret that is cut is known no more."""
+    return text.rpartition(" ")[0] if len(text) >= _TITLE else text
+
+
 def in_folder(folder: Path) -> Iterator[Session]:
     """The conversations that lie in or below a folder, newest first; reads only as many files as are asked for."""
     files = islice((path for path in _below(folder) if path.suffix in _SUFFIXES), _FILES_IN_A_FOLDER)

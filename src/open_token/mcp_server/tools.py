@@ -15,7 +15,7 @@ import msgspec
 from open_token.checking.validate import Problem, validate_bytes, validate_lines
 from open_token.checking.verify import VERIFIED, verify_source
 from open_token.context import Context
-from open_token.discover import Discovery, Session, by_id, source_of, with_words
+from open_token.discover import Discovery, Session, by_id, source_of, uncut, with_words
 from open_token.errors import InputError, OutputError, UsageError
 from open_token.files import make_folder, whole_file
 from open_token.library import context_for
@@ -45,8 +45,6 @@ from open_token.timestamps import from_epoch
 from open_token.vouching import trusted
 from open_token.walk import without_lone_surrogates
 
-_CUT = 160
-"""From this length on a title may be cut, and with it a secret, which is then known no more."""
 _FAULTS = 50
 _LOOKS, _WRITES = {"readOnlyHint": True, "openWorldHint": False}, {"readOnlyHint": False, "openWorldHint": False}
 
@@ -315,13 +313,8 @@ def _masked(text: str, context: Context) -> str:
 
 def _masked_of(session: Session, context: Context) -> Session:
     """What a list may tell of a conversation, or be asked about."""
-    title, words = (_masked(_uncut(text or ""), context) for text in (session.title, session.words))
+    title, words = (_masked(uncut(text or ""), context) for text in (session.title, session.words))
     return replace(session, title=title, words=words, cwd=_masked(session.cwd or "", context))
-
-
-def _uncut(text: str) -> str:
-    """A text without the word at which it may have been cut."""
-    return text.rpartition(" ")[0] if len(text) >= _CUT else text
 
 
 def _fault(problem: Problem, context: Context) -> Fault:

@@ -3,6 +3,7 @@
 import codecs
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from typing import cast
 
 from open_token.context import Context
 from open_token.errors import OpenTokenError
@@ -33,6 +34,14 @@ def text_level(context: Context) -> str | None:
     """The level that is searched at; None when nothing is to be masked."""
     level = stronger(context.options.redact, context.policy.min_redact)
     return None if level == "none" and not context.policy.never_export_private_keys else level
+
+
+def masked(texts: list[str], context: Context) -> list[str]:
+    """Some texts, each by itself, with marks that tell nothing of the values."""
+    level = text_level(context)
+    if level is None or not any(texts):
+        return texts
+    return cast(list[str], Masker(detector_for(level, context), Found(), dropped(), strict=False).value(texts))
 
 
 class TextFilter:

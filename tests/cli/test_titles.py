@@ -1,0 +1,70 @@
+"""Titles in lists tell no secret, whole or cut."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import fake_talk
+import many_talks
+from fake_talk import write
+from open_token.cli import main
+from rule_holes import filled
+from terminal import Terminal
+
+SECRET = filled("ghp_{alnum:36}", "titles")[0]
+MARK = "[REDACTED:github_token:00000000]"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    fake_talk.install(monkeypatch)
+    write(tmp_path / ".fake" / "a" / "cccccccc-3333.jsonl", 5, title=f"use this token: {SECRET} now", cwd="/x")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("words", [[], ["--json"], ["--text", "token"]])
+@pytest.mark.usefixtures("home")
+def test_a_title_tells_no_secret(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sessions", *words]) == 0
+    out, err = capsys.readouterr()
+    assert f"use this token: {MARK} now" in out
+    assert SECRET not in out + err
+
+
+def test_nor_does_one_that_is_cut(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    title = "so long a title that it is cut " * 4 + f"before its end: {SECRET}"
+    write(home / ".fake" / "a" / "dddddddd-4444.jsonl", 5, title=title, cwd="/x")
+    assert main(["sessions"]) == 0
+    assert SECRET[:10] not in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("home")
+def test_nor_on_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Terminal(monkeypatch, columns=200, stdout=True) as terminal:
+        assert main(["sessions"]) == 0
+    assert MARK in terminal.seen
+    assert SECRET not in terminal.seen
+
+
+@pytest.mark.usefixtures("home")
+def test_nor_in_a_list_to_choose_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Terminal(monkeypatch, ("export which?", b"\x1b"), columns=200) as terminal:
+        main(["export", "--pick"])
+    assert MARK in terminal.seen
+    assert SECRET not in terminal.seen
+
+
+def test_nor_where_a_file_holds_several(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    many_talks.install(monkeypatch)
+    monkeypatch.setenv("COLUMNS", "200")
+    talks = [{"talk": f"id-{n}", "title": f"token: {SECRET}", "says": ["x"]} for n in range(1, 60)]
+    (tmp_path / "talks.json").write_text(json.dumps(talks))
+    assert main(["export", str(tmp_path / "talks.json")]) == 2
+    told = capsys.readouterr().err
+    assert told.count("token: [REDACTED") == 40
+    assert SECRET not in told
