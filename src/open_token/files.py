@@ -238,17 +238,6 @@ def write_private(path: Path, data: bytes) -> None:
     write_whole(path, data, 0o600)
 
 
-def keep_private(path: Path, data: bytes) -> bool:
-    """Keep what can be made again, in a private folder; False where that cannot be, as on a full disk."""
-    try:
-        if not make_folder(path.parent):
-            return False
-        write_private(path, data)
-    except (OutputError, OSError):
-        return False
-    return True
-
-
 def write_whole(path: Path, data: bytes, mode: int = 0o644) -> None:
     """Write a small file whole or not at all."""
     with whole_file(path, mode) as out:
@@ -258,21 +247,14 @@ def write_whole(path: Path, data: bytes, mode: int = 0o644) -> None:
 def read_optional(path: Path, *, private: bool = False) -> bytes | None:
     """A small file's bytes; None when it is not there or may not be read, or is private and others can write it."""
     try:
-        with open(path, "rb", buffering=0, opener=_unwaiting if private else None) as stream:
-            return stream.read() if not private or _is_ours(os.fstat(stream.fileno())) else None
+        if private and not path.is_file():  # a pipe would be waited for
+            return None
+        with path.open("rb", buffering=0) as stream:
+            facts = os.fstat(stream.fileno())
+            is_ours = sys.platform == "win32" or (facts.st_uid in (0, os.getuid()) and not facts.st_mode & 0o022)
+            return stream.read() if is_ours or not private else None
     except OSError:
         return None
-
-
-def _unwaiting(path: str, flags: int) -> int:
-    """Open a file without waiting for anybody: it may be a pipe."""
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
-
-
-def _is_ours(facts: os.stat_result) -> bool:
-    if not stat.S_ISREG(facts.st_mode):
-        return False
-    return sys.platform == "win32" or (facts.st_uid in (0, os.getuid()) and not facts.st_mode & 0o022)
 
 
 def read_if_there(path: Path) -> bytes | None:

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from open_token.files import keep_private, read_optional
+from open_token.files import read_optional
 from open_token.passes._gate import Window, Windows
 from open_token.passes._hidden import DISGUISES
+from open_token.passes._keeping import keep
 from open_token.passes._rules import Rule, Rules, fingerprint
 
 _COMPILED: dict[str, bytes] = {}
@@ -133,7 +134,7 @@ def _database(hyperscan: Any, rules: tuple[Rule, ...], cache: Path | None, store
         gates = [rule.gate.encode() for rule in rules]
         database.compile(expressions=gates, ids=list(range(len(gates))), elements=len(gates), flags=[0] * len(gates))
         compiled = hyperscan.dumpb(database)
-        if not (cache and keep_private(_place(rules, cache), compiled)):
+        if not (cache and keep(_place(rules, cache), compiled)):
             _keep(_COMPILED, fingerprint(rules), compiled)
     return _keep(_OPENED, fingerprint(rules), database)
 

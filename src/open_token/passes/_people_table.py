@@ -10,9 +10,10 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from open_token.files import keep_private, read_optional, remove
+from open_token.files import read_optional, remove
 from open_token.origin import files_below
 from open_token.passes._extra import names_folder
+from open_token.passes._keeping import keep
 from open_token.passes._people_lists import list_files, lists, words
 
 _FORM = b"names 1\n"
@@ -82,7 +83,7 @@ def known(cache: Path | None) -> Known:
     raw = read_optional(place, private=True)
     if raw is None or (kept := _opened(raw)) is None:
         kept = Known(*lists(), words())
-        if keep_private(place, _stored(*lists(), words())):
+        if keep(place, _stored(*lists(), words())):
             for old in files_below(cache, "names-*.table"):
                 if old != place:
                     remove(old)

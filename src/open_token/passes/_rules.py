@@ -9,8 +9,9 @@ from typing import Any
 
 import msgspec
 
-from open_token.files import keep_private, read_optional
+from open_token.files import read_optional
 from open_token.passes._address_forms import ADDRESS_FORMS
+from open_token.passes._keeping import keep
 
 LEVELS = ("none", "secrets", "pii", "strict")
 _FOLDER = Path(__file__).resolve().parent.parent / "rules"
@@ -118,7 +119,7 @@ def _all_rules(cache: Path | None) -> tuple[Rule, ...]:
             pass
     rules = parse_rules(texts)
     if kept:
-        keep_private(kept, msgspec.msgpack.encode(rules))
+        keep(kept, msgspec.msgpack.encode(rules))
     return rules
 
 
