@@ -7,12 +7,12 @@ from typing import Any, NamedTuple, get_args, get_origin
 import msgspec
 import pytest
 
+from coverage_pages import CHECKED, ROOT, ascend, exists, is_test, page, quoted
 from open_token import turns
 from rest import Rest
 from sockets import EVENTS
-from test_spec_coverage import ROOT, exists, is_test
 
-PAGE = ROOT / "docs" / "reference" / "protocol-coverage.md"
+PAGE = page("protocol")
 TYPES = ROOT.parent / "shared" / "spec" / "core-types.zh.md"
 ROUTE = re.compile(r"`((?:GET|POST|PUT|PATCH|DELETE) /[^`]*)`")
 FIELD = re.compile(r"^([A-Za-z_0-9]+) \| ", re.MULTILINE)
@@ -32,8 +32,8 @@ def rows() -> Iterator[Row]:
     for line in PAGE.read_text(encoding="utf-8").splitlines():
         if line.startswith("| P"):
             number, what, places, tests, *checked = line.strip("| ").split(" | ")
-            assert checked in ([], ["read"], ["test added"], ["mended"])
-            yield Row(number, what, places.strip("`").split("`, `"), tests.strip("`").split("`, `"))
+            assert set(checked) <= set(CHECKED)
+            yield Row(number, what, quoted(places), quoted(tests))
 
 
 ROWS = list(rows())
@@ -46,7 +46,7 @@ def named(what: str) -> set[str]:
 
 def test_numbers_are_unique_and_ascend() -> None:
     assert len(ROWS) > 100
-    assert [row.number for row in ROWS] == [f"P{number}" for number in range(1, len(ROWS) + 1)]
+    assert ascend([row.number for row in ROWS], "P")
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.number)
