@@ -173,7 +173,7 @@ ASKED_FOR = [
     ("secrets", "login", "curl -u bob:{pass:12} https://acme.test"),
     ("secrets", "aws_secret", "[default]\naws_secret_access_key = {b64:40}"),
     ("secrets", "encoded_secret", "    client-key-data: {base64:-----BEGIN RSA PRIVATE KEY-----}"),
-    ("secrets", "npm_token", "//registry.npmjs.org/:_authToken=npm_{alnum:36}"),
+    ("secrets", "npm_token", "//registry.test/:_authToken=npm_{alnum:36}"),
     ("secrets", "password", "machine acme.test login bob password {alnum:16}"),
     *(
         ("secrets", "password", f"{word}: {{pass:12}}")

@@ -1,6 +1,5 @@
 """Finds what is to be masked: a gate tells where a rule may match, RE2 confirms, a validator judges."""
 
-import codecs
 import functools
 import importlib
 from bisect import bisect_left
@@ -16,7 +15,7 @@ from open_token.passes._candidate import Candidate
 from open_token.passes._gate import Gate, KeywordGate, Window, confirmation
 from open_token.passes._hidden import DISGUISES, Look, looks_behind, stretches
 from open_token.passes._hyperscan import hyperscan_gate, opened_gate, stored_databases
-from open_token.passes._late import late
+from open_token.passes._letters import all_encoded, decoded
 from open_token.passes._marks import without_marks
 from open_token.passes._rules import GLUED, START, Rule
 
@@ -38,11 +37,8 @@ _LONGEST_REMEMBERED = 1 << 9
 _MOST_WINDOWS = 1 << 13
 _CONTINUATION = range(0x80, 0xC0)
 _STOPS = b".,;:"
-# A hash in a lock file or a list of files may begin like a token, or hold what does behind a hyphen.
-_IN_A_HASH = late(rb"(?:sha(?:1|256|384|512)|md5)[-=:][0-9A-Za-z+/_-]{0,88}$")
 Search = Callable[[bytes, int], list[tuple[int, int]] | None]
 Judge = Callable[[Candidate], bool]
-_AS_LONG = "open_token.as_long"
 WORD = frozenset(b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_")
 
 
@@ -290,8 +286,6 @@ class Detector:
         """Whether a find stands; `rules explain` listens here for what does not."""
         if rule.ends and end < len(text) and text[end] in WORD:
             return False
-        if rule.pattern.startswith(START) and _IN_A_HASH.search(text, max(0, start - _BEFORE), start):
-            return False
         if judge is None:
             return True
         before = decoded(text[max(0, start - _BEFORE) : start])
@@ -387,31 +381,3 @@ def _before_stop(text: bytes, start: int, end: int) -> int:
     is_end = end == len(text) or text[end : end + 1].isspace()
     is_all = text[start - 1 : start] == b"\x01" or text[end - 2] in _STOPS  # several stand for what was left out
     return end - 1 if is_end and not is_all else end
-
-
-def all_encoded(texts: list[str]) -> list[bytes]:
-    try:
-        return list(map(str.encode, texts))
-    except UnicodeEncodeError:
-        return list(map(encoded, texts))
-
-
-def encoded(text: str) -> bytes:
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "surrogatepass")
-
-
-def decoded(data: bytes) -> str:
-    """Text of bytes that may begin or end within a letter or hold what is none; it is as long in bytes again."""
-    return data.decode("utf-8", _AS_LONG)
-
-
-def _as_long(problem: UnicodeError) -> tuple[str, int]:
-    """A sign for each byte that is no letter, so that all others stand where they stood."""
-    start, end = cast(UnicodeDecodeError, problem).start, cast(UnicodeDecodeError, problem).end
-    return "\x1a" * (end - start), end
-
-
-codecs.register_error(_AS_LONG, _as_long)

@@ -10,9 +10,10 @@ import msgspec
 from open_token.errors import OpenTokenError
 from open_token.model import Event
 from open_token.passes._batches import OWN_KEYS, strange_within
-from open_token.passes._detect import Detector, all_encoded, decoded, encoded
+from open_token.passes._detect import Detector
 from open_token.passes._found import Found
 from open_token.passes._keys import Keys
+from open_token.passes._letters import all_encoded, decoded, encoded
 from open_token.passes._rules import GLUED, START, Rule, Rules
 from open_token.walk import BYTES, ID, KEPT
 

@@ -11,9 +11,10 @@ import msgspec
 from open_token.errors import OpenTokenError
 from open_token.model import Event
 from open_token.passes._batches import OWN_KEYS, OWN_PARTS, gather, strange_parts, strange_within
-from open_token.passes._detect import Detector, all_encoded, encoded
+from open_token.passes._detect import Detector
 from open_token.passes._found import Cut, Found
 from open_token.passes._keys import Keys
+from open_token.passes._letters import all_encoded, encoded
 from open_token.passes._marker import Marker, canonical
 from open_token.passes._marks import near_marks, without_marks
 from open_token.passes._spread import Occurrence, Spread, is_sought, recurring

@@ -10,7 +10,8 @@ from typing import Any
 from open_token.context import Allowance, Context, OwnRule
 from open_token.model import REDACTION_MODES
 from open_token.passes._candidate import Candidate
-from open_token.passes._detect import Detector, Finding, all_encoded, decoded, merged
+from open_token.passes._detect import Detector, Finding, merged
+from open_token.passes._letters import all_encoded, decoded
 from open_token.passes._marker import canonical
 from open_token.passes._marks import MARK
 from open_token.passes._own_pattern import judges, own_pattern

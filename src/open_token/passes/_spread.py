@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from open_token.passes._detect import WORD, encoded
+from open_token.passes._detect import WORD
 from open_token.passes._found import Found
 from open_token.passes._gate import compiled, escaped
 from open_token.passes._hyperscan import literal_database
 from open_token.passes._late import late
+from open_token.passes._letters import encoded
 from open_token.passes._rules import Rule
 from open_token.passes._values import may_recur
 

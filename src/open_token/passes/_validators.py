@@ -10,6 +10,7 @@ import msgspec
 from open_token.passes._candidate import Candidate
 from open_token.passes._late import late
 from open_token.passes._names import is_harmless, is_telling, name_of
+from open_token.passes._passwords import CODE_AFTER, PASSWORDS, QUOTES
 from open_token.passes._values import (
     classes,
     entropy,
@@ -36,7 +37,6 @@ from open_token.passes._wallets import is_seed_phrase, is_stellar_seed, is_wif
 from open_token.passes._worded import is_worded_token
 
 _SURE_LENGTH = 20
-_CODE_AFTER = late(r"\s*[(\[{]|\s*\?\?|\s*\|\|")
 # The rest is left out, or to be put in; a tag that closes, or makes a line end, says nothing of the kind.
 _LEFT_OUT = late(r"###|\*\*\*|\.\.\.|…|<(?!/|[a-z]{1,6}[ />])")
 _BEGINNING, _FEW = 6, 3
@@ -50,13 +50,8 @@ _SIGNS_WITH = late(
     re.IGNORECASE,
 )
 _PUBLIC_KEY = late(r"PUBLIC KEY-----\s*(?:\\[nr])*$")
-_OPTION_SIGNS, _CLOSING = "-@[", "]},.`’”»:"
-_ANYBODY, _LEAST_OF_ANYBODY = ("user", "username"), 12
 _JUDGED = 200
-# What stands behind a comma, a bracket or a comparison need not belong to the name before it.
-_IN_CODE = late(r"(?:[!=]=|[,(])[ \t]*[brufBRUF@]?[\"'`]*$")
 _MIXED = late(r"(?=.*[a-z])(?=.*[A-Z]).*[0-9]")
-_CONSTANT = late(r"[A-Z]_?(?:PASSWORD|PASSWD|PWD)[ \t\"']+$")
 _JOSE = frozenset(
     """alg typ enc kid cty zip apu apv epk iv tag p2s p2c jku jwk x5u x5c x5t x5t#S256 crit b64 ppt url nonce svt iss
     sub aud key_ops kty""".split()
@@ -69,17 +64,11 @@ _OPEN_NAME = late(
     re.IGNORECASE,
 )
 _ANY_DIGIT = late("[0-9]")
-_LEAST_BARE = 8
-_LETTER_AND_DIGIT = late(r"^(?=.*[A-Za-z])(?=.*[0-9])[^._/:-]*$")
 _LONE_NAME = late("[0-9A-Za-z]+")
-_NO_LOGIN = late(r"[^:]*(?:::|[\[\]()},<>])")
-_WEB_CLIENT = late(r"\b(?:curl|wget|https?)\b", re.IGNORECASE)
-_QUOTES = ('"', "'", "`")
 # A badge of a README shows its token to everybody.
 _BADGE = late(r"\.svg\?(?:[\w=&-]*&)?\w+=$")
 _ABOVE = late(r"[0-9A-Za-z+/=]{40,}(?:\r?\n|\\r\\n|\\n)[ \t]*$")
 _NAMED_AS_FILE = late(r"\w\.[a-z]\w{0,4}[\"'][ \t]*:[ \t]*[\"']$")
-_OF_A_PATH = late(r"(?:join|Path|open|dirname|resolve)\([^()]*$")
 _ZEROES, _HEX = "AA", late("[0-9A-Fa-f]+")
 
 
@@ -161,30 +150,6 @@ def _aws_secret(found: Candidate) -> bool:
     return found.after[:1] not in ("/", "+", "=") and classes(value) >= 3 and entropy(value) >= 3.8 and _token(found)
 
 
-_WEAK = {
-    "password",
-    "passwd",
-    "pass",
-    "pwd",
-    "secret",
-    "token",
-    "user",
-    "username",
-    "root",
-    "test",
-    "guest",
-    "postgres",
-    "admin",
-}
-
-
-def _url_password(found: Candidate) -> bool:
-    value = found.value
-    if value.lower() in _WEAK or is_placeholder(value) or is_reference(value):
-        return False
-    return not re.fullmatch(r"[A-Z][A-Z_]+|[$%{<*].*", value) and not re.fullmatch(r"\d{1,5}(?:[,/?].*)?", value)
-
-
 def _query_secret(found: Candidate) -> bool:
     if _BADGE.search(found.before):
         return False
@@ -220,103 +185,6 @@ def _session(found: Candidate) -> bool:
     return is_random(found.value) and not is_uuid(found.value) and not is_reference(found.value)
 
 
-def _login(found: Candidate) -> bool:
-    """A name and a password behind an option; other tools have that option too, for two plain words or numbers."""
-    name, _, behind = found.value.partition(":")
-    name, password = name.strip("\\\"'{"), behind.strip("\\\"'{}")
-    is_anybody = name.lower() in _ANYBODY
-    if _NO_LOGIN.match(found.value) or not _login_password(password):
-        return False
-    if is_stand_in(behind if is_anybody else found.value):
-        return False
-    if is_anybody:
-        return len(password) >= _LEAST_OF_ANYBODY and is_likely_key(password)
-    if _WEB_CLIENT.search(found.before):
-        return True
-    return not is_reference(name) and (is_likely_key(password) or classes(password) >= 3)
-
-
-def _lone_login(found: Candidate) -> bool:
-    """A key in the place of the name, with no password behind it."""
-    value = found.value
-    return is_likely_key(value) or (classes(value) >= 3 and is_password(value) and not is_name(value))
-
-
-def _login_password(password: str) -> bool:
-    if password.lower() in _WEAK or is_reference(password) or is_placeholder(password) or "/" in password[:2]:
-        return False
-    return len(password) >= 3 and not re.fullmatch(r"[A-Z][A-Z_]+|[0-9]{1,6}", password)
-
-
-def _login_name(found: Candidate) -> bool:
-    value = found.value
-    return not (is_placeholder(value) or is_reference(value) or re.fullmatch(r"[$%{<*@].*", value))
-
-
-def _argument(found: Candidate) -> bool:
-    value = found.value.rstrip(_CLOSING)
-    if is_words(value.lstrip(_OPTION_SIGNS)) or is_harmless(found.before):
-        return False
-    if value.lower() in _WEAK or is_placeholder(value) or is_reference(value) or found.after.startswith(("(", "[")):
-        return False
-    if (value.startswith("-") and found.before[-1:] != "=") or is_code(value):
-        return False
-    return classes(value) >= 2
-
-
-def _password(found: Candidate) -> bool:
-    value = found.value.strip("_|")
-    if value.startswith("//") or ")." in value or not is_password(value) or _CODE_AFTER.match(found.after):
-        return False
-    if len(value) < _LEAST_BARE and found.before[-1:] not in _QUOTES and not _is_short_password(found):
-        return False
-    if not _IN_CODE.search(found.before):
-        return True
-    if found.before[-1:] not in _QUOTES or len(value) < 8 or is_name(value) or _OF_A_PATH.search(found.before):
-        return False
-    return has_signs(value) or classes(value) >= 3
-
-
-def _is_short_password(found: Candidate) -> bool:
-    """Few letters without quotes are a password only if no name, number or place in a template looks like them."""
-    return found.before[-1:] != "{" and _LETTER_AND_DIGIT.search(found.value) is not None
-
-
-def _compared(found: Candidate) -> bool:
-    value = found.value
-    return (
-        is_password(value) and not is_name(value) and not is_code(value) and (has_signs(value) or classes(value) >= 3)
-    )
-
-
-def _spoken_password(found: Candidate) -> bool:
-    return is_password(found.value) and not _CODE_AFTER.match(found.after) and not is_name(found.value)
-
-
-def _spaced_password(found: Candidate) -> bool:
-    """In a sentence only what no word looks like; behind a name in capitals, as in a Dockerfile, any password."""
-    value = found.value.rstrip(".:!?") if found.before[-1:] not in _QUOTES else found.value
-    if not is_password(value) or is_name(value) or is_code(value) or _CODE_AFTER.match(found.after):
-        return False
-    return classes(value) >= 3 or bool(_CONSTANT.search(found.before))
-
-
-def _environment_password(found: Candidate) -> bool:
-    """A password in the form of an environment file may be made of words: nothing else stands there."""
-    value = found.value.rstrip(",")
-    return not (value.lower() in _WEAK or is_placeholder(value) or is_reference(value) or value.isupper())
-
-
-def _named_password(found: Candidate) -> bool:
-    """Under a key for it even a plain word may be the password, but not a label or a sentence."""
-    value = found.value
-    if len(value) > 256 or is_placeholder(value) or is_reference(value) or is_sentence(value):
-        return False
-    return value.lower() not in _WEAK and not re.search(
-        "pass|kennwort|required|string|optional|secret", value, re.IGNORECASE
-    )
-
-
 def _named_secret(found: Candidate) -> bool:
     value = found.value
     if is_placeholder(value) or is_reference(value) or is_words(value) or is_harmless(found.before):
@@ -328,12 +196,12 @@ def _named_secret(found: Candidate) -> bool:
 
 def _assigned_secret(found: Candidate) -> bool:
     value, before, after = found
-    if _CODE_AFTER.match(after) or is_harmless(before) or _BADGE.search(before) or _is_fingerprint(value, before):
+    if CODE_AFTER.match(after) or is_harmless(before) or _BADGE.search(before) or _is_fingerprint(value, before):
         return False
     if is_digest(value) and _NAMED_AS_FILE.search(before):
         return False
     if is_telling(before):
-        is_odd = before[-1:] in _QUOTES and has_signs(value) and is_password(value) and not is_code(value)
+        is_odd = before[-1:] in QUOTES and has_signs(value) and is_password(value) and not is_code(value)
         return is_likely_key(value) or is_odd
     return len(value) >= _SURE_LENGTH and is_key(value) and not (is_digest(value) or is_uuid(value))
 
@@ -392,6 +260,7 @@ def _any(found: Candidate) -> bool:
 
 
 VALIDATORS: dict[str, Callable[[Candidate], bool]] = {
+    **PASSWORDS,
     "any": _any,
     "token": _token,
     "random": _random,
@@ -406,22 +275,11 @@ VALIDATORS: dict[str, Callable[[Candidate], bool]] = {
     "private_key": _private_key,
     "jwt": _jwt,
     "aws_secret": _aws_secret,
-    "url_password": _url_password,
     "query_secret": _query_secret,
     "auth_value": _auth_value,
     "basic_auth": _basic_auth,
     "cookie": _cookie,
     "session": _session,
-    "argument": _argument,
-    "login": _login,
-    "login_name": _login_name,
-    "lone_login": _lone_login,
-    "password": _password,
-    "compared": _compared,
-    "spoken_password": _spoken_password,
-    "spaced_password": _spaced_password,
-    "environment_password": _environment_password,
-    "named_password": _named_password,
     "named_secret": _named_secret,
     "assigned_secret": _assigned_secret,
     "spaced_secret": _spaced_secret,

@@ -5,8 +5,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from open_token.context import Allowance, Context
-from open_token.passes._detect import Judge, decoded
+from open_token.passes._detect import Judge
 from open_token.passes._found import Found
+from open_token.passes._letters import decoded
 from open_token.passes._names import is_harmless
 from open_token.passes._own_detector import OwnDetector, own_of
 from open_token.passes._rules import Rule, load_rules

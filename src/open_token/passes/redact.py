@@ -8,10 +8,11 @@ from typing import Any, cast
 from open_token.context import Context
 from open_token.model import Record
 from open_token.passes._batches import batches, facts
-from open_token.passes._detect import Detector, encoded
+from open_token.passes._detect import Detector
 from open_token.passes._found import Found
 from open_token.passes._guard import Guard
 from open_token.passes._keys import Keys
+from open_token.passes._letters import encoded
 from open_token.passes._notes import redaction_of, stronger
 from open_token.passes._pieces import Pieces
 from open_token.passes._screen import detector_for

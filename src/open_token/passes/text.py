@@ -7,8 +7,9 @@ from typing import cast
 
 from open_token.context import Context
 from open_token.errors import OpenTokenError
-from open_token.passes._detect import Detector, encoded
+from open_token.passes._detect import Detector
 from open_token.passes._found import Found
+from open_token.passes._letters import encoded
 from open_token.passes._marker import Marker, Numbers, dropped, keyed
 from open_token.passes._mask import Masker, side_by_side
 from open_token.passes._notes import redaction_of, stronger
