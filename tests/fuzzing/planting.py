@@ -296,6 +296,8 @@ def drawn_case(lot: random.Random, found: list[list[Any]], kinds: list[Plant]) -
     if not is_seen(plant, form):
         return None
     hidden = FORMS[form](plant.text)
+    if form.startswith("wrapped"):
+        hidden = f"\n{hidden}"  # a piece of a stream goes on within a line, which then has no margin
     holder[key] = lot.choice((f"{hidden}\n", f"{holder[key]}\n{hidden}\n", f"{hidden}\n{holder[key]}"))
     words = {
         "redact": plant.level,
