@@ -1,7 +1,7 @@
 """A text in which stretches are left out or say something else, and the way back to where each letter stood."""
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
@@ -44,8 +44,8 @@ class Changed:
         return self._back(start, False), self._back(end - 1, True)
 
     def joint(self, start: int, end: int) -> int | None:
-        """The first place within a stretch of the new text, or right behind it, at which something was left out."""
-        number = bisect_right(self._places, start)
+        """The first place of a stretch of the new text, or right behind it, at which something was left out."""
+        number = max(1, bisect_left(self._places, start))  # the first of all is the beginning
         return self._places[number] if number < bisect_right(self._places, end) else None
 
     def _back(self, place: int, is_end: bool) -> int:
