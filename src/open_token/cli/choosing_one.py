@@ -1,6 +1,7 @@
 """Which of several conversations in one file is meant: one, found by id or number, or each of them into a folder."""
 
 import argparse
+import importlib
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,6 @@ from open_token.cli.choosing import Choice
 from open_token.cli.console import Console, cut, plural, visible
 from open_token.cli.progress import Progress
 from open_token.cli.seen import Seen
-from open_token.cli.titles import masked_titles
 from open_token.context import Context
 from open_token.errors import SeveralError
 from open_token.model import Found
@@ -51,7 +51,9 @@ def _reader(args: argparse.Namespace, choice: Choice) -> str:
 
 def _list(found: list[Found], console: Console) -> None:
     width = max(20, console.width() - 62)
-    titles = masked_titles([item.title for item in found[:_LISTED]], console)
+    # Loaded only for a list: it needs the search for secrets.
+    masked = importlib.import_module("open_token.cli.titles").masked_titles
+    titles: list[str] = masked([item.title for item in found[:_LISTED]], console)
     for number, (item, told) in enumerate(zip(found, titles, strict=False), 1):
         when = (item.updated_at or item.started_at or "")[:10]
         title = cut(visible(told), width)
