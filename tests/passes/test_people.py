@@ -149,6 +149,11 @@ def test_without_lists_a_name_without_context_stays(text: str) -> None:
     assert names(text) == []
 
 
+@given(st.text(alphabet="Aa Z'-.s_/9", max_size=16))
+def test_words_of_plain_text_are_those_of_any(text: str) -> None:
+    assert _people.capitalised(text) == _people._WORD.findall(text)
+
+
 def test_the_parts_of_a_name_are_those_that_are_no_words() -> None:
     assert parts("Torvild van der Enqvist") == ["Torvild", "Enqvist"]
     assert parts("Mark Enqvist") == ["Enqvist"]

@@ -1,6 +1,7 @@
 """Finds people's names in a line: capitalised words, what lists know of them, and what stands around them."""
 
 import functools
+import re
 from collections.abc import Container, Iterator
 from typing import NamedTuple
 
@@ -39,6 +40,8 @@ _PARTICLES = (
 # It begins with the capital, so that the search can skip to one, and only then looks at what is before.
 _FIRST = rf"[{_UPPER}](?<![\w@/\\.$#&%=~+^-].)(?<!\w['’].)"
 _WORD = late(_FIRST + _LETTERS)
+# The same in plain text, where letters are few and quickly told.
+_PLAIN_WORD = late(r"[A-Z](?<![\w@/\\.$#&%=~+^-].)(?<!\w'.)[A-Za-z]*(?:'(?!s\b)[A-Za-z]+|-[A-Za-z]+)*", re.ASCII)
 _RUN = late(
     rf"{_FIRST}(?:{_INITIALS}|{_LETTERS})"
     rf"(?: (?:(?:{_PARTICLES}) ){{0,2}}{_UNIT}){{0,7}}"
@@ -79,7 +82,7 @@ def _may_name(run: str) -> bool:
 
 def capitalised(text: str) -> list[str]:
     """The words of a text that begin as names do."""
-    return _WORD.findall(text)
+    return (_PLAIN_WORD if text.isascii() else _WORD).findall(text)
 
 
 def telling_words(text: str) -> set[str]:

@@ -81,7 +81,8 @@ _SSN_FORMS = late(r"(?:\d{3}-\d{6}|\d{5}-\d{4}|0\d{8})(?: (?:\d{3}-\d{6}|\d{5}-\
 _DENIED = late(r"\b(?:not an?|invalid|no)\s[\w ]{0,24}[\s:]*$", re.IGNORECASE)
 _YEARS = late(r"(?:19|20)\d\d(?:[ ./-]?(?:19|20)?\d\d){1,3}")
 _ABOVE = 40
-_ABOVE_HOME = late(r"([\w.~-]*):?[/\\]+(?:home|users)[/\\]+$", re.IGNORECASE)
+# Read from its end, where alone it may begin.
+_ABOVE_HOME = late(r"[/\\]+(?:emoh|sresu)[/\\]+:?([\w.~-]*)", re.IGNORECASE)
 _HOLDS_HOMES = {"var", "export", "usr", "mnt", "data", "host", "private", "rootfs"}
 _NUMBER_SIGNS = tuple("0123456789.")
 _BROADCAST = "255.255.255.255"
@@ -239,8 +240,8 @@ def _owner(found: Candidate) -> bool:
 
 def _user_name(found: Candidate) -> bool:
     """Someone's folder, not a part of an address or of a project that is called home."""
-    above = _ABOVE_HOME.search(found.before[-_ABOVE:])
-    if above and above[1] and above[1].lower() not in _HOLDS_HOMES and len(above[1]) > 1:
+    above = _ABOVE_HOME.match(found.before[: -_ABOVE - 1 : -1])
+    if above and above[1] and above[1][::-1].lower() not in _HOLDS_HOMES and len(above[1]) > 1:
         return False
     return _is_somebody(found.value)
 
