@@ -30,6 +30,8 @@ _SMALL_WITHOUT_CACHE = 1 << 20
 _BEFORE, _AFTER = 96, 24
 _LONGEST_RETRY = 64
 _DEEPEST = 4
+# What was put together need not be put together again: that would cost the more, the more strings stand in a row.
+_DEEPEST_GLUE = 2
 # Sessions say the same again and again: files are read twice, lists are sent anew. So much text is remembered.
 _MOST_REMEMBERED = 1 << 23
 # Windows of at most this many bytes, and so many of them, are remembered beside.
@@ -221,12 +223,16 @@ class Detector:
         """What is found in base64, of which the whole run is masked, and behind escapes, in its own place."""
         if not disguised or self._depth == _DEEPEST:
             return
-        looks = [(item, look) for item in disguised for look in looks_behind(item.raw, self.rules[item.rank].validator)]
+        looks = [(item, look) for item in disguised for look in self._looks(item)]
         for place, findings in self._deeper([look.text for _, look in looks]):
             item, look = looks[place]
             kept = [finding for finding in findings if self._counts(finding, look)] if look.is_joined else findings
             for finding in _brought_back(item, look, kept, self.rules[item.rank]):
                 yield item.leaf, finding
+
+    def _looks(self, item: Disguised) -> list[Look]:
+        disguise = self.rules[item.rank].validator
+        return [] if disguise == "glue" and self._depth >= _DEEPEST_GLUE else looks_behind(item.raw, disguise)
 
     def _deeper(self, texts: list[bytes]) -> list[tuple[int, list[Finding]]]:
         self._depth += 1
