@@ -310,6 +310,19 @@ def test_text_inside_a_mark_is_never_found() -> None:
     assert found("token: [REDACTED:secret:0123abcd][REDACTED:secret:0123abcd]") == []
 
 
+def test_strings_in_a_row_are_put_together_twice_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[int] = []
+    real = _hidden.DISGUISES["glue"]
+
+    def counting(raw: bytes) -> list[_hidden.Look]:
+        looks.append(len(raw))
+        return real(raw)
+
+    monkeypatch.setitem(_hidden.DISGUISES, "glue", counting)
+    FAST["secrets"]._search(['"a" + "b" ' * 50])
+    assert 0 < len(looks) <= 3
+
+
 # --- the cache ---
 
 

@@ -53,8 +53,9 @@ def _list(found: list[Found], console: Console) -> None:
     width = max(20, console.width() - 62)
     # Loaded only for a list: it needs the search for secrets.
     masked = importlib.import_module("open_token.cli.titles").masked_titles
-    titles: list[str] = masked([item.title for item in found[:_LISTED]], console)
-    for number, (item, told) in enumerate(zip(found, titles, strict=False), 1):
+    listed = found[:_LISTED]
+    titles: list[str] = masked([item.title for item in listed], console)
+    for number, (item, told) in enumerate(zip(listed, titles, strict=True), 1):
         when = (item.updated_at or item.started_at or "")[:10]
         title = cut(visible(told), width)
         console.say(f"{number:>5}  {visible(item.id)[:36]:36}  {when:10}  {title}".rstrip())
