@@ -2,10 +2,10 @@
 
     python bench/agent.py [SESSIONS] [WORDS]
 
-The demo says a word every 20 ms, whether or not anybody keeps up. The limit is the same number of bare streams of it
-that nobody writes down. Every word goes through the loop, the log and the store, and reaches a listener; the lag is how
-much later that ends, and a server that falls behind shows more of it with more words.
-"""
+The demo says a word every 20 ms, whether or not anybody keeps up. The limit is the same number of
+bare streams of it that nobody writes down. Every word goes through the loop, the log and the store,
+and reaches a listener; the lag is how much later that ends, and a server that falls behind shows
+more of it with more words."""
 
 import asyncio
 import os
@@ -66,7 +66,9 @@ async def served(services: Services, sessions: int) -> tuple[float, float, int]:
         names.append(written.entries[0].session_id)
         services.bus.listen(names[-1], hear)
     started, used = time.perf_counter(), cpu()
-    await asyncio.gather(*(services.chat.send(caller, {"session_id": name, "message": "long"}) for name in names))
+    await asyncio.gather(
+        *(services.chat.send(caller, {"session_id": name, "message": "long"}) for name in names)
+    )
     await done.wait()
     return time.perf_counter() - started, cpu() - used, counts["entries"]
 
@@ -84,8 +86,12 @@ async def main(sessions: int, words: int) -> None:
     print(f"  bare streams     {alone:6.2f} s  {alone_used:6.2f} s CPU")
     print(f"  through the log  {taken:6.2f} s  {used:6.2f} s CPU  {entries} entries")
     print(f"  it needs {100 * used / alone:.0f} % of the core for the time of the bare streams")
-    print(f"  lag {100 * (taken / alone - 1):.1f} % (of a core and a disk that may not be ours alone)")
-    print(f"  {said / taken:,.0f} words/s, {entries / taken:,.0f} entries/s, {extra / entries:.0f} us CPU an entry")
+    print(
+        f"  lag {100 * (taken / alone - 1):.1f} % (of a core and a disk that may not be ours alone)"
+    )
+    print(
+        f"  {said / taken:,.0f} words/s, {entries / taken:,.0f} entries/s, {extra / entries:.0f} us CPU an entry"
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""Speed of RFC 8785 bytes: ours beside orjson, json and rfc8785, over events made here: MB/s and the exact share."""
+"""Speed of RFC 8785 bytes: ours beside orjson, json and rfc8785, over events made here: MB/s and
+the exact share."""
 
 import json
 import random
@@ -20,7 +21,9 @@ ROUNDS = 7
 
 def text_event(rng: random.Random, seq: int, words: list[str]) -> Event:
     text = " ".join(rng.choices(words, k=rng.randint(10, 220)))
-    event = envelope(seq, "message", {"mime": "text/plain", "text": text.replace("line", 'line "7"\n')})
+    event = envelope(
+        seq, "message", {"mime": "text/plain", "text": text.replace("line", 'line "7"\n')}
+    )
     if seq % 2:
         event["usage"] = {"input_tokens": rng.randrange(9000), "output_tokens": rng.randrange(900)}
     return event
@@ -32,10 +35,14 @@ def data_event(rng: random.Random, seq: int, score: Callable[[random.Random], ob
         "timeout": rng.randrange(1000),
         "env": {"LANG": "C", "HOME": "/home/user"},
         "files": [f"src/file_{rng.randrange(99)}.py" for _ in range(4)],
-        "edits": [{"line": rng.randrange(500), "keep": True, "score": score(rng)} for _ in range(2)],
+        "edits": [
+            {"line": rng.randrange(500), "keep": True, "score": score(rng)} for _ in range(2)
+        ],
     }
     event = envelope(
-        seq, "tool_use", {"mime": "application/json", "data": {"tool_name": "shell", "arguments": arguments}}
+        seq,
+        "tool_use",
+        {"mime": "application/json", "data": {"tool_name": "shell", "arguments": arguments}},
     )
     event["links"] = {"call_id": f"call_{seq:06}"}
     return event
@@ -66,8 +73,11 @@ def event_sets() -> dict[str, list[Event]]:
     }
 
 
-def best_seconds(runs: dict[str, Callable[[list[Event]], object]], events: list[Event]) -> dict[str, float]:
-    """Time all runs in turn, round after round, so that a busy moment of the machine does not hit only one of them."""
+def best_seconds(
+    runs: dict[str, Callable[[list[Event]], object]], events: list[Event]
+) -> dict[str, float]:
+    """Time all runs in turn, round after round, so that a busy moment of the machine does not hit
+    only one of them."""
     best = dict.fromkeys(runs, float("inf"))
     for _ in range(ROUNDS):
         for title, run in runs.items():
@@ -104,7 +114,9 @@ ENCODERS: dict[str, Callable[[Event], bytes]] = {
 
 
 def main() -> None:
-    runs = {title: over_all(encode) for title, encode in ENCODERS.items()} | {"ours, with SHA-256": events_hash}
+    runs = {title: over_all(encode) for title, encode in ENCODERS.items()} | {
+        "ours, with SHA-256": events_hash
+    }
     for name, events in event_sets().items():
         expected = [rfc8785.dumps(event) for event in events]
         size = sum(map(len, expected))
@@ -113,9 +125,13 @@ def main() -> None:
         best = best_seconds(runs, events)
         for title, took in best.items():
             encode = ENCODERS.get(title, event_bytes)
-            exact = sum(encode(event) == right for event, right in zip(events, expected, strict=True)) / len(events)
+            exact = sum(
+                encode(event) == right for event, right in zip(events, expected, strict=True)
+            ) / len(events)
             ratio = took / best["orjson sorted"]
-            print(f"{title:20}{size / took / 1e6:8.0f}{took / len(events) * 1e6:10.2f}{ratio:8.2f}{exact:8.0%}")
+            print(
+                f"{title:20}{size / took / 1e6:8.0f}{took / len(events) * 1e6:10.2f}{ratio:8.2f}{exact:8.0%}"
+            )
 
 
 if __name__ == "__main__":

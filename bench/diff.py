@@ -1,9 +1,10 @@
-"""How long it takes to find where two runs part: ours, difflib on the raw lines, and general JSON diffs where they fit.
+"""How long it takes to find where two runs part: ours, difflib on the raw lines, and general JSON
+diffs where they fit.
 
-Two runs of one made-up session: the second has fresh ids and times, and an edit in every seventeenth step (a changed
-argument, result or text, a step more or less). The peers live in a virtual environment of their own
-(`python -m venv bench/out/diff_peers`, then `pip install deepdiff jsonpatch` there), or are left out with a word.
-"""
+Two runs of one made-up session: the second has fresh ids and times, and an edit in every
+seventeenth step (a changed argument, result or text, a step more or less). The peers live in a
+virtual environment of their own (`python -m venv bench/out/diff_peers`, then `pip install deepdiff
+jsonpatch` there), or are left out with a word."""
 
 import difflib
 import json
@@ -43,7 +44,15 @@ def words(chance: random.Random, count: int) -> str:
 
 def steps(events: int, chance: random.Random) -> list[list[dict[str, Any]]]:
     """A talk, step by step: in turn a message of the model, and calls with their results."""
-    made = [[{"type": "message", "role": "user", "content": {"mime": "text/plain", "text": words(chance, 30)}}]]
+    made = [
+        [
+            {
+                "type": "message",
+                "role": "user",
+                "content": {"mime": "text/plain", "text": words(chance, 30)},
+            }
+        ]
+    ]
     count = 1
     while count < events:
         step = _said(chance) if chance.random() < 0.3 else _called(chance)
@@ -53,20 +62,36 @@ def steps(events: int, chance: random.Random) -> list[list[dict[str, Any]]]:
 
 
 def _said(chance: random.Random) -> list[dict[str, Any]]:
-    return [{"type": "message", "role": "assistant", "content": {"mime": "text/plain", "text": words(chance, 25)}}]
+    return [
+        {
+            "type": "message",
+            "role": "assistant",
+            "content": {"mime": "text/plain", "text": words(chance, 25)},
+        }
+    ]
 
 
 def _called(chance: random.Random) -> list[dict[str, Any]]:
     tool, argument = chance.choice(TOOLS)
-    data = {"tool_name": tool, "arguments": {argument: words(chance, 4)}, "native_call_id": f"t{chance.random()}"}
+    data = {
+        "tool_name": tool,
+        "arguments": {argument: words(chance, 4)},
+        "native_call_id": f"t{chance.random()}",
+    }
     text = "\n".join(words(chance, 9) for _ in range(chance.randrange(1, 12)))
     return [
-        {"type": "tool_use", "role": "assistant", "content": {"mime": "application/json", "data": data}},
+        {
+            "type": "tool_use",
+            "role": "assistant",
+            "content": {"mime": "application/json", "data": data},
+        },
         {"type": "tool_result", "role": "tool", "content": {"mime": "text/plain", "text": text}},
     ]
 
 
-def edited(talk: list[list[dict[str, Any]]], chance: random.Random) -> tuple[list[list[dict[str, Any]]], int]:
+def edited(
+    talk: list[list[dict[str, Any]]], chance: random.Random
+) -> tuple[list[list[dict[str, Any]]], int]:
     """The talk with a difference in every seventeenth step, and how many there are."""
     made: list[list[dict[str, Any]]] = []
     edits = 0
@@ -93,13 +118,26 @@ def document(talk: list[list[dict[str, Any]]], name: str, shift: int) -> dict[st
     for step in talk:
         for event in step:
             number = len(events) + 1 + shift
-            moment = datetime.fromtimestamp(1_774_000_000 + number, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-            told = {"id": f"evt_{number:06d}", "seq": len(events) + 1, "ts": moment, "visibility": "public", **event}
+            moment = datetime.fromtimestamp(1_774_000_000 + number, UTC).strftime(
+                "%Y-%m-%dT%H:%M:%SZ"
+            )
+            told = {
+                "id": f"evt_{number:06d}",
+                "seq": len(events) + 1,
+                "ts": moment,
+                "visibility": "public",
+                **event,
+            }
             if len(step) == 2:
                 told["links"] = {"call_id": f"call_{number - (event is step[1]):06d}"}
             events.append(told | {"actor_id": "act_001"})
     people = [{"actor_id": "act_001", "kind": "model", "name": "assistant"}]
-    return {"open_token_version": "0.1", "conversation": {"id": name}, "participants": people, "events": events}
+    return {
+        "open_token_version": "0.1",
+        "conversation": {"id": name},
+        "participants": people,
+        "events": events,
+    }
 
 
 def pair(events: int) -> tuple[dict[str, Any], dict[str, Any], int]:
@@ -112,7 +150,9 @@ def pair(events: int) -> tuple[dict[str, Any], dict[str, Any], int]:
 
 def without_ids(event: dict[str, Any]) -> str:
     """An event as a line that is the same under other ids and at another time."""
-    kept = {name: value for name, value in event.items() if name not in ("id", "seq", "ts", "links")}
+    kept = {
+        name: value for name, value in event.items() if name not in ("id", "seq", "ts", "links")
+    }
     content = kept["content"]
     if "data" in content:
         data = {name: value for name, value in content["data"].items() if name != "native_call_id"}
@@ -133,18 +173,29 @@ def main() -> None:
         a, b, edits = pair(events)
         spent, made = seconds(lambda a=a, b=b: diff(a, b))
         found = sum(made.counts.values())
-        print(f"{events:>7} events  {edits} edits  ours, compared      {spent:6.2f} s  {found} differences")
+        print(
+            f"{events:>7} events  {edits} edits  ours, compared      {spent:6.2f} s  {found} differences"
+        )
         with tempfile.TemporaryDirectory() as folder:
             paths = [Path(folder) / name for name in ("a.json", "b.json")]
             for path, told in zip(paths, (a, b), strict=True):
                 path.write_text(json.dumps(told))
             spent, made = seconds(lambda paths=paths: diff(*paths))
-            print(f"{events:>7} events  {edits} edits  ours, from files    {spent:6.2f} s  read and redacted, too")
+            print(
+                f"{events:>7} events  {edits} edits  ours, from files    {spent:6.2f} s  read and redacted, too"
+            )
             if events == 10_000:
-                for name, form in (("difflib, raw lines", json.dumps), ("difflib, no ids", without_ids)):
+                for name, form in (
+                    ("difflib, raw lines", json.dumps),
+                    ("difflib, no ids", without_ids),
+                ):
                     lines = [[form(event) for event in told["events"]] for told in (a, b)]
-                    spent, count = seconds(lambda lines=lines: sum(1 for _ in difflib.unified_diff(*lines, n=0)))
-                    print(f"{events:>7} events  {edits} edits  {name:18}  {spent:6.2f} s  {count} lines")
+                    spent, count = seconds(
+                        lambda lines=lines: sum(1 for _ in difflib.unified_diff(*lines, n=0))
+                    )
+                    print(
+                        f"{events:>7} events  {edits} edits  {name:18}  {spent:6.2f} s  {count} lines"
+                    )
                 peers(paths, events, edits)
 
 
@@ -154,12 +205,18 @@ def peers(paths: list[Path], events: int, edits: int) -> None:
         print("        jsonpatch and deepdiff are not installed in bench/out/diff_peers")
         return
     for name in ("jsonpatch", "deepdiff"):
-        done = subprocess.run([PEERS, "-c", PEER, name, *paths], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [PEERS, "-c", PEER, name, *paths], capture_output=True, text=True, check=False
+        )
         if done.returncode:
-            print(f"{events:>7} events  {edits} edits  {name}: {done.stderr.strip().splitlines()[-1][:80]}")
+            print(
+                f"{events:>7} events  {edits} edits  {name}: {done.stderr.strip().splitlines()[-1][:80]}"
+            )
             continue
         spent, count = done.stdout.split()
-        print(f"{events:>7} events  {edits} edits  {name:18}  {float(spent):6.2f} s  {count} changes")
+        print(
+            f"{events:>7} events  {edits} edits  {name:18}  {float(spent):6.2f} s  {count} changes"
+        )
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""Speed of an export against the limit (parse and print the same lines), and against the peers, in one run.
+"""Speed of an export against the limit (parse and print the same lines), and against the peers, in
+one run.
 
     python bench/export.py [MEGABYTES]
 
-Ours: Claude Code JSONL to ndjson, default redaction and integrity, one process. Times are CPU seconds, the best of
-three processes, each of which runs ours twice or, if it is short, more often; for ours and the limit without start-up,
-for whole commands with it.
-"""
+Ours: Claude Code JSONL to ndjson, default redaction and integrity, one process. Times are CPU
+seconds, the best of three processes, each of which runs ours twice or, if it is short, more often;
+for ours and the limit without start-up, for whole commands with it."""
 
 import subprocess
 import sys
@@ -69,7 +69,12 @@ def compare_with_limit(path: Path, half: Path) -> None:
     show("limit: orjson.loads + dumps", limit, size)
     for words in ([], ["redact=none"], ["redact=none", "integrity=none"], ["redact=pii"]):
         seconds = timed(OURS, str(path), *words)
-        show(f"ours: {' '.join(words) or 'secrets, hash'}", seconds, size, f"{seconds / limit:.2f} x the limit")
+        show(
+            f"ours: {' '.join(words) or 'secrets, hash'}",
+            seconds,
+            size,
+            f"{seconds / limit:.2f} x the limit",
+        )
     growth = timed(OURS, str(path)) / timed(OURS, str(half))
     print(f"  time(2n) / time(n)                 {growth:7.2f}")
 

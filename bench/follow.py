@@ -1,9 +1,9 @@
-"""How long after a line is written does `export --follow` write its event: the median and the slowest of many.
+"""How long after a line is written does `export --follow` write its event: the median and the
+slowest of many.
 
     python bench/follow.py [MEGABYTES]
 
-A session of that size (20 by default) is there already; then a line is appended every 50 ms.
-"""
+A session of that size (20 by default) is there already; then a line is appended every 50 ms."""
 
 import json
 import statistics
@@ -48,13 +48,30 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         talk, out = Path(folder) / "talk.jsonl", Path(folder) / "out.ndjson"
         session.write(talk, megabytes * 1_000_000)
-        command = [sys.executable, "-m", "open_token", "export", str(talk), "--follow", "-o", str(out), "-q"]
+        command = [
+            sys.executable,
+            "-m",
+            "open_token",
+            "export",
+            str(talk),
+            "--follow",
+            "-o",
+            str(out),
+            "-q",
+        ]
         with subprocess.Popen(command) as process:
             size = settled(out)
             delays = []
             for number in range(LINES):
-                record = {"type": "user", "uuid": f"live-{number}", "message": {"role": "user", "content": "go on"}}
-                line = json.dumps({**record, "sessionId": "live", "timestamp": "2026-01-01T00:00:00Z"}) + "\n"
+                record = {
+                    "type": "user",
+                    "uuid": f"live-{number}",
+                    "message": {"role": "user", "content": "go on"},
+                }
+                line = (
+                    json.dumps({**record, "sessionId": "live", "timestamp": "2026-01-01T00:00:00Z"})
+                    + "\n"
+                )
                 with talk.open("a") as stream:
                     stream.write(line)
                 start = time.perf_counter()
@@ -64,7 +81,9 @@ def main() -> None:
                 size = out.stat().st_size
             process.terminate()
         middle, slowest = statistics.median(delays), max(delays)
-        print(f"follow  {megabytes} MB session, {LINES} lines: median {middle:.0f} ms, slowest {slowest:.0f} ms")
+        print(
+            f"follow  {megabytes} MB session, {LINES} lines: median {middle:.0f} ms, slowest {slowest:.0f} ms"
+        )
 
 
 if __name__ == "__main__":

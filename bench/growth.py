@@ -1,11 +1,12 @@
-"""Growth of every reader: what twice as many records cost, over all golden cases, each made long in several ways.
+"""Growth of every reader: what twice as many records cost, over all golden cases, each made long in
+several ways.
 
     python bench/growth.py [READER ...]
 
-A case is made long by repeating its lines, one of its lists, its rows or its text, with ids of their own in each copy
-or with the same ids again. CPU seconds of an export without redaction for n and 2n; all conversations of an input that
-holds several, with native=full. More than 2.2 means that the work grows faster than the input.
-"""
+A case is made long by repeating its lines, one of its lists, its rows or its text, with ids of
+their own in each copy or with the same ids again. CPU seconds of an export without redaction for n
+and 2n; all conversations of an input that holds several, with native=full. More than 2.2 means that
+the work grows faster than the input."""
 
 import copy
 import gc
@@ -30,15 +31,26 @@ from open_token.several import export_each
 from open_token.source import Source
 
 ROOT = Path(__file__).resolve().parents[1]
-WORDS = {"redact": "none", "mode": "ndjson", "exported_at": "omit", "branches": "all", "integrity": "none"}
+WORDS = {
+    "redact": "none",
+    "mode": "ndjson",
+    "exported_at": "omit",
+    "branches": "all",
+    "integrity": "none",
+}
 USUAL = Context(ExportOptions.of(WORDS))
-WHOLE = Context(ExportOptions.of({**WORDS, "native": "full", "include": "include-internal", "internal": "full"}))
+WHOLE = Context(
+    ExportOptions.of({**WORDS, "native": "full", "include": "include-internal", "internal": "full"})
+)
 LIMIT = 2.2
 SMALLEST = 0.04
-"""Seconds that n copies should take, so that the fixed cost of an export does not hide the growth."""
+"""Seconds that n copies should take, so that the fixed cost of an export does not hide the
+growth."""
 LARGEST = 1 << 20
 _OWN = re.compile(r"(?:^id|Id|ID|_id|[uU]uid|^call|parentUuid|leafUuid|prefix)$")
-_COMMON = re.compile(r"session|thread|trace|conversation|project|agent|model|run|user", re.IGNORECASE)
+_COMMON = re.compile(
+    r"session|thread|trace|conversation|project|agent|model|run|user", re.IGNORECASE
+)
 _PARENT = re.compile(r"parent", re.IGNORECASE)
 
 
@@ -94,16 +106,22 @@ Grow = Callable[[int], bytes]
 
 def long_list(document: Any, path: tuple[Any, ...], is_renamed: bool, count: int) -> bytes:
     """A document in which one list has so many copies of its items."""
-    return json.dumps(with_list(document, path, lambda items: repeated(items, count, is_renamed))).encode()
+    return json.dumps(
+        with_list(document, path, lambda items: repeated(items, count, is_renamed))
+    ).encode()
 
 
 def long_lines(records: list[Any], is_renamed: bool, count: int) -> bytes:
     """The first line, and so many copies of the others."""
     head, *rest = records
-    return b"".join(json.dumps(record).encode() + b"\n" for record in [head, *repeated(rest, count, is_renamed)])
+    return b"".join(
+        json.dumps(record).encode() + b"\n" for record in [head, *repeated(rest, count, is_renamed)]
+    )
 
 
-def long_line(records: list[Any], place: int, path: tuple[Any, ...], is_renamed: bool, count: int) -> bytes:
+def long_line(
+    records: list[Any], place: int, path: tuple[Any, ...], is_renamed: bool, count: int
+) -> bytes:
     """Lines of which one has a long list."""
     lines = [json.dumps(record).encode() for record in records]
     lines[place] = long_list(records[place], path, is_renamed, count)
@@ -124,7 +142,10 @@ def ways(data: bytes) -> Iterator[tuple[str, Grow]]:
     for is_renamed, ids in ((True, "own ids"), (False, "same ids")):
         if not records:
             for path in lists(document):
-                yield f"{'.'.join(map(str, path)) or 'items'}, {ids}", partial(long_list, document, path, is_renamed)
+                yield (
+                    f"{'.'.join(map(str, path)) or 'items'}, {ids}",
+                    partial(long_list, document, path, is_renamed),
+                )
         if len(records) > 1:
             yield f"lines, {ids}", partial(long_lines, records, is_renamed)
         for place, record in enumerate(records[:3]):
@@ -139,7 +160,9 @@ def rows(script: str) -> Iterator[tuple[str, Grow]]:
     def made(count: int, is_one: bool) -> bytes:
         base = sqlite3.connect(":memory:")
         base.executescript(script)
-        for (table,) in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+        for (table,) in base.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table'"
+        ).fetchall():
             columns = [row[1] for row in base.execute(f'PRAGMA table_info("{table}")')]
             marks = ", ".join("?" for _ in columns)
             held = base.execute(f'SELECT * FROM "{table}"').fetchall()
@@ -148,7 +171,8 @@ def rows(script: str) -> Iterator[tuple[str, Grow]]:
             for number in range(1, count):
                 for row in held:
                     other = [
-                        _renamed(value, column, number, is_one) for value, column in zip(row, columns, strict=True)
+                        _renamed(value, column, number, is_one)
+                        for value, column in zip(row, columns, strict=True)
                     ]
                     base.execute(f'INSERT OR IGNORE INTO "{table}" VALUES ({marks})', other)
         base.commit()
@@ -161,7 +185,9 @@ def rows(script: str) -> Iterator[tuple[str, Grow]]:
 def _renamed(value: Any, column: str, number: int, is_one: bool) -> Any:
     if isinstance(value, int) and column == "id":
         return value + 1000 * number
-    is_id = column in ("id", "message_id", "key", "composerId") or (not is_one and column.endswith("_id"))
+    is_id = column in ("id", "message_id", "key", "composerId") or (
+        not is_one and column.endswith("_id")
+    )
     if not isinstance(value, str) or not is_id:
         return value
     kind, colon, rest = value.partition(":")
@@ -189,7 +215,8 @@ def cost(data: bytes) -> float:
 
 
 def measure(grow: Grow) -> tuple[int, float, float] | None:
-    """How many copies, and the seconds for them and for twice as many; None for what cannot be exported."""
+    """How many copies, and the seconds for them and for twice as many; None for what cannot be
+    exported."""
     count = 8
     while True:
         data = grow(count)
@@ -227,7 +254,10 @@ def main(wanted: list[str]) -> int:
                 if two / one > LIMIT and one >= SMALLEST / 2:
                     slow += 1
                     times = f"{count} x {one:.2f} s, {2 * count} x {two:.2f} s"
-                    print(f"  {two / one:.2f} {reader}/{case.parent.name}: {name}: {times}", flush=True)
+                    print(
+                        f"  {two / one:.2f} {reader}/{case.parent.name}: {name}: {times}",
+                        flush=True,
+                    )
         print(f"{reader:20} {worst:.2f}", flush=True)
     print(f"{tried} ways of growing tried, {slow} faster than {LIMIT}")
     return 1 if slow else 0

@@ -1,11 +1,12 @@
-"""Live deliveries: to a hundred subscribers beside a bare python-socketio, to five hundred in batches, to one asleep.
+"""Live deliveries: to a hundred subscribers beside a bare python-socketio, to five hundred in
+batches, to one asleep.
 
     python bench/live.py [a_hundred] [many] [asleep]
 
-Clients run in a process of their own, read frames and count what is in them. Ours is the whole way: each event is
-written to the log, committed, folded, told and sent; the bare server only emits the same bytes to a room. The data
-lie in memory where there is such a folder: how fast a disk commits is what bench/store.py measures.
-"""
+Clients run in a process of their own, read frames and count what is in them. Ours is the whole way:
+each event is written to the log, committed, folded, told and sent; the bare server only emits the
+same bytes to a room. The data lie in memory where there is such a folder: how fast a disk commits
+is what bench/store.py measures."""
 
 import asyncio
 import contextlib
@@ -50,7 +51,9 @@ class Watcher(asyncio.Protocol):
 
     def send(self, text: str) -> None:
         data = text.encode()
-        length = bytes([0x80 | len(data)]) if len(data) < 126 else b"\xfe" + len(data).to_bytes(2, "big")
+        length = (
+            bytes([0x80 | len(data)]) if len(data) < 126 else b"\xfe" + len(data).to_bytes(2, "big")
+        )
         self.transport.write(b"\x81" + length + bytes(4) + data)
 
     def data_received(self, data: bytes) -> None:
@@ -78,7 +81,10 @@ class Watcher(asyncio.Protocol):
         elif frame.startswith(b"0"):
             self.send("40" + json.dumps({"token": self.crowd.token}))
         elif frame.startswith(b"40"):
-            self.send("420" + json.dumps(["session:subscribe", {"session_id": SESSION, "event_format": "raw"}]))
+            self.send(
+                "420"
+                + json.dumps(["session:subscribe", {"session_id": SESSION, "event_format": "raw"}])
+            )
         elif frame.startswith(b"43"):
             self.crowd.is_there()
             if self.crowd.is_asleep:
@@ -94,7 +100,12 @@ class Crowd:
     """Many clients, and what they have together."""
 
     def __init__(self, token: str, subscribers: int, expected: int, is_asleep: bool) -> None:
-        self.token, self.subscribers, self.expected, self.is_asleep = token, subscribers, expected, is_asleep
+        self.token, self.subscribers, self.expected, self.is_asleep = (
+            token,
+            subscribers,
+            expected,
+            is_asleep,
+        )
         self.there = self.frames = self.events = self.lost = 0
         self.waits: list[float] = []
 
@@ -121,7 +132,9 @@ async def watch(address: str, token: str, subscribers: int, expected: int, is_as
     host, _, port = address.removeprefix("http://").rpartition(":")
     loop = asyncio.get_running_loop()
     for number in range(subscribers):
-        await loop.create_connection(lambda number=number: Watcher(crowd, number < 10), host, int(port))
+        await loop.create_connection(
+            lambda number=number: Watcher(crowd, number < 10), host, int(port)
+        )
     await loop.run_in_executor(None, sys.stdin.read)
 
 
@@ -162,7 +175,12 @@ async def bare() -> AsyncIterator[tuple[str, Any]]:
     server.on("session:subscribe", subscribe)
     app = socketio.ASGIApp(server)
     config = uvicorn.Config(
-        app, port=0, ws="websockets-sansio", ws_per_message_deflate=False, lifespan="off", log_config=None
+        app,
+        port=0,
+        ws="websockets-sansio",
+        ws_per_message_deflate=False,
+        lifespan="off",
+        log_config=None,
     )
     running = uvicorn.Server(config)
     task = asyncio.create_task(running.serve())
@@ -185,17 +203,29 @@ async def ours(folder: Path) -> AsyncIterator[tuple[Listening, str, str]]:
         owner = (await server.services.store.users())[0].id
         assert server.first_key
         await server.services.journal.create(owner, {"id": SESSION})
-        await server.services.journal.write(owner, SESSION, lambda state: [("turn.opened", {"turn": {"turn_id": "t"}})])
+        await server.services.journal.write(
+            owner, SESSION, lambda state: [("turn.opened", {"turn": {"turn_id": "t"}})]
+        )
         yield server, owner, server.first_key
 
 
 def block(text: str) -> tuple[str, dict[str, Any]]:
-    return "block.added", {"turn_id": "t", "block": {"type": "system_notification", "content": text}, "block_index": 0}
+    return "block.added", {
+        "turn_id": "t",
+        "block": {"type": "system_notification", "content": text},
+        "block_index": 0,
+    }
 
 
 async def a_hundred(folder: Path) -> None:
     """Events one after the other to a hundred subscribers."""
-    item = {"session_id": SESSION, "sequence": 1, "turn_id": "t", "loop_id": "root", "patch_type": "add_content"}
+    item = {
+        "session_id": SESSION,
+        "sequence": 1,
+        "turn_id": "t",
+        "loop_id": "root",
+        "patch_type": "add_content",
+    }
     data = {"type": "system_notification", "content": TEXT, "tool_call_id": None, "block_index": 0}
     event = {"type": "turn:patch", "payload": {**item, "data": data}, "stream_sequence": 12345}
     batch = {"session_id": SESSION, "events": [event]}
@@ -216,7 +246,9 @@ async def a_hundred(folder: Path) -> None:
                 rates["ours"].append(expected / (told["at"] - start))
                 frames = told["frames"]
     plain, whole = max(rates["bare"]), max(rates["ours"])
-    print(f"{SUBSCRIBERS} subscribers, bare python-socketio".ljust(52) + f"{plain:8.0f} deliveries/s")
+    print(
+        f"{SUBSCRIBERS} subscribers, bare python-socketio".ljust(52) + f"{plain:8.0f} deliveries/s"
+    )
     print(
         f"{SUBSCRIBERS} subscribers, ours, logged and committed".ljust(52)
         + f"{whole:8.0f} deliveries/s   {whole / plain:.0%} of bare (aim: 70 %), {expected / frames:.1f} events a frame"
@@ -224,17 +256,24 @@ async def a_hundred(folder: Path) -> None:
 
 
 async def many(folder: Path) -> None:
-    """Words at the pace of a fast model to five hundred subscribers; whoever writes takes what came meanwhile."""
+    """Words at the pace of a fast model to five hundred subscribers; whoever writes takes what came
+    meanwhile."""
     words = RATE * SECONDS
     expected = words * MANY
-    async with ours(folder) as (server, owner, token), clients(server.address, token, MANY, expected) as crowd:
+    async with (
+        ours(folder) as (server, owner, token),
+        clients(server.address, token, MANY, expected) as crowd,
+    ):
         used, start = time.process_time(), time.monotonic()
         made = 0
         while made < words:
             await asyncio.sleep(0.005)
             due = min(words, int((time.monotonic() - start) * RATE)) - made
             stamps = [start + (made + number) / RATE for number in range(due)]
-            steps = [("text.delta", {"turn_id": "t", "text": f"made at {stamp:017.6f} "}) for stamp in stamps]
+            steps = [
+                ("text.delta", {"turn_id": "t", "text": f"made at {stamp:017.6f} "})
+                for stamp in stamps
+            ]
             await server.services.journal.write(owner, SESSION, lambda state, steps=steps: steps)
             made += due
         told = await report(crowd)
@@ -262,9 +301,13 @@ async def asleep(folder: Path) -> None:
         nonlocal held
         before = most = resident()
         for _ in range(ASLEEP // 100):
-            await server.services.journal.write(owner, SESSION, lambda state: [block(TEXT) for _ in range(100)])
+            await server.services.journal.write(
+                owner, SESSION, lambda state: [block(TEXT) for _ in range(100)]
+            )
             most = max(most, resident())
-            held = max(held, *(socket.queue.size for socket in server.live.server.eio.sockets.values()))
+            held = max(
+                held, *(socket.queue.size for socket in server.live.server.eio.sockets.values())
+            )
         return most - before
 
     async with ours(folder) as (server, owner, token), clients(server.address, token, 1, 0):

@@ -32,7 +32,10 @@ print(spent, receipt.bytes, receipt.events, resource.getrusage(resource.RUSAGE_S
 def measured(path: Path, to: str, out: Path) -> list[float]:
     """CPU seconds, bytes, events and the highest memory in MiB; the fastest of three runs."""
     command = [sys.executable, "-c", RUN, str(path), to, str(out)]
-    runs = [subprocess.run(command, capture_output=True, text=True, check=True).stdout.split() for _ in range(3)]
+    runs = [
+        subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+        for _ in range(3)
+    ]
     return min([float(word) for word in run] for run in runs)
 
 
@@ -45,7 +48,9 @@ def main() -> None:
         session.write(path, megabytes * 1_000_000)
         for to in ("json", "html", "markdown"):
             seconds, size, events, memory = measured(path, to, Path(folder, "out"))
-            print(f"{to:9} {seconds:6.2f} s  {size / 1e6:6.1f} MB  {events:,.0f} events  {memory:,.0f} MiB")
+            print(
+                f"{to:9} {seconds:6.2f} s  {size / 1e6:6.1f} MB  {events:,.0f} events  {memory:,.0f} MiB"
+            )
 
 
 if __name__ == "__main__":

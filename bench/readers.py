@@ -1,11 +1,12 @@
-"""Speed of every reader: export with redact=none against parsing and printing the same bytes, in one run.
+"""Speed of every reader: export with redact=none against parsing and printing the same bytes, in
+one run.
 
     python bench/readers.py [READER ...]
 
-For each reader the largest conversation in ../shared/corpus, else its largest golden case: as it is, and grown to 5 MB,
-its records repeated with fresh ids. Both sides run in one process, in turn, as often as a fifth of a second allows; CPU
-seconds, the best of five. Small files show the fixed cost of an export, too.
-"""
+For each reader the largest conversation in ../shared/corpus, else its largest golden case: as it
+is, and grown to 5 MB, its records repeated with fresh ids. Both sides run in one process, in turn,
+as often as a fifth of a second allows; CPU seconds, the best of five. Small files show the fixed
+cost of an export, too."""
 
 import gc
 import io
@@ -101,20 +102,29 @@ def limit(path: Path) -> Callable[[], None]:
 
 
 def grown(path: Path) -> bytes:
-    """The same conversation with its records repeated until it is large, each time with fresh ids."""
+    """The same conversation with its records repeated until it is large, each time with fresh
+    ids."""
     source = Source.of(path)
     if source.shape != "document":
         first, *rest = [record for _, record in source.records()]
         return b"".join(orjson.dumps(item) + b"\n" for item in [first, *repeated(rest or [first])])
     whole = source.document
-    longest = max(list(lists(whole, 2)) or lists(whole, 1), key=lambda found: len(orjson.dumps(found)), default=[])
+    longest = max(
+        list(lists(whole, 2)) or lists(whole, 1),
+        key=lambda found: len(orjson.dumps(found)),
+        default=[],
+    )
     longest += list(repeated(list(longest)))
     return orjson.dumps(whole)
 
 
 def lists(value: Any, least: int) -> Iterator[list[Any]]:
     """The lists of at least so many objects that a document is made of, outermost first."""
-    if isinstance(value, list) and len(value) >= least and all(isinstance(item, dict) for item in value):
+    if (
+        isinstance(value, list)
+        and len(value) >= least
+        and all(isinstance(item, dict) for item in value)
+    ):
         yield value
     elif isinstance(value, dict | list):
         for item in value.values() if isinstance(value, dict) else value:
@@ -149,7 +159,10 @@ def compare(reader: str, path: Path, note: str) -> None:
     size = path.stat().st_size
     mine, bound = seconds(ours(path, reader)), seconds(limit(path))
     gc.collect()
-    print(f"{reader:20} {size / 1e3:9.1f} kB  {mine / bound:6.2f}x  {size / mine / 1e6:7.1f} MB/s  {note}", flush=True)
+    print(
+        f"{reader:20} {size / 1e3:9.1f} kB  {mine / bound:6.2f}x  {size / mine / 1e6:7.1f} MB/s  {note}",
+        flush=True,
+    )
 
 
 def main() -> None:

@@ -1,11 +1,12 @@
-"""Redaction: recall, false alarms and MB/s of ours and of every other scanner that is installed, in one run.
+"""Redaction: recall, false alarms and MB/s of ours and of every other scanner that is installed, in
+one run.
 
     bench/anchors.sh; python bench/redaction.py [MEGABYTES]
 
-Recall counts labelled spans of which four fifths are gone, or found; a false alarm is a clean text with any finding.
-Speed: CPU seconds, the best of three; whole commands, ours and another's in turn, by the clock and in CPU seconds, with
-start-up. Growth: time for twice the text over time for it, the worst of all rules. All of it takes 20 minutes at most.
-"""
+Recall counts labelled spans of which four fifths are gone, or found; a false alarm is a clean text
+with any finding. Speed: CPU seconds, the best of three; whole commands, ours and another's in turn,
+by the clock and in CPU seconds, with start-up. Growth: time for twice the text over time for it,
+the worst of all rules. All of it takes 20 minutes at most."""
 
 import ctypes
 import gzip
@@ -36,7 +37,8 @@ SHORT, LONG = 1.0, 8.0
 """Seconds that a rule, and that all rules together, may take for the longest text of theirs."""
 LIMIT, AGAIN = 2.2, 3
 NOISE = 0.02
-"""What takes less, in seconds, tells nothing of growth: such a text is made longer than the largest."""
+"""What takes less, in seconds, tells nothing of growth: such a text is made longer than the
+largest."""
 MINUTES = 18
 """After so many no further rule is measured."""
 LONGEST_SESSION = session.CORPUS / "cca_v0.2.105_first2.3MB.jsonl"
@@ -88,7 +90,9 @@ def ours(level: str) -> Found:
         found: list[list[str]] = [[] for _ in texts]
         for number, items in detector.find(texts):
             raw = texts[number].encode("utf-8", "surrogatepass")
-            found[number] = [raw[item.start : item.end].decode("utf-8", "replace") for item in items]
+            found[number] = [
+                raw[item.start : item.end].decode("utf-8", "replace") for item in items
+            ]
         return found
 
     return find
@@ -97,7 +101,9 @@ def ours(level: str) -> Found:
 def by_script(code: str) -> Found:
     def find(texts: list[str]) -> list[list[str]]:
         words = [str(ANCHORS / "python"), "-c", code]
-        run = subprocess.run(words, input=json.dumps(texts), capture_output=True, text=True, check=True)
+        run = subprocess.run(
+            words, input=json.dumps(texts), capture_output=True, text=True, check=True
+        )
         answer: list[list[str]] = json.loads(run.stdout[run.stdout.index("[") :])
         return answer
 
@@ -116,7 +122,9 @@ def by_kingfisher(texts: list[str]) -> list[list[str]]:
         for number, text in enumerate(texts):
             (Path(folder) / f"{number}.txt").write_text(text)
         words = "--no-validate --no-update-check --no-dedup --format json -c low -j 1".split()
-        run = subprocess.run([str(ANCHORS / "kingfisher"), "scan", folder, *words], capture_output=True, text=True)
+        run = subprocess.run(
+            [str(ANCHORS / "kingfisher"), "scan", folder, *words], capture_output=True, text=True
+        )
         for item in report_of(run.stdout)["findings"]:
             found[int(Path(item["finding"]["path"]).stem)].append(item["finding"]["snippet"])
     return found
@@ -132,7 +140,10 @@ def tools() -> Iterator[tuple[str, Found, Found | None]]:
     for name, code in SCRIPTS.items():
         package = name.split(",")[0].replace("-", "_")
         probe = [str(ANCHORS / "python"), "-c", f"import {package}"]
-        if not (ANCHORS / "python").exists() or subprocess.run(probe, capture_output=True).returncode:
+        if (
+            not (ANCHORS / "python").exists()
+            or subprocess.run(probe, capture_output=True).returncode
+        ):
             print(f"  {package} is not installed: skipped")
             continue
         find = by_script(code)
@@ -176,7 +187,9 @@ def score() -> None:
     for name, find, find_personal in tools():
         told = " ".join(f"{clean} {alarms(find, clean)}" for clean in CLEAN)
         found, of_kept_back = found_in(find, secrets), found_in(find, kept_back)
-        print(f"  {name:28} secrets {recall(found, secrets)} kept back {recall(of_kept_back, kept_back)} false: {told}")
+        print(
+            f"  {name:28} secrets {recall(found, secrets)} kept back {recall(of_kept_back, kept_back)} false: {told}"
+        )
         if find_personal:
             found = found_in(find_personal, personal)
             told = " ".join(f"{kind} {recall(found, personal, kind)}" for kind in kinds)
@@ -184,7 +197,8 @@ def score() -> None:
 
 
 class Took(NamedTuple):
-    """What a command took, in seconds: by the clock, of the processor, and what it told of its own work."""
+    """What a command took, in seconds: by the clock, of the processor, and what it told of its own
+    work."""
 
     wall: float
     cpu: float
@@ -199,30 +213,52 @@ def whole_command(words: list[str]) -> Took:
         used = os.wait4(process.pid, 0)[2]
         wall = time.perf_counter() - begin
         out.seek(0)
-        told = out.read(1 << 24).decode("utf-8", "replace") if words[0].endswith("kingfisher") else ""
+        told = (
+            out.read(1 << 24).decode("utf-8", "replace") if words[0].endswith("kingfisher") else ""
+        )
     scan = report_of(told)["audit"]["repositories"][0]["scan"]["duration_seconds"] if told else 0.0
     return Took(wall, used.ru_utime + used.ru_stime, scan)
 
 
 def speed(path: Path) -> None:
-    """Ours within a process, then whole commands of ours and of kingfisher in turn, three rounds."""
+    """Ours within a process, then whole commands of ours and of kingfisher in turn, three
+    rounds."""
     size = path.stat().st_size / 1e6
-    seconds = {level: timed(OURS, str(path), f"redact={level}") for level in ("none", "secrets", "pii")}
+    seconds = {
+        level: timed(OURS, str(path), f"redact={level}") for level in ("none", "secrets", "pii")
+    }
     for level, spent in seconds.items():
         than = f"{spent / seconds['none']:5.2f} x redact=none"
-        print(f"  ours, export redact={level:8} {size / spent:6.0f} MB/s  {than}  ({1000 * spent:.0f} ms of CPU)")
+        print(
+            f"  ours, export redact={level:8} {size / spent:6.0f} MB/s  {than}  ({1000 * spent:.0f} ms of CPU)"
+        )
     export = [str(OPEN_TOKEN), "export", str(path), "mode=ndjson"]
-    commands = {f"open-token export redact={level}": [*export, f"redact={level}"] for level in ("secrets", "pii")}
+    commands = {
+        f"open-token export redact={level}": [*export, f"redact={level}"]
+        for level in ("secrets", "pii")
+    }
     if (ANCHORS / "kingfisher").exists():
         words = "--no-validate --no-update-check --format json --no-limits".split()
         for jobs in (1, 2):
-            words_of_scan = [str(ANCHORS / "kingfisher"), "scan", str(path), *words, "-j", str(jobs)]
+            words_of_scan = [
+                str(ANCHORS / "kingfisher"),
+                "scan",
+                str(path),
+                *words,
+                "-j",
+                str(jobs),
+            ]
             commands[f"kingfisher scan, {jobs} at once"] = words_of_scan
     rounds = [{name: whole_command(words) for name, words in commands.items()} for _ in range(3)]
     for name in commands:
-        wall, cpu, own = (min(values) for values in zip(*(told[name] for told in rounds), strict=True))
+        wall, cpu, own = (
+            min(values) for values in zip(*(told[name] for told in rounds), strict=True)
+        )
         scan = f", its own scan {own:.3f} s, {size / own:.0f} MB/s" if own else ""
-        print(f"  {name:34} {wall:6.2f} s by the clock, {cpu:6.2f} s of CPU, {size / wall:4.0f} MB/s{scan}", flush=True)
+        print(
+            f"  {name:34} {wall:6.2f} s by the clock, {cpu:6.2f} s of CPU, {size / wall:4.0f} MB/s{scan}",
+            flush=True,
+        )
 
 
 def start() -> None:
@@ -256,7 +292,8 @@ class Grown(NamedTuple):
 
     @classmethod
     def of(cls, detector: Detector, piece: str, name: str, most: float = SHORT) -> "Grown":
-        """At the largest size that takes about so many seconds; a ratio that says too much is measured again."""
+        """At the largest size that takes about so many seconds; a ratio that says too much is
+        measured again."""
         elapsed(detector, piece, PROBE)  # whatever is compiled and loaded at first
         pace = max(elapsed(detector, piece, PROBE), 1e-6) / PROBE
         size = LARGEST
@@ -277,7 +314,8 @@ class Grown(NamedTuple):
 
 
 def growth(until: float) -> None:
-    """All rules together on as much as may be, then each by itself on what is hostile to it, while there is time."""
+    """All rules together on as much as may be, then each by itself on what is hostile to it, while
+    there is time."""
     keep_memory()
     rules = load_rules("pii")
     detector = Detector(rules, engine="hyperscan")
@@ -296,14 +334,18 @@ def growth(until: float) -> None:
 
 
 def tell_growth(grown: list[Grown]) -> None:
-    """How many texts were judged, those that could not be, and those that took more than twice as long for twice."""
+    """How many texts were judged, those that could not be, and those that took more than twice as
+    long for twice."""
     judged = [item for item in grown if item.seconds > NOISE]
     further = [item for item in judged if item.size > LARGEST]
     short = [item for item in grown if item.size < LARGEST]
     print(f"  {len(grown)} texts, {len(further)} of them longer than {LARGEST // 10**6} MB")
     print("  too slow for that size:", ", ".join(item.told() for item in short) or "none")
     fast = [item for item in grown if item not in judged]
-    print(f"  too fast to be judged at {FURTHER // 10**6} MB:", ", ".join(item.told() for item in fast) or "none")
+    print(
+        f"  too fast to be judged at {FURTHER // 10**6} MB:",
+        ", ".join(item.told() for item in fast) or "none",
+    )
     worst = max(judged, key=lambda item: item.ratio)
     print(f"  time(2n) / time(n), worst rule {worst.ratio:6.2f}  ({worst.told()})")
     above = [f"{item.told()}: {item.ratio:.2f}" for item in judged if item.ratio > LIMIT]
@@ -313,7 +355,8 @@ def tell_growth(grown: list[Grown]) -> None:
 
 
 def keep_memory() -> None:
-    """Let the process keep what it has had: else to take 10 MB anew costs more than many a search of them."""
+    """Let the process keep what it has had: else to take 10 MB anew costs more than many a search
+    of them."""
     trim_threshold, top_pad, mmap_threshold = -1, -2, -3
     try:
         libc = ctypes.CDLL(None)
@@ -324,7 +367,8 @@ def keep_memory() -> None:
 
 
 def elapsed(detector: Detector, piece: str, size: int) -> float:
-    """CPU seconds of a search, the better of two if it is short; nothing is remembered from before."""
+    """CPU seconds of a search, the better of two if it is short; nothing is remembered from
+    before."""
     text, best = piece * (size // len(piece)), float("inf")
     for _ in range(2):
         detector._windows.clear()
@@ -347,7 +391,9 @@ def main() -> None:
     start()
     with tempfile.TemporaryDirectory() as folder:
         if LONGEST_SESSION.exists():
-            print(f"  one real session, {LONGEST_SESSION.stat().st_size / 1e6:.1f} MB; load {os.getloadavg()[0]:.1f}")
+            print(
+                f"  one real session, {LONGEST_SESSION.stat().st_size / 1e6:.1f} MB; load {os.getloadavg()[0]:.1f}"
+            )
             speed(LONGEST_SESSION)
         for fresh in (False, True):
             path = Path(folder) / "session.jsonl"
@@ -356,7 +402,9 @@ def main() -> None:
             print(f"  {size} MB, {kind}; load {os.getloadavg()[0]:.1f}")
             speed(path)
     growth(begin + MINUTES * 60)
-    print(f"load {os.getloadavg()[0]:.1f}; the whole run took {(time.perf_counter() - begin) / 60:.0f} minutes")
+    print(
+        f"load {os.getloadavg()[0]:.1f}; the whole run took {(time.perf_counter() - begin) / 60:.0f} minutes"
+    )
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""The REST side over real sockets: turns beside a bare route that sends the same bytes, and search in many sessions.
+"""The REST side over real sockets: turns beside a bare route that sends the same bytes, and search
+in many sessions.
 
     python bench/rest.py [SESSIONS]
 
-One process serves both the application and the bare route, so that both have the same machine; sixteen connections ask.
-"""
+One process serves both the application and the bare route, so that both have the same machine;
+sixteen connections ask."""
 
 import asyncio
 import json
@@ -35,7 +36,8 @@ from open_token.server.store.rows import User
 
 CONNECTIONS, REQUESTS, ROUNDS, TURNS = 16, 1600, 5, 200
 SLICES = 10
-"""Both are asked in turns, so many times in a round: a machine that is busy with other things is so for both."""
+"""Both are asked in turns, so many times in a round: a machine that is busy with other things is so
+for both."""
 LIMITS = Limits(requests_per_minute=100_000_000, connections_per_user=1000)
 
 
@@ -50,7 +52,8 @@ async def talk(services: Services) -> str:
 
 
 async def serve(folder: Path, sessions: int) -> None:
-    """The server process: tells its port, its key and the words of its sessions, then serves until it is ended."""
+    """The server process: tells its port, its key and the words of its sessions, then serves until
+    it is ended."""
     async with running(ServerConfig(data=folder, limits=LIMITS), {}) as services:
         await services.store.add_user(User(id=USER, name="Bench", role="owner", created_at=AT))
         _, key = await services.store.add_key(USER, "bench", "full", AT)
@@ -69,9 +72,17 @@ async def serve(folder: Path, sessions: int) -> None:
             await (plain if scope["path"] == "/bare" else ours)(scope, receive, send)
 
         door = socket.create_server(("127.0.0.1", 0), backlog=1024)
-        facts = {"port": door.getsockname()[1], "key": key, "words": words, "bytes": len(body), "pid": os.getpid()}
+        facts = {
+            "port": door.getsockname()[1],
+            "key": key,
+            "words": words,
+            "bytes": len(body),
+            "pid": os.getpid(),
+        }
         print(json.dumps(facts), flush=True)
-        server = uvicorn.Server(uvicorn.Config(both, log_config=None, access_log=False, lifespan="off"))
+        server = uvicorn.Server(
+            uvicorn.Config(both, log_config=None, access_log=False, lifespan="off")
+        )
         await server.serve(sockets=[door])
 
 
@@ -106,19 +117,32 @@ class Asked:
 
     async def slice(self, facts: Any) -> None:
         """A part of the round."""
-        started, before, share = time.perf_counter(), used(facts["pid"]), REQUESTS // CONNECTIONS // SLICES
-        asking = (ask(facts["port"], self.path, facts["key"], share, self.waits) for _ in range(CONNECTIONS))
+        started, before, share = (
+            time.perf_counter(),
+            used(facts["pid"]),
+            REQUESTS // CONNECTIONS // SLICES,
+        )
+        asking = (
+            ask(facts["port"], self.path, facts["key"], share, self.waits)
+            for _ in range(CONNECTIONS)
+        )
         await asyncio.gather(*asking)
         self.seconds += time.perf_counter() - started
         self.spent += used(facts["pid"]) - before
 
     def __str__(self) -> str:
-        rate, wait, spent = REQUESTS / self.seconds, statistics.median(self.waits), self.spent / REQUESTS
+        rate, wait, spent = (
+            REQUESTS / self.seconds,
+            statistics.median(self.waits),
+            self.spent / REQUESTS,
+        )
         return f"{rate:5.0f}/s p50 {wait * 1e3:5.1f} ms {spent * 1e3:.2f} ms of CPU"
 
 
 async def messages(facts: Any) -> None:
-    print(f"GET messages of {TURNS} turns, {facts['bytes'] / 1e3:.0f} kB, {CONNECTIONS} connections")
+    print(
+        f"GET messages of {TURNS} turns, {facts['bytes'] / 1e3:.0f} kB, {CONNECTIONS} connections"
+    )
     ratios, spent = [], []
     for _ in range(ROUNDS):
         bare, ours = Asked("/bare"), Asked("/api/sessions/sess_bench/messages")
@@ -127,9 +151,13 @@ async def messages(facts: Any) -> None:
             await ours.slice(facts)
         ratios.append(ours.seconds / bare.seconds)
         spent.append(ours.spent / bare.spent)
-        print(f"  bare {bare}   ours {ours}   {ratios[-1]:.2f} times the time, {spent[-1]:.2f} the CPU")
+        print(
+            f"  bare {bare}   ours {ours}   {ratios[-1]:.2f} times the time, {spent[-1]:.2f} the CPU"
+        )
     time_ratio, cpu_ratio = statistics.median(ratios), statistics.median(spent)
-    print(f"  median: {time_ratio:.2f} times the time (aim: at most 2), {cpu_ratio:.2f} times the CPU")
+    print(
+        f"  median: {time_ratio:.2f} times the time (aim: at most 2), {cpu_ratio:.2f} times the CPU"
+    )
 
 
 async def searches(facts: Any, sessions: int) -> None:
@@ -141,7 +169,9 @@ async def searches(facts: Any, sessions: int) -> None:
         "two usual words": lambda: " ".join(rng.choices(words[100:1000], k=2)),
         "a word of half the sessions": lambda: rng.choice(words[:10]),
     }
-    print(f"session list with text search over {sessions:,} sessions, one connection (aim: p50 under 50 ms)")
+    print(
+        f"session list with text search over {sessions:,} sessions, one connection (aim: p50 under 50 ms)"
+    )
     for title, draw in cases.items():
         took: list[float] = []
         for _ in range(40):

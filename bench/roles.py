@@ -1,12 +1,13 @@
-"""What a streaming session costs: CPU of gateway, worker, PostgreSQL and Redis apart, with 1, 10 and 50 sessions.
+"""What a streaming session costs: CPU of gateway, worker, PostgreSQL and Redis apart, with 1, 10
+and 50 sessions.
 
     python bench/roles.py [SESSIONS ...]
 
-In each session an agent streams 2,000 words, a hundred a second; one client follows it over a websocket. A word stands
-for a token. All are processes of their own on this machine, and their CPU time is what /proc says, so that it holds on
-a busy machine, too; words that wait for each other travel in one event, so that a busy machine makes fewer and larger
-events. The last run has two nodes that do everything, each with half of the clients: a check of what another node adds.
-"""
+In each session an agent streams 2,000 words, a hundred a second; one client follows it over a
+websocket. A word stands for a token. All are processes of their own on this machine, and their CPU
+time is what /proc says, so that it holds on a busy machine, too; words that wait for each other
+travel in one event, so that a busy machine makes fewer and larger events. The last run has two
+nodes that do everything, each with half of the clients: a check of what another node adds."""
 
 import asyncio
 import contextlib
@@ -107,11 +108,15 @@ class Follower:
     async def follow(self, address: str, key: str) -> None:
         """Connect and subscribe."""
         await self.io.connect(address, auth={"token": key}, transports=["websocket"])
-        await self.io.call("session:subscribe", {"session_id": self.session_id, "event_format": "raw"})
+        await self.io.call(
+            "session:subscribe", {"session_id": self.session_id, "event_format": "raw"}
+        )
 
     async def ask(self) -> None:
         """Let the agent stream, and hear all of it."""
-        answer = await self.io.call("chat:send", {"session_id": self.session_id, "message": "long"}, timeout=120)
+        answer = await self.io.call(
+            "chat:send", {"session_id": self.session_id, "message": "long"}, timeout=120
+        )
         assert answer["status"] == "ok", answer
         await self.is_over.wait()
 
@@ -128,7 +133,10 @@ async def streamed(nodes: dict[str, Node], doors: list[Node], key: str, sessions
     """Stream in so many sessions at once, and print what it cost."""
     headers = {"Authorization": f"Bearer {key}"}
     async with httpx2.AsyncClient(base_url=doors[0].address, headers=headers, timeout=60) as rest:
-        made = [(await rest.post("/api/sessions", json={"intent": "Bench"})).json() for _ in range(sessions)]
+        made = [
+            (await rest.post("/api/sessions", json={"intent": "Bench"})).json()
+            for _ in range(sessions)
+        ]
     followers = [Follower(item["session_id"]) for item in made]
     for number, follower in enumerate(followers):
         await follower.follow(doors[number % len(doors)].address, key)
@@ -143,7 +151,9 @@ async def streamed(nodes: dict[str, Node], doors: list[Node], key: str, sessions
     total = sum(used.values())
     print(f"{sessions:3} sessions, {events} events, {words} words: CPU {', '.join(shown)}")
     each = {name: value / words * 1e6 for name, value in used.items()}
-    print("    µs a word: " + ", ".join(f"{name} {value:.0f}" for name, value in each.items()), end="")
+    print(
+        "    µs a word: " + ", ".join(f"{name} {value:.0f}" for name, value in each.items()), end=""
+    )
     print(f", all {total / words * 1e6:.0f}; all by delivered event {total / events * 1e6:.0f}")
     print(f"    s of CPU for each session: {total / sessions:.2f}", flush=True)
 
@@ -176,7 +186,10 @@ def main(sizes: list[int]) -> None:
         for sessions in sizes:
             asyncio.run(streamed(nodes, [nodes["gateway"]], key, sessions))
     print("two nodes that do everything:")
-    with tempfile.TemporaryDirectory() as folder, running(Path(folder), {"node1": "all", "node2": "all"}) as nodes:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        running(Path(folder), {"node1": "all", "node2": "all"}) as nodes,
+    ):
         key = next(node.told["key"] for node in nodes.values() if node.told["key"])
         asyncio.run(streamed(nodes, list(nodes.values()), key, sizes[-1]))
     print(f"load {os.getloadavg()[0]:.1f}")

@@ -1,10 +1,11 @@
-"""The same streaming sessions as bench/roles.py on LangGraph's local server, which keeps everything in memory.
+"""The same streaming sessions as bench/roles.py on LangGraph's local server, which keeps everything
+in memory.
 
     python bench/roles_peer.py [SESSIONS ...]
 
-Its graph writes 2,000 words, a hundred a second, each as a custom event; a client reads them as server-sent events.
-Its CPU time is that of its one process, which has no database beside it. `bench/peers.sh` installs it.
-"""
+Its graph writes 2,000 words, a hundred a second, each as a custom event; a client reads them as
+server-sent events. Its CPU time is that of its one process, which has no database beside it.
+`bench/peers.sh` installs it."""
 
 import asyncio
 import os
@@ -67,7 +68,9 @@ async def follow(client: httpx2.AsyncClient) -> tuple[int, int]:
 
 async def measured(port: int, pid: int, sizes: list[int]) -> None:
     limits = httpx2.Limits(max_connections=200)
-    async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=300, limits=limits) as client:
+    async with httpx2.AsyncClient(
+        base_url=f"http://127.0.0.1:{port}", timeout=300, limits=limits
+    ) as client:
         await asyncio.wait_for(up(client), 120)
         for sessions in sizes:
             before = cpu_of(pid, has_children=True)
@@ -76,7 +79,9 @@ async def measured(port: int, pid: int, sizes: list[int]) -> None:
             events, words = (sum(counts) for counts in zip(*told, strict=True))
             assert words == WORDS * sessions, words
             each, of_all = used / words * 1e6, used / events * 1e6
-            print(f"{sessions:3} sessions, {events} events, {words} words: CPU {used:.2f} s", end="")
+            print(
+                f"{sessions:3} sessions, {events} events, {words} words: CPU {used:.2f} s", end=""
+            )
             print(f"; µs a word {each:.0f}, by delivered event {of_all:.0f}", flush=True)
 
 
@@ -89,9 +94,25 @@ def main(sizes: list[int]) -> None:
     port = free_port()
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "graph.py").write_text(GRAPH)
-        Path(folder, "langgraph.json").write_text('{"dependencies": ["."], "graphs": {"agent": "./graph.py:graph"}}')
-        command = [str(PYTHON), "-m", "langgraph_cli", "dev", "--no-browser", "--no-reload", "--port", str(port)]
-        env = {**os.environ, "HOME": folder, "LANGGRAPH_CLI_NO_ANALYTICS": "1", "LANGSMITH_TRACING": "false"}
+        Path(folder, "langgraph.json").write_text(
+            '{"dependencies": ["."], "graphs": {"agent": "./graph.py:graph"}}'
+        )
+        command = [
+            str(PYTHON),
+            "-m",
+            "langgraph_cli",
+            "dev",
+            "--no-browser",
+            "--no-reload",
+            "--port",
+            str(port),
+        ]
+        env = {
+            **os.environ,
+            "HOME": folder,
+            "LANGGRAPH_CLI_NO_ANALYTICS": "1",
+            "LANGSMITH_TRACING": "false",
+        }
         server = subprocess.Popen(
             [*command, "--n-jobs-per-worker", "60"],
             cwd=folder,

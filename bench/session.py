@@ -1,7 +1,8 @@
-"""Makes a Claude Code session of a wanted size: real ones from ../shared/corpus with fresh ids, else one of our own.
+"""Makes a Claude Code session of a wanted size: real ones from ../shared/corpus with fresh ids,
+else one of our own.
 
-With fresh words each repetition says something else, in words of the same text, so that no string stands twice.
-"""
+With fresh words each repetition says something else, in words of the same text, so that no string
+stands twice."""
 
 import json
 import random
@@ -13,12 +14,30 @@ from pathlib import Path
 from typing import Any
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "claude_code"
-REAL = ("agentcmd_askuserquestion", "agentcmd_image_interrupt", "agentcmd_missing_results", "cca_v0.2.105_first2.3MB")
-_IDS = re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?:toolu|msg|req)_[0-9A-Za-z]{20,}")
+REAL = (
+    "agentcmd_askuserquestion",
+    "agentcmd_image_interrupt",
+    "agentcmd_missing_results",
+    "cca_v0.2.105_first2.3MB",
+)
+_IDS = re.compile(
+    rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?:toolu|msg|req)_[0-9A-Za-z]{20,}"
+)
 _WORD = re.compile(r"(?<![\w\\])[A-Z]?[a-z]{3,}(?!\w)")
 _SAID = ("message", "toolUseResult")
 _KEPT = frozenset(
-    ("type", "role", "id", "tool_use_id", "model", "name", "media_type", "stop_reason", "signature", "data")
+    (
+        "type",
+        "role",
+        "id",
+        "tool_use_id",
+        "model",
+        "name",
+        "media_type",
+        "stop_reason",
+        "signature",
+        "data",
+    )
 )
 _WORDS = "the test fails because parser reads one line too many and the buffer is not reset before next call".split()
 
@@ -51,13 +70,34 @@ def own_lines() -> list[bytes]:
     for turn in range(200):
         call = f"toolu_{chance.getrandbits(120):030d}"[:36]
         output = "\n".join(f"{n:6}\t{text(9)}" for n in range(chance.randrange(5, 120)))
-        message = {"id": f"msg_{turn:024d}", "type": "message", "role": "assistant", "model": "claude-sonnet-4-5"}
+        message = {
+            "id": f"msg_{turn:024d}",
+            "type": "message",
+            "role": "assistant",
+            "model": "claude-sonnet-4-5",
+        }
         usage = {"input_tokens": 5, "output_tokens": 120, "cache_read_input_tokens": 9000}
-        calls = [{"type": "tool_use", "id": call, "name": "Read", "input": {"file_path": f"src/part{turn}.py"}}]
+        calls = [
+            {
+                "type": "tool_use",
+                "id": call,
+                "name": "Read",
+                "input": {"file_path": f"src/part{turn}.py"},
+            }
+        ]
         result = [{"type": "tool_result", "tool_use_id": call, "content": output}]
         for kind, body in (
             ("user", {"message": {"role": "user", "content": text(30)}}),
-            ("assistant", {"message": {**message, "content": [{"type": "text", "text": text(60)}], "usage": usage}}),
+            (
+                "assistant",
+                {
+                    "message": {
+                        **message,
+                        "content": [{"type": "text", "text": text(60)}],
+                        "usage": usage,
+                    }
+                },
+            ),
             ("assistant", {"message": {**message, "content": calls, "usage": usage}}),
             (
                 "user",
@@ -84,7 +124,8 @@ def own_lines() -> list[bytes]:
 
 
 def session(size: int) -> Iterator[bytes]:
-    """Lines of about that many bytes in all; each repetition has ids of its own, and stays one session."""
+    """Lines of about that many bytes in all; each repetition has ids of its own, and stays one
+    session."""
     lines = real_lines() or own_lines()
     first = _session_id(lines)
     block = b"".join(lines)
@@ -108,7 +149,11 @@ def fresh_session(size: int) -> Iterator[bytes]:
         alike.setdefault(_shape(word), []).append(word)
 
     def other(found: re.Match[str]) -> str:
-        return chance.choice(alike.get(_shape(found[0]), [found[0]])) if chance.random() < 0.5 else found[0]
+        return (
+            chance.choice(alike.get(_shape(found[0]), [found[0]]))
+            if chance.random() < 0.5
+            else found[0]
+        )
 
     made = copy = 0
     while made < size:
@@ -116,7 +161,12 @@ def fresh_session(size: int) -> Iterator[bytes]:
         for line in lines:
             record = json.loads(_with_fresh_ids(line, first, copy))
             record |= {key: _with_fresh_words(record[key], other) for key in _SAID if key in record}
-            fresh = json.dumps(record, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+            fresh = (
+                json.dumps(record, separators=(",", ":"), ensure_ascii=False).encode(
+                    "utf-8", "replace"
+                )
+                + b"\n"
+            )
             yield fresh
             made += len(fresh)
             if made >= size:
@@ -133,7 +183,10 @@ def _with_fresh_words(value: Any, other: Callable[[re.Match[str]], str]) -> Any:
     if isinstance(value, list):
         return [_with_fresh_words(item, other) for item in value]
     if isinstance(value, dict):
-        return {key: item if key in _KEPT else _with_fresh_words(item, other) for key, item in value.items()}
+        return {
+            key: item if key in _KEPT else _with_fresh_words(item, other)
+            for key, item in value.items()
+        }
     return value
 
 

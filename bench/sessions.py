@@ -1,7 +1,7 @@
-"""`open-token sessions` on a home with 2,000 conversations of six runtimes: nothing remembered, then remembered.
+"""`open-token sessions` on a home with 2,000 conversations of six runtimes: nothing remembered,
+then remembered.
 
-python bench/sessions.py [COUNT]
-"""
+python bench/sessions.py [COUNT]"""
 
 import json
 import os
@@ -21,11 +21,21 @@ TAIL = 1 << 20
 
 def claude_code(home: Path, n: int) -> None:
     name, project = str(uuid.UUID(int=n << 96)), f"/home/you/project{n % 40}"
-    fact = {"sessionId": name, "cwd": project, "version": "2.0.0", "gitBranch": "main", "userType": "external"}
-    message = {"role": "user", "content": f"look at part {n}: " + "the parser reads one line too many. " * 20}
+    fact = {
+        "sessionId": name,
+        "cwd": project,
+        "version": "2.0.0",
+        "gitBranch": "main",
+        "userType": "external",
+    }
+    message = {
+        "role": "user",
+        "content": f"look at part {n}: " + "the parser reads one line too many. " * 20,
+    }
     lines = [{"type": "file-history-snapshot", "messageId": name, "snapshot": {}}]
     lines += [
-        {"parentUuid": None, "type": "user", "uuid": f"{name}-{k}", "message": message, **fact} for k in range(30)
+        {"parentUuid": None, "type": "user", "uuid": f"{name}-{k}", "message": message, **fact}
+        for k in range(30)
     ]
     write(home / ".claude" / "projects" / project.replace("/", "-") / f"{name}.jsonl", lines, n)
 
@@ -35,15 +45,33 @@ def codex(home: Path, n: int) -> None:
     meta = {"id": name, "cwd": f"/home/you/project{n % 40}", "instructions": "Be brief. " * 1500}
     lines = [{"timestamp": f"{when}T10:00:00Z", "type": "session_meta", "payload": meta}]
     words = {"type": "user_message", "message": f"change part {n}"}
-    lines += [{"timestamp": f"{when}T10:00:01Z", "type": "event_msg", "payload": words} for _ in range(30)]
-    write(home / ".codex/sessions" / when.replace("-", "/") / f"rollout-{when}T10-00-00-{name}.jsonl", lines, n)
+    lines += [
+        {"timestamp": f"{when}T10:00:01Z", "type": "event_msg", "payload": words} for _ in range(30)
+    ]
+    write(
+        home / ".codex/sessions" / when.replace("-", "/") / f"rollout-{when}T10-00-00-{name}.jsonl",
+        lines,
+        n,
+    )
 
 
 def gemini_cli(home: Path, n: int) -> None:
     name = str(uuid.UUID(int=n << 96))
-    talk = {"id": name, "timestamp": "2026-01-02T03:04:05Z", "type": "user", "content": f"explain part {n} " * 30}
+    talk = {
+        "id": name,
+        "timestamp": "2026-01-02T03:04:05Z",
+        "type": "user",
+        "content": f"explain part {n} " * 30,
+    }
     document = {"sessionId": name, "projectHash": f"{n:064x}", "messages": [talk] * 200}
-    path = home / ".gemini" / "tmp" / f"{n % 40:064x}" / "chats" / f"session-2026-01-02T03-04-{name[:8]}.json"
+    path = (
+        home
+        / ".gemini"
+        / "tmp"
+        / f"{n % 40:064x}"
+        / "chats"
+        / f"session-2026-01-02T03-04-{name[:8]}.json"
+    )
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(document, indent=2))
     os.utime(path, (1_700_000_000 + n, 1_700_000_000 + n))
@@ -54,7 +82,10 @@ def copilot_cli(home: Path, n: int) -> None:
     start = {"sessionId": name, "context": {"cwd": f"/home/you/project{n % 40}"}}
     event = {"id": name, "timestamp": "2026-01-02T03:04:05Z", "parentId": None}
     lines = [{"type": "session.start", "data": start, **event}]
-    lines += [{"type": "user.message", "data": {"content": f"test part {n} " * 20}, **event} for _ in range(30)]
+    lines += [
+        {"type": "user.message", "data": {"content": f"test part {n} " * 20}, **event}
+        for _ in range(30)
+    ]
     write(home / ".copilot" / "session-state" / name / "events.jsonl", lines, n)
 
 
@@ -62,15 +93,28 @@ def pi(home: Path, n: int) -> None:
     name = str(uuid.UUID(int=n << 96))
     lines = [{"type": "session", "id": name, "version": 3, "cwd": f"/home/you/project{n % 40}"}]
     message = {"role": "user", "content": [{"type": "text", "text": f"rename part {n} " * 20}]}
-    lines += [{"type": "message", "id": str(k), "parentId": None, "message": message} for k in range(30)]
-    write(home / ".pi" / "agent" / "sessions" / f"--project{n % 40}--" / f"2026_{name}.jsonl", lines, n)
+    lines += [
+        {"type": "message", "id": str(k), "parentId": None, "message": message} for k in range(30)
+    ]
+    write(
+        home / ".pi" / "agent" / "sessions" / f"--project{n % 40}--" / f"2026_{name}.jsonl",
+        lines,
+        n,
+    )
 
 
 def qwen_code(home: Path, n: int) -> None:
     name = str(uuid.UUID(int=n << 96))
     message = {"role": "user", "parts": [{"text": f"document part {n} " * 20}]}
-    record = {"sessionId": name, "cwd": f"/home/you/project{n % 40}", "type": "user", "message": message}
-    write(home / ".qwen/projects" / f"project{n % 40}" / "chats" / f"{name}.jsonl", [record] * 30, n)
+    record = {
+        "sessionId": name,
+        "cwd": f"/home/you/project{n % 40}",
+        "type": "user",
+        "message": message,
+    }
+    write(
+        home / ".qwen/projects" / f"project{n % 40}" / "chats" / f"{name}.jsonl", [record] * 30, n
+    )
 
 
 def write(path: Path, lines: list[dict[str, object]], n: int) -> None:
@@ -91,7 +135,17 @@ def cpu_seconds() -> float:
 
 def main() -> None:
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
-    makers = [claude_code, claude_code, claude_code, codex, codex, gemini_cli, copilot_cli, pi, qwen_code]
+    makers = [
+        claude_code,
+        claude_code,
+        claude_code,
+        codex,
+        codex,
+        gemini_cli,
+        copilot_cli,
+        pi,
+        qwen_code,
+    ]
     makers = [maker for maker in makers if maker.__name__ in NAMES]
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)

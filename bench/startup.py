@@ -1,7 +1,7 @@
-"""Start-up of the installed command against `python -c pass`: CPU time, in turn, the least and the middle of many runs.
+"""Start-up of the installed command against `python -c pass`: CPU time, in turn, the least and the
+middle of many runs.
 
-python bench/startup.py
-"""
+python bench/startup.py"""
 
 import os
 import statistics

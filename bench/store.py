@@ -1,10 +1,11 @@
-"""The server's store: durable events a second with fifty writers beside a bare SQLite, and search in many sessions.
+"""The server's store: durable events a second with fifty writers beside a bare SQLite, and search
+in many sessions.
 
     python bench/store.py [SESSIONS]
 
-Every event comes with the rows that follow from it (its turn, its session), and its writer waits for the commit. The
-limit is what plain sqlite3 does with the same events and no rows: one insert for fifty of them, one commit.
-"""
+Every event comes with the rows that follow from it (its turn, its session), and its writer waits
+for the commit. The limit is what plain sqlite3 does with the same events and no rows: one insert
+for fifty of them, one commit."""
 
 import asyncio
 import itertools
@@ -27,17 +28,21 @@ from open_token.server.store.sqlite import SqliteStore
 AT = "2026-01-31T08:00:00.000Z"
 USER = "user_bench"
 WRITERS, EVENTS, ROUNDS = 50, 200, 3
-BODY = msgspec.json.encode({"id": "entry_1", "blocks": [{"type": "text", "content": "x" * 350}], "status": "streaming"})
+BODY = msgspec.json.encode(
+    {"id": "entry_1", "blocks": [{"type": "text", "content": "x" * 350}], "status": "streaming"}
+)
 
 
 def event(number: int) -> NewEntry:
-    return NewEntry(kind="content_added", at=AT, data={"turn_id": "turn_1", "text_delta": "x" * 150, "patch": number})
+    return NewEntry(
+        kind="content_added",
+        at=AT,
+        data={"turn_id": "turn_1", "text_delta": "x" * 150, "patch": number},
+    )
 
 
 def row(intent: str = "Mend the build", second: int = 0) -> SessionRow:
-    updated = (
-        f"2026-01-{1 + second // 86400 % 28:02}T{second // 3600 % 24:02}:{second // 60 % 60:02}:{second % 60:02}.000Z"
-    )
+    updated = f"2026-01-{1 + second // 86400 % 28:02}T{second // 3600 % 24:02}:{second // 60 % 60:02}:{second % 60:02}.000Z"
     return SessionRow(intent=intent, status="running", created_at=AT, updated_at=updated, body=BODY)
 
 
@@ -63,7 +68,10 @@ async def appends(store: Store) -> None:
         best, waits, cpu = 0.0, [0.0], 0.0
         for _ in range(ROUNDS):
             took: list[float] = []
-            names = [f"sess_{number}" if targets == "a session each" else "sess_0" for number in range(WRITERS)]
+            names = [
+                f"sess_{number}" if targets == "a session each" else "sess_0"
+                for number in range(WRITERS)
+            ]
             started, used = time.perf_counter(), time.process_time()
             await asyncio.gather(*(write(store, name, per_step, took) for name in names))
             rate = WRITERS * EVENTS / (time.perf_counter() - started)
@@ -89,7 +97,10 @@ def limit(folder: Path) -> None:
     for played in range(ROUNDS):
         started = time.perf_counter()
         for number in range(EVENTS):
-            rows = [(session, played * EVENTS + number, AT, "content_added", data) for session in range(WRITERS)]
+            rows = [
+                (session, played * EVENTS + number, AT, "content_added", data)
+                for session in range(WRITERS)
+            ]
             db.execute("BEGIN IMMEDIATE")
             db.executemany("INSERT INTO log VALUES (?, ?, ?, ?, ?)", rows)
             db.execute("COMMIT")
@@ -113,7 +124,9 @@ def sync_seconds(folder: Path) -> float:
 async def fill(store: Store, sessions: int) -> list[str]:
     """Many sessions of two turns with words as often as words are."""
     rng = random.Random(1)
-    words = ["".join(rng.choices("abcdefghijklmnoprstuvw", k=rng.randint(3, 9))) for _ in range(20_000)]
+    words = [
+        "".join(rng.choices("abcdefghijklmnoprstuvw", k=rng.randint(3, 9))) for _ in range(20_000)
+    ]
     weights = list(itertools.accumulate(1 / (rank + 10) for rank in range(len(words))))
     drawn = iter(lambda: rng.choices(words, cum_weights=weights, k=66 * 1000), None)
     stock = itertools.chain.from_iterable(drawn)
@@ -126,7 +139,15 @@ async def fill(store: Store, sessions: int) -> list[str]:
                 for place, text in enumerate(texts[1:])
             ]
             session = row(texts[0] + (" report" if number % 2 else ""), rng.randrange(2_400_000))
-            await store.append(Step(owner=USER, session_id=f"many_{number}", expected=0, session=session, turns=turns))
+            await store.append(
+                Step(
+                    owner=USER,
+                    session_id=f"many_{number}",
+                    expected=0,
+                    session=session,
+                    turns=turns,
+                )
+            )
 
     started = time.perf_counter()
     await asyncio.gather(*(some(range(first, sessions, 200)) for first in range(200)))

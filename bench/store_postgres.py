@@ -1,11 +1,11 @@
-"""The server's store on PostgreSQL: durable events a second with eight connections, and what telling other nodes adds.
+"""The server's store on PostgreSQL: durable events a second with eight connections, and what
+telling other nodes adds.
 
     python bench/store_postgres.py
 
-A throw-away instance that waits for the disk (fsync, synchronous_commit) on this machine, which shares its cores with
-us. Every step is one transaction, and its writer waits for the commit. The limit is what asyncpg does with the same
-events in batches and no rows: one insert, one commit.
-"""
+A throw-away instance that waits for the disk (fsync, synchronous_commit) on this machine, which
+shares its cores with us. Every step is one transaction, and its writer waits for the commit. The
+limit is what asyncpg does with the same events in batches and no rows: one insert, one commit."""
 
 import asyncio
 import itertools
@@ -31,15 +31,21 @@ from services import postgres, program, redis
 AT = "2026-01-31T08:00:00.000Z"
 USER = "user_bench"
 CONNECTIONS, WRITERS, SECONDS, ROUNDS = 8, 16, 3.0, 3
-BODY = msgspec.json.encode({"id": "entry_1", "blocks": [{"type": "text", "content": "x" * 350}], "status": "streaming"})
+BODY = msgspec.json.encode(
+    {"id": "entry_1", "blocks": [{"type": "text", "content": "x" * 350}], "status": "streaming"}
+)
 DATA = {"turn_id": "turn_1", "text_delta": "x" * 150, "patch": 1}
 
 
 def row() -> SessionRow:
-    return SessionRow(intent="Mend the build", status="running", created_at=AT, updated_at=AT, body=BODY)
+    return SessionRow(
+        intent="Mend the build", status="running", created_at=AT, updated_at=AT, body=BODY
+    )
 
 
-async def writing(store: PostgresStore, session_id: str, per_step: int, has_rows: bool, took: list[float]) -> int:
+async def writing(
+    store: PostgresStore, session_id: str, per_step: int, has_rows: bool, took: list[float]
+) -> int:
     turn = TurnRow(id="entry_0", turn_id="turn_0", sequence=0, patch_sequence=1, body=BODY)
     entries = [NewEntry(kind="text.delta", at=AT, data=DATA) for _ in range(per_step)]
     rows = {"turns": [turn], "session": row()} if has_rows else {"is_projected": False}
@@ -65,9 +71,17 @@ async def appends(store: PostgresStore) -> None:
             rate = count / (time.perf_counter() - started)
             if rate > best:
                 cpu = (time.process_time() - used) / count * 1e6
-                p50, p99 = statistics.median(took) * 1e3, statistics.quantiles(took, n=100)[98] * 1e3
-                best, line = rate, f"{rate:8.0f}/s   p50 {p50:.1f} ms  p99 {p99:.1f} ms   {cpu:.0f} µs of our CPU each"
-        title = f"ours, {'with turn and session' if has_rows else 'streamed words'}, {per_step} a step"
+                p50, p99 = (
+                    statistics.median(took) * 1e3,
+                    statistics.quantiles(took, n=100)[98] * 1e3,
+                )
+                best, line = (
+                    rate,
+                    f"{rate:8.0f}/s   p50 {p50:.1f} ms  p99 {p99:.1f} ms   {cpu:.0f} µs of our CPU each",
+                )
+        title = (
+            f"ours, {'with turn and session' if has_rows else 'streamed words'}, {per_step} a step"
+        )
         print(title.ljust(52) + line, flush=True)
 
 
@@ -92,7 +106,8 @@ async def limit(url: str, per_batch: int) -> None:
     started = time.perf_counter()
     count = sum(await asyncio.gather(*(one(session) for session in range(WRITERS))))
     print(
-        f"limit: asyncpg, {per_batch} a commit, no rows".ljust(52) + f"{count / (time.perf_counter() - started):8.0f}/s"
+        f"limit: asyncpg, {per_batch} a commit, no rows".ljust(52)
+        + f"{count / (time.perf_counter() - started):8.0f}/s"
     )
     await pool.execute("DROP TABLE bare")
     await pool.close()

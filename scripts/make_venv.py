@@ -1,4 +1,5 @@
-"""Makes or renews the .venv of this checkout, whole or not at all, for the launcher and the Makefile."""
+"""Makes or renews the .venv of this checkout, whole or not at all, for the launcher and the
+Makefile."""
 
 import fcntl
 import os
@@ -23,7 +24,8 @@ CANNOT_RUN = 126
 
 
 def main(words: list[str]) -> int:
-    """`[EXTRA ...]` makes .venv ready; `[EXTRA ...] -- ARGUMENTS` then becomes open-token with these arguments."""
+    """`[EXTRA ...]` makes .venv ready; `[EXTRA ...] -- ARGUMENTS` then becomes open-token with
+    these arguments."""
     cut = words.index("--") if "--" in words else len(words)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _stop)
@@ -31,9 +33,14 @@ def main(words: list[str]) -> int:
         with _lock() as lock:
             _make_ready(ALWAYS | set(words[:cut]), lock)
     except subprocess.CalledProcessError:
-        return _fail(".venv could not be set up", "read the words above; the first use needs a package index in reach")
+        return _fail(
+            ".venv could not be set up",
+            "read the words above; the first use needs a package index in reach",
+        )
     except OSError as error:
-        return _fail(f".venv could not be set up: {error.strerror}", f"check {error.filename or ROOT}")
+        return _fail(
+            f".venv could not be set up: {error.strerror}", f"check {error.filename or ROOT}"
+        )
     except KeyboardInterrupt:
         return 130
     if cut < len(words):
@@ -46,7 +53,11 @@ def _make_ready(extras: set[str], lock: int) -> None:
     wanted = {name: (ROOT / name).read_bytes() for name in SOURCES}
     known = set(_read(INSTALLED / "extras").split())
     sound = _is_sound()
-    if sound and extras <= known and all(_read_bytes(INSTALLED / name) == wanted[name] for name in SOURCES):
+    if (
+        sound
+        and extras <= known
+        and all(_read_bytes(INSTALLED / name) == wanted[name] for name in SOURCES)
+    ):
         return
     start = time.monotonic()
     _say(_reason(sound, extras - known))
@@ -55,7 +66,8 @@ def _make_ready(extras: set[str], lock: int) -> None:
         if fresh:
             _remove()
         _install(fresh, extras | known, lock)
-        # Where the environment forbids to write byte code, every start would compile the project anew.
+        # Where the environment forbids to write byte code, every start would compile the project
+        # anew.
         _run([PYTHON, "-I", "-m", "compileall", "-q", "src/open_token"], lock)
         _record(wanted, extras | known)
     except BaseException:
@@ -75,7 +87,8 @@ def _reason(sound: bool, new: set[str]) -> str:
 
 
 def _is_sound() -> bool:
-    """Whether .venv can be built upon: it runs, it was not left half made, and it was not moved here."""
+    """Whether .venv can be built upon: it runs, it was not left half made, and it was not moved
+    here."""
     if UNFINISHED.exists() or _read(INSTALLED / "place") not in ("", f"{ROOT}\n"):
         return False
     question = "import sys; sys.exit(sys.version_info < (3, 11))"
@@ -117,9 +130,11 @@ def _record(wanted: dict[str, bytes], extras: set[str]) -> None:
 
 
 def _run(command: list[str | Path], lock: int) -> None:
-    """A child in a process group of its own, so that it ends with all its children when this process is told to."""
+    """A child in a process group of its own, so that it ends with all its children when this
+    process is told to."""
     environment = {**os.environ, "PIP_USER": "0", "PIP_REQUIRE_VIRTUALENV": "0"}
-    # The child holds the lock too: should this process be killed, nobody starts before the child has ended.
+    # The child holds the lock too: should this process be killed, nobody starts before the child
+    # has ended.
     child = subprocess.Popen(
         command,
         cwd=ROOT,

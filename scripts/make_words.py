@@ -1,4 +1,5 @@
-"""Counts the words of programs and their documentation for rules/words.txt: words that name nobody by themselves."""
+"""Counts the words of programs and their documentation for rules/words.txt: words that name nobody
+by themselves."""
 
 import re
 import sys
@@ -22,7 +23,12 @@ def main(folders: list[str]) -> int:
     capital: Counter[str] = Counter()
     for folder in folders:
         for path in Path(folder).rglob("*"):
-            if path.suffix in KINDS and "/test" not in str(path) and path.is_file() and path.stat().st_size < LARGEST:
+            if (
+                path.suffix in KINDS
+                and "/test" not in str(path)
+                and path.is_file()
+                and path.stat().st_size < LARGEST
+            ):
                 text = path.read_bytes().decode("utf-8", "ignore")
                 small.update(SMALL.findall(text))
                 capital.update(word.lower() for word in CAPITAL.findall(text))

@@ -1,4 +1,5 @@
-"""A whole server without sockets for tests of agents: a session, its owner, a client that hears it, a clock."""
+"""A whole server without sockets for tests of agents: a session, its owner, a client that hears it,
+a clock."""
 
 import asyncio
 import contextlib
@@ -76,7 +77,8 @@ class Fake:
 
 
 class Scripted:
-    """A model whose answers a test has written: lists of pieces, or what is raised, one for each call."""
+    """A model whose answers a test has written: lists of pieces, or what is raised, one for each
+    call."""
 
     name = "demo"
 
@@ -168,28 +170,37 @@ class Room:
 
     def names(self) -> list[str]:
         """What the client heard, with patches by their type."""
-        return [payload["patch_type"] if name == "turn:patch" else name for name, payload in self.heard]
+        return [
+            payload["patch_type"] if name == "turn:patch" else name for name, payload in self.heard
+        ]
 
     def turns(self) -> list[dict[str, Any]]:
         return self.mirror.branch()
 
     def texts(self) -> list[str]:
         """What was said, turn by turn."""
-        return ["".join(b["content"] for b in turn["blocks"] if b["type"] == "text") for turn in self.turns()]
+        return [
+            "".join(b["content"] for b in turn["blocks"] if b["type"] == "text")
+            for turn in self.turns()
+        ]
 
     async def check(self) -> None:
         """The client, the fold and the stored rows say the same."""
         state = await self.state()
         told = [plain(turn) for turn in state.branch()]
         keys = told[0].keys() if told else ()
-        assert [{k: turn.get(k) for k in keys} for turn in self.turns()] == [{k: t.get(k) for k in keys} for t in told]
+        assert [{k: turn.get(k) for k in keys} for turn in self.turns()] == [
+            {k: t.get(k) for k in keys} for t in told
+        ]
         assert self.mirror.session["status"] == state.session.status
         rows = await self.services.store.turns(self.caller.user.id, self.id)
         assert [row.turn_id for row in rows] == [turn["turn_id"] for turn in told]
 
 
 @contextlib.asynccontextmanager
-async def rooms(folder: Path, time: Time | None = None, **config: Any) -> AsyncIterator[Callable[..., Any]]:
+async def rooms(
+    folder: Path, time: Time | None = None, **config: Any
+) -> AsyncIterator[Callable[..., Any]]:
     """A server; gives how to open a session on it."""
     time = time or Time()
     async with running(ServerConfig(data=folder, **config), ENV, time.clock()) as services:

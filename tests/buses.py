@@ -15,7 +15,10 @@ from open_token.server.bus.redis import RedisLink
 from open_token.server.bus.remote import RemoteBus
 from services import postgres_url, redis_url
 
-REMOTE = [pytest.param("postgres", marks=pytest.mark.full), pytest.param("redis", marks=pytest.mark.full)]
+REMOTE = [
+    pytest.param("postgres", marks=pytest.mark.full),
+    pytest.param("redis", marks=pytest.mark.full),
+]
 KINDS = [pytest.param("local"), *REMOTE]
 
 

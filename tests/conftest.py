@@ -23,7 +23,8 @@ DIFF_LINES = 60
 KEY = bytes(range(32))
 COUNT = itertools.count()
 
-# A developer runs the suite inside an agent as a rule; no test may see that agent's session or settings.
+# A developer runs the suite inside an agent as a rule; no test may see that agent's session or
+# settings.
 FOREIGN = (
     "AI_AGENT",
     "AMP_",
@@ -49,15 +50,20 @@ hypothesis.settings.register_profile("searching", deadline=None, max_examples=10
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--accept", action="store_true", help="rewrite golden files and console blocks")
+    parser.addoption(
+        "--accept", action="store_true", help="rewrite golden files and console blocks"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    hypothesis.settings.load_profile("searching" if config.option.markexpr == "full" else "repeatable")
+    hypothesis.settings.load_profile(
+        "searching" if config.option.markexpr == "full" else "repeatable"
+    )
 
 
 def pytest_collection(session: pytest.Session) -> None:
-    """Thousands of tests and all the packages of the server: nothing of it becomes garbage, so nobody looks for any."""
+    """Thousands of tests and all the packages of the server: nothing of it becomes garbage, so
+    nobody looks for any."""
     gc.disable()
 
 
@@ -67,8 +73,11 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 @pytest.fixture(autouse=True)
-def clean_environment(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """An empty home, no session of anybody, UTC, no colours; the same for the processes a test starts."""
+def clean_environment(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """An empty home, no session of anybody, UTC, no colours; the same for the processes a test
+    starts."""
     for name in list(os.environ):
         if name.startswith(FOREIGN):
             monkeypatch.delenv(name)
@@ -85,7 +94,8 @@ def clean_environment(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pyt
 
 @pytest.fixture(autouse=True, scope="session")
 def rules_parsed_once() -> Iterator[None]:
-    """A test has a home of its own, where no export has left the rules parsed: each would take 70 ms to do it again."""
+    """A test has a home of its own, where no export has left the rules parsed: each would take 70
+    ms to do it again."""
     parse = functools.cache(lambda texts: parse_rules(dict(texts)))
     parse_rules = _rules.parse_rules
     with pytest.MonkeyPatch.context() as patch:
@@ -99,7 +109,9 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     connect = socket.socket.connect
 
     def guarded(self: socket.socket, address: Any) -> None:
-        if self.family != socket.AF_UNIX and not str(address[0]).startswith(("127.", "::1", "localhost")):
+        if self.family != socket.AF_UNIX and not str(address[0]).startswith(
+            ("127.", "::1", "localhost")
+        ):
             pytest.fail(f"a test tried to reach {address[0]}")
         connect(self, address)
 
@@ -108,7 +120,8 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def known_key() -> bytes:
-    """The key behind redaction marks, put where this test's settings are, so that marks are the same every time."""
+    """The key behind redaction marks, put where this test's settings are, so that marks are the
+    same every time."""
     settings = Path(os.environ["OPEN_TOKEN_HOME"]) / "settings"
     settings.mkdir(parents=True)
     (settings / "key").write_bytes(KEY)
@@ -132,7 +145,10 @@ def golden(accepting: bool) -> Callable[[Path, str | bytes], None]:
                 path.write_bytes(data)
             return
         if not path.exists():
-            pytest.fail(f"{_short(path)} is not there; write it with `make accept`, then read it", pytrace=False)
+            pytest.fail(
+                f"{_short(path)} is not there; write it with `make accept`, then read it",
+                pytrace=False,
+            )
         if (expected := path.read_bytes()) != data:
             pytest.fail(_difference(path, expected, data), pytrace=False)
 
@@ -140,9 +156,15 @@ def golden(accepting: bool) -> Callable[[Path, str | bytes], None]:
 
 
 def _difference(path: Path, expected: bytes, actual: bytes) -> str:
-    before, after = (data.decode(errors="backslashreplace").splitlines(keepends=True) for data in (expected, actual))
+    before, after = (
+        data.decode(errors="backslashreplace").splitlines(keepends=True)
+        for data in (expected, actual)
+    )
     lines = list(difflib.unified_diff(before, after, f"{_short(path)} (expected)", "what came out"))
-    ended = (line if line.endswith("\n") else f"{line}\n\\ no newline at the end\n" for line in lines[:DIFF_LINES])
+    ended = (
+        line if line.endswith("\n") else f"{line}\n\\ no newline at the end\n"
+        for line in lines[:DIFF_LINES]
+    )
     rest = f"... and {len(lines) - DIFF_LINES} more lines\n" if len(lines) > DIFF_LINES else ""
     return f"{_short(path)} differs:\n{''.join(ended)}{rest}If this is right, rewrite it with `make accept`."
 
@@ -164,7 +186,9 @@ def tool() -> Callable[[str], str]:
     """The path of a command that `make test-full` installs; a test without it is skipped."""
 
     def find(name: str) -> str:
-        folders = [str(ROOT / name / "bin") for name in (".venv", ".venv.full", ".venv.schemathesis")]
+        folders = [
+            str(ROOT / name / "bin") for name in (".venv", ".venv.full", ".venv.schemathesis")
+        ]
         places = os.pathsep.join([*folders, os.environ["PATH"]])
         path = shutil.which(name, path=places)
         if path is None:

@@ -1,4 +1,5 @@
-"""What the tests of coverage pages share: the rows of a page, and whether the places and tests it names exist."""
+"""What the tests of coverage pages share: the rows of a page, and whether the places and tests it
+names exist."""
 
 import ast
 from functools import cache

@@ -2,10 +2,9 @@
 
     python tests/crash_store.py [ROUNDS] [SEED] [KIND]
 
-Lost is an entry that was acknowledged and is not there; what was on its way may be there or not, but whole. On
-PostgreSQL two processes write the same messages at once, as a client does that sends again over another node, and every
-third kill is one of the database itself.
-"""
+Lost is an entry that was acknowledged and is not there; what was on its way may be there or not,
+but whole. On PostgreSQL two processes write the same messages at once, as a client does that sends
+again over another node, and every third kill is one of the database itself."""
 
 import asyncio
 import random
@@ -35,14 +34,19 @@ ROUNDS_EACH = 50
 
 
 async def write_for_ever(store: Store) -> None:
-    """Write steps to some sessions at once, and say each one that is done, until somebody ends it."""
-    await asyncio.gather(*(_write(store, f"sess_{n % SESSIONS}", n // SESSIONS) for n in range(WRITERS)))
+    """Write steps to some sessions at once, and say each one that is done, until somebody ends
+    it."""
+    await asyncio.gather(
+        *(_write(store, f"sess_{n % SESSIONS}", n // SESSIONS) for n in range(WRITERS))
+    )
 
 
 async def _write(store: Store, session_id: str, lane: int) -> None:
     """One writer, whose messages are numbered: its turn and its last message say how far it is."""
     turns = await store.turns(ANNA, session_id, whole_tree=True)
-    done = next((msgspec.json.decode(turn.body)["done"] for turn in turns if turn.sequence == lane), 0)
+    done = next(
+        (msgspec.json.decode(turn.body)["done"] for turn in turns if turn.sequence == lane), 0
+    )
     number = max(done, 1)  # the last one once more: it may have been done without a word
     while True:
         appended = await store.append(await _step(store, session_id, lane, number))
@@ -59,22 +63,34 @@ async def _step(store: Store, session_id: str, lane: int, number: int) -> Step:
     return Step(
         owner=ANNA,
         session_id=session_id,
-        entries=[NewEntry(kind="noted", at=at(0), data=data | {"part": part}) for part in range(1 + number % 3)],
-        turns=[turn_row(lane, body=msgspec.json.encode({"done": number}), text=f"lane{lane} number{number}")],
+        entries=[
+            NewEntry(kind="noted", at=at(0), data=data | {"part": part})
+            for part in range(1 + number % 3)
+        ],
+        turns=[
+            turn_row(
+                lane, body=msgspec.json.encode({"done": number}), text=f"lane{lane} number{number}"
+            )
+        ],
         session=session_row(f"lane{lane} number{number}"),
         blobs=blobs,
         client_message_id=f"{lane}/{number}",
     )
 
 
-def one_round(folder: Path, wait: float, kind: str = "sqlite", *, kills_database: bool = False) -> list[Said]:
-    """Let processes write for a while, kill them or their database; gives what they said was done."""
+def one_round(
+    folder: Path, wait: float, kind: str = "sqlite", *, kills_database: bool = False
+) -> list[Said]:
+    """Let processes write for a while, kill them or their database; gives what they said was
+    done."""
     command = [sys.executable, __file__, "write", str(folder), kind]
     count = 1 if kind == "sqlite" else 2
     env = {"PYTHONPATH": ":".join(sys.path)}
     # Nothing is read ahead: `communicate` would not see it.
     children = [
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env, bufsize=0)
+        subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env, bufsize=0
+        )
         for _ in range(count)
     ]
     firsts = [child.stdout.readline() for child in children if child.stdout]
@@ -93,25 +109,34 @@ def one_round(folder: Path, wait: float, kind: str = "sqlite", *, kills_database
     if kills_database:
         postgres().start()
     whole = [line.decode().split() for line in lines if line.endswith(b"\n")]
-    return [(name, int(lane), int(number), int(start), int(end)) for name, lane, number, start, end in whole]
+    return [
+        (name, int(lane), int(number), int(start), int(end))
+        for name, lane, number, start, end in whole
+    ]
 
 
 def faults(store: Blocking, said: list[Said]) -> list[str]:
-    """What is wrong after a kill: entries lost, doubled or out of order, rows that say something else than the log."""
+    """What is wrong after a kill: entries lost, doubled or out of order, rows that say something
+    else than the log."""
     found = [f"check: {problem}" for problem in store.check(is_deep=True)]
     history = History()
     for session_id, lane, number, first, last in said:
-        history.acknowledged(session_id, [(lane, number, part) for part in range(1 + last - first)], first)
+        history.acknowledged(
+            session_id, [(lane, number, part) for part in range(1 + last - first)], first
+        )
     logs = {}
     for number in range(SESSIONS):
         session_id = f"sess_{number}"
         log = store.read_log(ANNA, session_id, 0, 10**9)
         logs[session_id] = [
-            (entry.seq, (entry.data["lane"], entry.data["number"], entry.data.get("part"))) for entry in log
+            (entry.seq, (entry.data["lane"], entry.data["number"], entry.data.get("part")))
+            for entry in log
         ]
         if store.session(ANNA, session_id).stream_sequence != len(log):
             found.append(f"{session_id}: the session counts otherwise than the log")
-        found += _against_log(store, session_id, log, [line for line in said if line[0] == session_id])
+        found += _against_log(
+            store, session_id, log, [line for line in said if line[0] == session_id]
+        )
     return [*found, *(f"history: {fault}" for fault in history.faults(logs))]
 
 
@@ -130,14 +155,23 @@ def _against_log(store: Blocking, session_id: str, log: list[Any], said: list[Sa
     for _, lane, number, first, last in said:
         seqs = parts.get((lane, number), [])
         if seqs != list(range(first, last + 1)):
-            found.append(f"{session_id}: step {(lane, number)} was acknowledged at {first}-{last} and is at {seqs}")
-    rows = {turn.sequence: msgspec.json.decode(turn.body)["done"] for turn in store.turns(ANNA, session_id, True)}
+            found.append(
+                f"{session_id}: step {(lane, number)} was acknowledged at {first}-{last} and is at {seqs}"
+            )
+    rows = {
+        turn.sequence: msgspec.json.decode(turn.body)["done"]
+        for turn in store.turns(ANNA, session_id, True)
+    }
     if rows != {lane: numbers[-1] for lane, numbers in steps.items() if numbers}:
         found.append(f"{session_id}: the turns say otherwise than the log")
     if any(numbers != list(range(1, len(numbers) + 1)) for numbers in steps.values()):
         found.append(f"{session_id}: a message is missing or out of order")
     newest = log[-1].data if log else None
-    if newest and store.session(ANNA, session_id).intent != f"lane{newest['lane']} number{newest['number']}":
+    if (
+        newest
+        and store.session(ANNA, session_id).intent
+        != f"lane{newest['lane']} number{newest['number']}"
+    ):
         found.append(f"{session_id}: the session's row is not that of the last step")
     return found
 
@@ -165,17 +199,24 @@ def main(words: list[str]) -> None:
     if words[:1] == ["write"]:
         asyncio.run(write_for_ever(STORES[words[2]](Path(words[1]))))
     rounds = int(words[0]) if words else 1000
-    seed = int(words[1]) if words[1:] and words[1] != "-" else random.SystemRandom().randrange(10**6)
+    seed = (
+        int(words[1]) if words[1:] and words[1] != "-" else random.SystemRandom().randrange(10**6)
+    )
     kind = words[2] if words[2:] else "sqlite"
     print(f"{rounds} kills on {kind}, seed {seed}", flush=True)
     count, found = 0, list[str]()
     for start in range(0, rounds, ROUNDS_EACH):
         with tempfile.TemporaryDirectory() as folder:
-            said, found = campaign(Path(folder) / "data", min(ROUNDS_EACH, rounds - start), seed + start, kind)
+            said, found = campaign(
+                Path(folder) / "data", min(ROUNDS_EACH, rounds - start), seed + start, kind
+            )
         count += said
         if found:
             break
-    print("\n".join(found) or f"{count} acknowledged steps: none lost, none doubled, no gap, rows as in the log")
+    print(
+        "\n".join(found)
+        or f"{count} acknowledged steps: none lost, none doubled, no gap, rows as in the log"
+    )
     sys.exit(bool(found))
 
 

@@ -1,4 +1,5 @@
-"""A way to a service on this machine that can be cut: nothing passes any more, or every connection is reset."""
+"""A way to a service on this machine that can be cut: nothing passes any more, or every connection
+is reset."""
 
 import asyncio
 import contextlib
@@ -14,7 +15,8 @@ _AT_ONCE = struct.pack("ii", 1, 0)
 
 
 class Link:
-    """A proxy on loopback; while it is stalled, what is sent waits on the way and nobody hears of an end."""
+    """A proxy on loopback; while it is stalled, what is sent waits on the way and nobody hears of
+    an end."""
 
     def __init__(self, port: int) -> None:
         self._target = port
@@ -78,7 +80,9 @@ class Link:
                 end.close()
 
 
-async def _pass(source: asyncio.StreamReader, target: asyncio.StreamWriter, flows: asyncio.Event) -> None:
+async def _pass(
+    source: asyncio.StreamReader, target: asyncio.StreamWriter, flows: asyncio.Event
+) -> None:
     with contextlib.suppress(OSError):
         while data := await source.read(1 << 16):
             await flows.wait()

@@ -1,4 +1,5 @@
-"""What docs/deploy sets up, on this machine: its two nodes as processes, and nginx with its file, ports put in."""
+"""What docs/deploy sets up, on this machine: its two nodes as processes, and nginx with its file,
+ports put in."""
 
 import contextlib
 import json
@@ -34,7 +35,15 @@ class Node:
         service = compose()["services"][name]
         self.port, self._log = free_port(), folder / f"{name}.log"
         words = [_put(word, {"0.0.0.0": "127.0.0.1"}) for word in service["command"]]
-        self._command = [sys.executable, "-m", "open_token", *words[1:], "--port", str(self.port), "--json"]
+        self._command = [
+            sys.executable,
+            "-m",
+            "open_token",
+            *words[1:],
+            "--port",
+            str(self.port),
+            "--json",
+        ]
         self._command += ["--log", "json"]
         given = {key: known.get(key, value) for key, value in service["environment"].items()}
         self._env = {**os.environ, **given, "OPEN_TOKEN_DEMO_DELAY": "0.001"}
@@ -87,9 +96,12 @@ def two_nodes(folder: Path, known: dict[str, str]) -> Iterator[tuple[list[Node],
 def nginx(nodes: list[Node]) -> Iterator[str]:
     """nginx with the file of docs/deploy before the nodes; gives its address."""
     command, folder, port = needed("nginx"), new_folder("nginx"), free_port()
-    places = {f"{name}:8020": f"127.0.0.1:{node.port}" for name, node in zip(NODES, nodes, strict=True)}
+    places = {
+        f"{name}:8020": f"127.0.0.1:{node.port}" for name, node in zip(NODES, nodes, strict=True)
+    }
     text = _put(
-        (DEPLOY / "nginx.conf").read_text(encoding="utf-8"), {**places, "listen 80": f"listen 127.0.0.1:{port}"}
+        (DEPLOY / "nginx.conf").read_text(encoding="utf-8"),
+        {**places, "listen 80": f"listen 127.0.0.1:{port}"},
     )
     (folder / "site.conf").write_text(text)
     kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")

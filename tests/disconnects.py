@@ -1,9 +1,10 @@
-"""Clients that lose their connection at random, again and again, while a session goes on: python tests/disconnects.py.
+"""Clients that lose their connection at random, again and again, while a session goes on: python
+tests/disconnects.py.
 
     python tests/disconnects.py [ROUNDS [SEED]]
 
-Whichever way they came (both dialects over Socket.IO, event streams), each has every event exactly once in the end.
-"""
+Whichever way they came (both dialects over Socket.IO, event streams), each has every event exactly
+once in the end."""
 
 import asyncio
 import contextlib
@@ -52,7 +53,11 @@ class Listener(Client):
 
     def _taking(self, name: str) -> Any:
         def take(payload: Any = None, *_: Any) -> None:
-            if not self.is_lost and isinstance(payload, dict) and name not in ("chat:end", "system:error"):
+            if (
+                not self.is_lost
+                and isinstance(payload, dict)
+                and name not in ("chat:end", "system:error")
+            ):
                 self.told.take(name, payload)
             elif not self.is_lost and isinstance(payload, dict) and "turn_id" not in payload:
                 hear(self.told.mirror, self.told.numbers, name, payload)
@@ -68,10 +73,19 @@ async def writes(services: Services, random: Random, done: asyncio.Event) -> Non
         turn, called = f"turn_{count}", f"tc_{count}"
         steps: list[Step] = [("run.started", {"run_id": f"run_{count}"}), opened(turn)]
         steps += [word(f"{number} ", turn) for number in range(random.randint(1, 30))]
-        steps.append(("tool.called", {"turn_id": turn, "call": {"id": called, "tool_name": "Bash"}}))
-        steps += [("tool.arguments", {"turn_id": turn, "tool_call_id": called, "delta": "{"})] * random.randint(0, 3)
-        steps.append(("tool.result", {"turn_id": turn, "tool_call_id": called, "result": {"a": count}}))
-        steps += [("turn.ended", {"turn_id": turn}), ("run.ended", {"run_id": f"run_{count}", "output": "ok"})]
+        steps.append(
+            ("tool.called", {"turn_id": turn, "call": {"id": called, "tool_name": "Bash"}})
+        )
+        steps += [
+            ("tool.arguments", {"turn_id": turn, "tool_call_id": called, "delta": "{"})
+        ] * random.randint(0, 3)
+        steps.append(
+            ("tool.result", {"turn_id": turn, "tool_call_id": called, "result": {"a": count}})
+        )
+        steps += [
+            ("turn.ended", {"turn_id": turn}),
+            ("run.ended", {"run_id": f"run_{count}", "output": "ok"}),
+        ]
         while steps:
             size = random.randint(1, 8)
             await write(services, *steps[:size])
@@ -99,7 +113,10 @@ async def over_http(server: Listening, token: str, told: Told, until: int) -> No
     """One event stream, read up to an event and dropped in the middle."""
     headers = {"Authorization": f"Bearer {token}", "Last-Event-ID": str(told.mirror.seen)}
     url = f"{server.address}/api/sessions/sess_1/events"
-    async with httpx2.AsyncClient(timeout=30) as client, client.stream("GET", url, headers=headers) as response:
+    async with (
+        httpx2.AsyncClient(timeout=30) as client,
+        client.stream("GET", url, headers=headers) as response,
+    ):
         async for line in response.aiter_lines():
             if line.startswith("data: "):
                 told.take("turn:events", {"events": [json.loads(line[6:])]})
@@ -132,7 +149,12 @@ async def disconnects(folder: Path, rounds: int, seed: int) -> int:
             way = random.choice(WAYS)
             with contextlib.suppress(httpx2.HTTPError):
                 if way == "sse":
-                    await over_http(server, token, everybody[way], everybody[way].mirror.seen + random.randint(0, 30))
+                    await over_http(
+                        server,
+                        token,
+                        everybody[way],
+                        everybody[way].mirror.seen + random.randint(0, 30),
+                    )
                 else:
                     await over_socket(server, token, everybody[way], way, random)
         done.set()

@@ -47,7 +47,9 @@ def install(monkeypatch: pytest.MonkeyPatch, *, beside: tuple[str, ...] = ("open
             monkeypatch.setattr(module, "NAMES", (NAME, *beside))
 
 
-def write(path: Path, age: int = 0, *, id: str = "", says: tuple[str, ...] = ("hello",), **facts: Any) -> Path:
+def write(
+    path: Path, age: int = 0, *, id: str = "", says: tuple[str, ...] = ("hello",), **facts: Any
+) -> Path:
     """A conversation on the disk, so many seconds older than the newest."""
     path.parent.mkdir(parents=True, exist_ok=True)
     records = [{"fake_talk": id or path.stem, **facts}, *({"say": text} for text in says)]

@@ -1,4 +1,5 @@
-"""Random exports through strict, canonical, validate and verify: `tests/fuzz_exports.py SECONDS [FOLDER ...]`."""
+"""Random exports through strict, canonical, validate and verify: `tests/fuzz_exports.py SECONDS
+[FOLDER ...]`."""
 
 import sys
 

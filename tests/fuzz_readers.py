@@ -1,4 +1,5 @@
-"""Random conversations through readers, passes and writers: `tests/fuzz_readers.py SECONDS [FOLDER ...]`."""
+"""Random conversations through readers, passes and writers: `tests/fuzz_readers.py SECONDS [FOLDER
+...]`."""
 
 import sys
 

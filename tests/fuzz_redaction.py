@@ -1,7 +1,7 @@
 """Secrets at random places and in random forms, looked for in what is written.
 
-`tests/fuzz_redaction.py SECONDS [ROUND]`: a round is the same whenever it is run, and the first one may be chosen.
-"""
+`tests/fuzz_redaction.py SECONDS [ROUND]`: a round is the same whenever it is run, and the first one
+may be chosen."""
 
 import itertools
 import sys
@@ -31,7 +31,9 @@ def main(words: list[str]) -> int:
                 wrong[fault, case.plant.rule, case.form] += 1
                 if len(wrong) <= AT_MOST:
                     print(f"round {number}: {fault}: {case.plant.rule}, {case.form}, {case.words}")
-    print(f"{number - first} rounds from {first} on, {sum(wrong.values())} violations of {len(wrong)} kinds")
+    print(
+        f"{number - first} rounds from {first} on, {sum(wrong.values())} violations of {len(wrong)} kinds"
+    )
     return 1 if wrong else 0
 
 

@@ -13,7 +13,9 @@ USUAL = {"exported_at": "omit", "redact": "secrets"}
 def read_case(case: Path, made: Path) -> tuple[Path, dict[str, str]]:
     """The file to export and the options to do it with."""
     given = case / "options.txt"
-    words = USUAL | dict(word.split("=", 1) for word in (given.read_text().split() if given.exists() else []))
+    words = USUAL | dict(
+        word.split("=", 1) for word in (given.read_text().split() if given.exists() else [])
+    )
     name = words.pop("open", "")
     source = next(case.glob("input*"))
     if source.name == "input.sql":

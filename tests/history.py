@@ -1,8 +1,9 @@
-"""A history of writes and reads, and what is wrong with it: nothing acknowledged may be lost, doubled, moved or unseen.
+"""A history of writes and reads, and what is wrong with it: nothing acknowledged may be lost,
+doubled, moved or unseen.
 
-A write is acknowledged with the place of its events; a read gives events behind a sequence. At the end the whole logs
-are read. Every check is one walk, so that a long history is checked as easily as a short one.
-"""
+A write is acknowledged with the place of its events; a read gives events behind a sequence. At the
+end the whole logs are read. Every check is one walk, so that a long history is checked as easily as
+a short one."""
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -50,7 +51,9 @@ class History:
         """How much was acknowledged so far: asked before a read begins."""
         return self._known.get(session, 0)
 
-    def read(self, session: str, after: int, seen: Log, known: int, *, is_whole: bool = True) -> None:
+    def read(
+        self, session: str, after: int, seen: Log, known: int, *, is_whole: bool = True
+    ) -> None:
         """A reader was given events."""
         self.reads.append(Read(session, after, seen, known, is_whole))
 
@@ -74,7 +77,10 @@ def _log_faults(session: str, log: Log) -> Iterable[str]:
 def _write_faults(writes: Iterable[Write], logs: Mapping[str, Log]) -> Iterable[str]:
     places = {session: dict(log) for session, log in logs.items()}
     for write in writes:
-        there = [places.get(write.session, {}).get(write.first + place) for place in range(len(write.events))]
+        there = [
+            places.get(write.session, {}).get(write.first + place)
+            for place in range(len(write.events))
+        ]
         if there != list(write.events):
             yield f"{write.session}: what was acknowledged at {write.first} is not there"
 

@@ -20,7 +20,9 @@ class Talk:
 
 TALKS = {
     "claude-code": Talk(
-        "claude_code/basic", ".claude/projects/-home-ada/{id}.jsonl", "1a7c0001-5b1e-4c11-9a01-0c0ffee00001"
+        "claude_code/basic",
+        ".claude/projects/-home-ada/{id}.jsonl",
+        "1a7c0001-5b1e-4c11-9a01-0c0ffee00001",
     ),
     "codex": Talk(
         "codex/basic",
@@ -33,10 +35,14 @@ TALKS = {
         "7c1d2e30-0000-4000-8000-00000000000a",
     ),
     "qwen-code": Talk(
-        "qwen_code/basic", ".qwen/projects/-home-ada/chats/{id}.jsonl", "0198aaaa-0000-7000-8000-000000000001"
+        "qwen_code/basic",
+        ".qwen/projects/-home-ada/chats/{id}.jsonl",
+        "0198aaaa-0000-7000-8000-000000000001",
     ),
     "copilot-cli": Talk(
-        "copilot_cli/basic", ".copilot/session-state/{id}/events.jsonl", "11111111-0000-4000-8000-000000000001"
+        "copilot_cli/basic",
+        ".copilot/session-state/{id}/events.jsonl",
+        "11111111-0000-4000-8000-000000000001",
     ),
     "cursor": Talk(
         "cursor/transcript",
@@ -74,19 +80,36 @@ def calls(name: str, path: Path) -> list[dict[str, Any]]:
             "workspace_roots": [CWD], "user_email": "ada@example.com", "transcript_path": str(path),
         }  # fmt: skip
         return [
-            base | {"hook_event_name": "sessionEnd", "reason": "completed", "duration_ms": 9, "final_status": "done"},
-            base | {"hook_event_name": "preCompact", "trigger": "auto", "context_tokens": 9, "message_count": 3},
+            base
+            | {
+                "hook_event_name": "sessionEnd",
+                "reason": "completed",
+                "duration_ms": 9,
+                "final_status": "done",
+            },
+            base
+            | {
+                "hook_event_name": "preCompact",
+                "trigger": "auto",
+                "context_tokens": 9,
+                "message_count": 3,
+            },
             base | {"hook_event_name": "stop", "status": "completed", "loop_count": 0},
         ]
     base = {"session_id": known, "transcript_path": str(path), "cwd": CWD}
-    before, after = ("PreCompress", "AfterAgent") if name == "gemini-cli" else ("PreCompact", "Stop")
+    before, after = (
+        ("PreCompress", "AfterAgent") if name == "gemini-cli" else ("PreCompact", "Stop")
+    )
     if name in ("gemini-cli", "qwen-code"):
         base["timestamp"] = "2026-04-02T09:00:09.000Z"
     said = [
         base | {"hook_event_name": "SessionEnd", "reason": "other"},
         base | {"hook_event_name": before, "trigger": "auto", "custom_instructions": None},
-        base | {"hook_event_name": after, "stop_hook_active": False, "last_assistant_message": "Done."},
+        base
+        | {"hook_event_name": after, "stop_hook_active": False, "last_assistant_message": "Done."},
     ]
     if name == "codex":
-        said.append(base | {"hook_event_name": "SessionEnd", "transcript_path": None, "reason": "other"})
+        said.append(
+            base | {"hook_event_name": "SessionEnd", "transcript_path": None, "reason": "other"}
+        )
     return said

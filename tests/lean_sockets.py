@@ -1,4 +1,5 @@
-"""A live client in as few steps as it takes, so that many of them fit into one process beside the server they watch."""
+"""A live client in as few steps as it takes, so that many of them fit into one process beside the
+server they watch."""
 
 import asyncio
 import re
@@ -85,7 +86,9 @@ class LeanSocket(asyncio.Protocol):
         self._frame(_TEXT, text.encode())
 
     def _frame(self, kind: int, data: bytes) -> None:
-        length = bytes([0x80 | len(data)]) if len(data) < 126 else b"\xfe" + len(data).to_bytes(2, "big")
+        length = (
+            bytes([0x80 | len(data)]) if len(data) < 126 else b"\xfe" + len(data).to_bytes(2, "big")
+        )
         self._transport.write(bytes([0x80 | kind]) + length + bytes(4) + data)
 
     def _take(self, frame: bytes) -> None:

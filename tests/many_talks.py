@@ -1,4 +1,5 @@
-"""A reader for the tests: a JSON list of conversations, each {"talk": id, "says": [...], "odd": [...]}."""
+"""A reader for the tests: a JSON list of conversations, each {"talk": id, "says": [...], "odd":
+[...]}."""
 
 import sys
 from typing import Any
@@ -23,7 +24,11 @@ def sniff(source: Source) -> bool:
 
 def _talks(source: Source) -> list[Any]:
     value = source.document if source.shape == "document" else []
-    return [item for item in value if isinstance(item, dict) and "talk" in item] if isinstance(value, list) else []
+    return (
+        [item for item in value if isinstance(item, dict) and "talk" in item]
+        if isinstance(value, list)
+        else []
+    )
 
 
 def conversations(source: Source) -> list[Found]:

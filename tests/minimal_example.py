@@ -1,4 +1,5 @@
-"""The minimal example of the format's specification, word for word, and the hashes that the design fixes for it."""
+"""The minimal example of the format's specification, word for word, and the hashes that the design
+fixes for it."""
 
 MINIMAL = """
 {

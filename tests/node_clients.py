@@ -1,4 +1,5 @@
-"""Clients of several nodes: they go to another when one is silent or gone, and note all that they are told."""
+"""Clients of several nodes: they go to another when one is silent or gone, and note all that they
+are told."""
 
 import asyncio
 import contextlib
@@ -17,7 +18,8 @@ from sockets import Client
 from watching import hear
 
 SILENCE = 2.0
-"""Seconds without news after which a client tries another node: it may have been paused or cut off."""
+"""Seconds without news after which a client tries another node: it may have been paused or cut
+off."""
 ANSWER = 5.0
 
 
@@ -40,7 +42,9 @@ class Connection:
 class Watcher:
     """One who watches a session for as long as it takes, over one connection after the other."""
 
-    def __init__(self, nodes: Sequence[Address], token: str, session_id: str, way: str, random: Random) -> None:
+    def __init__(
+        self, nodes: Sequence[Address], token: str, session_id: str, way: str, random: Random
+    ) -> None:
         self._nodes, self._token, self._random = nodes, token, random
         self.session_id, self.way = session_id, way
         self.mirror = Mirror()
@@ -60,7 +64,9 @@ class Watcher:
             here = Connection(self.seen, self.known())
             self.connections.append(here)
             node = self._random.choice(self._nodes)
-            with contextlib.suppress(httpx2.HTTPError, socketio.exceptions.SocketIOError, TimeoutError, OSError):
+            with contextlib.suppress(
+                httpx2.HTTPError, socketio.exceptions.SocketIOError, TimeoutError, OSError
+            ):
                 await (self._stream(node, here) if self.way == "sse" else self._socket(node, here))
             await asyncio.sleep(0.05)
 
@@ -76,8 +82,15 @@ class Watcher:
         client.io.on("disconnect", lambda *_: self._news.set())
         try:
             async with asyncio.timeout(ANSWER):
-                await client.io.connect(node.address, auth={"token": self._token}, transports=["websocket"])
-            asked = {"session_id": self.session_id, "event_format": "raw", "after_sequence": self.seen, "resume": True}
+                await client.io.connect(
+                    node.address, auth={"token": self._token}, transports=["websocket"]
+                )
+            asked = {
+                "session_id": self.session_id,
+                "event_format": "raw",
+                "after_sequence": self.seen,
+                "resume": True,
+            }
             await client.io.call("session:subscribe", asked, timeout=ANSWER)
             while client.io.connected and "system:error" not in client.names():
                 self._news.clear()
@@ -99,13 +112,16 @@ class Watcher:
 
 
 async def said(nodes: Sequence[Any], token: str, message: Json, random: Random) -> tuple[Any, Json]:
-    """Send a message, to one node after the other until one has taken it; gives that node and its answer."""
+    """Send a message, to one node after the other until one has taken it; gives that node and its
+    answer."""
     while True:
         node = random.choice(nodes)
         client = Client(node.address, token)
         try:
             async with asyncio.timeout(ANSWER):
-                await client.io.connect(node.address, auth={"token": token}, transports=["websocket"])
+                await client.io.connect(
+                    node.address, auth={"token": token}, transports=["websocket"]
+                )
             told = await client.io.call("chat:send", message, timeout=ANSWER)
             if told["status"] == "ok":
                 return node, told

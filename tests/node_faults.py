@@ -2,10 +2,10 @@
 
     python tests/node_faults.py [ROUNDS [SEED [LEASE]]]
 
-Two or three servers as users start them, in one role or several, tell each other over Redis or PostgreSQL. A run whose
-node is gone goes on at another, once; a node that wakes or is joined again writes nothing more for it; whoever watches,
-over Socket.IO or event streams, has every event exactly once. LEASE are the seconds after which a run is taken over.
-"""
+Two or three servers as users start them, in one role or several, tell each other over Redis or
+PostgreSQL. A run whose node is gone goes on at another, once; a node that wakes or is joined again
+writes nothing more for it; whoever watches, over Socket.IO or event streams, has every event
+exactly once. LEASE are the seconds after which a run is taken over."""
 
 import asyncio
 import contextlib
@@ -39,8 +39,17 @@ from watching import seen, wired
 
 LAYOUTS = [("all", "all"), ("all", "all", "all"), ("gateway", "worker", "worker")]
 CUTS = ["stalled", "lost", "reset"]
-FAULTS = ["killed", "paused", *(f"{service} {cut}" for service in ("database", "redis") for cut in CUTS)]
-WORDS = ["think, then long", "list files, then long", "subagent list files, then long", "long, remember {mark}"]
+FAULTS = [
+    "killed",
+    "paused",
+    *(f"{service} {cut}" for service in ("database", "redis") for cut in CUTS),
+]
+WORDS = [
+    "think, then long",
+    "list files, then long",
+    "subagent list files, then long",
+    "long, remember {mark}",
+]
 SESSIONS = 3
 ROUNDS_EACH = 8
 """After so many faults new nodes and a new database are begun."""
@@ -67,13 +76,31 @@ class Node:
 
     async def start(self) -> None:
         """Start it, and wait until it listens."""
-        words = ["serve", "--data", str(self.folder / "data"), "--port", "0", "--json", "--role", self.role]
+        words = [
+            "serve",
+            "--data",
+            str(self.folder / "data"),
+            "--port",
+            "0",
+            "--json",
+            "--role",
+            self.role,
+        ]
         words += [word for name, url in self.urls.items() for word in (f"--{name}", url)]
-        env = {**os.environ, "PYTHONPATH": ":".join(sys.path), "OPEN_TOKEN_DEMO_DELAY": str(self.delay)}
+        env = {
+            **os.environ,
+            "PYTHONPATH": ":".join(sys.path),
+            "OPEN_TOKEN_DEMO_DELAY": str(self.delay),
+        }
         env |= {"OPEN_TOKEN_HOME": str(self.folder / "home"), "LEASE": str(self.lease)}
         with (self.folder / f"node{id(self)}.log").open("ab") as log:
             self.process = await asyncio.create_subprocess_exec(
-                sys.executable, quick_node.__file__, *words, env=env, stdout=asyncio.subprocess.PIPE, stderr=log
+                sys.executable,
+                quick_node.__file__,
+                *words,
+                env=env,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=log,
             )
         assert self.process.stdout
         told = json.loads(await asyncio.wait_for(self.process.stdout.readline(), PATIENCE))
@@ -118,7 +145,8 @@ class Node:
 
 @dataclass
 class Talk:
-    """A session, who watches it, and what it was told: the place of each message as it was acknowledged."""
+    """A session, who watches it, and what it was told: the place of each message as it was
+    acknowledged."""
 
     id: str
     watchers: list[Watcher] = field(default_factory=list)
@@ -148,11 +176,15 @@ class Cluster:
         headers = {"Authorization": f"Bearer {self.token}"}
         for number in range(SESSIONS):
             async with httpx2.AsyncClient(headers=headers, timeout=30) as client:
-                made = await client.post(f"{self.nodes[0].address}/api/sessions", json={"intent": f"Talk {number}"})
+                made = await client.post(
+                    f"{self.nodes[0].address}/api/sessions", json={"intent": f"Talk {number}"}
+                )
             talk = Talk(made.raise_for_status().json()["session_id"])
             self.talks.append(talk)
             for way in ("socket", "sse"):
-                watcher = Watcher(self.nodes, self.token, talk.id, way, Random(self.random.random()))
+                watcher = Watcher(
+                    self.nodes, self.token, talk.id, way, Random(self.random.random())
+                )
                 watcher.known = lambda talk=talk: talk.known
                 talk.watchers.append(watcher)
                 self._tasks.append(asyncio.create_task(watcher.watch()))
@@ -199,16 +231,21 @@ class Cluster:
         """Wait until no run is under way; gives how many were taken over so far."""
         async with asyncio.timeout(PATIENCE):
             while True:
-                runs = [run for talk in self.talks for run in await self.store.runs(self.owner, talk.id)]
+                runs = [
+                    run for talk in self.talks for run in await self.store.runs(self.owner, talk.id)
+                ]
                 if all(run.status in OVER for run in runs):
                     return sum(run.attempts > 1 for run in runs)
                 await asyncio.sleep(0.1)
 
     async def round(self, fault: str) -> None:
-        """Let agents speak, hurt a node in the middle of it, wait until all is said elsewhere, and take it back."""
+        """Let agents speak, hurt a node in the middle of it, wait until all is said elsewhere, and
+        take it back."""
         took = [await self.say(talk, self.nodes, self.random.choice(WORDS)) for talk in self.talks]
         await self.spoken(self.random.randint(1, 60))
-        victim = self.random.choice([*took, *self.nodes, *(node for node in self.nodes if node.role != "gateway")])
+        victim = self.random.choice(
+            [*took, *self.nodes, *(node for node in self.nodes if node.role != "gateway")]
+        )
         await victim.hurt(fault)
         await self.over()
         await victim.heal(fault)
@@ -228,22 +265,36 @@ class Cluster:
                 async with asyncio.timeout(PATIENCE):
                     while watcher.seen < told[-1]:
                         await asyncio.sleep(0.05)
-            found += [*_history_faults(talk, entries, told), *_log_faults(entries), *_said_faults(talk, state)]
+            found += [
+                *_history_faults(talk, entries, told),
+                *_log_faults(entries),
+                *_said_faults(talk, state),
+            ]
             found += _seen_faults(talk, state)
             runs = await self.store.runs(self.owner, talk.id)
-            found += [f"{talk.id}: a run {run.status}: {run.error}" for run in runs if run.status != "completed"]
+            found += [
+                f"{talk.id}: a run {run.status}: {run.error}"
+                for run in runs
+                if run.status != "completed"
+            ]
             if state.session.status not in ("completed", "idle") and state.run is not None:
                 found.append(f"{talk.id} is still {state.session.status}")
         kept = await self.store.memories(self.owner, limit=10_000)
         marks = Counter(row.content for row in kept.items)
-        found += [f"{mark} was remembered {count} times" for mark, count in marks.items() if count > 1]
+        found += [
+            f"{mark} was remembered {count} times" for mark, count in marks.items() if count > 1
+        ]
         return [*found, *await self.store.check()]
 
 
 def _history_faults(talk: Talk, entries: list[Entry], told: list[int]) -> list[str]:
     """The checker of histories, over the entries that clients are told, counted from 1."""
     places = {seq: number for number, seq in enumerate(told, 1)}
-    before = {entry.seq: sum(seq <= entry.seq for seq in told) for entry in entries if entry.seq not in places}
+    before = {
+        entry.seq: sum(seq <= entry.seq for seq in told)
+        for entry in entries
+        if entry.seq not in places
+    }
 
     def place(seq: int) -> int:
         return places.get(seq) or before.get(seq, 0)
@@ -254,7 +305,13 @@ def _history_faults(talk: Talk, entries: list[Entry], told: list[int]) -> list[s
     for watcher in talk.watchers:
         for here in watcher.connections:
             got = [(place(item["stream_sequence"]), item["stream_sequence"]) for item in here.items]
-            history.read(talk.id, place(here.after), got, place(here.known), is_whole=here is watcher.connections[-1])
+            history.read(
+                talk.id,
+                place(here.after),
+                got,
+                place(here.known),
+                is_whole=here is watcher.connections[-1],
+            )
     found = history.faults({talk.id: [(place(seq), seq) for seq in told]})
     return [
         *found,
@@ -274,7 +331,12 @@ def _log_faults(entries: list[Entry]) -> list[str]:
         turn_id = entry.data.get("turn_id")
         if entry.kind == "turn.ended":
             ended.add(str(turn_id))
-        elif turn_id in ended and entry.kind in ("text.delta", "thinking.delta", "tool.called", "usage.counted"):
+        elif turn_id in ended and entry.kind in (
+            "text.delta",
+            "thinking.delta",
+            "tool.called",
+            "usage.counted",
+        ):
             found.append(f"{entry.seq}: {entry.kind} of a turn that was over")
     started = Counter(entry.data["run_id"] for entry in entries if entry.kind == "run.started")
     over = Counter(entry.data["run_id"] for entry in entries if entry.kind == "run.ended")
@@ -300,10 +362,14 @@ def _said_faults(talk: Talk, state: State) -> list[str]:
         turn_id = state.sent.get(name)
         given = answers.get(turn_id or "", [])
         if turn_id is None or len(given) != 1 or ("long" in text and given[0] != LONG):
-            found.append(f"{talk.id}: {text!r} was answered {len(given)} times, {[len(words) for words in given]}")
+            found.append(
+                f"{talk.id}: {text!r} was answered {len(given)} times, {[len(words) for words in given]}"
+            )
     for name, (_, turn_id) in talk.acknowledged.items():
         if state.sent.get(name) != turn_id:
-            found.append(f"{talk.id}: {name} was acknowledged as {turn_id} and is {state.sent.get(name)}")
+            found.append(
+                f"{talk.id}: {name} was acknowledged as {turn_id} and is {state.sent.get(name)}"
+            )
     return found
 
 
@@ -368,7 +434,9 @@ def main(words: list[str]) -> None:
     random, events, moved, found = Random(seed), 0, 0, list[str]()
     for start in range(0, rounds, ROUNDS_EACH):
         layout = LAYOUTS[start // ROUNDS_EACH % len(LAYOUTS)]
-        faults = (FAULTS * (1 + rounds // len(FAULTS)))[start : start + ROUNDS_EACH][: rounds - start]
+        faults = (FAULTS * (1 + rounds // len(FAULTS)))[start : start + ROUNDS_EACH][
+            : rounds - start
+        ]
         random.shuffle(faults)
         print(", ".join(layout), flush=True)
         with tempfile.TemporaryDirectory() as folder:
@@ -377,7 +445,10 @@ def main(words: list[str]) -> None:
         events, moved = events + told, moved + taken
         if found:
             break
-    print("\n".join(found) or f"{events} events, each once at every client; {moved} runs taken over, each ended once")
+    print(
+        "\n".join(found)
+        or f"{events} events, each once at every client; {moved} runs taken over, each ended once"
+    )
     sys.exit(bool(found))
 
 

@@ -1,4 +1,5 @@
-"""A page looked at as a strict reader would: every tag and attribute of our own list, nothing asked of anybody."""
+"""A page looked at as a strict reader would: every tag and attribute of our own list, nothing asked
+of anybody."""
 
 import base64
 import hashlib
@@ -75,7 +76,9 @@ class Reader(HTMLParser):
             assert value.startswith(("#", "http://", "https://")), value
             self.links.append(value)
         if name == "src":
-            assert re.match(r"data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/]*=*$", value), value[:60]
+            assert re.match(r"data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/]*=*$", value), (
+                value[:60]
+            )
 
     def handle_endtag(self, tag: str) -> None:
         if tag not in VOID:
@@ -107,7 +110,9 @@ def check(page: str) -> Reader:
     assert reader.policy.endswith("; base-uri 'none'; form-action 'none'; img-src data:")
     assert page.count("<script") == page.count("<style") == 1
     # Nothing that a terminal, an editor or a reader of text would obey.
-    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]", page)
+    assert not re.search(
+        "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]", page
+    )
     return reader
 
 
@@ -128,19 +133,41 @@ def everywhere(text: str) -> dict[str, Any]:
         answered(3, text),
         called(4, "Write", file_path=text, content=text),
         answered(4, text),
-        called(5, "TodoWrite", todos=[{"content": text, "status": text}, {"content": text, "status": "in_progress"}]),
+        called(
+            5,
+            "TodoWrite",
+            todos=[{"content": text, "status": text}, {"content": text, "status": "in_progress"}],
+        ),
         answered(5, text),
         called(6, "Task", description=text, prompt=text, subagent_type=text),
         span("span_start", 1, 6, kind=text, spawn_reason=text),
         {**said("user", text), "links": {"span_id": "span_000001"}},
         span("span_end", 1, 6),
         answered(6, text),
-        called(7, "AskUserQuestion", questions=[{"question": text, "options": [{"label": text}, text]}]),
+        called(
+            7, "AskUserQuestion", questions=[{"question": text, "options": [{"label": text}, text]}]
+        ),
         answered(7, text),
         called(8, "WebSearch", query=text),
-        block(8, [{"title": text, "url": text, "snippet": text}, {"title": text, "url": "https://ok.test/" + key}]),
-        called(9, "apply_patch", input=f"*** Begin Patch\n*** Update File: {text}\n@@ {text}\n-{text}\n+{text}"),
-        block(9, [{"media_type": text, "base64": text}, {"media_type": "image/png", "base64": text, "bytes": 3}]),
+        block(
+            8,
+            [
+                {"title": text, "url": text, "snippet": text},
+                {"title": text, "url": "https://ok.test/" + key},
+            ],
+        ),
+        called(
+            9,
+            "apply_patch",
+            input=f"*** Begin Patch\n*** Update File: {text}\n@@ {text}\n-{text}\n+{text}",
+        ),
+        block(
+            9,
+            [
+                {"media_type": text, "base64": text},
+                {"media_type": "image/png", "base64": text, "bytes": 3},
+            ],
+        ),
         called(10, "Read", file_path=text),
         noted(1, kind=text, text=text, **{key: [text]}),
         noted(1, kind="dropped", events=3, detail=text),
@@ -150,7 +177,11 @@ def everywhere(text: str) -> dict[str, Any]:
 
 def span(event_type: str, number: int, call: int, **data: Any) -> dict[str, Any]:
     links = {"span_id": f"span_{number:06d}", "call_id": f"call_{call:06d}"}
-    return {"type": event_type, "content": {"mime": "application/json", "data": data}, "links": links}
+    return {
+        "type": event_type,
+        "content": {"mime": "application/json", "data": data},
+        "links": links,
+    }
 
 
 def block(number: int, data: list[Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""A worker that has a run and writes for it until it is told that it no longer has it; for tests that stop and wake it.
+"""A worker that has a run and writes for it until it is told that it no longer has it; for tests
+that stop and wake it.
 
-python tests/paused_worker.py FOLDER TOKEN
-"""
+python tests/paused_worker.py FOLDER TOKEN"""
 
 import asyncio
 import sys
@@ -18,7 +18,9 @@ async def work(folder: Path, token: int) -> None:
         while True:
             entry = NewEntry(kind="noted", at=at(0), data={"token": token, "number": number})
             fence = Fence(run_id="run_1", token=token)
-            told = await store.append(Step(owner=ANNA, session_id="sess_1", entries=[entry], fence=fence))
+            told = await store.append(
+                Step(owner=ANNA, session_id="sess_1", entries=[entry], fence=fence)
+            )
             print("wrote", number, told.first, flush=True)
             number += 1
     except Fenced:

@@ -1,4 +1,5 @@
-"""A provider of our own on the loopback: it answers with the streams of a test and keeps what it was asked."""
+"""A provider of our own on the loopback: it answers with the streams of a test and keeps what it
+was asked."""
 
 import asyncio
 import contextlib
@@ -19,7 +20,10 @@ class Provider:
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
             head = (await reader.readuntil(b"\r\n\r\n")).decode()
             first, *lines = head.split("\r\n")
-            headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines if line)}
+            headers = {
+                name.lower(): value
+                for name, _, value in (line.partition(": ") for line in lines if line)
+            }
             body = await reader.readexactly(int(headers.get("content-length", 0)))
             self.asked.append((first.split()[1], headers, json.loads(body or b"{}")))
             status, kind, text = _whole(self.answers.pop(0) if self.answers else (500, "{}"))
@@ -51,5 +55,7 @@ async def provider(*answers: Any) -> AsyncIterator[Provider]:
 
 def events(*items: Any) -> str:
     """Server-sent events: each is its JSON, named by its type where it has one."""
-    named = ((f"event: {item['type']}\n" if "type" in item else "", json.dumps(item)) for item in items)
+    named = (
+        (f"event: {item['type']}\n" if "type" in item else "", json.dumps(item)) for item in items
+    )
     return "".join(f"{name}data: {data}\n\n" for name, data in named)

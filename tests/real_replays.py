@@ -1,9 +1,9 @@
 """Lets the real agents run a recorded conversation again, offline: part of `make agents`.
 
-Each agent first runs a small script of ours against `replay check --results any`, with its own shell, and writes its
-own session down. That session is then replayed against the same program in a fresh home: every step must be asked for,
-as it was recorded. At last one prompt is changed, and the run must part at the first step.
-"""
+Each agent first runs a small script of ours against `replay check --results any`, with its own
+shell, and writes its own session down. That session is then replayed against the same program in a
+fresh home: every step must be asked for, as it was recorded. At last one prompt is changed, and the
+run must part at the first step."""
 
 import json
 import os
@@ -28,7 +28,13 @@ CODEX = 'model_providers.replay={name="replay",base_url="{url}/v1",env_key="OPEN
 
 def command(name: str, prompt: str) -> list[str]:
     """How a person starts the agent on a question."""
-    codex = ["--dangerously-bypass-approvals-and-sandbox", "-c", "model_provider=replay", "-c", CODEX]
+    codex = [
+        "--dangerously-bypass-approvals-and-sandbox",
+        "-c",
+        "model_provider=replay",
+        "-c",
+        CODEX,
+    ]
     return {
         "claude-code": ["claude", "-p", prompt, "--allowedTools", "Bash"],
         "codex": ["codex", "exec", "--skip-git-repo-check", *codex, prompt],
@@ -41,13 +47,16 @@ def command(name: str, prompt: str) -> list[str]:
 
 
 def script() -> dict[str, Any]:
-    """A command, two at once, then words; some agents lose the output of a command that ends at once."""
+    """A command, two at once, then words; some agents lose the output of a command that ends at
+    once."""
 
     def calls(words: str | None, **lines: str) -> list[dict[str, Any]]:
         made = []
         for name, line in lines.items():
             given = json.dumps({"command": line, "description": "Look at the note"})
-            made.append({"id": name, "type": "function", "function": {"name": "bash", "arguments": given}})
+            made.append(
+                {"id": name, "type": "function", "function": {"name": "bash", "arguments": given}}
+            )
         results = [{"role": "tool", "tool_call_id": name, "content": "?"} for name in lines]
         return [{"role": "assistant", "content": words, "tool_calls": made}, *results]
 
@@ -75,8 +84,20 @@ class Place:
         path = f"{node}:{programs}:/usr/local/bin:/usr/bin:/bin"
         self.env = {"HOME": str(self.home), "PATH": path, "LANG": "C.UTF-8", "PI_OFFLINE": "1"}
 
-    def check(self, source: Path | str, prompt: str, *words: str) -> tuple[int, dict[str, Any], str]:
-        line = [OPEN_TOKEN, "replay", "check", source, "--json", "--within", str(WITHIN), *words, "--"]
+    def check(
+        self, source: Path | str, prompt: str, *words: str
+    ) -> tuple[int, dict[str, Any], str]:
+        line = [
+            OPEN_TOKEN,
+            "replay",
+            "check",
+            source,
+            "--json",
+            "--within",
+            str(WITHIN),
+            *words,
+            "--",
+        ]
         done = subprocess.run(
             [*line, *command(self.name, prompt)],
             env=self.env,
@@ -122,7 +143,10 @@ def main() -> int:
                 problem = again(name, tools, Path(folder))
             except (subprocess.SubprocessError, OSError, ValueError) as trouble:
                 problem = f"{type(trouble).__name__}: {str(getattr(trouble, 'stderr', '') or trouble)[-400:]}"
-        print(f"{name:12} {PACKAGES[name][0].rpartition('@')[2]:9} replayed           {problem or 'ok'}", flush=True)
+        print(
+            f"{name:12} {PACKAGES[name][0].rpartition('@')[2]:9} replayed           {problem or 'ok'}",
+            flush=True,
+        )
         bad += bool(problem)
     return 1 if bad else 0
 

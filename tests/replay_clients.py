@@ -1,4 +1,5 @@
-"""A client that plays a recorded agent: it asks over one of the four wires, and answers calls as recorded."""
+"""A client that plays a recorded agent: it asks over one of the four wires, and answers calls as
+recorded."""
 
 import http.client
 import json
@@ -52,7 +53,11 @@ def turns_of(document: Json) -> list[Turn]:
             known.add(event["links"]["call_id"])
         if kind == "tool_result" and event["links"]["call_id"] not in known:
             continue
-        if event.get("links", {}).get("span_id") or kind not in ("message", "tool_use", "tool_result"):
+        if event.get("links", {}).get("span_id") or kind not in (
+            "message",
+            "tool_use",
+            "tool_result",
+        ):
             continue
         if kind == "tool_use" or event["role"] == "assistant":
             if not is_open:
@@ -79,7 +84,11 @@ def words(content: Json, *, whole: bool = False) -> list[str]:
     text, data = content.get("text"), content.get("data")
     if text is not None or not isinstance(data, list):
         return [text if text is not None else json.dumps(data)]
-    told = [block.get("text") or (json.dumps(block) if whole else "") for block in data if "base64" not in block]
+    told = [
+        block.get("text") or (json.dumps(block) if whole else "")
+        for block in data
+        if "base64" not in block
+    ]
     return [text for text in told if text]
 
 
@@ -114,7 +123,11 @@ class Client:
         if not self.stream:
             return wire.read(json.loads(data))
         lines = data.decode().split("\n")
-        events = [json.loads(line[6:]) for line in lines if line.startswith("data: ") and line != "data: [DONE]"]
+        events = [
+            json.loads(line[6:])
+            for line in lines
+            if line.startswith("data: ") and line != "data: [DONE]"
+        ]
         return wire.read_stream(events)
 
 
@@ -134,10 +147,15 @@ def in_process(run: Run) -> Post:
     return ask
 
 
-def played(post: Post, talk: Json, wire: str, *, stream: bool, changed: dict[int, Turn] | None = None) -> int:
-    """Play the recorded agent; gives the number of the first turn that was refused, 0 if none was."""
+def played(
+    post: Post, talk: Json, wire: str, *, stream: bool, changed: dict[int, Turn] | None = None
+) -> int:
+    """Play the recorded agent; gives the number of the first turn that was refused, 0 if none
+    was."""
     turns = turns_of(talk)
-    client = Client(post, wire, stream=stream, tools=sorted({call[0] for turn in turns for call in turn.called}))
+    client = Client(
+        post, wire, stream=stream, tools=sorted({call[0] for turn in turns for call in turn.called})
+    )
     for number, turn in enumerate(turns, 1):
         spoken = client.ask((changed or {}).get(number, turn))
         if client.status != 200:
@@ -163,16 +181,30 @@ class Anthropic:
         return {"role": "user", "content": [{"type": "text", "text": text}]}
 
     def result(self, call: Call, text: str) -> list[Json]:
-        return [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": call.id, "content": text}]}]
+        return [
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": call.id, "content": text}],
+            }
+        ]
 
     def answer(self, spoken: Spoken) -> list[Json]:
         blocks: list[Json] = [{"type": "text", "text": spoken.text}] if spoken.text else []
-        blocks += [{"type": "tool_use", "id": c.id, "name": c.name, "input": c.arguments} for c in spoken.calls]
+        blocks += [
+            {"type": "tool_use", "id": c.id, "name": c.name, "input": c.arguments}
+            for c in spoken.calls
+        ]
         return [{"role": "assistant", "content": blocks}]
 
     def request(self, history: list[Json], tools: list[str], stream: bool) -> tuple[str, Json]:
         told = [{"name": name, "input_schema": {"type": "object"}} for name in tools]
-        body = {"model": "m", "max_tokens": 1000, "messages": history, "tools": told, "stream": stream}
+        body = {
+            "model": "m",
+            "max_tokens": 1000,
+            "messages": history,
+            "tools": told,
+            "stream": stream,
+        }
         return "/v1/messages?beta=true", body
 
     def read(self, body: Json) -> Spoken:
@@ -180,7 +212,9 @@ class Anthropic:
             "tool_use" if any(b["type"] == "tool_use" for b in body["content"]) else "end_turn"
         )
         texts = [block["text"] for block in body["content"] if block["type"] == "text"]
-        calls = [Call(b["id"], b["name"], b["input"]) for b in body["content"] if b["type"] == "tool_use"]
+        calls = [
+            Call(b["id"], b["name"], b["input"]) for b in body["content"] if b["type"] == "tool_use"
+        ]
         return Spoken("\n\n".join(texts), calls)
 
     def read_stream(self, events: list[Json]) -> Spoken:
@@ -204,27 +238,39 @@ class Anthropic:
 
 class Responses:
     def prompt(self, text: str) -> Json:
-        return {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
+        return {
+            "type": "message",
+            "role": "user",
+            "content": [{"type": "input_text", "text": text}],
+        }
 
     def result(self, call: Call, text: str) -> list[Json]:
         return [{"type": "function_call_output", "call_id": call.id, "output": text}]
 
     def answer(self, spoken: Spoken) -> list[Json]:
         content = [{"type": "output_text", "text": spoken.text}]
-        items: list[Json] = [{"type": "message", "role": "assistant", "content": content}] if spoken.text else []
+        items: list[Json] = (
+            [{"type": "message", "role": "assistant", "content": content}] if spoken.text else []
+        )
         for call in spoken.calls:
             given = json.dumps(call.arguments)
-            items.append({"type": "function_call", "call_id": call.id, "name": call.name, "arguments": given})
+            items.append(
+                {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": given}
+            )
         return items
 
     def request(self, history: list[Json], tools: list[str], stream: bool) -> tuple[str, Json]:
-        told = [{"type": "function", "name": name, "parameters": {"type": "object"}} for name in tools]
+        told = [
+            {"type": "function", "name": name, "parameters": {"type": "object"}} for name in tools
+        ]
         return "/v1/responses", {"model": "m", "input": history, "tools": told, "stream": stream}
 
     def read(self, body: Json) -> Spoken:
         texts = [item["content"][0]["text"] for item in body["output"] if item["type"] == "message"]
         made = [item for item in body["output"] if item["type"] == "function_call"]
-        calls = [Call(item["call_id"], item["name"], json.loads(item["arguments"])) for item in made]
+        calls = [
+            Call(item["call_id"], item["name"], json.loads(item["arguments"])) for item in made
+        ]
         return Spoken("\n\n".join(texts), calls)
 
     def read_stream(self, events: list[Json]) -> Spoken:
@@ -232,7 +278,9 @@ class Responses:
         assert [event["sequence_number"] for event in events] == list(range(len(events)))
         done = [event["item"] for event in events if event["type"] == "response.output_item.done"]
         assert done == events[-1]["response"]["output"]
-        deltas = [event["delta"] for event in events if event["type"] == "response.output_text.delta"]
+        deltas = [
+            event["delta"] for event in events if event["type"] == "response.output_text.delta"
+        ]
         spoken = self.read({"output": done})
         assert "\n\n".join(deltas) == spoken.text
         return spoken
@@ -249,20 +297,38 @@ class Chat:
         message: Json = {"role": "assistant", "content": spoken.text or None}
         if spoken.calls:
             message["tool_calls"] = [
-                {"id": c.id, "type": "function", "function": {"name": c.name, "arguments": json.dumps(c.arguments)}}
+                {
+                    "id": c.id,
+                    "type": "function",
+                    "function": {"name": c.name, "arguments": json.dumps(c.arguments)},
+                }
                 for c in spoken.calls
             ]
         return [message]
 
     def request(self, history: list[Json], tools: list[str], stream: bool) -> tuple[str, Json]:
-        told = [{"type": "function", "function": {"name": name, "parameters": {"type": "object"}}} for name in tools]
-        body = {"model": "m", "messages": [{"role": "system", "content": "Be kind."}, *history], "stream": stream}
-        return "/v1/chat/completions", {**body, "tools": told, "stream_options": {"include_usage": True}}
+        told = [
+            {"type": "function", "function": {"name": name, "parameters": {"type": "object"}}}
+            for name in tools
+        ]
+        body = {
+            "model": "m",
+            "messages": [{"role": "system", "content": "Be kind."}, *history],
+            "stream": stream,
+        }
+        return "/v1/chat/completions", {
+            **body,
+            "tools": told,
+            "stream_options": {"include_usage": True},
+        }
 
     def read(self, body: Json) -> Spoken:
         message = body["choices"][0]["message"]
         calls = message.get("tool_calls") or []
-        made = [Call(c["id"], c["function"]["name"], json.loads(c["function"]["arguments"])) for c in calls]
+        made = [
+            Call(c["id"], c["function"]["name"], json.loads(c["function"]["arguments"]))
+            for c in calls
+        ]
         return Spoken(message["content"] or "", made)
 
     def read_stream(self, events: list[Json]) -> Spoken:
@@ -279,17 +345,27 @@ class Gemini:
         return {"role": "user", "parts": [{"text": text}]}
 
     def result(self, call: Call, text: str) -> list[Json]:
-        return [{"role": "user", "parts": [{"functionResponse": {"name": call.name, "response": {"output": text}}}]}]
+        return [
+            {
+                "role": "user",
+                "parts": [{"functionResponse": {"name": call.name, "response": {"output": text}}}],
+            }
+        ]
 
     def answer(self, spoken: Spoken) -> list[Json]:
         parts: list[Json] = [{"text": spoken.text}] if spoken.text else []
-        parts += [{"functionCall": {"name": call.name, "args": call.arguments}} for call in spoken.calls]
+        parts += [
+            {"functionCall": {"name": call.name, "args": call.arguments}} for call in spoken.calls
+        ]
         return [{"role": "model", "parts": parts}]
 
     def request(self, history: list[Json], tools: list[str], stream: bool) -> tuple[str, Json]:
         told = [{"name": name, "parametersJsonSchema": {"type": "object"}} for name in tools]
         method = "streamGenerateContent?alt=sse" if stream else "generateContent"
-        return f"/v1beta/models/m:{method}", {"contents": history, "tools": [{"functionDeclarations": told}]}
+        return f"/v1beta/models/m:{method}", {
+            "contents": history,
+            "tools": [{"functionDeclarations": told}],
+        }
 
     def read(self, body: Json) -> Spoken:
         parts = body["candidates"][0]["content"]["parts"]
@@ -302,4 +378,9 @@ class Gemini:
         return self.read(event)
 
 
-WIRES: dict[str, Any] = {"anthropic": Anthropic(), "responses": Responses(), "chat": Chat(), "gemini": Gemini()}
+WIRES: dict[str, Any] = {
+    "anthropic": Anthropic(),
+    "responses": Responses(),
+    "chat": Chat(),
+    "gemini": Gemini(),
+}

@@ -1,4 +1,5 @@
-"""A whole server without sockets, called as clients call it, from tests that have no event loop of their own."""
+"""A whole server without sockets, called as clients call it, from tests that have no event loop of
+their own."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -24,12 +25,15 @@ class Rest:
 
     def __init__(self, folder: Path, clock: Clock | None = None, **config: Any) -> None:
         self.loop = asyncio.new_event_loop()
-        self._running = running(ServerConfig(**{"data": folder, "limits": PLENTY, **config}), {}, clock)
+        self._running = running(
+            ServerConfig(**{"data": folder, "limits": PLENTY, **config}), {}, clock
+        )
         self.services = self.run(self._running.__aenter__())
         self.key = self.run(first_key(self.services)) or ""
         self.app = make_app(self.services)
         self.client = httpx2.AsyncClient(
-            transport=httpx2.ASGITransport(self.app, client=("127.0.0.1", 1)), base_url="http://server.test"
+            transport=httpx2.ASGITransport(self.app, client=("127.0.0.1", 1)),
+            base_url="http://server.test",
         )
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -39,7 +43,9 @@ class Rest:
     def owner(self) -> str:
         return self.run(self.services.store.users())[0].id
 
-    def call(self, method: str, path: str, json: Any = None, key: str | None = "", **more: Any) -> httpx2.Response:
+    def call(
+        self, method: str, path: str, json: Any = None, key: str | None = "", **more: Any
+    ) -> httpx2.Response:
         """A request; with the owner's key unless another is named, None is none."""
         headers = more.pop("headers", {})
         if key is not None:

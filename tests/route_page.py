@@ -1,4 +1,5 @@
-"""Writes the routes of the server as a page shows them, from its OpenAPI: what it does, a request, an answer."""
+"""Writes the routes of the server as a page shows them, from its OpenAPI: what it does, a request,
+an answer."""
 
 import re
 from collections.abc import Iterator
@@ -44,7 +45,9 @@ def page_of(shown: dict[str, str]) -> str:
     parts: dict[str, list[str]] = {name: [] for name in ("The server", "Sessions", *SECTIONS)}
     for title in shown:
         path = title.split()[1]
-        parts[next(name for name, pattern in SECTIONS.items() if re.match(pattern, path))].append(shown[title])
+        parts[next(name for name, pattern in SECTIONS.items() if re.match(pattern, path))].append(
+            shown[title]
+        )
     return "\n".join(f"### {name}\n\n" + "\n".join(held) for name, held in parts.items() if held)
 
 
@@ -75,7 +78,9 @@ def _query(about: Json) -> list[str]:
 
 def _parameter(item: Json) -> str:
     values = item.get("schema", {}).get("enum")
-    return f"`{item['name']}`" + (f" ({', '.join(str(value) for value in values)})" if values else "")
+    return f"`{item['name']}`" + (
+        f" ({', '.join(str(value) for value in values)})" if values else ""
+    )
 
 
 def _request(openapi: Json, about: Json) -> list[str]:
@@ -97,7 +102,11 @@ def _answers(about: Json) -> Iterator[str]:
         named = "" if status == "200" else f" {status}"
         if not content:
             yield from (f"Answer{named}: nothing.", "")
-        shown = {kind: held["example"] for kind, held in content.items() if held.get("example") is not None}
+        shown = {
+            kind: held["example"]
+            for kind, held in content.items()
+            if held.get("example") is not None
+        }
         if shown:
             yield from (f"Answer{named}:", "", *_block(next(iter(shown.values()))))
         elif content:

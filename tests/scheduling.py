@@ -43,7 +43,9 @@ class Awake:
 def node(store: Store, folder: Path, hand: Hand, grace: float = 3600) -> tuple[Services, Scheduler]:
     """The services of one node on a store; its scheduler is not started."""
     clock, bus = Clock(moment=lambda: hand.moment), LocalBus()
-    services = Services(ServerConfig(data=folder), store, bus, clock, Journal(store, bus, clock), {})
+    services = Services(
+        ServerConfig(data=folder), store, bus, clock, Journal(store, bus, clock), {}
+    )
     services.runner = Awake()  # type: ignore[assignment]
     scheduler = Scheduler(services, grace)
     services.schedules = Schedules(services, scheduler)
@@ -51,7 +53,9 @@ def node(store: Store, folder: Path, hand: Hand, grace: float = 3600) -> tuple[S
 
 
 @contextlib.asynccontextmanager
-async def scheduling(folder: Path, hand: Hand | None = None) -> AsyncIterator[tuple[Services, Scheduler, Hand]]:
+async def scheduling(
+    folder: Path, hand: Hand | None = None
+) -> AsyncIterator[tuple[Services, Scheduler, Hand]]:
     """One node on an SQLite store with two users."""
     hand = hand or Hand()
     store = open_sqlite(folder / "data")

@@ -1,8 +1,9 @@
-"""PostgreSQL and Redis for tests: throw-away instances on loopback, started when first asked for, ended at the end.
+"""PostgreSQL and Redis for tests: throw-away instances on loopback, started when first asked for,
+ended at the end.
 
-They need only the programs, which `make test-full` installs; without them a test is skipped with a word. PostgreSQL
-does not run as root, so that root runs it as the user `postgres` or, if there is none, `nobody`.
-"""
+They need only the programs, which `make test-full` installs; without them a test is skipped with a
+word. PostgreSQL does not run as root, so that root runs it as the user `postgres` or, if there is
+none, `nobody`."""
 
 import atexit
 import contextlib
@@ -21,14 +22,23 @@ from pathlib import Path
 
 import pytest
 
-_PLACES = ["/usr/sbin", "/usr/lib/postgresql/*/bin", "/usr/local/pgsql/bin", "/opt/homebrew/opt/postgresql*/bin"]
+_PLACES = [
+    "/usr/sbin",
+    "/usr/lib/postgresql/*/bin",
+    "/usr/local/pgsql/bin",
+    "/opt/homebrew/opt/postgresql*/bin",
+]
 _COUNT = itertools.count(1)
 _SECONDS = 60.0
 
 
 def program(name: str) -> str | None:
     """Where a program is; Debian keeps those of the PostgreSQL server out of the path."""
-    beside = [str(place) for pattern in _PLACES for place in sorted(Path("/").glob(pattern[1:]), reverse=True)]
+    beside = [
+        str(place)
+        for pattern in _PLACES
+        for place in sorted(Path("/").glob(pattern[1:]), reverse=True)
+    ]
     return shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", ""), *beside]))
 
 
@@ -41,15 +51,19 @@ def needed(name: str) -> str:
 
 
 class Instance:
-    """A server process with a folder of its own, which can be killed and started again at the same address."""
+    """A server process with a folder of its own, which can be killed and started again at the same
+    address."""
 
-    def __init__(self, folder: Path, port: int, command: list[str], is_up: Callable[[], bool]) -> None:
+    def __init__(
+        self, folder: Path, port: int, command: list[str], is_up: Callable[[], bool]
+    ) -> None:
         self.folder, self.port = folder, port
         self._command, self._is_up = command, is_up
         self.start()
 
     def start(self) -> None:
-        """Start it, and wait until it answers; what a killed one left behind may take a while to end."""
+        """Start it, and wait until it answers; what a killed one left behind may take a while to
+        end."""
         deadline = time.monotonic() + _SECONDS
         self._launch()
         while not self._is_up():
@@ -61,13 +75,16 @@ class Instance:
                 self._launch()
 
     def revive(self) -> None:
-        """Launch it again if it has ended by itself, as whatever watches over services does; it need not come up."""
+        """Launch it again if it has ended by itself, as whatever watches over services does; it
+        need not come up."""
         if self.process.poll() is not None:
             self._launch()
 
     def _launch(self) -> None:
         with (self.folder / "log").open("ab") as log:
-            self.process = subprocess.Popen(self._command, stdout=log, stderr=log, **_as_other_user())  # type: ignore[call-overload]
+            self.process = subprocess.Popen(
+                self._command, stdout=log, stderr=log, **_as_other_user()
+            )  # type: ignore[call-overload]
 
     def end(self, how: int = signal.SIGTERM) -> None:
         """End it, gently or not."""
@@ -82,25 +99,36 @@ class Instance:
 
 @functools.cache
 def postgres(is_durable: bool = False) -> Instance:
-    """A PostgreSQL with nothing in it; a durable one waits for the disk, which only measuring and a power cut need."""
+    """A PostgreSQL with nothing in it; a durable one waits for the disk, which only measuring and a
+    power cut need."""
     folder = new_folder("pg")
-    return own_postgres(folder, folder / "data", {} if is_durable else {"fsync": "off", "full_page_writes": "off"})
+    return own_postgres(
+        folder, folder / "data", {} if is_durable else {"fsync": "off", "full_page_writes": "off"}
+    )
 
 
 def own_postgres(folder: Path, data: Path, settings: Mapping[str, str]) -> Instance:
-    """A PostgreSQL of one's own: its log and socket in one folder, its data in another, perhaps on a small disk."""
+    """A PostgreSQL of one's own: its log and socket in one folder, its data in another, perhaps on
+    a small disk."""
     initdb, server, ready = needed("initdb"), needed("postgres"), needed("pg_isready")
     port = free_port()
     made = [initdb, "-D", str(data), "-U", "test", "-A", "trust", "-E", "UTF8", "--no-locale", "-N"]
     made += ["--wal-segsize", "1"] if "min_wal_size" in settings else []
     subprocess.run(made, check=True, stdout=subprocess.DEVNULL, **_as_other_user())  # type: ignore[call-overload]
-    set_to = {"listen_addresses": "127.0.0.1", "unix_socket_directories": str(folder), "max_connections": "200"}
+    set_to = {
+        "listen_addresses": "127.0.0.1",
+        "unix_socket_directories": str(folder),
+        "max_connections": "200",
+    }
     command = [server, "-D", str(data), "-p", str(port)]
-    command += [word for name, value in {**set_to, **settings}.items() for word in ("-c", f"{name}={value}")]
+    command += [
+        word for name, value in {**set_to, **settings}.items() for word in ("-c", f"{name}={value}")
+    ]
     asked = [ready, "-q", "-h", "127.0.0.1", "-p", str(port), "-U", "test", "-d", "postgres"]
     # SIGINT ends PostgreSQL without waiting for those who are connected.
     return _kept(
-        Instance(folder, port, command, lambda: subprocess.run(asked, check=False).returncode == 0), signal.SIGINT
+        Instance(folder, port, command, lambda: subprocess.run(asked, check=False).returncode == 0),
+        signal.SIGINT,
     )
 
 
@@ -109,7 +137,17 @@ def redis() -> Instance:
     """A Redis that writes nothing to the disk."""
     server = needed("redis-server")
     folder, port = new_folder("redis"), free_port()
-    command = [server, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)]
+    command = [
+        server,
+        "--port",
+        str(port),
+        "--bind",
+        "127.0.0.1",
+        "--save",
+        "",
+        "--dir",
+        str(folder),
+    ]
     return _kept(Instance(folder, port, command, lambda: _answers(port)), signal.SIGTERM)
 
 
@@ -146,7 +184,9 @@ def _kept(instance: Instance, how: int) -> Instance:
 
 def new_folder(kind: str) -> Path:
     """An empty folder that the user who runs the servers may write into."""
-    folder = Path(tempfile.mkdtemp(prefix=f"ot-{kind}-", dir="/tmp"))  # a socket's path must be short
+    folder = Path(
+        tempfile.mkdtemp(prefix=f"ot-{kind}-", dir="/tmp")
+    )  # a socket's path must be short
     as_owner_of_postgres(folder)
     return folder
 

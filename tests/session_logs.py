@@ -1,4 +1,5 @@
-"""Logs of sessions that never were: what a person, an agent and its tools do is drawn, and each step is valid."""
+"""Logs of sessions that never were: what a person, an agent and its tools do is drawn, and each
+step is valid."""
 
 from random import Random
 from typing import Any
@@ -24,7 +25,14 @@ JSON = (
     [{"type": "text", "text": "t"}],
 )
 USAGE = {"input_tokens": 5, "output_tokens": 2}
-BESIDE = ("tool_ui", "tool_bridge", "system_notification", "planning_enter", "planning_exit", "plan_status")
+BESIDE = (
+    "tool_ui",
+    "tool_bridge",
+    "system_notification",
+    "planning_enter",
+    "planning_exit",
+    "plan_status",
+)
 
 
 class Stopped(Exception):
@@ -76,7 +84,12 @@ class Talk:
         try:
             self.add("run.started", run_id=self.name("run"))
             waits = self.loop("root", None, 0)
-            self.add("run.ended", run_id="run", output=None if waits else self.one(*JSON), schema=self.one(None, {}))
+            self.add(
+                "run.ended",
+                run_id="run",
+                output=None if waits else self.one(*JSON),
+                schema=self.one(None, {}),
+            )
         except Stopped:
             self.left = -1
             status = self.one("interrupted", "failed")
@@ -87,8 +100,15 @@ class Talk:
         """One agent at work; gives whether it waits for the person."""
         for _ in range(self.one(1, 2)):
             turn = self.name("turn")
-            about: dict[str, Any] = {"turn_id": turn, "loop_id": loop, "model": "m", "context_window": 10}
-            self.add("turn.opened", turn=about | ({"parent_fork_tool_call_id": call} if call else {}))
+            about: dict[str, Any] = {
+                "turn_id": turn,
+                "loop_id": loop,
+                "model": "m",
+                "context_window": 10,
+            }
+            self.add(
+                "turn.opened", turn=about | ({"parent_fork_tool_call_id": call} if call else {})
+            )
             calls = [made for _ in range(self.one(0, 2, 4)) if (made := self.speak(turn))]
             if True in [self.settle(turn, made, depth) for made in calls]:
                 for kind, data in steps.halted(turn, "paused"):
@@ -101,22 +121,38 @@ class Talk:
     def speak(self, turn: str) -> str | None:
         """One thing in a turn; gives the call, when it is one."""
         kind = self.one(
-            "text.delta", "text.delta", "thinking.delta", "block", "call", "call", "usage", "memory", "mode"
+            "text.delta",
+            "text.delta",
+            "thinking.delta",
+            "block",
+            "call",
+            "call",
+            "usage",
+            "memory",
+            "mode",
         )
         if kind.endswith("delta"):
             self.add(kind, turn_id=turn, text=self.one(*WORDS))
         elif kind == "block":
-            self.add("block.added", turn_id=turn, block={"type": self.one(*BESIDE), "content": self.one(*JSON), "x": 1})
+            self.add(
+                "block.added",
+                turn_id=turn,
+                block={"type": self.one(*BESIDE), "content": self.one(*JSON), "x": 1},
+            )
         elif kind == "usage":
             self.add("usage.counted", turn_id=turn, usage=USAGE, context_window=self.one(None, 8))
         elif kind == "memory":
             self.add("memory.recalled", turn_id=turn, refs=[{"id": 1, "content_preview": "p"}])
         elif kind == "mode":
-            self.add("mode.changed", turn_id=self.one("", turn), to=self.one("planning", "executing"))
+            self.add(
+                "mode.changed", turn_id=self.one("", turn), to=self.one("planning", "executing")
+            )
         else:
             name = self.name("tc")
             self.add(
-                "tool.called", turn_id=turn, call={"id": name, "tool_name": "Bash", "arguments": self.one("", "{")}
+                "tool.called",
+                turn_id=turn,
+                call={"id": name, "tool_name": "Bash", "arguments": self.one("", "{")},
             )
             for _ in range(self.one(0, 2)):
                 self.add("tool.arguments", turn_id=turn, tool_call_id=name, delta=self.one(*WORDS))
@@ -127,16 +163,32 @@ class Talk:
         """How a call ends."""
         how = self.one("result", "result", "status", "ask", "agent" if depth < 2 else "result")
         if how == "ask":
-            self.put(steps.ask(self.state, turn, call, [{"question": "Which?", "options": [{"label": "A"}]}]))
+            self.put(
+                steps.ask(
+                    self.state, turn, call, [{"question": "Which?", "options": [{"label": "A"}]}]
+                )
+            )
             return True
         if how == "status":
-            self.add("tool.status", turn_id=turn, tool_call_id=call, status=self.one("cancelled", "error", "pending"))
+            self.add(
+                "tool.status",
+                turn_id=turn,
+                tool_call_id=call,
+                status=self.one("cancelled", "error", "pending"),
+            )
             return False
         if how == "agent" and self.loop(self.name("loop"), call, depth + 1):
             return True
         more = {"duration_ms": 3} if self.one(True, False) else {}
         status = self.one("done", "error")
-        self.add("tool.result", turn_id=turn, tool_call_id=call, result=self.one(*JSON), status=status, **more)
+        self.add(
+            "tool.result",
+            turn_id=turn,
+            tool_call_id=call,
+            result=self.one(*JSON),
+            status=status,
+            **more,
+        )
         return False
 
     def answer(self) -> None:
@@ -148,7 +200,9 @@ class Talk:
         block = ContentBlock(type="ask_user_answer", content=given, tool_call_id=name)
         self.put(steps.user_message(self.name("turn"), [block]))
         self.put(steps.answer(self.state, name, given))
-        self.add("tool.result", turn_id=question.turn_id, tool_call_id=name, result=given["answers"])
+        self.add(
+            "tool.result", turn_id=question.turn_id, tool_call_id=name, result=given["answers"]
+        )
 
     def move(self) -> None:
         marks = list(self.state.marks)
@@ -163,7 +217,14 @@ class Talk:
     def compact(self) -> None:
         turn = self.name("turn")
         self.add("turn.opened", turn={"turn_id": turn, "kind": "compaction", "role": "system"})
-        self.add("compacted", turn_id=turn, summary_full="short", tokens_before=9, saved_ratio=0.5, trigger="auto")
+        self.add(
+            "compacted",
+            turn_id=turn,
+            summary_full="short",
+            tokens_before=9,
+            saved_ratio=0.5,
+            trigger="auto",
+        )
         self.add("turn.ended", turn_id=turn)
 
     def beside(self) -> None:

@@ -1,4 +1,5 @@
-"""Writes the table of the server's settings from the code that reads them: names, defaults, words."""
+"""Writes the table of the server's settings from the code that reads them: names, defaults,
+words."""
 
 import ast
 import inspect
@@ -41,7 +42,10 @@ COLUMNS = "| key in the file | environment | flag | default | meaning |\n|---|--
 
 def page() -> str:
     """The whole page."""
-    told = {**_told(config.ServerConfig), **{f"limits.{name}": words for name, words in _told(config.Limits).items()}}
+    told = {
+        **_told(config.ServerConfig),
+        **{f"limits.{name}": words for name, words in _told(config.Limits).items()},
+    }
     rows = {name: _row(name, told[name]) for name in SETTINGS}
     plain = [row for name, row in rows.items() if not name.startswith("limits.")]
     limits = [row for name, row in rows.items() if name.startswith("limits.")]
@@ -56,14 +60,22 @@ def _row(name: str, words: str) -> str:
     given = flag_of(name)
     if is_switch(name):
         given += " false" if default == "`true`" else " true"
-    cells = [f"`{name}`", f"`{variable_of(name)}`", f"`{given}`", default, words.replace("|", "\\|")]
+    cells = [
+        f"`{name}`",
+        f"`{variable_of(name)}`",
+        f"`{given}`",
+        default,
+        words.replace("|", "\\|"),
+    ]
     return f"| {' | '.join(cells)} |\n"
 
 
 def _default(name: str) -> str:
     if name == "data":
         return "`server` in the data folder of this user"
-    holder: Any = config.Limits() if name.startswith("limits.") else config.ServerConfig(data=Path())
+    holder: Any = (
+        config.Limits() if name.startswith("limits.") else config.ServerConfig(data=Path())
+    )
     value = getattr(holder, name.removeprefix("limits."))
     if value is None or value in ((), {}):
         return "none"
@@ -89,7 +101,11 @@ def _told(kind: type[msgspec.Struct]) -> dict[str, str]:
     assert isinstance(cls, ast.ClassDef)
     found: dict[str, str] = {}
     for field, words in zip(cls.body, cls.body[1:], strict=False):
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(words, ast.Expr):
+        if (
+            isinstance(field, ast.AnnAssign)
+            and isinstance(field.target, ast.Name)
+            and isinstance(words, ast.Expr)
+        ):
             assert isinstance(words.value, ast.Constant)
             found[field.target.id] = " ".join(str(words.value.value).split()).rstrip(".")
     return found

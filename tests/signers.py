@@ -18,12 +18,25 @@ Document = dict[str, Any]
 
 
 def new_key(folder: Path, name: str = "mia", kind: str = "ed25519") -> Path:
-    """A private key without a passphrase; NAME.pub lies beside it, with a comment that names its owner."""
+    """A private key without a passphrase; NAME.pub lies beside it, with a comment that names its
+    owner."""
     if shutil.which("ssh-keygen") is None:
         pytest.skip("ssh-keygen is not installed")
     path = folder / name
     size = ["-b", "2048"] if kind == "rsa" else []
-    words = ["ssh-keygen", "-q", "-t", kind, *size, "-N", "", "-C", f"{name}@example.org", "-f", str(path)]
+    words = [
+        "ssh-keygen",
+        "-q",
+        "-t",
+        kind,
+        *size,
+        "-N",
+        "",
+        "-C",
+        f"{name}@example.org",
+        "-f",
+        str(path),
+    ]
     subprocess.run(words, check=True, stdin=subprocess.DEVNULL, timeout=120)
     return path
 
@@ -49,7 +62,8 @@ def with_signature(document: Document, key: Path, scheme: str = "sshsig") -> Doc
 
 
 def sealed_anew(document: Document) -> Document:
-    """The same document with the hashes that fit it, as somebody makes them who wants a change to pass."""
+    """The same document with the hashes that fit it, as somebody makes them who wants a change to
+    pass."""
     made: Document = copy.deepcopy(document)
     integrity = made["integrity"]
     signatures = integrity.pop("signatures")
@@ -66,6 +80,9 @@ def sealed_anew(document: Document) -> Document:
 def as_lines(document: Document) -> bytes:
     """The document as NDJSON, in the nested form that other programs write."""
     head = {name: value for name, value in document.items() if name not in ("events", "integrity")}
-    records = [{"type": "header", **head}, *({"type": "event", "event": event} for event in document["events"])]
+    records = [
+        {"type": "header", **head},
+        *({"type": "event", "event": event} for event in document["events"]),
+    ]
     records.append({"type": "footer", "integrity": document["integrity"]})
     return b"".join(orjson.dumps(record) + b"\n" for record in records)

@@ -1,4 +1,5 @@
-"""A small MCP server on standard input and output, for tests: a few tools, some of which misbehave."""
+"""A small MCP server on standard input and output, for tests: a few tools, some of which
+misbehave."""
 
 import json
 import os
@@ -12,12 +13,26 @@ TOOLS = [
         "name": "add",
         "title": "Add numbers",
         "description": "Adds two numbers.",
-        "inputSchema": {"type": "object", "properties": {"a": {"type": "number"}, "b": {"type": "number"}}},
+        "inputSchema": {
+            "type": "object",
+            "properties": {"a": {"type": "number"}, "b": {"type": "number"}},
+        },
         "annotations": {"readOnlyHint": True},
     },
     *(
         {"name": name, "inputSchema": {"type": "object"}}
-        for name in ("count", "env", "card", "picture", "fails", "refuses", "dies", "hangs", "long", "odd name!")
+        for name in (
+            "count",
+            "env",
+            "card",
+            "picture",
+            "fails",
+            "refuses",
+            "dies",
+            "hangs",
+            "long",
+            "odd name!",
+        )
     ),
 ]
 
@@ -35,11 +50,17 @@ def result(name: str, given: dict[str, Any]) -> dict[str, Any] | None:
     if name == "hangs":
         time.sleep(600)
     answers = {
-        "add": lambda: text(str(given["a"] + given["b"]), structuredContent={"sum": given["a"] + given["b"]}),
+        "add": lambda: text(
+            str(given["a"] + given["b"]), structuredContent={"sum": given["a"] + given["b"]}
+        ),
         "count": lambda: text(str(COUNT["calls"])),
-        "env": lambda: text(" ".join(f"{name}={os.environ.get(name)}" for name in ("TOKEN", "PROVIDER_KEY"))),
+        "env": lambda: text(
+            " ".join(f"{name}={os.environ.get(name)}" for name in ("TOKEN", "PROVIDER_KEY"))
+        ),
         "card": lambda: text("shown", _meta={"ui": {"resourceHTML": "<b>x</b>"}}),
-        "picture": lambda: {"content": [{"type": "image", "data": "AAAA", "mimeType": "image/png"}]},
+        "picture": lambda: {
+            "content": [{"type": "image", "data": "AAAA", "mimeType": "image/png"}]
+        },
         "fails": lambda: text("no such thing", isError=True),
         "long": lambda: text("x" * 1_000_000),
         "odd name!": lambda: text("odd"),
@@ -64,7 +85,11 @@ def answer(request: dict[str, Any]) -> dict[str, Any] | None:
     elif method == "tools/call":
         made = result(given["name"], given.get("arguments") or {})
     head = {"jsonrpc": "2.0", "id": request["id"]}
-    return {**head, "result": made} if made else {**head, "error": {"code": -32601, "message": "not here"}}
+    return (
+        {**head, "result": made}
+        if made
+        else {**head, "error": {"code": -32601, "message": "not here"}}
+    )
 
 
 def main() -> None:

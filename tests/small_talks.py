@@ -10,17 +10,33 @@ from open_token.writers import form_of
 
 PEOPLE: list[Participant] = [
     {"actor_id": "u", "kind": "human", "name": "user"},
-    {"actor_id": "m", "kind": "model", "name": "assistant", "provider": "openai", "model": "model-1"},
+    {
+        "actor_id": "m",
+        "kind": "model",
+        "name": "assistant",
+        "provider": "openai",
+        "model": "model-1",
+    },
     {"actor_id": "n", "kind": "model", "name": "helper", "model": "model-2"},
 ]
 CONVERSATION: Any = {"id": "talk-1"}
 
 
 def event(kind: str, actor: str, content: Any, role: str | None = None, **more: Any) -> Any:
-    """An event without an id; a text or data, links by their names, `ts` as seconds of one minute."""
-    body = {"mime": "text/plain", "text": content} if isinstance(content, str) else {"data": content}
+    """An event without an id; a text or data, links by their names, `ts` as seconds of one
+    minute."""
+    body = (
+        {"mime": "text/plain", "text": content} if isinstance(content, str) else {"data": content}
+    )
     links = {name: more.pop(name) for name in ("call_id", "span_id", "parent_id") if name in more}
-    made = {"type": kind, "actor_id": actor, "content": body, "links": links, "visibility": "public", **more}
+    made = {
+        "type": kind,
+        "actor_id": actor,
+        "content": body,
+        "links": links,
+        "visibility": "public",
+        **more,
+    }
     if "ts" in made:
         made["ts"] = f"2026-03-01T10:00:{made['ts']:02d}Z"
     return made | ({"role": role} if role else {})
@@ -38,7 +54,14 @@ def think(text: Any, **more: Any) -> Any:
     return event("message", "m", text, "assistant_thought", **more)
 
 
-def call(number: int, tool: str = "run", given: Any = None, actor: str = "m", native: str = "", **more: Any) -> Any:
+def call(
+    number: int,
+    tool: str = "run",
+    given: Any = None,
+    actor: str = "m",
+    native: str = "",
+    **more: Any,
+) -> Any:
     data = {"tool_name": tool, "arguments": {} if given is None else given}
     data |= {"native_call_id": native} if native else {}
     return event("tool_use", actor, data, "assistant", call_id=f"call_{number}", **more)
@@ -59,7 +82,9 @@ def span(name: str, about: dict[str, Any] | None = None, **more: Any) -> Any:
 
 def record(*events: Any) -> Record:
     """A record of these events, with ids."""
-    numbered = [{"id": f"evt_{number}", "seq": number, **item} for number, item in enumerate(events, 1)]
+    numbered = [
+        {"id": f"evt_{number}", "seq": number, **item} for number, item in enumerate(events, 1)
+    ]
     return Record(CONVERSATION, PEOPLE, cast(list[Event], numbered))
 
 

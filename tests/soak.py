@@ -1,11 +1,12 @@
-"""A server under a steady load for a while: does its memory stay flat, and how soon do words arrive?
+"""A server under a steady load for a while: does its memory stay flat, and how soon do words
+arrive?
 
     python tests/soak.py [SECONDS [STORE]]
 
-10,000 sessions are in the store; 500 sockets watch 50 agents that speak all the time, one session after the other.
-Everything that a socket is told must come once and in order. Delivery is the time from the entry of the log, before it
-is committed, to the socket; the clients share the machine with the server.
-"""
+10,000 sessions are in the store; 500 sockets watch 50 agents that speak all the time, one session
+after the other. Everything that a socket is told must come once and in order. Delivery is the time
+from the entry of the log, before it is committed, to the socket; the clients share the machine with
+the server."""
 
 import asyncio
 import contextlib
@@ -40,7 +41,8 @@ SAMPLE_EVERY, RUN_SECONDS = 10.0, 600.0
 MORE = 1.10
 """The memory at the end may be so many times that of the middle."""
 CACHES = {"sqlite": (64 + 4 * 16) << 20, "postgres": 0}
-"""What the connections to the store may keep of it; they fill for as long as there is something new to read."""
+"""What the connections to the store may keep of it; they fill for as long as there is something new
+to read."""
 OWNER = "user_soak"
 _UNLIMITED = ("CONNECTIONS_PER_USER", "EVENTS_PER_MINUTE", "REQUESTS_PER_MINUTE")
 
@@ -82,16 +84,22 @@ class Lane:
                 numbers.clear()
             self.came.clear()
             asked = {"session_id": session_id, "event_format": "raw"}
-            await asyncio.gather(*(socket.ask("session:subscribe", asked) for socket in self.sockets))
+            await asyncio.gather(
+                *(socket.ask("session:subscribe", asked) for socket in self.sockets)
+            )
             ends = [socket.ends + 1 for socket in self.sockets]
             began = time.monotonic()
-            told = await self.sockets[0].ask("chat:send", {**asked, "message": self.random.choice(WORDS)})
+            told = await self.sockets[0].ask(
+                "chat:send", {**asked, "message": self.random.choice(WORDS)}
+            )
             self.soak.figures.firsts.append((time.monotonic() - began) * 1000)
             if told.get("status") != "ok":
                 self.soak.figures.errors.append(str(told))
             await asyncio.gather(*(_ended(*both) for both in zip(self.sockets, ends, strict=True)))
             await self._over(session_id)
-            await asyncio.gather(*(socket.ask("session:unsubscribe", asked) for socket in self.sockets))
+            await asyncio.gather(
+                *(socket.ask("session:unsubscribe", asked) for socket in self.sockets)
+            )
 
     async def _over(self, session_id: str) -> None:
         figures, entries = self.soak.figures, await self.soak.read(session_id)
@@ -102,7 +110,9 @@ class Lane:
         for numbers in self.seen.values():
             figures.events += len(numbers)
             if numbers != first or numbers != sorted(set(numbers)):
-                figures.errors.append(f"{session_id}: {len(numbers)} events where another socket had {len(first)}")
+                figures.errors.append(
+                    f"{session_id}: {len(numbers)} events where another socket had {len(first)}"
+                )
 
 
 async def _ended(socket: LeanSocket, count: int) -> None:
@@ -140,7 +150,9 @@ class Soak:
         tasks = [asyncio.create_task(lane.go()) for lane in lanes]
         sampling = asyncio.create_task(self._sample())
         done, _ = await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_EXCEPTION)
-        self.figures.errors += [f"{type(task.exception()).__name__}: {task.exception()}" for task in done]
+        self.figures.errors += [
+            f"{type(task.exception()).__name__}: {task.exception()}" for task in done
+        ]
         await asyncio.gather(*map(stopped, (*tasks, sampling)))
         self.figures.errors += [words for socket in sockets for words in socket.errors]
         for socket in sockets:
@@ -184,8 +196,12 @@ async def _filled(folder: Path, url: str | None) -> list[str]:
     """The sessions that are there already, with a message and an answer each."""
     config = ServerConfig(data=folder, database=url, role="gateway")
     async with running(config, {}) as services:
-        await services.store.add_user(User(id=OWNER, name="soak", role="owner", created_at=services.clock.now()))
-        (folder / "key").write_text((await services.store.add_key(OWNER, "soak", "full", services.clock.now()))[1])
+        await services.store.add_user(
+            User(id=OWNER, name="soak", role="owner", created_at=services.clock.now())
+        )
+        (folder / "key").write_text(
+            (await services.store.add_key(OWNER, "soak", "full", services.clock.now()))[1]
+        )
         said = [
             *user_message("turn_1", blocks_of("What is there?")),
             ("turn.opened", {"turn": {"turn_id": "turn_2", "model": "demo"}}),
@@ -196,7 +212,10 @@ async def _filled(folder: Path, url: str | None) -> list[str]:
         for start in range(0, STORED, 200):
             part = names[start : start + 200]
             await asyncio.gather(
-                *(services.journal.create(OWNER, {"id": name, "intent": name}, lambda _: said) for name in part)
+                *(
+                    services.journal.create(OWNER, {"id": name, "intent": name}, lambda _: said)
+                    for name in part
+                )
             )
     return names
 
@@ -230,7 +249,8 @@ def _told(figures: Figures, cpu: float, seconds: float) -> str:
 
 
 async def soak(folder: Path, seconds: float, url: str | None) -> tuple[Figures, float]:
-    """Fill the store, and let everybody speak; gives the figures and the server's processor time."""
+    """Fill the store, and let everybody speak; gives the figures and the server's processor
+    time."""
     began = time.monotonic()
     names = await _filled(folder / "data", url)
     print(f"{STORED} sessions written in {time.monotonic() - began:.0f} s", flush=True)
@@ -245,7 +265,10 @@ def main(words: list[str]) -> None:
     seconds = float(words[0]) if words else 1200.0
     kind = words[1] if words[1:] else "sqlite"
     url = new_postgres() if kind == "postgres" else None
-    print(f"{SOCKETS} sockets, {LANES} agents, {STORED} sessions on {kind} for {seconds:.0f} s", flush=True)
+    print(
+        f"{SOCKETS} sockets, {LANES} agents, {STORED} sessions on {kind} for {seconds:.0f} s",
+        flush=True,
+    )
     with tempfile.TemporaryDirectory() as folder:
         figures, cpu = asyncio.run(soak(Path(folder), seconds, url))
     print(_told(figures, cpu, seconds))

@@ -1,4 +1,5 @@
-"""For tests with real sockets: a server that listens, a chat that only writes, and clients of both dialects."""
+"""For tests with real sockets: a server that listens, a chat that only writes, and clients of both
+dialects."""
 
 import asyncio
 import base64
@@ -80,7 +81,9 @@ class WritingChat:
 def exchange(state: State, names: dict[str, str], words: list[str]) -> list[Step]:
     """What an exchange comes to: the person's turn, an answer in words, the end."""
     said = steps.user_message(names["user"], steps.blocks_of(" ".join(words)))
-    answer: list[Step] = [("text.delta", {"turn_id": names["turn"], "text": f"{word} "}) for word in words]
+    answer: list[Step] = [
+        ("text.delta", {"turn_id": names["turn"], "text": f"{word} "}) for word in words
+    ]
     return [
         ("run.started", {"run_id": names["run"]}),
         *said,
@@ -124,14 +127,18 @@ class Client:
     def _taking(self, name: str) -> Callable[..., None]:
         def take(payload: Any = None, *_: Any) -> None:
             self.events.append((name, payload))
-            if name == "turn:events" or (isinstance(payload, dict) and "stream_sequence" in payload):
+            if name == "turn:events" or (
+                isinstance(payload, dict) and "stream_sequence" in payload
+            ):
                 hear(self.mirror, self.numbers, name, payload)
             self._news.set()
 
         return take
 
     async def __aenter__(self) -> "Client":
-        await self.io.connect(self._address, auth={"token": self._token}, transports=self._transports)
+        await self.io.connect(
+            self._address, auth={"token": self._token}, transports=self._transports
+        )
         return self
 
     async def refusal(self) -> Json:
@@ -163,7 +170,12 @@ class Client:
         return [name for name, _ in self.events]
 
     def items(self) -> list[Json]:
-        return [item for name, payload in self.events if name == "turn:events" for item in payload["events"]]
+        return [
+            item
+            for name, payload in self.events
+            if name == "turn:events"
+            for item in payload["events"]
+        ]
 
 
 class Sleeper:
@@ -191,7 +203,9 @@ class Sleeper:
     def send(self, text: str) -> None:
         """A text frame, masked with zeros."""
         data = text.encode()
-        length = bytes([0x80 | len(data)]) if len(data) < 126 else b"\xfe" + len(data).to_bytes(2, "big")
+        length = (
+            bytes([0x80 | len(data)]) if len(data) < 126 else b"\xfe" + len(data).to_bytes(2, "big")
+        )
         self._writer.write(b"\x81" + length + bytes(4) + data)
 
     def emit(self, name: str, payload: Json) -> None:

@@ -1,4 +1,5 @@
-"""What is said in a source, found by a walk that knows nothing of readers: every text, with the fields it stands in."""
+"""What is said in a source, found by a walk that knows nothing of readers: every text, with the
+fields it stands in."""
 
 import contextlib
 import io
@@ -15,7 +16,8 @@ SHORTEST = 16
 TALK = re.compile(r"\s|[^\x00-\x7f]")
 """Somebody spoke; one run of letters is an id, a time, an address, a hash, a seal."""
 TAGS = re.compile(r"</?(?:think(?:ing)?|system-reminder|user_query|timestamp)>")
-"""Tags around reasoning, prompts and what a client adds to them, at which readers take a text apart."""
+"""Tags around reasoning, prompts and what a client adds to them, at which readers take a text
+apart."""
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NAME = re.compile(r"[A-Za-z_$]{1,30}")
 _SOLID = re.compile(r"\S")
@@ -63,15 +65,21 @@ ASIDE: dict[str, dict[str, str]] = {
         "systemPayload.customTitle": "an earlier title of the conversation",
         "systemPayload.summary": "what the client stored beside the talk",
     },
-    "swe_agent": {"replay_config": "templates and settings of the run, with holes instead of words"},
+    "swe_agent": {
+        "replay_config": "templates and settings of the run, with holes instead of words"
+    },
 }
-"""By reader, and for all: the fields that hold no words of a person, a model or a tool, each with the reason."""
+"""By reader, and for all: the fields that hold no words of a person, a model or a tool, each with
+the reason."""
 
 
 def texts(raw: bytes, reader: str) -> Iterator[str]:
     """Every text of a source that somebody said."""
     aside = re.compile(
-        "|".join(rf"(?:^|\.){re.escape(name)}(?![A-Za-z_])" for name in {**ASIDE[""], **ASIDE.get(reader, {})})
+        "|".join(
+            rf"(?:^|\.){re.escape(name)}(?![A-Za-z_])"
+            for name in {**ASIDE[""], **ASIDE.get(reader, {})}
+        )
     )
     for value in _values(raw):
         for text, path in _walk(value, ""):
@@ -101,7 +109,8 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _values(raw: bytes) -> Iterator[Any]:
-    """The JSON values of a file: one, lines, several one after another, a zip of them; YAML; or its lines of text."""
+    """The JSON values of a file: one, lines, several one after another, a zip of them; YAML; or its
+    lines of text."""
     if raw.startswith(b"PK"):
         with zipfile.ZipFile(io.BytesIO(raw)) as packed:
             for name in packed.namelist():
@@ -114,7 +123,9 @@ def _values(raw: bytes) -> Iterator[Any]:
     elif _YAML.search(text):
         yield yaml.load(text, LOADER)
     else:
-        yield from (_QUOTED.sub("", line) for line in text.split("\n") if not line.startswith(_HEADING))
+        yield from (
+            _QUOTED.sub("", line) for line in text.split("\n") if not line.startswith(_HEADING)
+        )
 
 
 def _one_after_another(text: str) -> Iterator[Any]:

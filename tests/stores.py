@@ -1,4 +1,5 @@
-"""Stores for tests: every kind that there is, called without an event loop of one's own, and rows to put into them."""
+"""Stores for tests: every kind that there is, called without an event loop of one's own, and rows
+to put into them."""
 
 import asyncio
 from collections.abc import Callable
@@ -86,12 +87,20 @@ def at(second: int) -> str:
 
 
 def session_row(intent: str = "Mend the build", second: int = 0, **more: Any) -> SessionRow:
-    values = {"status": "created", "created_at": at(0), "updated_at": at(second), "body": b'{"model":"demo"}'}
+    values = {
+        "status": "created",
+        "created_at": at(0),
+        "updated_at": at(second),
+        "body": b'{"model":"demo"}',
+    }
     return SessionRow(intent=intent, **values | more)
 
 
 def entries(count: int, **data: Any) -> list[NewEntry]:
-    return [NewEntry(kind="noted", at=at(number), data=data | {"number": number}) for number in range(count)]
+    return [
+        NewEntry(kind="noted", at=at(number), data=data | {"number": number})
+        for number in range(count)
+    ]
 
 
 def turn_row(sequence: int, parent: int | None = None, **more: Any) -> TurnRow:

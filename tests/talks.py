@@ -14,16 +14,34 @@ CWD = "/home/sam/tide_table"
 def document(*events: dict[str, Any], **conversation: Any) -> Any:
     """An export with these events; what an event must have and is not said is filled in."""
     made = [
-        {"id": f"evt_{n:06d}", "seq": n, "ts": f"2026-03-01T10:00:{n:02d}.500Z", "actor_id": "act_001", **event}
+        {
+            "id": f"evt_{n:06d}",
+            "seq": n,
+            "ts": f"2026-03-01T10:00:{n:02d}.500Z",
+            "actor_id": "act_001",
+            **event,
+        }
         for n, event in enumerate(events, 1)
     ]
-    people = [{"actor_id": "act_001", "kind": "model", "name": "assistant", "model": "some-model-1"}]
+    people = [
+        {"actor_id": "act_001", "kind": "model", "name": "assistant", "model": "some-model-1"}
+    ]
     about = {"id": "conv-1", "title": "Tides", "provider": "anthropic", **conversation}
-    return {"open_token_version": "0.1", "conversation": about, "participants": people, "events": made}
+    return {
+        "open_token_version": "0.1",
+        "conversation": about,
+        "participants": people,
+        "events": made,
+    }
 
 
 def said(role: str, text: str) -> dict[str, Any]:
-    return {"type": "message", "role": role, "visibility": "public", "content": {"mime": "text/plain", "text": text}}
+    return {
+        "type": "message",
+        "role": role,
+        "visibility": "public",
+        "content": {"mime": "text/plain", "text": text},
+    }
 
 
 def called(number: int, tool: str = "Bash", **arguments: Any) -> dict[str, Any]:
@@ -38,7 +56,12 @@ def called(number: int, tool: str = "Bash", **arguments: Any) -> dict[str, Any]:
 
 def answered(number: int, output: str) -> dict[str, Any]:
     content = {"mime": "text/plain", "text": output}
-    return {"type": "tool_result", "role": "tool", "content": content, "links": {"call_id": f"call_{number:06d}"}}
+    return {
+        "type": "tool_result",
+        "role": "tool",
+        "content": content,
+        "links": {"call_id": f"call_{number:06d}"},
+    }
 
 
 def noted(parent: int, **data: Any) -> dict[str, Any]:
@@ -67,7 +90,9 @@ def told(talk: Talk, *, failures: bool = True) -> list[tuple[Any, ...]]:
             continue
         if turn.text:
             made.append(("assistant", turn.text))
-        made += [("call", call.tool, json.dumps(call.arguments, sort_keys=True)) for call in turn.calls]
+        made += [
+            ("call", call.tool, json.dumps(call.arguments, sort_keys=True)) for call in turn.calls
+        ]
         made += [("result", call.output, call.failed and failures) for call in turn.calls]
     return made
 

@@ -1,4 +1,5 @@
-"""A terminal of its own for a test, and a person at it who types when they see what they wait for."""
+"""A terminal of its own for a test, and a person at it who types when they see what they wait
+for."""
 
 import fcntl
 import os
@@ -17,7 +18,8 @@ PATIENCE = 10.0
 
 
 class Terminal:
-    """stdin and stderr (and stdout, if wanted) are a terminal; each of `keys` is typed when its text is seen."""
+    """stdin and stderr (and stdout, if wanted) are a terminal; each of `keys` is typed when its
+    text is seen."""
 
     def __init__(
         self,
@@ -43,7 +45,9 @@ class Terminal:
         self._master, self._slave = pty.openpty()
         fcntl.ioctl(self._slave, termios.TIOCSWINSZ, self._size)
         self._before = termios.tcgetattr(self._slave)
-        self._streams = [os.fdopen(os.dup(self._slave), "r" if name == "stdin" else "w") for name in self._names]
+        self._streams = [
+            os.fdopen(os.dup(self._slave), "r" if name == "stdin" else "w") for name in self._names
+        ]
         for name, stream in zip(self._names, self._streams, strict=True):
             self._patch.setattr(sys, name, stream)
         self._person = threading.Thread(target=self._sit, daemon=True)
@@ -52,7 +56,10 @@ class Terminal:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.restored = termios.tcgetattr(self._slave)[:4] == self._before[:4]
         for name, stream in zip(self._names, self._streams, strict=True):
@@ -69,7 +76,9 @@ class Terminal:
             found = self._wait(text.encode(), start)
             if found < 0:
                 self.missed.append(text)
-                os.write(self._master, b"\x1b")  # a person who never sees it leaves, so that no test hangs
+                os.write(
+                    self._master, b"\x1b"
+                )  # a person who never sees it leaves, so that no test hangs
                 break
             start = found
             os.write(self._master, keys)

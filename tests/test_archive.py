@@ -1,4 +1,5 @@
-"""An archive: everything exported once, again when it grows, kept when it is gone, whole whatever happens."""
+"""An archive: everything exported once, again when it grows, kept when it is gone, whole whatever
+happens."""
 
 import contextlib
 import itertools
@@ -59,15 +60,20 @@ class World:
 
     def done(self, archive: Archive | None = None) -> list[tuple[str, str]]:
         return [
-            (change.kind, Path(change.entry.file or change.entry.source or "").stem) for change in self.run(archive)
+            (change.kind, Path(change.entry.file or change.entry.source or "").stem)
+            for change in self.run(archive)
         ]
 
     def index(self) -> dict[str, dict[str, Any]]:
-        """The lines of the index by the name of the source, or of the file where there is no source."""
+        """The lines of the index by the name of the source, or of the file where there is no
+        source."""
         head, *lines = (self.folder / "index.ndjson").read_text().splitlines()
         assert json.loads(head) == {"schema": "open-token/archive/1"}
         entries = [json.loads(line) for line in lines]
-        found = {Path(e.get("source", e.get("file"))).stem + e.get("conversation", ""): e for e in entries}
+        found = {
+            Path(e.get("source", e.get("file"))).stem + e.get("conversation", ""): e
+            for e in entries
+        }
         assert len(found) == len(entries)
         return found
 
@@ -82,7 +88,9 @@ class World:
 
     def check(self) -> None:
         """Index and files agree, nothing else lies about."""
-        files = {str(path.relative_to(self.folder)) for path in self.folder.rglob("*") if path.is_file()}
+        files = {
+            str(path.relative_to(self.folder)) for path in self.folder.rglob("*") if path.is_file()
+        }
         listed = [entry["file"] for entry in self.index().values() if "file" in entry]
         assert sorted(files - {"index.ndjson", ".lock"}) == sorted(listed)
         assert "pending" not in {entry["state"] for entry in self.index().values()}
@@ -96,7 +104,11 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
 
 
 def add_reader(monkeypatch: pytest.MonkeyPatch, name: str, **parts: Any) -> None:
-    usual: dict[str, Any] = {"__name__": f"open_token.readers.{name}", "TITLE": name, "sniff": lambda source: True}
+    usual: dict[str, Any] = {
+        "__name__": f"open_token.readers.{name}",
+        "TITLE": name,
+        "sniff": lambda source: True,
+    }
     monkeypatch.setitem(sys.modules, f"open_token.readers.{name}", SimpleNamespace(**usual | parts))
     monkeypatch.setattr(readers, "NAMES", (*readers.NAMES, name))
 
@@ -114,7 +126,10 @@ class TestPass:
         write(world.talks / "one.jsonl", 10)
         write(world.talks / "two.jsonl", 20, says=("a", "b"))
         assert world.done() == [("new", "2023-11-14_two"), ("new", "2023-11-14_one")]
-        assert world.exports() == {"2023-11-14_one.json": ["hello"], "2023-11-14_two.json": ["a", "b"]}
+        assert world.exports() == {
+            "2023-11-14_one.json": ["hello"],
+            "2023-11-14_two.json": ["a", "b"],
+        }
         world.check()
 
     def test_the_index_tells_all_about_each(self, world: World) -> None:
@@ -137,7 +152,9 @@ class TestPass:
             "source_mtime_ns": path.stat().st_mtime_ns,
         }
 
-    def test_what_is_as_it_was_is_not_read_again(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_what_is_as_it_was_is_not_read_again(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         for number in range(5):
             write(world.talks / f"{number}.jsonl", number)
         world.run()
@@ -149,7 +166,9 @@ class TestPass:
         assert archive.counts == {"unchanged": 5}
         assert (world.folder / "index.ndjson").stat().st_mtime_ns == before.st_mtime_ns
 
-    def test_a_touched_one_is_known_by_its_hash(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_touched_one_is_known_by_its_hash(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         path = write(world.talks / "one.jsonl", 10)
         world.run()
         os.utime(path, (5, 5))
@@ -174,7 +193,9 @@ class TestPass:
         path.write_text(path.read_text().replace("hello", "hallo"))
         assert world.done() == [("changed", "2023-11-14_one")]
 
-    def test_a_name_stays_whatever_title_comes(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_name_stays_whatever_title_comes(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         def read(source: Source, draft: Draft) -> None:
             original(source, draft)
             draft.conversation["title"] = source.text.count("say") * "word "
@@ -187,7 +208,9 @@ class TestPass:
         assert world.done() == [("changed", "2023-11-14_one")]
         assert world.index()["one"]["title"] == "word word "
 
-    def test_a_title_in_the_name_is_a_masked_one(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_title_in_the_name_is_a_masked_one(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         secret = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7cF0hJ3kL6"
 
         def read(source: Source, draft: Draft) -> None:
@@ -200,7 +223,9 @@ class TestPass:
         world.run()
         (name,) = world.exports()
         assert name.startswith("2023-11-14_use-redacted-")
-        everything = b"".join(path.read_bytes() for path in world.folder.rglob("*") if path.is_file())
+        everything = b"".join(
+            path.read_bytes() for path in world.folder.rglob("*") if path.is_file()
+        )
         assert secret.encode() not in everything
         assert secret.lower() not in name
 
@@ -251,9 +276,14 @@ class TestPass:
         write(world.talks / "two.jsonl", 10, id="tALK")
         write(world.talks / "three.jsonl", 5, id="../../ta\u212a/l\x00k" + "x" * 5000)
         world.run()
-        names = [path.relative_to(world.folder).as_posix() for path in world.folder.glob("**/*.json")]
+        names = [
+            path.relative_to(world.folder).as_posix() for path in world.folder.glob("**/*.json")
+        ]
         assert len({name.casefold() for name in names}) == 3
-        assert all(re.fullmatch(r"fake_talk/[0-9]{4}-[0-9]{2}-[0-9]{2}_[-a-z0-9]{4,42}\.json", name) for name in names)
+        assert all(
+            re.fullmatch(r"fake_talk/[0-9]{4}-[0-9]{2}-[0-9]{2}_[-a-z0-9]{4,42}\.json", name)
+            for name in names
+        )
 
     def test_what_is_said_during_a_pass_is_there_after_the_next(
         self, world: World, monkeypatch: pytest.MonkeyPatch
@@ -282,7 +312,9 @@ class TestPass:
         assert world.done() == []
 
     @pytest.mark.parametrize("mode", ["json", "ndjson"])
-    def test_an_export_that_somebody_put_there_is_not_taken_over(self, world: World, mode: str) -> None:
+    def test_an_export_that_somebody_put_there_is_not_taken_over(
+        self, world: World, mode: str
+    ) -> None:
         write(world.talks / "one.jsonl", 10)
         world.run()
         (made,) = world.folder.glob("fake_talk/*.json")
@@ -356,17 +388,25 @@ class TestGone:
         world.run()
         write(world.talks / "one.jsonl", 5, id="other", says=("all", "new"))
         assert world.done() == [("new", "2023-11-14_other")]
-        assert world.exports() == {"2023-11-14_one.json": ["hello"], "2023-11-14_other.json": ["all", "new"]}
+        assert world.exports() == {
+            "2023-11-14_one.json": ["hello"],
+            "2023-11-14_other.json": ["all", "new"],
+        }
         assert [entry["state"] for entry in world.index().values()] == ["current", "earlier"]
         assert world.done() == []
         world.check()
 
-    def test_a_source_that_was_made_shorter_does_not_take_what_is_archived(self, world: World) -> None:
+    def test_a_source_that_was_made_shorter_does_not_take_what_is_archived(
+        self, world: World
+    ) -> None:
         write(world.talks / "one.jsonl", 10, says=("a", "b", "c"))
         world.run()
         write(world.talks / "one.jsonl", 5, says=("c",))
         assert world.done() == [("new", "2023-11-14_one-2")]
-        assert world.exports() == {"2023-11-14_one.json": ["a", "b", "c"], "2023-11-14_one-2.json": ["c"]}
+        assert world.exports() == {
+            "2023-11-14_one.json": ["a", "b", "c"],
+            "2023-11-14_one-2.json": ["c"],
+        }
         grow(world.talks / "one.jsonl", "d")
         assert world.done() == [("changed", "2023-11-14_one-2")]
         world.check()
@@ -377,7 +417,10 @@ class TestGone:
         path.write_text('{"fake_talk": "one"}\n')
         for _ in range(2):
             assert world.done() == []
-            assert sorted(entry["state"] for entry in world.index().values()) == ["earlier", "empty"]
+            assert sorted(entry["state"] for entry in world.index().values()) == [
+                "earlier",
+                "empty",
+            ]
         grow(path, "more")
         assert world.done() == [("new", "2023-11-14_one-2")]
         world.check()
@@ -463,7 +506,9 @@ class TestFailures:
         path.unlink()
         assert world.done() == [("gone", "2023-11-14_one")]
 
-    def test_a_fault_of_a_reader_is_one_of_its_source(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_fault_of_a_reader_is_one_of_its_source(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         def read(source: Source, draft: Draft) -> None:
             raise ZeroDivisionError
 
@@ -517,13 +562,18 @@ class TestSeveral:
     @pytest.fixture
     def store(self, world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[sqlite3.Connection]:
         def conversations(source: Source) -> list[Found]:
-            return [Found(name, updated_at=at) for name, at in source.rows("SELECT id, max(at) FROM said GROUP BY id")]
+            return [
+                Found(name, updated_at=at)
+                for name, at in source.rows("SELECT id, max(at) FROM said GROUP BY id")
+            ]
 
         def read(source: Source, draft: Draft) -> None:
             self.read.append(source.conversation)
             person = draft.actor("human", "user")
             draft.conversation["id"] = f"ses_{source.conversation}"
-            for (text,) in source.rows("SELECT text FROM said WHERE ? IN (id, '')", (source.conversation or "",)):
+            for (text,) in source.rows(
+                "SELECT text FROM said WHERE ? IN (id, '')", (source.conversation or "",)
+            ):
                 draft.message("user", text, person)
 
         self.read: list[str | None] = []
@@ -533,7 +583,9 @@ class TestSeveral:
         made.execute("PRAGMA journal_mode = WAL")
         made.execute("CREATE TABLE said (id, text, at)")
         for name, day in (("a", 1), ("b", 2), ("c", 20)):
-            made.execute("INSERT INTO said VALUES (?, 'hello', ?)", (name, f"2023-11-{day:02}T00:00:00Z"))
+            made.execute(
+                "INSERT INTO said VALUES (?, 'hello', ?)", (name, f"2023-11-{day:02}T00:00:00Z")
+            )
         made.commit()
         yield made
         made.close()
@@ -562,7 +614,9 @@ class TestSeveral:
         world.run(world.archive(again=True))
         assert "sha256" not in world.index()["talksa"]
 
-    def test_only_what_may_have_changed_is_read_again(self, world: World, store: sqlite3.Connection) -> None:
+    def test_only_what_may_have_changed_is_read_again(
+        self, world: World, store: sqlite3.Connection
+    ) -> None:
         world.run()
         self.read.clear()
         store.execute("INSERT INTO said VALUES ('b', 'more', '2026-01-01T00:00:00Z')")
@@ -640,14 +694,19 @@ class TestBeside:
     def test_a_change_in_any_of_them(self, world: World, main: Path) -> None:
         assert world.done() == [("new", "2023-11-14_one")]
         assert world.done() == []
-        assert world.index()["one"]["beside"] == [f"{main.parent / 'agents'}/", str(main.parent / "part-1.jsonl")]
+        assert world.index()["one"]["beside"] == [
+            f"{main.parent / 'agents'}/",
+            str(main.parent / "part-1.jsonl"),
+        ]
         grow(main.parent / "part-1.jsonl", "more", age=90)
         assert world.done() == [("changed", "2023-11-14_one")]
         write(main.parent / "agents" / "2.jsonl", 80)
         assert world.done() == [("changed", "2023-11-14_one")]
         assert world.done() == []
 
-    def test_what_may_have_changed_meanwhile_is_looked_at_again(self, world: World, main: Path) -> None:
+    def test_what_may_have_changed_meanwhile_is_looked_at_again(
+        self, world: World, main: Path
+    ) -> None:
         world.now = 1_700_000_000 - 100
         archive = world.archive()
         world.run(archive)
@@ -688,13 +747,17 @@ class TestIndex:
             lambda data: data.replace(b"fake_talk/", b"../"),
         ],
     )
-    def test_it_is_made_anew(self, world: World, kept: dict[str, Any], how: Callable[[bytes], bytes]) -> None:
+    def test_it_is_made_anew(
+        self, world: World, kept: dict[str, Any], how: Callable[[bytes], bytes]
+    ) -> None:
         before = world.exports()
         self.spoil(world, how)
         assert world.done() == []
         assert world.exports() == before
         again = world.index()
-        assert {entry["file"] for entry in again.values()} == {entry["file"] for entry in kept.values()}
+        assert {entry["file"] for entry in again.values()} == {
+            entry["file"] for entry in kept.values()
+        }
         assert {Path(e["file"]).stem: e["state"] for e in again.values()} == {
             "2023-11-14_0": "current",
             "2023-11-14_1": "gone",
@@ -709,8 +772,11 @@ class TestIndex:
         assert world.done() == []
         world.check()
 
-    def test_what_changed_too_is_kept_in_both_forms(self, world: World, kept: dict[str, Any]) -> None:
-        """Nobody knows any more which file was of which source: better one too many than one too few."""
+    def test_what_changed_too_is_kept_in_both_forms(
+        self, world: World, kept: dict[str, Any]
+    ) -> None:
+        """Nobody knows any more which file was of which source: better one too many than one too
+        few."""
         (world.folder / "index.ndjson").unlink()
         grow(world.talks / "0.jsonl", "more")
         assert world.done() == [("new", "2023-11-14_0-2")]
@@ -721,17 +787,27 @@ class TestIndex:
     def test_files_that_were_taken_away(self, world: World, kept: dict[str, Any]) -> None:
         for path in world.folder.glob("*/*.json"):
             path.unlink()
-        assert world.done() == [("lost", "2023-11-14_1"), ("new", "2023-11-14_2"), ("new", "2023-11-14_0")]
+        assert world.done() == [
+            ("lost", "2023-11-14_1"),
+            ("new", "2023-11-14_2"),
+            ("new", "2023-11-14_0"),
+        ]
         assert world.done() == []
         world.check()
 
-    def test_an_index_of_another_version_is_refused(self, world: World, kept: dict[str, Any]) -> None:
-        self.spoil(world, lambda data: data.replace(b"open-token/archive/1", b"open-token/archive/2"))
+    def test_an_index_of_another_version_is_refused(
+        self, world: World, kept: dict[str, Any]
+    ) -> None:
+        self.spoil(
+            world, lambda data: data.replace(b"open-token/archive/1", b"open-token/archive/2")
+        )
         with pytest.raises(InputError) as caught:
             world.run()
         assert caught.value.code == "archive.version"
 
-    def test_an_export_of_another_form_is_adopted_and_written_anew(self, world: World, kept: dict[str, Any]) -> None:
+    def test_an_export_of_another_form_is_adopted_and_written_anew(
+        self, world: World, kept: dict[str, Any]
+    ) -> None:
         (world.folder / "index.ndjson").unlink()
         world.options = {"mode": "ndjson"}
         world.run()
@@ -740,11 +816,19 @@ class TestIndex:
         assert world.done() == []
         assert len(world.index()) == 3
 
-    def test_it_takes_no_file_away_that_is_of_another(self, world: World, kept: dict[str, Any]) -> None:
+    def test_it_takes_no_file_away_that_is_of_another(
+        self, world: World, kept: dict[str, Any]
+    ) -> None:
         before = world.exports()
         mine, other = kept["0"], kept["1"]
-        lines = [{"schema": "open-token/archive/1"}, other, {**mine, "state": "pending", "replaces": other["file"]}]
-        self.spoil(world, lambda data: b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+        lines = [
+            {"schema": "open-token/archive/1"},
+            other,
+            {**mine, "state": "pending", "replaces": other["file"]},
+        ]
+        self.spoil(
+            world, lambda data: b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+        )
         assert not [change for change in world.done() if change[0] in ("lost", "gone")]
         assert world.exports() == before
 
@@ -756,8 +840,14 @@ class TestIndex:
         assert world.done() == []
         world.check()
 
-    def test_what_tells_nothing_of_itself_is_let_be(self, world: World, kept: dict[str, Any]) -> None:
-        for name, text in (("a.json", "{}"), ("b.ndjson", "x"), ("c.json", '{"open_token_version": "0.1"}')):
+    def test_what_tells_nothing_of_itself_is_let_be(
+        self, world: World, kept: dict[str, Any]
+    ) -> None:
+        for name, text in (
+            ("a.json", "{}"),
+            ("b.ndjson", "x"),
+            ("c.json", '{"open_token_version": "0.1"}'),
+        ):
             (world.folder / "fake_talk" / name).write_text(text)
         assert world.done() == []
         assert len(world.index()) == 3
@@ -770,7 +860,9 @@ class Killed(BaseException):
 class TestKilled:
     """A pass may end at any step on the disk; the next one makes all well."""
 
-    def run_until(self, world: World, monkeypatch: pytest.MonkeyPatch, last: int, *, after: bool) -> int:
+    def run_until(
+        self, world: World, monkeypatch: pytest.MonkeyPatch, last: int, *, after: bool
+    ) -> int:
         """Let a pass end before or after a step; gives how many steps there were."""
         count = 0
 
@@ -900,7 +992,11 @@ class TestNames:
     @pytest.mark.parametrize(
         ("title", "own", "name"),
         [
-            (None, "c0b3488f-1111-7222-8333-444455556666", "2026-01-02_c0b3488f-1111-7222-8333-444455556666.json"),
+            (
+                None,
+                "c0b3488f-1111-7222-8333-444455556666",
+                "2026-01-02_c0b3488f-1111-7222-8333-444455556666.json",
+            ),
             ("A title", "C0B3488F-1111-7222-8333-444455556666", "2026-01-02_a-title_c0b3488f.json"),
             ("A title", "ses_x/y", "2026-01-02_a-title_ses-x-y.json"),
             (None, "conv_20260102_0123abcd", "2026-01-02_0123abcd.json"),

@@ -1,4 +1,5 @@
-"""Blocks of text in pieces: what events say is found, also with margins, and comes back letter for letter."""
+"""Blocks of text in pieces: what events say is found, also with margins, and comes back letter for
+letter."""
 
 from typing import Any
 
@@ -35,7 +36,11 @@ def test_what_was_said_is_a_reference_wherever_it_stands() -> None:
 
 
 def test_lines_that_are_set_in() -> None:
-    yaml = "  text: |-\n      " + LINES.replace("\n", "\n      ").replace("      \n", "\n") + "\n  type: text\n"
+    yaml = (
+        "  text: |-\n      "
+        + LINES.replace("\n", "\n      ").replace("      \n", "\n")
+        + "\n  type: text\n"
+    )
     assert comes_back(yaml)["$parts"][1] == {"$lines": ["e3#/content/text", "      ", "", True]}
     quoted = "> " + LINES.replace("\n", "  \n> ") + "  \n"
     assert comes_back(quoted)["$parts"][1] == {"$lines": ["e3#/content/text", "> ", "  ", False]}
@@ -63,14 +68,25 @@ def test_when_the_work_is_too_much_the_text_stays() -> None:
 
 
 MARGINS = st.sampled_from(["", " ", "  ", "\t", "> ", "#### ", "- "])
-WORDS = st.lists(st.sampled_from(["", "abc", "abc d", " e", LONG, "f "]), min_size=1, max_size=7).map("\n".join)
+WORDS = st.lists(
+    st.sampled_from(["", "abc", "abc d", " e", LONG, "f "]), min_size=1, max_size=7
+).map("\n".join)
 
 
-@given(WORDS, MARGINS, MARGINS, st.booleans(), st.text("ab \n>", max_size=9), st.lists(WORDS, max_size=3))
+@given(
+    WORDS,
+    MARGINS,
+    MARGINS,
+    st.booleans(),
+    st.text("ab \n>", max_size=9),
+    st.lists(WORDS, max_size=3),
+)
 def test_whatever_stands_beside_it_comes_back(
     words: str, before: str, behind: str, bare: bool, around: str, others: list[str]
 ) -> None:
-    said = [(f"e{number}#/content/text", text) for number, text in enumerate([words, *others]) if text]
+    said = [
+        (f"e{number}#/content/text", text) for number, text in enumerate([words, *others]) if text
+    ]
     comes_back(around + set_in(words, before, behind, bare) + around + words, said)
 
 

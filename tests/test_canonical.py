@@ -1,4 +1,5 @@
-"""RFC 8785 bytes: official vectors, own vectors, a second implementation, and the hashes of the spec's example."""
+"""RFC 8785 bytes: official vectors, own vectors, a second implementation, and the hashes of the
+spec's example."""
 
 import datetime
 import enum
@@ -90,7 +91,9 @@ def test_numbers_have_their_ecmascript_form(number: float, text: str) -> None:
     assert dumps(number) == text.encode()
     assert dumps({"a": [number, "x"]}) == b'{"a":[%s,"x"]}' % text.encode()
     event = {"id": "evt_000001", "usage": {"cost": number}, "ts": number}
-    assert event_bytes(event) == b'{"id":"evt_000001","ts":%s,"usage":{"cost":%s}}' % ((text.encode(),) * 2)
+    assert event_bytes(event) == b'{"id":"evt_000001","ts":%s,"usage":{"cost":%s}}' % (
+        (text.encode(),) * 2
+    )
 
 
 @needs_jcs
@@ -115,7 +118,9 @@ def test_official_document(name: str) -> None:
 
 def test_strings_are_escaped_as_little_as_possible() -> None:
     text = '\b\t\n\f\r"\\/ \x00\x1f\x7f\u2028\u20ac e\u0301 \U0001f600'
-    expected = '"\\b\\t\\n\\f\\r\\"\\\\/ \\u0000\\u001f\x7f\u2028\u20ac e\u0301 \U0001f600"'.encode()
+    expected = (
+        '"\\b\\t\\n\\f\\r\\"\\\\/ \\u0000\\u001f\x7f\u2028\u20ac e\u0301 \U0001f600"'.encode()
+    )
     assert dumps(text) == expected
     assert dumps("\u00e9") != dumps("e\u0301")
 
@@ -126,14 +131,21 @@ def test_keys_sort_by_utf16_code_units() -> None:
         "", "B", "a", "\u20ac", "\U0001f600", "\U0010ffff", "\ue000", "\ufb33", "\uffff",
     ]  # fmt: skip
     inside: dict[str, Any] = {"content": {"data": [[{"\uff0c": 1.0, "\U0001d11e": 2, "k": {}}]]}}
-    assert event_bytes(inside) == '{"content":{"data":[[{"k":{},"\U0001d11e":2,"\uff0c":1}]]}}'.encode()
+    assert (
+        event_bytes(inside)
+        == '{"content":{"data":[[{"k":{},"\U0001d11e":2,"\uff0c":1}]]}}'.encode()
+    )
     assert dumps({"\U0001f1e6\uff0cb": 1, "\U0001f1e6\U0001f1e6": 2}) == rfc8785.dumps(
         {"\U0001f1e6\uff0cb": 1, "\U0001f1e6\U0001f1e6": 2}
     )
 
 
 def test_astral_text_alone_changes_no_order() -> None:
-    event: dict[str, Any] = {"text": "\U0001f389 \u2764\ufe0f", "\uff0c": 1, "a": {"b": "\U000e0067", "\ue000": None}}
+    event: dict[str, Any] = {
+        "text": "\U0001f389 \u2764\ufe0f",
+        "\uff0c": 1,
+        "a": {"b": "\U000e0067", "\ue000": None},
+    }
     assert event_bytes(event) == dumps(event) == rfc8785.dumps(event)
 
 
@@ -216,7 +228,11 @@ def test_outside_the_domain_is_refused_at_every_depth(name: str) -> None:
 
 
 def test_refusals_do_not_show_the_value() -> None:
-    for value in ({"hidden words": ("hidden words",)}, ["hidden words\ud800"], {"hidden words\ud800": 1}):
+    for value in (
+        {"hidden words": ("hidden words",)},
+        ["hidden words\ud800"],
+        {"hidden words\ud800": 1},
+    ):
         with pytest.raises(CanonicalError) as caught:
             dumps(value)
         assert "hidden" not in str(caught.value)
@@ -263,14 +279,20 @@ def test_event_bytes_refuses_what_looks_like_a_dict() -> None:
 _odd_characters = st.sampled_from(
     'aB0"\\\n\x00\x1f\x7f\u00e9\u20ac\ud7ff\ue000\ufb33\uff0c\uffff\U00010000\U0001f600\U0010ffff'
 )
-_text = st.text(_odd_characters, max_size=6) | st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
+_text = st.text(_odd_characters, max_size=6) | st.text(
+    st.characters(exclude_categories=["Cs"]), max_size=6
+)
 _integers = st.integers(-MAX_INTEGER, MAX_INTEGER)
 _floats = (
-    st.floats(allow_nan=False, allow_infinity=False) | _integers.map(float) | st.sampled_from([n for n, _ in NUMBERS])
+    st.floats(allow_nan=False, allow_infinity=False)
+    | _integers.map(float)
+    | st.sampled_from([n for n, _ in NUMBERS])
 )
 _leaves = st.none() | st.booleans() | _integers | _floats | _text
 _values = st.recursive(
-    _leaves, lambda v: st.lists(v, max_size=4) | st.dictionaries(_text, v, max_size=4), max_leaves=12
+    _leaves,
+    lambda v: st.lists(v, max_size=4) | st.dictionaries(_text, v, max_size=4),
+    max_leaves=12,
 )
 _contents = st.fixed_dictionaries({}, optional={"mime": _text, "text": _text, "data": _values})
 _events = st.fixed_dictionaries(
@@ -284,7 +306,9 @@ _events = st.fixed_dictionaries(
 )
 _wild_leaves = _leaves | st.sampled_from([*REFUSED.values()]) | st.text(max_size=3) | st.integers()
 _wild = st.recursive(
-    _wild_leaves, lambda v: st.lists(v, max_size=3) | st.dictionaries(_text, v, max_size=3), max_leaves=6
+    _wild_leaves,
+    lambda v: st.lists(v, max_size=3) | st.dictionaries(_text, v, max_size=3),
+    max_leaves=6,
 )
 
 

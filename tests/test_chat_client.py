@@ -14,7 +14,12 @@ import pytest
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "tutorial" / "chat-client.md"
 SCRIPT = re.compile(r"^```py\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-NEEDED = ("aiohttp", "open_token.cli.serve", "open_token.server.listen", "open_token.server.agent.models.demo")
+NEEDED = (
+    "aiohttp",
+    "open_token.cli.serve",
+    "open_token.server.listen",
+    "open_token.server.agent.models.demo",
+)
 
 
 def is_there(name: str) -> bool:
@@ -27,9 +32,21 @@ def is_there(name: str) -> bool:
 @contextmanager
 def server(folder: Path) -> Iterator[tuple[str, str]]:
     """A server on a free port: its address, and the owner's key."""
-    command = [sys.executable, "-m", "open_token", "serve", "--data", str(folder), "--port", "0", "--json"]
+    command = [
+        sys.executable,
+        "-m",
+        "open_token",
+        "serve",
+        "--data",
+        str(folder),
+        "--port",
+        "0",
+        "--json",
+    ]
     env = os.environ | {"OPEN_TOKEN_DEMO_DELAY": "0"}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=env) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=env
+    ) as process:
         assert process.stdout
         try:
             told = msgspec.json.decode(process.stdout.readline())
@@ -46,7 +63,8 @@ def test_it_is_short() -> None:
 
 
 def test_it_resumes() -> None:
-    """Without this word the server tells a client only what comes from now on, and the page promises more."""
+    """Without this word the server tells a client only what comes from now on, and the page
+    promises more."""
     (script,) = SCRIPT.findall(PAGE.read_text(encoding="utf-8"))
     assert '"resume": True' in script
 
@@ -58,7 +76,12 @@ def test_it_talks(tmp_path: Path) -> None:
     with server(tmp_path / "data") as (address, key):
         command = [sys.executable, str(tmp_path / "chat.py"), address, key]
         talk = subprocess.run(
-            command, input="hello\nlist files\n", capture_output=True, text=True, timeout=120, check=True
+            command,
+            input="hello\nlist files\n",
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
         )
     assert talk.stdout.count("(completed)") == 2, talk.stdout + talk.stderr
     assert re.search(r"\n\[\w+\]", talk.stdout)

@@ -1,13 +1,15 @@
 """Runs every ```console block of README.md and docs/, and compares what the commands print.
 
-- `$ open-token ...` (or `$ ./open-token ...`) starts a command; `< FILE` and `> FILE` at its end are understood.
+- `$ open-token ...` (or `$ ./open-token ...`) starts a command; `< FILE` and `> FILE` at its end
+are understood.
 - Lines of standard error are marked `! `; a status other than 0 stands in a last line `[exit N]`.
-- A line `...` (or `! ...`) stands for any number of lines, so that long output can be shortened; a status is no line.
-- The blocks of a page run in order, in one fresh copy of examples/; `./open-token` starts one folder above it,
+- A line `...` (or `! ...`) stands for any number of lines, so that long output can be shortened; a
+status is no line.
+- The blocks of a page run in order, in one fresh copy of examples/; `./open-token` starts one
+folder above it,
   as in a checkout. The clock stands still and the key behind redaction marks is known.
 
-`make accept` rewrites the blocks that have no `...` line.
-"""
+`make accept` rewrites the blocks that have no `...` line."""
 
 import os
 import re
@@ -22,7 +24,9 @@ import pytest
 from open_token.cli import main
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [path for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))] if path.exists()]
+PAGES = [
+    path for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))] if path.exists()
+]
 BLOCK = re.compile(r"(?<=^```console\n).*?(?=^```$)", re.MULTILINE | re.DOTALL)
 PROGRAMS = {"open-token": Path("examples"), "./open-token": Path()}
 NOON = "1767268800"
@@ -55,8 +59,11 @@ class Shell:
         return f"$ {command}\n{out}{errors}" + (f"[exit {status}]\n" if status else "")
 
     def anywhere(self, text: str) -> str:
-        """The text with the folders of this run under the names they might have with a reader of the page."""
-        return text.replace(str(self.root), "/home/you/open-token").replace(os.environ["HOME"], "/home/you")
+        """The text with the folders of this run under the names they might have with a reader of
+        the page."""
+        return text.replace(str(self.root), "/home/you/open-token").replace(
+            os.environ["HOME"], "/home/you"
+        )
 
 
 def _redirected(words: list[str], sign: str) -> str | None:
@@ -96,7 +103,10 @@ def is_shortened(block: str) -> bool:
 
 @pytest.fixture
 def shell(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, known_key: bytes
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    known_key: bytes,
 ) -> Shell:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     monkeypatch.setenv("SOURCE_DATE_EPOCH", NOON)
@@ -112,7 +122,9 @@ def test_page(page: Path, shell: Shell, accepting: bool) -> None:
     def rerun(found: re.Match[str]) -> str:
         shown = commands(found[0])
         actual = [shell.run(part.splitlines()[0][2:]) for part in shown]
-        differing = [(old, new) for old, new in zip(shown, actual, strict=True) if not matches(old, new)]
+        differing = [
+            (old, new) for old, new in zip(shown, actual, strict=True) if not matches(old, new)
+        ]
         if accepting and not is_shortened(found[0]):
             return "".join(actual)
         wrong.extend(f"shown:\n{old.rstrip()}\nprinted:\n{new}" for old, new in differing)
@@ -122,7 +134,9 @@ def test_page(page: Path, shell: Shell, accepting: bool) -> None:
     if new_text != text:
         page.write_text(new_text, encoding="utf-8")
     if wrong:
-        pytest.fail("\n".join([f"{page.relative_to(ROOT)} shows something else:", *wrong]), pytrace=False)
+        pytest.fail(
+            "\n".join([f"{page.relative_to(ROOT)} shows something else:", *wrong]), pytrace=False
+        )
 
 
 def test_shortened_output() -> None:

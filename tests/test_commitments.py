@@ -1,4 +1,5 @@
-"""An export verifies against the root of its source whatever was withheld, and no change goes unseen."""
+"""An export verifies against the root of its source whatever was withheld, and no change goes
+unseen."""
 
 import base64
 import contextlib
@@ -36,8 +37,19 @@ SECRET = "ghp_" + "a1B2" * 9
 
 def message(number: int, words: str, **more: Any) -> Document:
     content = {"mime": "text/plain", "text": words}
-    made = {"id": f"evt_{number:06d}", "seq": number, "ts": "2026-03-02T09:00:00Z", "type": "message"}
-    return made | {"actor_id": "act_001", "visibility": "public", "role": "user", "content": content, **more}
+    made = {
+        "id": f"evt_{number:06d}",
+        "seq": number,
+        "ts": "2026-03-02T09:00:00Z",
+        "type": "message",
+    }
+    return made | {
+        "actor_id": "act_001",
+        "visibility": "public",
+        "role": "user",
+        "content": content,
+        **more,
+    }
 
 
 def events_of(count: int) -> list[Document]:
@@ -103,11 +115,23 @@ def test_the_root_is_the_one_that_is_written_down(count: int) -> None:
 
 
 def test_the_vector_in_the_documentation() -> None:
-    event = {"id": "evt_000001", "seq": 1, "type": "message", "content": {"mime": "text/plain", "text": "Hello"}}
+    event = {
+        "id": "evt_000001",
+        "seq": 1,
+        "type": "message",
+        "content": {"mime": "text/plain", "text": "Hello"},
+    }
     source = committed([event])
-    assert source.salt(0, rfc8785.dumps(event["content"])).hex() == "4d0bdc61a1eb76c85768efd1dbd14d0d"
-    assert source.commitment(0).hex() == "f3dda9e4d87aa296efd1ec893e0a08120dd03aecdeaef475dde602173351839a"
-    assert source.leaf(0).hex() == "7750752376c9e8bc1462fbe7e2a20b964d4b99b21baaccba5929c367f332ad63"
+    assert (
+        source.salt(0, rfc8785.dumps(event["content"])).hex() == "4d0bdc61a1eb76c85768efd1dbd14d0d"
+    )
+    assert (
+        source.commitment(0).hex()
+        == "f3dda9e4d87aa296efd1ec893e0a08120dd03aecdeaef475dde602173351839a"
+    )
+    assert (
+        source.leaf(0).hex() == "7750752376c9e8bc1462fbe7e2a20b964d4b99b21baaccba5929c367f332ad63"
+    )
     assert source.root == "967ed6458b30ebc3923481d9e7a6855fb4a63d733097dd3bb1080b0fe62a09ae"
 
 
@@ -118,7 +142,16 @@ def test_seq_belongs_to_the_export() -> None:
 
 def test_key_and_conversation_make_the_root() -> None:
     events = events_of(3)
-    assert len({committed(events, key, name).root for key in (KEY, bytes(32)) for name in ("conv_1", "conv_2")}) == 4
+    assert (
+        len(
+            {
+                committed(events, key, name).root
+                for key in (KEY, bytes(32))
+                for name in ("conv_1", "conv_2")
+            }
+        )
+        == 4
+    )
 
 
 def test_a_salt_is_good_for_one_content_at_one_place() -> None:
@@ -185,7 +218,9 @@ def test_an_event_changed_around_its_content_counts_as_inserted(change: Document
     assert tied(committed(events), shown)[1:] == (3, 0, 1, 1)
 
 
-FATES = st.lists(st.sampled_from(["verbatim", "altered", "dropped", "changed", "inserted after"]), max_size=40)
+FATES = st.lists(
+    st.sampled_from(["verbatim", "altered", "dropped", "changed", "inserted after"]), max_size=40
+)
 
 
 @given(FATES)
@@ -204,7 +239,12 @@ def test_any_mixture_verifies(fates: list[str]) -> None:
     found = tied(committed(events), shown)
     verbatim, altered, changed = (fates.count(name) for name in ("verbatim", "altered", "changed"))
     added = fates.count("inserted after")
-    assert found[1:] == (verbatim + added, altered, added + changed, fates.count("dropped") + changed)
+    assert found[1:] == (
+        verbatim + added,
+        altered,
+        added + changed,
+        fates.count("dropped") + changed,
+    )
 
 
 # --- whole exports ---
@@ -218,8 +258,16 @@ def talk(count: int = 24) -> Document:
     thought = {"type": "message", "role": "assistant_thought", "visibility": "internal"}
     events[7] |= thought
     events[8] |= thought | {"usage": {"input_tokens": 5, "output_tokens": 7}}
-    call = {"mime": "application/json", "data": {"tool_name": "sh", "arguments": {"token": SECRET, "n": [1, 2.5]}}}
-    events[10] |= {"type": "tool_use", "role": "assistant", "content": call, "links": {"call_id": "call_000001"}}
+    call = {
+        "mime": "application/json",
+        "data": {"tool_name": "sh", "arguments": {"token": SECRET, "n": [1, 2.5]}},
+    }
+    events[10] |= {
+        "type": "tool_use",
+        "role": "assistant",
+        "content": call,
+        "links": {"call_id": "call_000001"},
+    }
     events[11] |= {"type": "tool_result", "role": "tool", "links": {"call_id": "call_000001"}}
     return {
         "open_token_version": "0.1",
@@ -233,7 +281,11 @@ def talk(count: int = 24) -> Document:
 def run(document: Document, key: bytes | None = KEY, **options: Any) -> bytes:
     out = io.BytesIO()
     given_options = ExportOptions.of({"integrity": "source", "pretty": False, **options})
-    export(Source("talk.json", data=json.dumps(document).encode()), out, Context(given_options, key=key))
+    export(
+        Source("talk.json", data=json.dumps(document).encode()),
+        out,
+        Context(given_options, key=key),
+    )
     return out.getvalue()
 
 
@@ -251,10 +303,19 @@ WHOLE = {"redact": "none", "include": "include-internal", "internal": "full"}
     ("options", "states"),
     [
         (WHOLE, "24 verbatim, 0 altered and declared, 0 inserted, 0 dropped"),
-        (WHOLE | {"internal": "redacted"}, "22 verbatim, 2 altered and declared, 0 inserted, 0 dropped"),
+        (
+            WHOLE | {"internal": "redacted"},
+            "22 verbatim, 2 altered and declared, 0 inserted, 0 dropped",
+        ),
         ({"redact": "none"}, "22 verbatim, 0 altered and declared, 1 inserted, 2 dropped"),
-        ({"redact": "none", "mode": "ndjson"}, "22 verbatim, 0 altered and declared, 1 inserted, 2 dropped"),
-        ({"include": "include-internal"}, "20 verbatim, 4 altered and declared, 0 inserted, 0 dropped"),
+        (
+            {"redact": "none", "mode": "ndjson"},
+            "22 verbatim, 0 altered and declared, 1 inserted, 2 dropped",
+        ),
+        (
+            {"include": "include-internal"},
+            "20 verbatim, 4 altered and declared, 0 inserted, 0 dropped",
+        ),
         ({}, "20 verbatim, 2 altered and declared, 1 inserted, 2 dropped"),
     ],
 )
@@ -290,7 +351,9 @@ def test_nothing_of_a_redacted_value_can_be_tried_out() -> None:
     assert SECRET.encode() not in raw
 
 
-@pytest.mark.parametrize("options", [{}, {"pretty": True}, {"mode": "ndjson"}, {"include": "include-internal"}])
+@pytest.mark.parametrize(
+    "options", [{}, {"pretty": True}, {"mode": "ndjson"}, {"include": "include-internal"}]
+)
 @pytest.mark.parametrize("drop", ["never", "oldest"])
 def test_max_bytes_counts_the_tie(options: Document, drop: str) -> None:
     root, _ = tie(run(talk(60)))
@@ -321,7 +384,13 @@ def test_the_smallest_size_is_exact(options: Document) -> None:
 
 def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """The path of everything that is no container, and of empty containers."""
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    items = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     if not items or (isinstance(value, dict | list) and not value):
         yield path
     for name, item in items:
@@ -376,7 +445,9 @@ def changed_export() -> Document:
 
 def test_no_change_of_one_field_goes_unseen(changed_export: Document) -> None:
     chance = random.Random(1)
-    paths = [path for path in leaves(changed_export) if path[0] != "integrity" or path[-1] not in NAMES]
+    paths = [
+        path for path in leaves(changed_export) if path[0] != "integrity" or path[-1] not in NAMES
+    ]
     assert verify(changed_export).status == VERIFIED
     for _ in range(300):
         path = chance.choice(paths)
@@ -385,7 +456,9 @@ def test_no_change_of_one_field_goes_unseen(changed_export: Document) -> None:
 
 def test_no_change_of_the_tie_goes_unseen(changed_export: Document) -> None:
     chance = random.Random(2)
-    tie_paths = [("integrity", "source", *path) for path in leaves(changed_export["integrity"]["source"])]
+    tie_paths = [
+        ("integrity", "source", *path) for path in leaves(changed_export["integrity"]["source"])
+    ]
     for _ in range(300):
         path = chance.choice([path for path in tie_paths if path[-1] not in NAMES])
         verdict = verify(tampered(changed_export, path, chance))
@@ -397,18 +470,27 @@ def test_no_change_of_the_tie_goes_unseen(changed_export: Document) -> None:
 def test_a_change_with_hashes_made_anew_breaks_the_root(changed_export: Document) -> None:
     chance = random.Random(3)
     source = changed_export["integrity"]["source"]
-    inserted = {first + step for first, place, count in source["map"] if place is None for step in range(count)}
+    inserted = {
+        first + step
+        for first, place, count in source["map"]
+        if place is None
+        for step in range(count)
+    }
     altered = {int(seq) for seq in source["commitments"]}
     paths = [
         ("events", place, *path)
         for place, event in enumerate(changed_export["events"])
         for path in leaves(event)
-        if place + 1 not in inserted and not (place + 1 in altered and path[0] == "content") and path != ("seq",)
+        if place + 1 not in inserted
+        and not (place + 1 in altered and path[0] == "content")
+        and path != ("seq",)
     ]
     for _ in range(300):
         path = chance.choice(paths)
         verdict = verify(resealed(tampered(changed_export, path, chance)))
-        assert [part.name for part in verdict.parts if part.state == "mismatch"] == ["source.root"], path
+        assert [part.name for part in verdict.parts if part.state == "mismatch"] == [
+            "source.root"
+        ], path
 
 
 @pytest.mark.parametrize(
@@ -477,10 +559,17 @@ def test_the_size_is_part_of_the_root() -> None:
 
 
 SCALARS = st.none() | st.booleans() | st.integers(-3, 2**70) | st.floats() | st.text(max_size=6)
-JSON = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner))
+JSON = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner)
+)
 
 
-@given(st.dictionaries(st.sampled_from(["size", "root", "map", "salts", "commitments", "proof"]), JSON), JSON)
+@given(
+    st.dictionaries(
+        st.sampled_from(["size", "root", "map", "salts", "commitments", "proof"]), JSON
+    ),
+    JSON,
+)
 def test_anything_gets_an_answer(change: Document, event: Any) -> None:
     events = events_of(3)
     made = json.loads(json.dumps(disclose(committed(events), events)))
@@ -501,7 +590,10 @@ def test_the_command_tells_the_states(tmp_path: Any, capsys: pytest.CaptureFixtu
     path = tmp_path / "talk.json"
     path.write_bytes(run(talk()))
     assert main(["verify", str(path)]) == 0
-    assert "source         20 verbatim, 2 altered and declared, 1 inserted, 2 dropped\n" in capsys.readouterr().out
+    assert (
+        "source         20 verbatim, 2 altered and declared, 1 inserted, 2 dropped\n"
+        in capsys.readouterr().out
+    )
     document = json.loads(path.read_bytes())
     document["integrity"]["source"]["map"][0][2] -= 1
     path.write_text(json.dumps(document))
@@ -509,7 +601,9 @@ def test_the_command_tells_the_states(tmp_path: Any, capsys: pytest.CaptureFixtu
     assert "FAIL  source.map     does not fit the events\n" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("words", [{}, {"mode": "ndjson"}, {"max_bytes": 6000, "drop": "oldest"}, {"redact": "strict"}])
+@pytest.mark.parametrize(
+    "words", [{}, {"mode": "ndjson"}, {"max_bytes": 6000, "drop": "oldest"}, {"redact": "strict"}]
+)
 def test_an_export_of_a_tied_export_keeps_its_tie(words: dict[str, Any], known_key: bytes) -> None:
     context = surroundings({"integrity": "source", **words})
     first, second = io.BytesIO(), io.BytesIO()

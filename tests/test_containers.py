@@ -33,7 +33,9 @@ class TestDatabase:
         database = Database(path, "talk.db")
         assert database.tables == {"talk": ["id", 'odd "name', "data"]}
         column = quoted('odd "name')
-        assert list(database.rows(f"SELECT {column} FROM talk WHERE id = ?", ("a",))) == [("hello",)]
+        assert list(database.rows(f"SELECT {column} FROM talk WHERE id = ?", ("a",))) == [
+            ("hello",)
+        ]
         assert [sql.split()[1] for sql in database.schema] == ["TABLE", "INDEX"]
 
     def test_it_cannot_be_written_to(self, path: Path) -> None:
@@ -50,7 +52,9 @@ class TestDatabase:
 
     def test_an_index_over_json(self, path: Path) -> None:
         with contextlib.closing(sqlite3.connect(path)) as made:
-            made.execute("CREATE INDEX by_kind ON talk (json_extract(data, '$.kind')) WHERE id <> 'a'")
+            made.execute(
+                "CREATE INDEX by_kind ON talk (json_extract(data, '$.kind')) WHERE id <> 'a'"
+            )
         assert list(Database(path, "talk.db").rows("SELECT count(*) FROM talk")) == [(1,)]
 
     def test_what_is_still_in_the_log_beside_it_is_seen(self, path: Path) -> None:
@@ -109,7 +113,9 @@ class TestArchive:
         data[35:45] = b"0123456789"
         assert "damaged" in problem_of(io.BytesIO(bytes(data))).what
 
-    @pytest.mark.parametrize(("place", "value", "word"), [(8, 96, "method 96"), (6, 1, "encrypted")])
+    @pytest.mark.parametrize(
+        ("place", "value", "word"), [(8, 96, "method 96"), (6, 1, "encrypted")]
+    )
     def test_what_this_python_cannot_open_is_said(self, place: int, value: int, word: str) -> None:
         data = bytearray(packed(a=b"hello").getvalue())
         central = data.index(b"PK\x01\x02")

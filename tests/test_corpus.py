@@ -1,4 +1,5 @@
-"""Every real conversation: exported in both shapes, valid, verified, reported on; nothing that was said is lost."""
+"""Every real conversation: exported in both shapes, valid, verified, reported on; nothing that was
+said is lost."""
 
 import importlib.util
 import io
@@ -33,15 +34,27 @@ PARTS = {
 """Files beside a conversation that are none."""
 FOLDERS = ("opencode/fixture_storage_v2",)
 """Folders that are one source."""
-EVERYTHING: dict[str, Any] = {"include": "include-internal", "internal": "full", "branches": "all", "redact": "none"}
+EVERYTHING: dict[str, Any] = {
+    "include": "include-internal",
+    "internal": "full",
+    "branches": "all",
+    "redact": "none",
+}
 SAMPLE = 12
-"""Of so many conversations in one file each is checked in both shapes; of more, that many, evenly chosen."""
+"""Of so many conversations in one file each is checked in both shapes; of more, that many, evenly
+chosen."""
 
 
 def files() -> list[Any]:
     if not CORPUS.is_dir():
-        return [pytest.param(None, marks=pytest.mark.skip("the shared corpus is not beside this checkout"))]
-    found = (path for path in sorted(CORPUS.rglob("*")) if path.is_file() and path.name not in PARTS)
+        return [
+            pytest.param(
+                None, marks=pytest.mark.skip("the shared corpus is not beside this checkout")
+            )
+        ]
+    found = (
+        path for path in sorted(CORPUS.rglob("*")) if path.is_file() and path.name not in PARTS
+    )
     talks = [path for path in found if path.relative_to(CORPUS).parts[0] not in NO_TALK]
     return [*talks, *(CORPUS / folder for folder in FOLDERS)]
 
@@ -51,7 +64,9 @@ def opened(path: Path) -> Source:
 
 
 def all_bytes(path: Path) -> bytes:
-    return b"\n".join(item.read_bytes() for item in ([path] if path.is_file() else sorted(path.rglob("*.json"))))
+    return b"\n".join(
+        item.read_bytes() for item in ([path] if path.is_file() else sorted(path.rglob("*.json")))
+    )
 
 
 def name(path: Path | None) -> str:
@@ -62,7 +77,13 @@ def exported(source: Source, reader: str, witness: Witness | None = None, **word
     """The export; no bytes when nothing was said in the conversation."""
     out = io.BytesIO()
     try:
-        export(source, out, Context(ExportOptions.of({"exported_at": "omit", **words}), key=KEY), reader, witness)
+        export(
+            source,
+            out,
+            Context(ExportOptions.of({"exported_at": "omit", **words}), key=KEY),
+            reader,
+            witness,
+        )
     except InputError as problem:
         if problem.code != "input.no-events":
             raise
@@ -107,10 +128,21 @@ def test_it_is_exported_in_both_shapes_valid_and_verified(path: Path, peer: Any)
         document, stream = (exported(source, reader, mode=mode) for mode in ("json", "ndjson"))
         if document or stream:
             tried += 1
-            hashes = [json.loads(data)["integrity"]["events_hash"] for data in (document, stream.splitlines()[-1])]
+            hashes = [
+                json.loads(data)["integrity"]["events_hash"]
+                for data in (document, stream.splitlines()[-1])
+            ]
             assert hashes[0] == hashes[1]
-            assert [verify_bytes(data).status for data in (document, stream)] == [VERIFIED, VERIFIED]
-            wrong = [item for data in (document, stream) for item in validate_bytes(data) if item.severity == "error"]
+            assert [verify_bytes(data).status for data in (document, stream)] == [
+                VERIFIED,
+                VERIFIED,
+            ]
+            wrong = [
+                item
+                for data in (document, stream)
+                for item in validate_bytes(data)
+                if item.severity == "error"
+            ]
             assert wrong == []
             assert faults(peer, document, "secrets") == []
     assert tried
@@ -122,9 +154,19 @@ def test_nothing_of_what_was_said_is_lost(path: Path) -> None:
     reader = choose(source)
     kept: set[str] = set()
     for _ in each(source, reader):
-        kept.update(strings(json.loads(exported(source, reader, mode="json", pretty=False, **EVERYTHING) or b"0")))
+        kept.update(
+            strings(
+                json.loads(
+                    exported(source, reader, mode="json", pretty=False, **EVERYTHING) or b"0"
+                )
+            )
+        )
     whole = "\0".join(kept)
-    lost = [text for text in dict.fromkeys(texts(all_bytes(path), reader)) if text not in kept and text not in whole]
+    lost = [
+        text
+        for text in dict.fromkeys(texts(all_bytes(path), reader))
+        if text not in kept and text not in whole
+    ]
     assert lost == []
 
 
@@ -156,4 +198,7 @@ def test_one_command_exports_all_that_a_file_holds(
     index = json.loads((tmp_path / "all" / "index.json").read_text())
     assert len(index["conversations"]) == count
     for entry in index["conversations"][:: max(1, count // SAMPLE)]:
-        assert not entry["events"] or verify_bytes((tmp_path / "all" / entry["file"]).read_bytes()).status == VERIFIED
+        assert (
+            not entry["events"]
+            or verify_bytes((tmp_path / "all" / entry["file"]).read_bytes()).status == VERIFIED
+        )

@@ -17,7 +17,11 @@ def test_numbers_are_unique_and_ascend(page: tuple[str, str]) -> None:
 
 @pytest.mark.parametrize(
     "row",
-    [pytest.param(row, id=f"{name}-{row.number}") for (name, _), some in ROWS.items() for row in some],
+    [
+        pytest.param(row, id=f"{name}-{row.number}")
+        for (name, _), some in ROWS.items()
+        for row in some
+    ],
 )
 def test_what_a_row_names_is_there(row: Row) -> None:
     check(row)

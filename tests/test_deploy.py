@@ -1,4 +1,5 @@
-"""docs/deploy does what it says: its files fit the code, and two nodes behind nginx lose nothing while they restart."""
+"""docs/deploy does what it says: its files fit the code, and two nodes behind nginx lose nothing
+while they restart."""
 
 import asyncio
 import contextlib
@@ -70,22 +71,32 @@ def test_nginx_knows_the_nodes_of_the_compose_file_and_lets_uploads_through() ->
 
 
 def test_the_unit_fits_the_settings(tmp_path: Path) -> None:
-    lines = [line.partition("=") for line in UNIT.read_text(encoding="utf-8").splitlines() if line[:1].isalpha()]
+    lines = [
+        line.partition("=")
+        for line in UNIT.read_text(encoding="utf-8").splitlines()
+        if line[:1].isalpha()
+    ]
     said = {name: value for name, _, value in lines}
     config = config_of(shlex.split(said["ExecStart"]), dict([said["Environment"].split("=", 1)]))
     assert config.data == Path("/var/lib") / said["StateDirectory"] / "data" / "server"
     if (analyze := shutil.which("systemd-analyze")) is None:
         pytest.skip("systemd-analyze is not installed; the rest of the unit is as it should be")
     copy = tmp_path / UNIT.name
-    copy.write_text(UNIT.read_text(encoding="utf-8").replace("/opt/open-token/bin/open-token", sys.executable))
-    done = subprocess.run([analyze, "verify", str(copy)], capture_output=True, text=True, timeout=60, check=False)
+    copy.write_text(
+        UNIT.read_text(encoding="utf-8").replace("/opt/open-token/bin/open-token", sys.executable)
+    )
+    done = subprocess.run(
+        [analyze, "verify", str(copy)], capture_output=True, text=True, timeout=60, check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 
 class Talker:
     """A client that comes back by itself and goes on where it was."""
 
-    def __init__(self, address: str, key: str, session_id: str, transports: list[str], source: str) -> None:
+    def __init__(
+        self, address: str, key: str, session_id: str, transports: list[str], source: str
+    ) -> None:
         self._address, self._session_id, self._transports = address, session_id, transports
         self._key, self._source = key, source
         self.numbers: list[int] = []
@@ -98,7 +109,9 @@ class Talker:
         """Connected, from an address of its own, as a page of that very server."""
         connector = aiohttp.TCPConnector(local_addr=(self._source, 0))
         async with aiohttp.ClientSession(connector=connector) as http:
-            self.io = socketio.AsyncClient(http_session=http, reconnection_delay=0.05, reconnection_delay_max=0.2)
+            self.io = socketio.AsyncClient(
+                http_session=http, reconnection_delay=0.05, reconnection_delay_max=0.2
+            )
             self.io.on("connect", self._connected)
             self.io.on("turn:events", self._heard)
             self.io.on("chat:end", self._over)
@@ -117,7 +130,12 @@ class Talker:
     async def _connected(self) -> None:
         self.ways.append(self.io.transport())
         after = max(self.numbers, default=0)
-        wanted = {"session_id": self._session_id, "event_format": "raw", "after_sequence": after, "resume": True}
+        wanted = {
+            "session_id": self._session_id,
+            "event_format": "raw",
+            "after_sequence": after,
+            "resume": True,
+        }
         await self.io.emit("session:subscribe", wanted)
 
     def _heard(self, payload: Any) -> None:
@@ -172,13 +190,17 @@ class Reader:
 
 
 async def driven(address: str, key: str, nodes: list[Node]) -> None:
-    """Clients of every kind talk through nginx while both nodes are restarted, one after the other."""
+    """Clients of every kind talk through nginx while both nodes are restarted, one after the
+    other."""
     headers = {"Authorization": f"Bearer {key}"}
     async with httpx2.AsyncClient(base_url=address, headers=headers, timeout=60) as rest:
-        session_id = (await rest.post("/api/sessions", json={"intent": "Behind nginx"})).json()["session_id"]
+        session_id = (await rest.post("/api/sessions", json={"intent": "Behind nginx"})).json()[
+            "session_id"
+        ]
         ways = (["polling", "websocket"], ["websocket"], ["polling"])
         talkers = [
-            Talker(address, key, session_id, way, f"127.{number}.0.1") for number, way in enumerate(ways * 2, start=1)
+            Talker(address, key, session_id, way, f"127.{number}.0.1")
+            for number, way in enumerate(ways * 2, start=1)
         ]
         reader = Reader(rest, session_id)
         reading = asyncio.create_task(reader.read())
@@ -190,7 +212,9 @@ async def driven(address: str, key: str, nodes: list[Node]) -> None:
             before = [len(talker.numbers) for talker in talkers]
             await talkers[1].say("long", "second")
             for talker, count in zip(talkers, before, strict=True):
-                await talker.until(lambda talker=talker, count=count: len(talker.numbers) > count + 5)
+                await talker.until(
+                    lambda talker=talker, count=count: len(talker.numbers) > count + 5
+                )
             statuses: list[int] = []
             asking = asyncio.create_task(asked(rest, statuses))
             for node in nodes:
@@ -199,15 +223,24 @@ async def driven(address: str, key: str, nodes: list[Node]) -> None:
             assert set(statuses) == {200}
             await talkers[2].say("again", "third")
             whole = await entries(rest, session_id, 3)
-            await everybody(talkers, lambda talker: bool(talker.numbers) and max(talker.numbers) >= whole[-1])
+            await everybody(
+                talkers, lambda talker: bool(talker.numbers) and max(talker.numbers) >= whole[-1]
+            )
             await reader.until(whole[-1])
             await stopped(reading)
         for talker in talkers:
             assert talker.numbers == whole
-            assert len(talker.ways) >= 2, "every node was restarted, so that every client was cut off"
+            assert len(talker.ways) >= 2, (
+                "every node was restarted, so that every client was cut off"
+            )
         assert reader.numbers == whole
         messages = (await rest.get(f"/api/sessions/{session_id}/messages")).json()
-        said = [block["content"] for turn in messages if turn["role"] == "user" for block in turn["blocks"]]
+        said = [
+            block["content"]
+            for turn in messages
+            if turn["role"] == "user"
+            for block in turn["blocks"]
+        ]
         assert said == ["hello", "long", "again"]
 
 

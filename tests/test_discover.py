@@ -1,4 +1,5 @@
-"""What is found on a disk: every reader's places, newest first, and who is meant by an id or a folder."""
+"""What is found on a disk: every reader's places, newest first, and who is meant by an id or a
+folder."""
 
 import gzip
 import hashlib
@@ -77,7 +78,12 @@ class TestPlaces:
         assert stems(found) == ["new", "old", "same"]
         facts = found[0].path.stat()
         assert found[0] == Session(
-            "new", "fake_talk", found[0].path, 1_699_999_995.0, facts.st_size, mtime_ns=facts.st_mtime_ns
+            "new",
+            "fake_talk",
+            found[0].path,
+            1_699_999_995.0,
+            facts.st_size,
+            mtime_ns=facts.st_mtime_ns,
         )
 
     def test_a_variable_names_a_place(self, tmp_path: Path) -> None:
@@ -87,20 +93,30 @@ class TestPlaces:
         assert stems(sessions(tmp_path, {"FAKE_HOME": ""})) == []
         assert stems(sessions(tmp_path, {"FAKE_HOME": str(tmp_path / "nowhere")})) == []
         assert stems(sessions(tmp_path, {"FAKE_HOME": "~/elsewhere"})) == ["one"]
-        assert stems(sessions(Path("/nowhere"), {"FAKE_HOME": "elsewhere"}, cwd=tmp_path)) == ["one"]
+        assert stems(sessions(Path("/nowhere"), {"FAKE_HOME": "elsewhere"}, cwd=tmp_path)) == [
+            "one"
+        ]
 
-    def test_a_variable_may_name_the_file_itself(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_variable_may_name_the_file_itself(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         add_reader(monkeypatch, "diary", PLACES=("$DIARY",))
         write(tmp_path / "diary.md")
         assert stems(sessions(tmp_path, {"DIARY": str(tmp_path / "diary.md")})) == ["diary"]
         assert stems(sessions(tmp_path, {"DIARY": "\0"})) == []
 
-    def test_a_place_in_the_working_folder(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_place_in_the_working_folder(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         add_reader(monkeypatch, "diary", PLACES=("./.diary.md",))
         write(tmp_path / "project" / ".diary.md")
         assert sessions(tmp_path) == []
         (found,) = sessions(tmp_path, cwd=tmp_path / "project")
-        assert (found.id, found.reader, look(found).cwd) == ("project", "diary", str(tmp_path / "project"))
+        assert (found.id, found.reader, look(found).cwd) == (
+            "project",
+            "diary",
+            str(tmp_path / "project"),
+        )
 
     def test_what_is_no_file_with_bytes_is_passed_over(self, tmp_path: Path) -> None:
         folder = tmp_path / ".fake" / "a"
@@ -124,14 +140,22 @@ class TestPlaces:
         assert stems(sessions(tmp_path)) == ["whole"]
         assert stems(in_folder(tmp_path)) == ["whole"]
 
-    def test_the_content_decides_where_two_readers_look(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_the_content_decides_where_two_readers_look(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         asked: list[str] = []
 
         def sniff(source: Source) -> bool:
             asked.append(source.name)
             return b"other" in source.head
 
-        add_reader(monkeypatch, "other_talk", PLACES=(".fake/*/*.jsonl",), sniff=sniff, peek=lambda records: {})
+        add_reader(
+            monkeypatch,
+            "other_talk",
+            PLACES=(".fake/*/*.jsonl",),
+            sniff=sniff,
+            peek=lambda records: {},
+        )
         write(tmp_path / ".fake" / "a" / "mine.jsonl", 1)
         other = write(tmp_path / ".fake" / "a" / "other.jsonl")
         other.write_text('{"other": 1}\n')
@@ -143,13 +167,18 @@ class TestPlaces:
         for session in found:
             discovery.look(session)
         discovery.remember()
-        assert [session.reader for session in Discovery({}, tmp_path, None, tmp_path / "cache").sessions()] == [
+        assert [
+            session.reader
+            for session in Discovery({}, tmp_path, None, tmp_path / "cache").sessions()
+        ] == [
             "fake_talk",
             "other_talk",
         ]
         assert len(asked) == 1
 
-    def test_a_folder_is_one_conversation(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_folder_is_one_conversation(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         add_reader(monkeypatch, "events", PLACES=(".events/*/",))
         folder = tmp_path / ".events" / "talk.1"
         write(folder / "0.json", 100)
@@ -158,11 +187,18 @@ class TestPlaces:
         write(tmp_path / ".events" / "file")
         (found,) = sessions(tmp_path)
         size = sum(path.stat().st_size for path in folder.rglob("*.json"))
-        assert (found.id, found.path, found.bytes, found.modified) == ("talk.1", folder, size, 1_699_999_950.0)
+        assert (found.id, found.path, found.bytes, found.modified) == (
+            "talk.1",
+            folder,
+            size,
+            1_699_999_950.0,
+        )
         source = source_of(look(found))
         assert (source.shape, source.path) == ("folder", folder)
 
-    def test_the_log_of_a_database_counts(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_the_log_of_a_database_counts(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         add_reader(monkeypatch, "store", PLACES=("*.db",))
         write(tmp_path / "talks.db", 100)
         before = sessions(tmp_path)[0]
@@ -180,11 +216,15 @@ class TestPlaces:
             ("s/*/", "s/2.1/", "2.1"),
         ],
     )
-    def test_the_name_is_what_the_pattern_leaves_open(self, pattern: str, path: str, name: str) -> None:
+    def test_the_name_is_what_the_pattern_leaves_open(
+        self, pattern: str, path: str, name: str
+    ) -> None:
         assert name_in(Path("/home") / path, Place(Path("/home"), pattern)) == name
 
     @pytest.mark.parametrize("reader", readers.SIGNS)
-    def test_every_reader_names_places_for_any_system(self, reader: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_every_reader_names_places_for_any_system(
+        self, reader: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.undo()
         module: Any = readers.load(reader)
         for place in (*module.PLACES, *getattr(module, "PARTS", ())):
@@ -195,7 +235,9 @@ class TestPlaces:
         for place in places(module.PLACES, {}, Path("/nowhere"), Path("/nowhere")):
             assert list(_places.matching(place)) == []
 
-    def test_a_folder_that_may_not_be_read(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_folder_that_may_not_be_read(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         def refuse(self: Path, pattern: str) -> list[Path]:
             raise PermissionError
 
@@ -222,12 +264,22 @@ class TestLook:
     """What the ends of a file tell."""
 
     def test_id_folder_and_title(self, tmp_path: Path) -> None:
-        write(tmp_path / ".fake" / "a" / "file.jsonl", id="own-id", cwd="/home/ada", title="  two\n words ")
+        write(
+            tmp_path / ".fake" / "a" / "file.jsonl",
+            id="own-id",
+            cwd="/home/ada",
+            title="  two\n words ",
+        )
         seen = look(sessions(tmp_path)[0])
         assert (seen.id, seen.cwd, seen.title) == ("own-id", "/home/ada", "two words")
 
     def test_a_long_first_line_is_read_as_far_as_it_is_looked_at(self, tmp_path: Path) -> None:
-        write(tmp_path / ".fake" / "a" / "file.jsonl", title="here", padding="x" * 300_000, cwd="/late")
+        write(
+            tmp_path / ".fake" / "a" / "file.jsonl",
+            title="here",
+            padding="x" * 300_000,
+            cwd="/late",
+        )
         seen = look(sessions(tmp_path)[0])
         assert (seen.title, seen.cwd) == ("here", None)
 
@@ -252,7 +304,9 @@ class TestLook:
         seen = look(sessions(tmp_path)[0])
         assert (seen.id, seen.cwd, seen.title) == ("file", None, None)
 
-    @pytest.mark.parametrize("data", [b"not json\n", b"\xff\xfe\0\0", b"\x1f\x8bbroken", b"[" * 100_000, b"[1, 2]"])
+    @pytest.mark.parametrize(
+        "data", [b"not json\n", b"\xff\xfe\0\0", b"\x1f\x8bbroken", b"[" * 100_000, b"[1, 2]"]
+    )
     def test_a_broken_file_tells_nothing(self, tmp_path: Path, data: bytes) -> None:
         path = write(tmp_path / ".fake" / "a" / "file.jsonl")
         path.write_bytes(data)
@@ -271,7 +325,9 @@ class TestLook:
 
         monkeypatch.setattr(fake_talk, "late", late, raising=False)
         short = write(tmp_path / ".fake" / "a" / "short.jsonl", 2, title="first")
-        long = write(tmp_path / ".fake" / "a" / "long.jsonl", 1, title="first", says=("x" * 90_000,))
+        long = write(
+            tmp_path / ".fake" / "a" / "long.jsonl", 1, title="first", says=("x" * 90_000,)
+        )
         for path in (short, long):
             with path.open("a") as out:
                 out.write('{"renamed": "second"}\n{"renamed": "third"}\n')
@@ -282,13 +338,17 @@ class TestLook:
             "plain": "first",
         }
 
-    def test_what_a_document_begins_with(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_what_a_document_begins_with(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         def peek(records: list[Any]) -> dict[str, Any]:
             return {"id": records[0]["sessionId"], "title": records[0]["messages"][0]["content"]}
 
         add_reader(monkeypatch, "documents", PLACES=("*.json",), peek=peek)
         talk = [{"content": f"say {n} " * 30} for n in range(20_000)]
-        (tmp_path / "long.json").write_text(json.dumps({"sessionId": "s1", "messages": talk}, indent=2))
+        (tmp_path / "long.json").write_text(
+            json.dumps({"sessionId": "s1", "messages": talk}, indent=2)
+        )
         seen = look(sessions(tmp_path)[0])
         assert (seen.id, (seen.title or "")[:11]) == ("s1", "say 0 say 0")
 
@@ -310,7 +370,10 @@ class TestSeveral:
     def store(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         def conversations(source: Source) -> list[Found]:
             rows = source.rows("SELECT id, title, updated FROM talk ORDER BY rowid")
-            return [Found(own, title=title, updated_at=at, cwd="/home/ada", messages=2) for own, title, at in rows]
+            return [
+                Found(own, title=title, updated_at=at, cwd="/home/ada", messages=2)
+                for own, title, at in rows
+            ]
 
         add_reader(
             monkeypatch,
@@ -324,7 +387,11 @@ class TestSeveral:
         made.execute("CREATE TABLE talk (id, title, updated)")
         made.executemany(
             "INSERT INTO talk VALUES (?, ?, ?)",
-            [("ses_a", "bread", "2026-01-02T00:00:00Z"), ("ses_b", "beans", None), ("3", None, "not a time")],
+            [
+                ("ses_a", "bread", "2026-01-02T00:00:00Z"),
+                ("ses_b", "beans", None),
+                ("3", None, "not a time"),
+            ],
         )
         made.commit()
         made.close()
@@ -338,8 +405,14 @@ class TestSeveral:
             ("talks#3", None, "3"),
             ("ses_b", "beans", "ses_b"),
         ]
-        assert [session.modified for session in found] == [1_767_312_000.0, 1_700_000_000.0, 1_700_000_000.0]
-        assert {(session.cwd, session.messages, session.is_one_of) for session in found} == {("/home/ada", 2, 3)}
+        assert [session.modified for session in found] == [
+            1_767_312_000.0,
+            1_700_000_000.0,
+            1_700_000_000.0,
+        ]
+        assert {(session.cwd, session.messages, session.is_one_of) for session in found} == {
+            ("/home/ada", 2, 3)
+        }
         assert [source_of(session).conversation for session in found] == ["ses_a", "3", "ses_b"]
         assert look(found[0]) == found[0]
 
@@ -356,7 +429,9 @@ class TestSeveral:
         assert len(by_id(found, "ses")) == 2
         assert [session.id for session in by_id(found, "talks")] == ["talks#3"]
 
-    def test_the_list_is_remembered(self, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_the_list_is_remembered(
+        self, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         discovery = Discovery({}, store.parent, None, tmp_path / "cache")
         before = discovery.sessions()
         discovery.remember()
@@ -369,7 +444,9 @@ class TestSeveral:
         made.close()
         assert sessions(store.parent) == []
 
-    def test_a_database_that_cannot_be_read_is_one_row_and_looked_at_again(self, store: Path, tmp_path: Path) -> None:
+    def test_a_database_that_cannot_be_read_is_one_row_and_looked_at_again(
+        self, store: Path, tmp_path: Path
+    ) -> None:
         data = store.read_bytes()
         store.write_bytes(data[:100] + b"\xff" * (len(data) - 100))
         discovery = Discovery({}, store.parent, None, tmp_path / "cache")
@@ -387,12 +464,16 @@ class TestSeveral:
 
         add_reader(monkeypatch, "diary", PLACES=("*.md",), conversations=conversations)
         (tmp_path / "diary.md").write_text("# chat\n\n" * 5)
-        assert [session.id for session in sessions(tmp_path)] == [f"diary#{n}" for n in (5, 4, 3, 2, 1)]
+        assert [session.id for session in sessions(tmp_path)] == [
+            f"diary#{n}" for n in (5, 4, 3, 2, 1)
+        ]
         monkeypatch.setattr(discover, "_WHOLE", 30)
         assert [session.id for session in sessions(tmp_path)] == ["diary"]
         assert len(Discovery({}, tmp_path).sessions(thorough=True)) == 5
 
-    def test_a_file_of_one_is_not_read_to_its_end(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_file_of_one_is_not_read_to_its_end(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         def conversations(source: Source) -> list[Found]:
             raise AssertionError
 
@@ -512,7 +593,11 @@ class TestMany:
     @pytest.fixture
     def home(self, tmp_path: Path) -> Path:
         for number in range(self.COUNT):
-            path = write(tmp_path / ".fake" / f"p{number % 40}" / f"{number:06}.jsonl", number, title=f"talk {number}")
+            path = write(
+                tmp_path / ".fake" / f"p{number % 40}" / f"{number:06}.jsonl",
+                number,
+                title=f"talk {number}",
+            )
             os.truncate(path, 5_000_000)  # a hole: long on the disk, nothing to write
             os.utime(path, (1_700_000_000 - number, 1_700_000_000 - number))
         return tmp_path
@@ -547,12 +632,21 @@ class TestMemory:
         memory.save(["a", "unknown"])
         again = Memory(tmp_path / "cache")
         assert again.recall("a", 1, 2) == self.SEEN
-        assert [again.recall("a", 1, 3), again.recall("a", 2, 2), again.recall("b", 1, 2)] == [None] * 3
+        assert [again.recall("a", 1, 3), again.recall("a", 2, 2), again.recall("b", 1, 2)] == [
+            None
+        ] * 3
         assert (tmp_path / "cache" / _memory.NAME).stat().st_mode & 0o777 == 0o600
 
     @pytest.mark.parametrize(
         "data",
-        [b"", b"{", b"\0" * 100, b"[]", b"[" * 50_000, b'{"schema": "open-token/seen/1", "version": "0", "files": {}}'],
+        [
+            b"",
+            b"{",
+            b"\0" * 100,
+            b"[]",
+            b"[" * 50_000,
+            b'{"schema": "open-token/seen/1", "version": "0", "files": {}}',
+        ],
     )
     def test_a_broken_file_is_no_memory(self, tmp_path: Path, data: bytes) -> None:
         (tmp_path / _memory.NAME).write_bytes(data)
@@ -583,7 +677,9 @@ class TestMemory:
         memory.keep("a", self.SEEN)
         memory.save(["a"])
 
-    def test_it_does_not_grow_without_end(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_it_does_not_grow_without_end(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(_memory, "MOST", 3)
         memory = Memory(tmp_path)
         for number in range(10):
@@ -656,7 +752,9 @@ class TestOpening:
         assert opening(tmp_path / "file.gz", 1000) == records
 
     def test_a_line_that_is_cut_off_counts_as_far_as_it_goes(self, tmp_path: Path) -> None:
-        (tmp_path / "file").write_bytes(b'{"a": 1}\n{"b": 2, "c": [3, {"d": 4, "e": "' + b"x" * 5000)
+        (tmp_path / "file").write_bytes(
+            b'{"a": 1}\n{"b": 2, "c": [3, {"d": 4, "e": "' + b"x" * 5000
+        )
         assert opening(tmp_path / "file", 50) == [{"a": 1}, {"b": 2, "c": [3, {"d": 4}]}]
         assert opening(tmp_path / "file", 1000)[1]["c"][1]["e"] == "x" * 958
 

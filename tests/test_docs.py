@@ -1,4 +1,5 @@
-"""The documentation holds together: links lead somewhere, every page is found, help texts and examples are real."""
+"""The documentation holds together: links lead somewhere, every page is found, help texts and
+examples are real."""
 
 import ast
 import doctest
@@ -46,7 +47,10 @@ def links(page: Path) -> Iterator[tuple[Path, str]]:
 
 def anchors(page: Path) -> set[str]:
     """The places on a page, as a browser names them."""
-    found = (heading.lower().replace("`", "") for heading in HEADING.findall(FENCE.sub("", text_of(page))))
+    found = (
+        heading.lower().replace("`", "")
+        for heading in HEADING.findall(FENCE.sub("", text_of(page)))
+    )
     return {re.sub(r"[^\w\- ]", "", heading).replace(" ", "-") for heading in found}
 
 
@@ -54,7 +58,9 @@ def anchors(page: Path) -> set[str]:
 def test_links_lead_somewhere(page: Path) -> None:
     wrong = [str(path) for path, _ in links(page) if not path.exists()]
     wrong += [
-        f"{path}#{place}" for path, place in links(page) if place and path.is_file() and place not in anchors(path)
+        f"{path}#{place}"
+        for path, place in links(page)
+        if place and path.is_file() and place not in anchors(path)
     ]
     assert [link.removeprefix(f"{ROOT}/") for link in wrong] == []
 
@@ -91,8 +97,12 @@ def examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known_key: bytes) 
     return tmp_path / "examples"
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if SESSION.search(text_of(page))], ids=name_of)
-def test_sessions_of_python_show_what_python_shows(page: Path, examples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if SESSION.search(text_of(page))], ids=name_of
+)
+def test_sessions_of_python_show_what_python_shows(
+    page: Path, examples: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(examples)
     session = "\n".join(SESSION.findall(text_of(page)))
     test = doctest.DocTestParser().get_doctest(session, {}, page.name, name_of(page), 0)
@@ -102,7 +112,9 @@ def test_sessions_of_python_show_what_python_shows(page: Path, examples: Path, m
         pytest.fail("".join(told), pytrace=False)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if SCRIPT.search(text_of(page))], ids=name_of)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if SCRIPT.search(text_of(page))], ids=name_of
+)
 def test_scripts_of_python_run(page: Path, examples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of the README run in the checkout, all others in examples/, as the pages say."""
     monkeypatch.chdir(examples.parent if page.name == "README.md" else examples)
@@ -116,8 +128,16 @@ def error_codes() -> set[str]:
     for path in SOURCE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             given = isinstance(node, ast.keyword) and node.arg == "code"
-            owned = path.name == "errors.py" and isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "code"
-            if (given or owned) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            owned = (
+                path.name == "errors.py"
+                and isinstance(node, ast.Assign)
+                and ast.unparse(node.targets[0]) == "code"
+            )
+            if (
+                (given or owned)
+                and isinstance(node.value, ast.Constant)
+                and isinstance(node.value.value, str)
+            ):
                 found.add(node.value.value)
     return found
 
@@ -134,12 +154,17 @@ def test_the_library_page_has_every_name() -> None:
 
 
 def kinds() -> set[str]:
-    """The kinds of annotations and spans that are written out in the code; participants have kinds of their own."""
+    """The kinds of annotations and spans that are written out in the code; participants have kinds
+    of their own."""
     found: set[str] = set()
     for path in [SOURCE / "draft.py", *SOURCE.glob("passes/*.py"), *SOURCE.glob("readers/*.py")]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Dict):
-                pairs = {ast.unparse(key): value for key, value in zip(node.keys, node.values, strict=True) if key}
+                pairs = {
+                    ast.unparse(key): value
+                    for key, value in zip(node.keys, node.values, strict=True)
+                    if key
+                }
                 kind = pairs.get("'kind'")
                 if "'actor_id'" not in pairs and isinstance(kind, ast.Constant):
                     found.add(str(kind.value))
@@ -159,7 +184,11 @@ def span_kinds() -> set[str]:
     for path in GOLDEN.glob("*/*/expected.json"):
         if path.parents[1].name != "open_token":  # its spans are those of whoever made the document
             events = json.loads(path.read_bytes())["events"]
-            found |= {event["content"]["data"]["kind"] for event in events if event["type"] == "span_start"}
+            found |= {
+                event["content"]["data"]["kind"]
+                for event in events
+                if event["type"] == "span_start"
+            }
     return found
 
 

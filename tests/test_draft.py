@@ -25,7 +25,10 @@ def types(events: list[Event]) -> list[str]:
 
 def test_participants_are_entered_once(draft: Draft) -> None:
     assert draft.actor("human", "user") == draft.actor("human", "user") == "act_001"
-    assert draft.actor("model", "assistant", provider="anthropic", model="m", instance_id="i") == "act_002"
+    assert (
+        draft.actor("model", "assistant", provider="anthropic", model="m", instance_id="i")
+        == "act_002"
+    )
     assert draft.participants[1] == {
         "actor_id": "act_002",
         "kind": "model",
@@ -54,7 +57,16 @@ def test_messages(draft: Draft) -> None:
     assert [event["visibility"] for event in events] == ["internal", "public", "public"]
     assert events[1]["content"] == {"mime": "text/plain", "text": "hi"}
     assert events[2]["content"]["mime"] == "application/json"
-    assert list(events[1]) == ["id", "seq", "ts", "type", "actor_id", "visibility", "role", "content"]
+    assert list(events[1]) == [
+        "id",
+        "seq",
+        "ts",
+        "type",
+        "actor_id",
+        "visibility",
+        "role",
+        "content",
+    ]
 
 
 def test_thoughts_tell_what_is_available(draft: Draft) -> None:
@@ -64,8 +76,15 @@ def test_thoughts_tell_what_is_available(draft: Draft) -> None:
     draft.thought("short", model, summary=True)
     record, events = finish(draft)
     assert record.conversation["internal_availability"] == "available"
-    assert events[1]["content"] == {"mime": "application/json", "data": {"redacted": True, "encrypted": True}}
-    assert events[2]["content"] == {"mime": "text/plain", "text": "short", "data": {"summary": "runtime"}}
+    assert events[1]["content"] == {
+        "mime": "application/json",
+        "data": {"redacted": True, "encrypted": True},
+    }
+    assert events[2]["content"] == {
+        "mime": "text/plain",
+        "text": "short",
+        "data": {"summary": "runtime"},
+    }
 
 
 @pytest.mark.parametrize("word", ["unavailable", "unknown"])
@@ -109,7 +128,13 @@ def test_a_missing_result_stands_behind_the_tool_events_of_its_message(draft: Dr
     assert types(events) == ["tool_use", "tool_use", "tool_result", "tool_result", "message"]
     assert events[3]["content"]["data"] == {"missing_result": True}
     assert events[3]["links"]["call_id"] == "call_000001"
-    assert [event["id"] for event in events] == ["evt_000001", "evt_000002", "evt_000003", "evt_000005", "evt_000004"]
+    assert [event["id"] for event in events] == [
+        "evt_000001",
+        "evt_000002",
+        "evt_000003",
+        "evt_000005",
+        "evt_000004",
+    ]
     assert record.next_event_number == 6
 
 
@@ -137,7 +162,11 @@ def test_a_second_result_is_an_annotation(draft: Draft) -> None:
     draft.tool_result("t", "two")
     _, events = finish(draft)
     assert types(events) == ["tool_use", "tool_result", "annotation"]
-    assert events[2]["content"]["data"] == {"kind": "repeated_result", "call_id": "call_000001", "output": "two"}
+    assert events[2]["content"]["data"] == {
+        "kind": "repeated_result",
+        "call_id": "call_000001",
+        "output": "two",
+    }
 
 
 def test_the_same_open_call_told_twice_is_noted(draft: Draft) -> None:
@@ -150,14 +179,25 @@ def test_the_same_open_call_told_twice_is_noted(draft: Draft) -> None:
 
 
 def test_spans_are_closed(draft: Draft) -> None:
-    main, sub = draft.actor("model", "assistant"), draft.actor("model", "explorer", instance_id="a1")
+    main, sub = (
+        draft.actor("model", "assistant"),
+        draft.actor("model", "explorer", instance_id="a1"),
+    )
     call = draft.tool_use("task", "Task", {}, main)
     span = draft.span_start({"spawn_reason": "look"}, sub, call=call)
     draft.message("assistant", "found", sub, span=span)
     draft.span_end(span, call=call)
     other = draft.span_start({}, sub)
     _, events = finish(draft)
-    assert types(events) == ["tool_use", "span_start", "message", "span_end", "tool_result", "span_start", "span_end"]
+    assert types(events) == [
+        "tool_use",
+        "span_start",
+        "message",
+        "span_end",
+        "tool_result",
+        "span_start",
+        "span_end",
+    ]
     assert events[1]["links"] == {"call_id": "call_000001", "span_id": "span_000001"}
     assert events[-1]["links"]["span_id"] == other == "span_000002"
 
@@ -175,7 +215,12 @@ def test_notes_are_counted_with_their_first_place(draft: Draft) -> None:
         draft.skip("skipped-record", f"line {line}", "type progress")
     draft.message("user", "hi", draft.actor("human", "user"))
     note = finish(draft)[0].notes[0]
-    assert (note.code, note.place, note.detail, note.count) == ("skipped-record", "line 3", "type progress", 2)
+    assert (note.code, note.place, note.detail, note.count) == (
+        "skipped-record",
+        "line 3",
+        "type progress",
+        2,
+    )
 
 
 @pytest.mark.parametrize("branches", ["active", "all"])
@@ -190,7 +235,14 @@ def test_abandoned_branches(branches: str) -> None:
     if branches == "active":
         assert [event["content"].get("text") for event in events] == ["two"]
     else:
-        assert types(events) == ["span_start", "message", "tool_use", "tool_result", "span_end", "message"]
+        assert types(events) == [
+            "span_start",
+            "message",
+            "tool_use",
+            "tool_result",
+            "span_end",
+            "message",
+        ]
         assert {event["links"]["span_id"] for event in events[:3]} == {"span_000001"}
 
 
@@ -198,7 +250,9 @@ def test_big_integers_are_coerced_and_told(draft: Draft) -> None:
     draft.tool_use("t", "a", {"n": 2**60}, draft.actor("model", "assistant"))
     record, events = finish(draft)
     assert events[0]["content"]["data"]["arguments"] == {"n": str(2**60)}
-    assert record.coercions == [{"id": "evt_000001", "ptr": "/content/data/arguments/n", "was": "integer"}]
+    assert record.coercions == [
+        {"id": "evt_000001", "ptr": "/content/data/arguments/n", "was": "integer"}
+    ]
 
 
 def test_ids_of_the_conversation(draft: Draft) -> None:

@@ -1,4 +1,5 @@
-"""Rows of a log: their kinds and shapes, pieces put together, faults that say nothing of the content."""
+"""Rows of a log: their kinds and shapes, pieces put together, faults that say nothing of the
+content."""
 
 import re
 from pathlib import Path
@@ -11,7 +12,13 @@ from open_token.entries import SHAPES, Entry, LogFault, Step, coalesced, entry_o
 from open_token.reducer._folds import FOLDS
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "server-log.md"
-ROW: dict[str, Any] = {"session_id": "s", "seq": 1, "at": "2026-01-01T00:00:00Z", "kind": "notice.given", "data": {}}
+ROW: dict[str, Any] = {
+    "session_id": "s",
+    "seq": 1,
+    "at": "2026-01-01T00:00:00Z",
+    "kind": "notice.given",
+    "data": {},
+}
 
 
 def test_every_kind_is_folded_and_documented() -> None:
@@ -54,9 +61,19 @@ def delta(text: str, kind: str = "text.delta", **more: Any) -> Step:
 
 
 def test_neighbouring_pieces_are_put_together() -> None:
-    arguments = [("tool.arguments", {"turn_id": "t", "tool_call_id": "c", "delta": piece}) for piece in ("{", "}")]
+    arguments = [
+        ("tool.arguments", {"turn_id": "t", "tool_call_id": "c", "delta": piece})
+        for piece in ("{", "}")
+    ]
     made = coalesced(
-        [delta("a"), delta("b"), delta("c", "thinking.delta"), delta("d"), delta("e", block_index=3), *arguments]
+        [
+            delta("a"),
+            delta("b"),
+            delta("c", "thinking.delta"),
+            delta("d"),
+            delta("e", block_index=3),
+            *arguments,
+        ]
     )
     assert [data.get("text", data.get("delta")) for _, data in made] == ["ab", "c", "d", "e", "{}"]
     assert coalesced([]) == []

@@ -15,18 +15,30 @@ from open_token.source import Source
 LONG = "A sentence that is long enough to be text and not a name."
 
 
-def report(records: list[Any], spoil: Any = None, reader: str = "claude_code", **words: str) -> Report:
-    source = Source("talk", data=b"".join(json.dumps(record).encode() + b"\n" for record in records))
+def report(
+    records: list[Any], spoil: Any = None, reader: str = "claude_code", **words: str
+) -> Report:
+    source = Source(
+        "talk", data=b"".join(json.dumps(record).encode() + b"\n" for record in records)
+    )
     witness = Witness()
     if spoil:
         take = witness.take
         witness.take = lambda event: take(spoil(event))  # type: ignore[method-assign]
-    receipt = export(source, io.BytesIO(), Context(ExportOptions.of(words), key=bytes(32)), reader, witness)
+    receipt = export(
+        source, io.BytesIO(), Context(ExportOptions.of(words), key=bytes(32)), reader, witness
+    )
     return judge(source, reader, witness, receipt.notes)
 
 
 def user(content: Any, **more: Any) -> dict[str, Any]:
-    return {"type": "user", "uuid": "u", "sessionId": "s", "message": {"role": "user", "content": content}, **more}
+    return {
+        "type": "user",
+        "uuid": "u",
+        "sessionId": "s",
+        "message": {"role": "user", "content": content},
+        **more,
+    }
 
 
 def test_all_that_was_said_is_there() -> None:
@@ -70,8 +82,16 @@ def test_images_pointers_and_keys_are_no_talk(value: str) -> None:
 
 
 CURSOR = [
-    {"role": "user", "message": {"content": [{"type": "text", "text": f"<user_query>\n{LONG}\n</user_query>"}]}},
-    {"role": "assistant", "message": {"content": [{"type": "text", "text": f"<thinking>Hm.</thinking>\n{LONG} Yes."}]}},
+    {
+        "role": "user",
+        "message": {"content": [{"type": "text", "text": f"<user_query>\n{LONG}\n</user_query>"}]},
+    },
+    {
+        "role": "assistant",
+        "message": {
+            "content": [{"type": "text", "text": f"<thinking>Hm.</thinking>\n{LONG} Yes."}]
+        },
+    },
 ]
 
 
@@ -84,7 +104,10 @@ def test_what_is_lost_between_tags_is_found() -> None:
     def spoil(event: Any) -> Any:
         return {
             **event,
-            "content": {"mime": "text/plain", "text": "Something else was said here, so it seems, in one."},
+            "content": {
+                "mime": "text/plain",
+                "text": "Something else was said here, so it seems, in one.",
+            },
         }
 
     found = report(CURSOR, spoil, reader="cursor")
@@ -93,7 +116,10 @@ def test_what_is_lost_between_tags_is_found() -> None:
 
 def test_fields_that_are_never_mapped_are_named_with_a_place() -> None:
     found = report([user(LONG), user("x", slug="brave-fox", number=4711, flag=True)])
-    assert {(item.path, item.first) for item in found.unmapped} >= {("slug", "line 2"), ("number", "line 2")}
+    assert {(item.path, item.first) for item in found.unmapped} >= {
+        ("slug", "line 2"),
+        ("number", "line 2"),
+    }
     assert "message.content" not in {item.path for item in found.unmapped}
 
 
@@ -115,7 +141,9 @@ def test_json_in_a_string_is_one_field() -> None:
 
 def test_with_the_whole_source_everything_is_there() -> None:
     words = {"native": "full", "include": "include-internal", "internal": "full", "redact": "none"}
-    found = report([user(LONG, toolUseResult={"stdout": f"{LONG} Nobody said it."}, slug="brave-fox")], **words)
+    found = report(
+        [user(LONG, toolUseResult={"stdout": f"{LONG} Nobody said it."}, slug="brave-fox")], **words
+    )
     assert found.percent_of_all == 100.0
     assert "slug" not in {item.path for item in found.unmapped}
 
@@ -129,7 +157,10 @@ def test_usage_is_added_up_once() -> None:
         "content": [{"type": "text", "text": LONG}],
         "usage": usage,
     }
-    records = [{"type": "assistant", "uuid": f"u{n}", "sessionId": "s", "message": message} for n in range(2)]
+    records = [
+        {"type": "assistant", "uuid": f"u{n}", "sessionId": "s", "message": message}
+        for n in range(2)
+    ]
     records[1]["message"] = {**message, "content": [{"type": "text", "text": f"{LONG} 2"}]}
     found = report(records)
     assert (found.usage["input_tokens"], found.usage["output_tokens"]) == (10, 5)
@@ -137,13 +168,21 @@ def test_usage_is_added_up_once() -> None:
 
 def of_text(reader: str, text: str) -> Report:
     source, witness = Source("talk", data=text.encode()), Witness()
-    receipt = export(source, io.BytesIO(), Context(ExportOptions.of({"redact": "none"})), reader, witness)
+    receipt = export(
+        source, io.BytesIO(), Context(ExportOptions.of({"redact": "none"})), reader, witness
+    )
     return judge(source, reader, witness, receipt.notes)
 
 
 def test_a_text_is_judged_by_its_lines() -> None:
     """A history of Aider was one string, of which nothing was found."""
-    rows = ["# aider chat started at 2026-01-01 00:00:00", "", f"> {LONG}  ", f"> {LONG} Second.  ", ""]
+    rows = [
+        "# aider chat started at 2026-01-01 00:00:00",
+        "",
+        f"> {LONG}  ",
+        f"> {LONG} Second.  ",
+        "",
+    ]
     rows += [f"#### {LONG} Asked.  ", "", f"{LONG} Answered.", ""]
     history = "\n".join(rows)
     found = of_text("aider", history)
@@ -173,9 +212,16 @@ version: 1
 
 def test_hidden_reasoning_is_told_apart() -> None:
     block = {"type": "thinking", "thinking": f"{LONG} Hidden.", "signature": "c2ln"}
-    said = {"type": "assistant", "uuid": "v", "sessionId": "s", "message": {"role": "assistant", "content": [block]}}
+    said = {
+        "type": "assistant",
+        "uuid": "v",
+        "sessionId": "s",
+        "message": {"role": "assistant", "content": [block]},
+    }
     assert report([user(LONG), said]).reasoning_left == len(f"{LONG} Hidden.")
-    assert report([user(LONG), said], include="include-internal", internal="full").reasoning_left == 0
+    assert (
+        report([user(LONG), said], include="include-internal", internal="full").reasoning_left == 0
+    )
 
 
 def test_every_real_conversation_keeps_all_that_was_said(corpus: Any) -> None:
@@ -183,7 +229,11 @@ def test_every_real_conversation_keeps_all_that_was_said(corpus: Any) -> None:
     tried = 0
     for path in sorted(corpus.glob("claude_code/*.jsonl")):
         source, witness = Source.of(path), Witness()
-        receipt = export(source, io.BytesIO(), Context(ExportOptions.of(words)), "claude_code", witness)
-        assert judge(source, "claude_code", witness, receipt.notes).percent > 98, path.name  # titles of other sessions
+        receipt = export(
+            source, io.BytesIO(), Context(ExportOptions.of(words)), "claude_code", witness
+        )
+        assert judge(source, "claude_code", witness, receipt.notes).percent > 98, (
+            path.name
+        )  # titles of other sessions
         tried += 1
     assert tried > 5

@@ -80,13 +80,19 @@ def test_folders_follow_the_environment(tmp_path: Path) -> None:
     assert Folders.of({}).settings.name == "open-token"
 
 
-@pytest.mark.parametrize("moved", [{}, {"XDG_CONFIG_HOME": "/x/config"}, {"XDG_DATA_HOME": "/x/data"}])
-def test_folders_are_those_of_the_platform(moved: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "moved", [{}, {"XDG_CONFIG_HOME": "/x/config"}, {"XDG_DATA_HOME": "/x/data"}]
+)
+def test_folders_are_those_of_the_platform(
+    moved: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("OPEN_TOKEN_HOME", raising=False)
     for name, value in moved.items():
         monkeypatch.setenv(name, value)
     ways = (platformdirs.user_config_dir, platformdirs.user_cache_dir, platformdirs.user_data_dir)
-    assert Folders.of(os.environ) == Folders(*(Path(way("open-token", appauthor=False)) for way in ways))
+    assert Folders.of(os.environ) == Folders(
+        *(Path(way("open-token", appauthor=False)) for way in ways)
+    )
 
 
 def test_the_key_is_made_once_and_private(tmp_path: Path) -> None:
@@ -180,10 +186,19 @@ class TestUnnamed:
 
     def test_what_a_killed_process_left_is_swept_away(self, tmp_path: Path) -> None:
         (tmp_path / "below" / "deep").mkdir(parents=True)
-        for name in (".x-1.part", ".y-1.part", "x-1.part", ".x-1", "below/.x-2.part", "below/deep/.x-3.part"):
+        for name in (
+            ".x-1.part",
+            ".y-1.part",
+            "x-1.part",
+            ".x-1",
+            "below/.x-2.part",
+            "below/deep/.x-3.part",
+        ):
             (tmp_path / name).write_bytes(b"")
         sweep(tmp_path, ".x-", ".z")
-        left = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file())
+        left = sorted(
+            str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()
+        )
         assert left == [".x-1", ".y-1.part", "below/deep/.x-3.part", "x-1.part"]
         remove(tmp_path / "nowhere")
         remove(tmp_path / "below")
@@ -214,9 +229,16 @@ def test_lines_are_put_behind(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("first", "last", "ends"),
-    [(3, 0, (b"012", b"")), (3, 2, (b"012", b"89")), (8, 5, (b"01234567", b"89")), (0, 4, (b"", b"6789"))],
+    [
+        (3, 0, (b"012", b"")),
+        (3, 2, (b"012", b"89")),
+        (8, 5, (b"01234567", b"89")),
+        (0, 4, (b"", b"6789")),
+    ],
 )
-def test_both_ends_of_a_file(tmp_path: Path, first: int, last: int, ends: tuple[bytes, bytes]) -> None:
+def test_both_ends_of_a_file(
+    tmp_path: Path, first: int, last: int, ends: tuple[bytes, bytes]
+) -> None:
     (tmp_path / "file").write_bytes(b"0123456789")
     assert ends_of(tmp_path / "file", first, last) == ends
     assert ends_of(tmp_path / "nowhere", first, last) == (b"", b"")

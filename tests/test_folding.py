@@ -7,12 +7,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from open_token.folding import Carried, Room, TooLarge, Unresolved, fold, shifted, unfold, unfold_all
+from open_token.folding import (
+    Carried,
+    Room,
+    TooLarge,
+    Unresolved,
+    fold,
+    shifted,
+    unfold,
+    unfold_all,
+)
 
 LONG = "A long sentence that an event carries, word for word."
 EVENTS: list[Any] = [
     {"id": "evt_000001", "content": {"mime": "text/plain", "text": LONG}},
-    {"id": "evt_000002", "content": {"mime": "application/json", "data": {"a/b": ["short", LONG + "!"]}}},
+    {
+        "id": "evt_000002",
+        "content": {"mime": "application/json", "data": {"a/b": ["short", LONG + "!"]}},
+    },
 ]
 PLACES = {"evt_000001#/content/text": LONG, "evt_000002#/content/data/a~1b/1": LONG + "!"}
 JSON = st.recursive(
@@ -26,7 +38,9 @@ JSON = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=4)
         | st.dictionaries(
-            st.text(max_size=3) | st.sampled_from(["$ref", "$json", "$like", "$raw", "a"]), inner, max_size=4
+            st.text(max_size=3) | st.sampled_from(["$ref", "$json", "$like", "$raw", "a"]),
+            inner,
+            max_size=4,
         )
     ),
     max_leaves=20,
@@ -60,8 +74,12 @@ def test_a_carried_string_is_a_reference() -> None:
     }
 
 
-@pytest.mark.parametrize("style", [{}, {"separators": (",", ":")}, {"indent": 2, "ensure_ascii": False}])
-def test_json_in_a_string_is_looked_into_when_it_can_be_written_again(style: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "style", [{}, {"separators": (",", ":")}, {"indent": 2, "ensure_ascii": False}]
+)
+def test_json_in_a_string_is_looked_into_when_it_can_be_written_again(
+    style: dict[str, Any],
+) -> None:
     text = json.dumps({"command": LONG, "ä": 1}, **style)
     (mark,) = folded(text)
     assert mark == "$json"
@@ -72,7 +90,11 @@ def test_json_in_a_string_is_looked_into_when_it_can_be_written_again(style: dic
 
 def test_hidden_reasoning_is_withheld_when_asked() -> None:
     value = {"type": "thinking", "thinking": "hm", "text": "said"}
-    assert folded(value, conceal=True) == {"type": "thinking", "thinking": {"$withheld": "reasoning"}, "text": "said"}
+    assert folded(value, conceal=True) == {
+        "type": "thinking",
+        "thinking": {"$withheld": "reasoning"},
+        "text": "said",
+    }
     with pytest.raises(Unresolved):
         unfold(folded(value, conceal=True), PLACES.__getitem__, Room(1 << 20))
 
@@ -86,7 +108,8 @@ def test_what_lies_too_deep_is_told_as_text() -> None:
 
 def test_the_memory_of_places_moves_along_with_the_source() -> None:
     events: list[Any] = [
-        {"id": f"evt_{n:06d}", "content": {"text": f"{LONG} number {n} of many"}} for n in range(1, 5001)
+        {"id": f"evt_{n:06d}", "content": {"text": f"{LONG} number {n} of many"}}
+        for n in range(1, 5001)
     ]
     carried = Carried(events, remembered=100)
     found = [carried.find(f"{LONG} number {n} of many") for n in range(1, 5001)]
@@ -125,7 +148,11 @@ def test_records_of_older_exports_unfold() -> None:
 
 def test_references_of_a_record_that_is_further_on() -> None:
     told = [
-        {"id": "first", "text": {"$ref": "evt_000001#/content/text"}, "time": {"$ms": "evt_000001#/ts"}},
+        {
+            "id": "first",
+            "text": {"$ref": "evt_000001#/content/text"},
+            "time": {"$ms": "evt_000001#/ts"},
+        },
         {"$like": [0, {"id": {"$at": "1/id"}}, 1]},
     ]
     places = {

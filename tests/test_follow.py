@@ -1,4 +1,5 @@
-"""A running session as a stream: the same talk as an export of the finished file, for every way of reading."""
+"""A running session as a stream: the same talk as an export of the finished file, for every way of
+reading."""
 
 import contextlib
 import io
@@ -38,7 +39,11 @@ def context(**words: str) -> Context:
 
 
 def followed(
-    path: Path, reader: str, *steps: Callable[[], object], conversation: str | None = None, **words: str
+    path: Path,
+    reader: str,
+    *steps: Callable[[], object],
+    conversation: str | None = None,
+    **words: str,
 ) -> list[Any]:
     waiting = list(steps)
 
@@ -103,20 +108,40 @@ def test_a_document_is_read_again_when_it_changes(tmp_path: Path) -> None:
         return lambda: path.write_text(json.dumps({"model": "m", "messages": messages}))
 
     write(talk)()
-    longer = [talk[0], {"role": "assistant", "content": "hi, how can I help?"}, {"role": "user", "content": "more"}]
+    longer = [
+        talk[0],
+        {"role": "assistant", "content": "hi, how can I help?"},
+        {"role": "user", "content": "more"},
+    ]
     broken: Callable[[], object] = lambda: path.write_text('{"messages": [')  # noqa: E731 - a step like the others
     lines = followed(path, "openai_chat", broken, write(longer))
-    assert [content.get("text") for _, _, content in said(lines)] == ["hello", "hi, how can I", "more", None]
+    assert [content.get("text") for _, _, content in said(lines)] == [
+        "hello",
+        "hi, how can I",
+        "more",
+        None,
+    ]
     assert said(lines)[-1][2]["data"]["content"]["text"] == "hi, how can I help?"
 
 
 def test_a_call_without_a_result_is_closed_at_the_end(tmp_path: Path) -> None:
     path = tmp_path / "talk.jsonl"
     call = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "ls"}}
-    record = {"type": "assistant", "uuid": "u", "sessionId": "s", "message": {"role": "assistant", "content": [call]}}
+    record = {
+        "type": "assistant",
+        "uuid": "u",
+        "sessionId": "s",
+        "message": {"role": "assistant", "content": [call]},
+    }
     path.write_text(json.dumps(record) + "\n")
     lines = followed(path, "claude_code")
-    assert [line.get("event_type") for line in lines] == [None, "annotation", "tool_use", "tool_result", None]
+    assert [line.get("event_type") for line in lines] == [
+        None,
+        "annotation",
+        "tool_use",
+        "tool_result",
+        None,
+    ]
     assert lines[3]["links"] == lines[2]["links"]
 
 
@@ -124,7 +149,12 @@ def test_a_call_on_a_branch_that_was_left_has_a_result_too(tmp_path: Path) -> No
     path = tmp_path / "run.traj"
     attempt = {"history": [{"role": "assistant", "action": "a"}]}
     path.write_text(
-        json.dumps({"attempts": [attempt], "trajectory": [{"action": "b", "observation": "", "thought": "c"}]})
+        json.dumps(
+            {
+                "attempts": [attempt],
+                "trajectory": [{"action": "b", "observation": "", "thought": "c"}],
+            }
+        )
     )
     lines = followed(path, "swe_agent")
     raw = "".join(json.dumps(line) + "\n" for line in lines).encode()
@@ -141,7 +171,10 @@ def test_a_session_with_files_beside_it(tmp_path: Path) -> None:
 
 
 def chat(*texts: str) -> bytes:
-    talk = [{"role": ("user", "assistant")[place % 2], "content": text} for place, text in enumerate(texts)]
+    talk = [
+        {"role": ("user", "assistant")[place % 2], "content": text}
+        for place, text in enumerate(texts)
+    ]
     return json.dumps({"model": "m", "messages": talk}).encode()
 
 
@@ -154,10 +187,14 @@ def test_a_document_that_is_away_for_a_moment(tmp_path: Path) -> None:
     assert lines[-1]["type"] == "footer"
 
 
-def test_lines_that_are_away_just_when_they_are_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_that_are_away_just_when_they_are_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "talk.jsonl"
     message = {"role": "user", "content": "hello"}
-    path.write_text(json.dumps({"type": "user", "uuid": "u", "sessionId": "s", "message": message}) + "\n")
+    path.write_text(
+        json.dumps({"type": "user", "uuid": "u", "sessionId": "s", "message": message}) + "\n"
+    )
     opened, away = Source.open, [False, True, False, True, True]
 
     def not_always(source: Source) -> Any:
@@ -167,13 +204,17 @@ def test_lines_that_are_away_just_when_they_are_opened(tmp_path: Path, monkeypat
 
     monkeypatch.setattr(Source, "open", not_always)
     lines = followed(path, "claude_code", *[lambda: None] * 6)
-    assert [content.get("text") for kind, _, content in said(lines) if kind == "message"] == ["hello"]
+    assert [content.get("text") for kind, _, content in said(lines) if kind == "message"] == [
+        "hello"
+    ]
     assert not away
 
 
 def test_a_session_with_subagents_in_files_of_their_own(tmp_path: Path) -> None:
     shutil.copytree(GOLDEN / "claude_code" / "subagent_folder" / "input", tmp_path / "talks")
-    (path,) = (path for path in (tmp_path / "talks").glob("*.jsonl") if not path.name.startswith("agent-"))
+    (path,) = (
+        path for path in (tmp_path / "talks").glob("*.jsonl") if not path.name.startswith("agent-")
+    )
     whole = io.BytesIO()
     export(Source.of(path, path.name), whole, context(), "claude_code")
     first, *others = path.read_bytes().splitlines(keepends=True)
@@ -192,8 +233,16 @@ def test_a_database_that_grows(tmp_path: Path) -> None:
     columns = [row[1] for row in rows(path, "pragma table_info(messages)")]
 
     def say(text: str) -> Callable[[], object]:
-        given = {"content_json": json.dumps([{"type": "text", "text": text}]), "role": "user", "session_id": name}
-        facts = given | {"id": last[0] + len(text), "created_timestamp": last[1], "message_id": text}
+        given = {
+            "content_json": json.dumps([{"type": "text", "text": text}]),
+            "role": "user",
+            "session_id": name,
+        }
+        facts = given | {
+            "id": last[0] + len(text),
+            "created_timestamp": last[1],
+            "message_id": text,
+        }
         fitting = {column: value for column, value in facts.items() if column in columns}
         holes = ", ".join("?" * len(fitting))
         command = f"insert into messages ({', '.join(fitting)}) values ({holes})"
@@ -238,7 +287,9 @@ class Going:
         before = written_in(out, "out") if self.stream else None
         growing = Growing(out, context(**words), "out", before)
         try:
-            record = Follower(self.path, self.path.name, self.reader, context(**words), growing, idle).run()
+            record = Follower(
+                self.path, self.path.name, self.reader, context(**words), growing, idle
+            ).run()
             growing.close(record)
         except KilledError:
             pass
@@ -257,7 +308,9 @@ class Going:
         export(Source.of(self.path, self.path.name), whole, context(), self.reader)
         now = said([json.loads(line) for line in whole.getvalue().splitlines()])
         known = [content for _, _, content in self.told()]
-        known += [content["data"]["content"] for content in known if is_revised(content.get("data"))]
+        known += [
+            content["data"]["content"] for content in known if is_revised(content.get("data"))
+        ]
         kinds = ("message", "tool_use", "tool_result")
         assert [content for kind, _, content in now if kind in kinds and content not in known] == []
 
@@ -267,7 +320,8 @@ def is_revised(data: Any) -> bool:
 
 
 def in_parts(going: Going, stages: list[bytes], seed: int) -> None:
-    """Killed or stopped at random, each time with some more of the session; a kill may cut what was written last."""
+    """Killed or stopped at random, each time with some more of the session; a kill may cut what was
+    written last."""
     chance = random.Random(seed)
     place = 1
     going.path.write_bytes(stages[0])
@@ -281,8 +335,16 @@ def in_parts(going: Going, stages: list[bytes], seed: int) -> None:
     going.follow()
 
 
-LINE_CASES = [case for case in CASES if (case / "input.jsonl").is_file() and case.parent.name != "open_token"]
-UNLIKE = ("codex/aborted", "gemini_cli/lines", "kimi_cli/agent_alone", "claude_code/resumed", "ag_ui/subagents")
+LINE_CASES = [
+    case for case in CASES if (case / "input.jsonl").is_file() and case.parent.name != "open_token"
+]
+UNLIKE = (
+    "codex/aborted",
+    "gemini_cli/lines",
+    "kimi_cli/agent_alone",
+    "claude_code/resumed",
+    "ag_ui/subagents",
+)
 """Those of which a reading tells another beginning when there is more, or more at an end."""
 
 
@@ -321,13 +383,17 @@ def test_no_word_and_no_token_is_told_twice(case: Path, tmp_path: Path) -> None:
     while not can_be_read(path, stages[0], reader):
         stages.pop(0)
     path.write_bytes(stages[0])
-    live = followed(path, reader, *(lambda data=data: path.write_bytes(data) for data in stages[1:]))  # type: ignore[misc]
+    live = followed(
+        path, reader, *(lambda data=data: path.write_bytes(data) for data in stages[1:])
+    )  # type: ignore[misc]
     whole = io.BytesIO()
     export(Source.of(path, path.name), whole, context(), reader)
     finished = [json.loads(line) for line in whole.getvalue().splitlines()]
     told = spoken(live)
     assert [words for words, count in spoken(finished).items() if told[words] > count] == []
-    if '"kind": "abandoned_branch"' not in json.dumps(live):  # whose tokens the stream has told, and were spent
+    if '"kind": "abandoned_branch"' not in json.dumps(
+        live
+    ):  # whose tokens the stream has told, and were spent
         assert counted(live) == counted(finished)
 
 
@@ -343,14 +409,17 @@ def can_be_read(path: Path, data: bytes, reader: str) -> bool:
 class TestGoingOn:
     """--append."""
 
-    @pytest.mark.parametrize("case", [GOLDEN / name for name in UNLIKE], ids=lambda case: case.parent.name)
+    @pytest.mark.parametrize(
+        "case", [GOLDEN / name for name in UNLIKE], ids=lambda case: case.parent.name
+    )
     def test_readers_that_tell_more_at_an_end(self, case: Path, tmp_path: Path) -> None:
         go_on_with(case, tmp_path, range(2))
 
     @pytest.mark.full
     @pytest.mark.parametrize("case", LINE_CASES, ids=lambda case: f"{case.parent.name}/{case.name}")
     def test_lines_of_every_reader(self, case: Path, tmp_path: Path) -> None:
-        # The parts of one answer, of which nothing stays as it was: that it is the same cannot be told.
+        # The parts of one answer, of which nothing stays as it was: that it is the same cannot be
+        # told.
         if not (case / "options.txt").exists() and case.name != "stream":
             go_on_with(case, tmp_path, range(6))
 
@@ -368,7 +437,14 @@ class TestGoingOn:
         for seed in range(3):
             going = Going(tmp_path / "chat.json", "openai_chat")
             in_parts(
-                going, [chat("one"), *grown, chat("one", answer, "three"), chat("one", answer, "three", "4")], seed
+                going,
+                [
+                    chat("one"),
+                    *grown,
+                    chat("one", answer, "three"),
+                    chat("one", answer, "three", "4"),
+                ],
+                seed,
             )
             going.check()
 
@@ -417,7 +493,9 @@ class TestGoingOn:
     def test_options_that_show_more_are_refused(self, tmp_path: Path) -> None:
         """Thoughts that were left out would come behind the words that they led to."""
         going = Going(tmp_path / "talk.jsonl", "claude_code")
-        going.path.write_bytes((GOLDEN / "claude_code" / "split_message" / "input.jsonl").read_bytes())
+        going.path.write_bytes(
+            (GOLDEN / "claude_code" / "split_message" / "input.jsonl").read_bytes()
+        )
         before = going.follow()
         with pytest.raises(InputError) as caught:
             going.follow(include="include-internal", internal="full")

@@ -1,4 +1,5 @@
-"""The fuzz targets, for a moment: some hundred inputs that are always the same, and everything they ever found."""
+"""The fuzz targets, for a moment: some hundred inputs that are always the same, and everything they
+ever found."""
 
 import json
 import random
@@ -42,7 +43,10 @@ READING: dict[str, tuple[bytes, dict[str, Any]]] = {
         b'"content":"b"}}],"usage":{"completion_tokens":9007199254740993}}}',
         {},
     ),
-    "an item of no kind in an exec stream": (lines({"type": "item.completed", "item": {"id": "", "type": {}}}), {}),
+    "an item of no kind in an exec stream": (
+        lines({"type": "item.completed", "item": {"id": "", "type": {}}}),
+        {},
+    ),
     "an export of which nothing is left": (
         lines(HEADER, said(role="assistant_thought", content={"mime": "text/plain", "text": "a"})),
         {},
@@ -55,17 +59,28 @@ READING: dict[str, tuple[bytes, dict[str, Any]]] = {
         export_of([said()], conversation={"redaction": {"notes": [1]}}),
         {"redact": "none"},
     ),
-    "a count of a thought that is seen by nobody": (export_of([said(role="assistant_thought", usage={})]), {}),
+    "a count of a thought that is seen by nobody": (
+        export_of([said(role="assistant_thought", usage={})]),
+        {},
+    ),
     "an event with a key that nests events elsewhere": (export_of([said(event={})]), {}),
     "a token below a name that stands for sealed bytes": (
         json.dumps(
-            {"role": "user", "content": [{"signature": f"login({TOKEN} )", "integrity": {"a": TOKEN}}]}
+            {
+                "role": "user",
+                "content": [{"signature": f"login({TOKEN} )", "integrity": {"a": TOKEN}}],
+            }
         ).encode(),
         {"reader": "openai_chat"},
     ),
     "a token where a MIME type belongs": (export_of([said(content={"mime": {TOKEN: 0}})]), {}),
     "a token in a key that the format does not have": (
-        export_of([said(content={"text": "a", f"key {TOKEN}": 1}), said(id="evt_000002", **{f"key {TOKEN}": 1})]),
+        export_of(
+            [
+                said(content={"text": "a", f"key {TOKEN}": 1}),
+                said(id="evt_000002", **{f"key {TOKEN}": 1}),
+            ]
+        ),
         {},
     ),
 }
@@ -87,7 +102,9 @@ def test_what_checking_once_broke(name: str) -> None:
     checking.check(CHECKING[name], True)
 
 
-@pytest.mark.parametrize(("count", "one_in"), [(120, 8), pytest.param(1000, 1, marks=pytest.mark.full)])
+@pytest.mark.parametrize(
+    ("count", "one_in"), [(120, 8), pytest.param(1000, 1, marks=pytest.mark.full)]
+)
 @pytest.mark.parametrize("target", [reading, checking], ids=["readers", "exports"])
 def test_a_short_campaign_finds_nothing(target: Any, count: int, one_in: int) -> None:
     seeds = target.seeds([])
@@ -142,7 +159,11 @@ def test_shrinking_keeps_the_failure() -> None:
 
 
 def test_the_same_seed_gives_the_same_inputs() -> None:
-    seeds = [lines({"type": "a", "id": 1}), b'data: {"type": "b"}\n\n', pack({"a.jsonl": b"{}\n", "b/c.json": b"[]"})]
+    seeds = [
+        lines({"type": "a", "id": 1}),
+        b'data: {"type": "b"}\n\n',
+        pack({"a.jsonl": b"{}\n", "b/c.json": b"[]"}),
+    ]
     one, other = (list(islice(inputs(seeds, random.Random(7)), 200)) for _ in range(2))
     assert one == other
     assert len(set(one)) > 150
@@ -152,7 +173,16 @@ def test_mutation_reaches_values_lines_and_bytes() -> None:
     seeds = [lines(*({"type": "message", "content": "hello", "id": n} for n in range(3)))]
     mutator, rng = Mutator(seeds), random.Random(3)
     made = [mutator.change(seeds[0], rng) for _ in range(1500)]
-    for part in (CANARY.encode(), b"[" * 5000, b"9" * 5000, b"NaN", rb"\ud800", b"\x1f\x8b", b"\xef\xbb\xbf", b"\r\n"):
+    for part in (
+        CANARY.encode(),
+        b"[" * 5000,
+        b"9" * 5000,
+        b"NaN",
+        rb"\ud800",
+        b"\x1f\x8b",
+        b"\xef\xbb\xbf",
+        b"\r\n",
+    ):
         assert any(part in data for data in made), part
 
 

@@ -1,4 +1,5 @@
-"""Every golden case, walked without its reader: what people, models and tools say in the input stands in the export."""
+"""Every golden case, walked without its reader: what people, models and tools say in the input
+stands in the export."""
 
 import contextlib
 import io
@@ -48,7 +49,11 @@ def inputs(case: Path, opened: Path) -> Iterator[bytes]:
     if given.name == "input.sql":
         yield from cells(opened)
     elif given.is_dir():
-        yield from (path.read_bytes() for path in sorted(given.rglob("*")) if path.is_file() and path.suffix in TALKS)
+        yield from (
+            path.read_bytes()
+            for path in sorted(given.rglob("*"))
+            if path.is_file() and path.suffix in TALKS
+        )
     else:
         yield given.read_bytes()
 
@@ -56,7 +61,10 @@ def inputs(case: Path, opened: Path) -> Iterator[bytes]:
 def cells(path: Path) -> Iterator[bytes]:
     """Every text in a database, as JSON."""
     with contextlib.closing(sqlite3.connect(path)) as opened:
-        tables = [name for (name,) in opened.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        tables = [
+            name
+            for (name,) in opened.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        ]
         for table in tables:
             for row in opened.execute(f'SELECT * FROM "{table}"'):
                 for cell in row:
@@ -88,7 +96,9 @@ def lost(case: Path, made: Path) -> list[str]:
     opened, _ = read_case(case, made)
     kept = exported(opened, case.parent.name)
     whole = "\0".join(kept)
-    said = dict.fromkeys(text for data in inputs(case, opened) for text in texts(data, case.parent.name))
+    said = dict.fromkeys(
+        text for data in inputs(case, opened) for text in texts(data, case.parent.name)
+    )
     return [text for text in said if text not in kept and text not in whole]
 
 
@@ -99,5 +109,10 @@ def test_nothing_that_is_said_is_lost(case: Path, tmp_path: Path) -> None:
 
 
 def test_the_walk_finds_what_a_reader_forgets() -> None:
-    record = {"type": "user", "message": {"content": [{"type": "novel", "words": "nobody knows this block yet"}]}}
-    assert list(texts(json.dumps(record).encode(), "claude_code")) == ["nobody knows this block yet"]
+    record = {
+        "type": "user",
+        "message": {"content": [{"type": "novel", "words": "nobody knows this block yet"}]},
+    }
+    assert list(texts(json.dumps(record).encode(), "claude_code")) == [
+        "nobody knows this block yet"
+    ]

@@ -85,7 +85,10 @@ def test_a_stream_that_was_ended_goes_on_too() -> None:
     first = io.BytesIO()
     growing = grow(first)
     growing.take([event(1, "one")], record)
-    missing = {**event(2, ""), "content": {"mime": "application/json", "data": {"missing_result": True}}}
+    missing = {
+        **event(2, ""),
+        "content": {"mime": "application/json", "data": {"missing_result": True}},
+    }
     growing.take([missing], record)
     growing.close(record())
     out = io.BytesIO()
@@ -101,7 +104,11 @@ SAID = b'{"type":"event","event_type":"message","id":"evt_000001","actor_id":"ac
 
 
 def test_half_a_header_is_none() -> None:
-    assert written_in(io.BytesIO(HEADER[:-1]), "talk") == written_in(io.BytesIO(b"{"), "talk") == Written()
+    assert (
+        written_in(io.BytesIO(HEADER[:-1]), "talk")
+        == written_in(io.BytesIO(b"{"), "talk")
+        == Written()
+    )
     assert written_in(io.BytesIO(HEADER + SAID + b'{"type":"foo'), "talk").end == len(HEADER + SAID)
 
 

@@ -11,7 +11,16 @@ from open_token.handoff import TARGETS, talk_of, target
 from talks import handed, told
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.json*"))
-REAL = ("claude_code", "codex_cli", "gemini_cli", "pi", "copilot_cli", "kimi_cli", "opencode", "openhands")
+REAL = (
+    "claude_code",
+    "codex_cli",
+    "gemini_cli",
+    "pi",
+    "copilot_cli",
+    "kimi_cli",
+    "opencode",
+    "openhands",
+)
 LARGEST = 60_000
 
 
@@ -21,8 +30,11 @@ def check(source: Path, agent: str, folder: Path) -> None:
         return
     _, back = handed(agent, talk, folder)
     here, there = told(talk, failures=agent != "codex"), told(back, failures=agent != "codex")[:-1]
-    # OpenCode keeps a result with its call, so that of several calls at once each stands beside its own result.
-    assert sorted(map(str, there)) == sorted(map(str, here)) if agent == "opencode" else there == here
+    # OpenCode keeps a result with its call, so that of several calls at once each stands beside its
+    # own result.
+    assert (
+        sorted(map(str, there)) == sorted(map(str, here)) if agent == "opencode" else there == here
+    )
 
 
 @pytest.mark.parametrize("agent", TARGETS)

@@ -71,7 +71,9 @@ async def read(store: Store, history: History, sessions: list[str], rng: random.
         session, after = rng.choice(sessions), rng.randrange(20)
         known = history.known(session)
         log = await store.read_log(ANNA, session, after, 10_000)
-        history.read(session, after, [(entry.seq, entry.data["name"]) for entry in log], max(known, 0))
+        history.read(
+            session, after, [(entry.seq, entry.data["name"]) for entry in log], max(known, 0)
+        )
         await asyncio.sleep(0)
 
 
@@ -91,12 +93,19 @@ def test_what_stores_do_with_many_writers_and_readers_is_sound(tmp_path: Path, k
         else:
             stores = [STORES[kind](tmp_path / "data")]
         writers = [write(stores[n % len(stores)], history, sessions[n % 2], n) for n in range(8)]
-        await asyncio.gather(*writers, *(read(store, history, sessions, rng) for store in stores * 2))
+        await asyncio.gather(
+            *writers, *(read(store, history, sessions, rng) for store in stores * 2)
+        )
         logs = {
-            name: [(entry.seq, entry.data["name"]) for entry in await stores[0].read_log(ANNA, name, 0, 10_000)]
+            name: [
+                (entry.seq, entry.data["name"])
+                for entry in await stores[0].read_log(ANNA, name, 0, 10_000)
+            ]
             for name in sessions
         }
-        assert sum(len(log) for log in logs.values()) == 8 * sum(1 + number % 3 for number in range(25))
+        assert sum(len(log) for log in logs.values()) == 8 * sum(
+            1 + number % 3 for number in range(25)
+        )
         assert history.faults(logs) == []
         assert len(history.reads) >= 80
         for store in stores:

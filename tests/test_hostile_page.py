@@ -7,7 +7,9 @@ import pytest
 
 TESTS = Path(__file__).resolve().parent
 PAGE = TESTS.parent / "docs" / "reference" / "hostile.md"
-NAMED = sorted(set(re.findall(r"`((?:[\w/]+/)?test_\w+\.py)(?:::(\w+))?`", PAGE.read_text(encoding="utf-8"))))
+NAMED = sorted(
+    set(re.findall(r"`((?:[\w/]+/)?test_\w+\.py)(?:::(\w+))?`", PAGE.read_text(encoding="utf-8")))
+)
 
 
 def test_there_are_names() -> None:

@@ -1,7 +1,8 @@
-"""The launcher on checkouts of a stub package: first use, later use, change, failure, interruption, two at once.
+"""The launcher on checkouts of a stub package: first use, later use, change, failure, interruption,
+two at once.
 
-The stub builds itself without an index, counts its builds, and prints its arguments and its working folder.
-"""
+The stub builds itself without an index, counts its builds, and prints its arguments and its working
+folder."""
 
 import json
 import os
@@ -64,7 +65,9 @@ def main():
     return int(os.environ.get("STUB_STATUS", "0"))
 """
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the launcher is a POSIX shell script")
+pytestmark = pytest.mark.skipif(
+    sys.platform == "win32", reason="the launcher is a POSIX shell script"
+)
 
 
 class Checkout:
@@ -74,7 +77,9 @@ class Checkout:
         self.root = root
         self.launcher = root / "open-token"
         self.venv = root / ".venv"
-        shutil.copytree(ROOT / "scripts", root / "scripts", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            ROOT / "scripts", root / "scripts", ignore=shutil.ignore_patterns("__pycache__")
+        )
         shutil.copy2(ROOT / "open-token", self.launcher)
         (root / "src" / "open_token" / "cli").mkdir(parents=True)
         self.write("pyproject.toml", PYPROJECT)
@@ -89,8 +94,14 @@ class Checkout:
         log = self.root / "builds.log"
         return len(log.read_text().splitlines()) if log.exists() else 0
 
-    def start(self, *words: str, program: Path | None = None, **extra: str) -> "subprocess.Popen[str]":
-        pip = {"PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull, "OPEN_TOKEN_PYTHON": sys.executable}
+    def start(
+        self, *words: str, program: Path | None = None, **extra: str
+    ) -> "subprocess.Popen[str]":
+        pip = {
+            "PIP_NO_INDEX": "1",
+            "PIP_CONFIG_FILE": os.devnull,
+            "OPEN_TOKEN_PYTHON": sys.executable,
+        }
         return subprocess.Popen(
             [str(program or self.launcher), *words],
             stdin=subprocess.DEVNULL,
@@ -101,7 +112,9 @@ class Checkout:
             start_new_session=True,
         )
 
-    def run(self, *words: str, program: Path | None = None, **extra: str) -> "subprocess.CompletedProcess[str]":
+    def run(
+        self, *words: str, program: Path | None = None, **extra: str
+    ) -> "subprocess.CompletedProcess[str]":
         process = self.start(*words, program=program, **extra)
         out, err = process.communicate(timeout=FIRST_USE)
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
@@ -148,7 +161,19 @@ def test_two_first_uses_at_once_install_once(ready: Checkout) -> None:
 
 
 def test_arguments_pass_unchanged(ready: Checkout) -> None:
-    words = ["two words", "", "--", "-x", "it's", 'a "b"', "$HOME", "*", "back\\slash", "new\nline", "ü…"]
+    words = [
+        "two words",
+        "",
+        "--",
+        "-x",
+        "it's",
+        'a "b"',
+        "$HOME",
+        "*",
+        "back\\slash",
+        "new\nline",
+        "ü…",
+    ]
     assert ready.words(*words) == words
 
 
@@ -158,7 +183,9 @@ def test_later_use_installs_nothing(ready: Checkout) -> None:
     assert ready.builds() == before
 
 
-def test_the_working_folder_stays(ready: Checkout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_working_folder_stays(
+    ready: Checkout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert json.loads(ready.run().stdout)["folder"] == str(tmp_path.resolve())
 
@@ -175,7 +202,9 @@ def test_the_status_is_the_commands(ready: Checkout) -> None:
 
 
 def test_standard_input_reaches_the_command(ready: Checkout) -> None:
-    done = subprocess.run([ready.launcher], input="payload", capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [ready.launcher], input="payload", capture_output=True, text=True, check=True
+    )
     assert json.loads(done.stdout)["input"] == "payload"
 
 
@@ -214,8 +243,12 @@ def test_extras_are_kept_by_a_later_renewal(ready: Checkout) -> None:
     assert (ready.venv / "installed" / "extras").read_text() == "dev http pii zstd\n"
 
 
-@pytest.mark.parametrize("words", [("serve",), ("--json", "--color", "never", "server", "user", "list")])
-def test_the_server_is_installed_when_it_is_first_used(ready: Checkout, words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "words", [("serve",), ("--json", "--color", "never", "server", "user", "list")]
+)
+def test_the_server_is_installed_when_it_is_first_used(
+    ready: Checkout, words: tuple[str, ...]
+) -> None:
     place = ready.venv / "installed" / "extras"
     place.write_text("dev http pii zstd\n")
     before = ready.builds()
@@ -239,7 +272,9 @@ def test_a_failed_first_use_leaves_nothing(fresh: Checkout) -> None:
     assert fresh.leftovers() == []
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
 def test_an_interrupted_first_use_leaves_nothing(fresh: Checkout, number: int, status: int) -> None:
     process = fresh.start()
     until((fresh.venv / "bin").exists)
@@ -293,11 +328,16 @@ def test_without_python_the_message_says_so(fresh: Checkout, no_python: Path) ->
     ("script", "message"),
     [
         ("exit 1", "error: no Python 3.11 or newer was found"),
-        ("case $* in *ensurepip*) exit 1 ;; esac", "error: python3 cannot make virtual environments"),
+        (
+            "case $* in *ensurepip*) exit 1 ;; esac",
+            "error: python3 cannot make virtual environments",
+        ),
     ],
     ids=["too old", "without ensurepip"],
 )
-def test_an_unfit_python_is_named(fresh: Checkout, no_python: Path, script: str, message: str) -> None:
+def test_an_unfit_python_is_named(
+    fresh: Checkout, no_python: Path, script: str, message: str
+) -> None:
     (no_python / "python3").write_text(f"#!/bin/sh\n{script}\n")
     (no_python / "python3").chmod(0o755)
     done = fresh.run(PATH=str(no_python), OPEN_TOKEN_PYTHON="")

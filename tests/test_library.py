@@ -28,7 +28,10 @@ class TestExport:
     """A document from a path or from bytes."""
 
     def test_of_a_path_a_name_and_bytes(self, talk: Path) -> None:
-        documents = [open_token.export(source, exported_at="omit") for source in (talk, str(talk), talk.read_bytes())]
+        documents = [
+            open_token.export(source, exported_at="omit")
+            for source in (talk, str(talk), talk.read_bytes())
+        ]
         assert documents[0] == documents[1] == documents[2]
         assert documents[0]["conversation"]["id"] == "talk"
         assert documents[0]["integrity"]["event_count"] == 2
@@ -43,7 +46,9 @@ class TestExport:
         Path(".open-token.toml").write_text("[[rule]]\nid = 'greeting'\npattern = 'hello'\n")
         settings = Path(os.environ["OPEN_TOKEN_HOME"]) / "settings"
         settings.mkdir(parents=True, exist_ok=True)
-        (settings / "config.toml").write_text(f"[[allow]]\nrule = 'email'\npath = '{talk.parent}/*.jsonl'\n")
+        (settings / "config.toml").write_text(
+            f"[[allow]]\nrule = 'email'\npath = '{talk.parent}/*.jsonl'\n"
+        )
         said = texts(open_token.export(talk, redact="pii"))
         assert said[0].startswith("[REDACTED:greeting:")
         assert said[1] == "ada@example.org"
@@ -56,7 +61,9 @@ class TestExport:
         assert open_token.export(talk, mode="ndjson", pretty=True)["open_token_version"] == "0.1"
 
     def test_a_reader_can_be_named(self, tmp_path: Path, talk: Path) -> None:
-        assert open_token.export(b'{"say": "hi"}', reader="fake-talk")["events"][0]["role"] == "user"
+        assert (
+            open_token.export(b'{"say": "hi"}', reader="fake-talk")["events"][0]["role"] == "user"
+        )
 
     @pytest.mark.parametrize("options", [{"redcat": "pii"}, {"redact": "all"}, {"max_bytes": 0}])
     def test_wrong_options_are_usage_errors(self, talk: Path, options: dict[str, Any]) -> None:
@@ -123,8 +130,14 @@ class TestSurroundings:
     """Clock, keys and settings of one export."""
 
     def test_what_is_said_wins(self, tmp_path: Path) -> None:
-        (tmp_path / ".open-token.toml").write_text('[defaults]\nredact = "strict"\nmode = "ndjson"\n')
-        env = {"OPEN_TOKEN_HOME": str(tmp_path / "home"), "OPEN_TOKEN_REDACT": "pii", "SOURCE_DATE_EPOCH": "86400"}
+        (tmp_path / ".open-token.toml").write_text(
+            '[defaults]\nredact = "strict"\nmode = "ndjson"\n'
+        )
+        env = {
+            "OPEN_TOKEN_HOME": str(tmp_path / "home"),
+            "OPEN_TOKEN_REDACT": "pii",
+            "SOURCE_DATE_EPOCH": "86400",
+        }
         context = surroundings({"mode": "json"}, env, tmp_path)
         assert (context.options.mode, context.options.redact) == ("json", "pii")
         assert context.now == "1970-01-02T00:00:00Z"
@@ -132,7 +145,9 @@ class TestSurroundings:
 
     @pytest.mark.parametrize("epoch", ["", "soon", "-5"])
     def test_the_clock_is_read_without_fractions(self, tmp_path: Path, epoch: str) -> None:
-        now = surroundings({}, {"OPEN_TOKEN_HOME": str(tmp_path), "SOURCE_DATE_EPOCH": epoch}, tmp_path).now
+        now = surroundings(
+            {}, {"OPEN_TOKEN_HOME": str(tmp_path), "SOURCE_DATE_EPOCH": epoch}, tmp_path
+        ).now
         assert now is not None
         assert len(now) == 20
         assert now.endswith("Z")

@@ -20,7 +20,10 @@ def event(number: int) -> Any:
     return {
         "id": f"evt_{number:06d}",
         "ts": f"2026-01-01T00:00:{number:02d}.500Z",
-        "content": {"text": f"{LONG} {number}", "data": {"native_call_id": f"call_of_the_tool_{number:04d}"}},
+        "content": {
+            "text": f"{LONG} {number}",
+            "data": {"native_call_id": f"call_of_the_tool_{number:04d}"},
+        },
         "usage": {"output_tokens": 100 + number},
     }
 
@@ -48,7 +51,10 @@ def test_only_what_differs_is_told_of_records_with_the_same_keys() -> None:
     assert liken(records) == [records[0], {"$like": [0, {"id": 1}]}, {"$like": [1, {"id": 2}]}]
     deep = [{"a": {"same": "x", "n": n}, "b": n} for n in range(2)]
     assert liken(deep) == [deep[0], {"$like": [0, {"a": {"$in": {"n": 1}}, "b": 1}]}]
-    listed = [{"content": [{"type": "text", "cut": False, "citations": None, "n": n}, {"x": "y"}]} for n in range(2)]
+    listed = [
+        {"content": [{"type": "text", "cut": False, "citations": None, "n": n}, {"x": "y"}]}
+        for n in range(2)
+    ]
     assert liken(listed)[1] == {"$like": [0, {"content": {"$in": {"0": {"$in": {"n": 1}}}}}]}
 
 
@@ -74,14 +80,21 @@ def test_what_the_event_tells_is_not_told_again() -> None:
 
 def test_what_stood_in_an_earlier_record_is_named_by_its_place() -> None:
     names = [f"a-name-of-a-record-{n:04d}" for n in range(8)]
-    records = [{"uuid": name, "parent": before} for name, before in zip(names[1:], names, strict=False)]
+    records = [
+        {"uuid": name, "parent": before} for name, before in zip(names[1:], names, strict=False)
+    ]
     made = told(records)
     assert made[2:] == [{"$like": [n, {"uuid": names[n + 2]}]} for n in range(1, 6)]
     assert made[1]["$like"][1]["parent"] == {"$at": "1/uuid"}
 
 
 def test_what_never_changes_is_told_once() -> None:
-    made = told([{"kind": "a", "hash": "0123456789abcdef"}, *({"hash": "0123456789abcdef", "n": n} for n in range(5))])
+    made = told(
+        [
+            {"kind": "a", "hash": "0123456789abcdef"},
+            *({"hash": "0123456789abcdef", "n": n} for n in range(5)),
+        ]
+    )
     assert made[3:] == [{"$like": [n, {"n": n}]} for n in range(2, 5)]
 
 
@@ -91,7 +104,10 @@ def test_a_value_stays_with_the_key_that_tells_what_it_is() -> None:
     made = told([{"note": word}, {"password": word, "n": 1}, {"password": word + "2", "n": 2}])
     assert made[1]["password"] == word
     assert made[2]["$like"][1]["password"] == word + "2"
-    headers = [[{"name": "X-Session", "value": f"{n}-of-many"}, {"name": "Accept", "value": "*"}] for n in range(2)]
+    headers = [
+        [{"name": "X-Session", "value": f"{n}-of-many"}, {"name": "Accept", "value": "*"}]
+        for n in range(2)
+    ]
     assert told([{"headers": pairs} for pairs in headers])[1] == {
         "$like": [0, {"headers": {"$in": {"0": headers[1][0]}}}]
     }
@@ -133,7 +149,9 @@ VALUES = st.recursive(
     LEAVES,
     lambda inner: (
         st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(["a", "b", "$in", "$like", "name", "value", "~/"]), inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["a", "b", "$in", "$like", "name", "value", "~/"]), inner, max_size=3
+        )
     ),
     max_leaves=8,
 )

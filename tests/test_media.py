@@ -27,4 +27,7 @@ def test_what_is_not_base64_is_kept() -> None:
 
 def test_addresses() -> None:
     assert media_url(f"data:image/png;base64,{DATA}", "image") == media("image/png", DATA, "image")
-    assert media_url("https://example.com/a.png", "image") == {"type": "image", "url": "https://example.com/a.png"}
+    assert media_url("https://example.com/a.png", "image") == {
+        "type": "image",
+        "url": "https://example.com/a.png",
+    }

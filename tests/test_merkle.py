@@ -6,7 +6,16 @@ import pytest
 
 from open_token.merkle import Tree, blocks, leaf_hash
 
-LEAVES = ["", "00", "10", "2021", "3031", "40414243", "5051525354555657", "606162636465666768696a6b6c6d6e6f"]
+LEAVES = [
+    "",
+    "00",
+    "10",
+    "2021",
+    "3031",
+    "40414243",
+    "5051525354555657",
+    "606162636465666768696a6b6c6d6e6f",
+]
 ROOTS = [
     "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d",
     "fac54203e7cc696cf0dfcb42c92a1d9dbaf70ad9e621f4bd8d98662f00e3c125",
@@ -45,7 +54,9 @@ def test_agrees_with_the_definition(count: int) -> None:
     assert tree.size == count
 
 
-@pytest.mark.parametrize(("first", "end"), [(0, 0), (0, 1), (0, 37), (1, 37), (5, 6), (12, 32), (30, 37), (36, 37)])
+@pytest.mark.parametrize(
+    ("first", "end"), [(0, 0), (0, 1), (0, 37), (1, 37), (5, 6), (12, 32), (30, 37), (36, 37)]
+)
 def test_whole_subtrees_stand_for_their_leaves(first: int, end: int) -> None:
     hashes = [leaf_hash(bytes([n])) for n in range(37)]
     tree, grafted, height_of = Tree(), Tree(), dict(blocks(first, end))

@@ -1,4 +1,5 @@
-"""Short values of events: found by what they are, by where they stand, and forgotten when the source has moved on."""
+"""Short values of events: found by what they are, by where they stand, and forgotten when the
+source has moved on."""
 
 from typing import Any
 
@@ -11,7 +12,10 @@ def event(number: int) -> Any:
     return {
         "id": f"evt_{number:06d}",
         "ts": f"2026-01-01T00:00:{number % 60:02d}.{number:03d}Z",
-        "content": {"mime": "text/plain", "data": {"n": number, "name": f"the name of {number:06d}", "~/": "odd key"}},
+        "content": {
+            "mime": "text/plain",
+            "data": {"n": number, "name": f"the name of {number:06d}", "~/": "odd key"},
+        },
         "usage": {"output_tokens": 7},
     }
 

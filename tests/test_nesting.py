@@ -54,7 +54,8 @@ def test_the_failure_on_a_stack_of_its_own_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "depth"), [(1, 0), ([], 1), ({"a": [[1], 2]}, 3), ({"[[[": '{{{"[['}, 1), (["\\", [1]], 2)]
+    ("value", "depth"),
+    [(1, 0), ([], 1), ({"a": [[1], 2]}, 3), ({"[[[": '{{{"[['}, 1), (["\\", [1]], 2)],
 )
 def test_brackets_in_texts_are_no_depth(value: Any, depth: int) -> None:
     assert depth_of(json.dumps(value).encode()) == depth

@@ -13,7 +13,12 @@ PAGE = Path(__file__).parent.parent / "docs" / "reference" / "options.md"
 
 def test_defaults() -> None:
     options = ExportOptions.of({})
-    assert (options.mode, options.pretty, options.redact, options.include) == ("json", True, "secrets", "visible-only")
+    assert (options.mode, options.pretty, options.redact, options.include) == (
+        "json",
+        True,
+        "secrets",
+        "visible-only",
+    )
     assert ExportOptions.of({"mode": "ndjson"}).pretty is False
     assert ExportOptions.of({"mode": "ndjson", "pretty": "true"}).pretty is True
 
@@ -28,7 +33,11 @@ def test_words_and_values_mean_the_same() -> None:
     [
         (["a.jsonl", "redact=pii"], {"redact": "pii"}, ["a.jsonl"]),
         (["mode=ndjson redact=none"], {"mode": "ndjson", "redact": "none"}, []),
-        (["mode=ndjson\nredact=none\ttalk.json"], {"mode": "ndjson", "redact": "none"}, ["talk.json"]),
+        (
+            ["mode=ndjson\nredact=none\ttalk.json"],
+            {"mode": "ndjson", "redact": "none"},
+            ["talk.json"],
+        ),
         (["max-bytes=5"], {"max_bytes": "5"}, []),
         (["/tmp/a=b/talk.json"], {}, ["/tmp/a=b/talk.json"]),
         (["a file with spaces.json"], {}, ["a file with spaces.json"]),
@@ -69,16 +78,23 @@ def test_a_typo_gets_one_guess() -> None:
 
 
 def test_exported_at_takes_a_time() -> None:
-    assert ExportOptions.of({"exported_at": "2026-01-31T01:00:00+01:00"}).exported_at == "2026-01-31T00:00:00Z"
+    assert (
+        ExportOptions.of({"exported_at": "2026-01-31T01:00:00+01:00"}).exported_at
+        == "2026-01-31T00:00:00Z"
+    )
 
 
 def test_as_words_says_what_is_not_usual() -> None:
-    assert ExportOptions.of({"mode": "ndjson", "redact": "pii"}).as_words() == "mode=ndjson redact=pii"
+    assert (
+        ExportOptions.of({"mode": "ndjson", "redact": "pii"}).as_words() == "mode=ndjson redact=pii"
+    )
     assert ExportOptions.of({}).as_words() == ""
 
 
 def test_the_page_lists_every_option_with_every_value() -> None:
-    rows = dict(re.findall(r"^\| `(\w+)` \| (.+?) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE))
+    rows = dict(
+        re.findall(r"^\| `(\w+)` \| (.+?) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    )
     assert set(rows) == set(NAMES)
     for option in TABLE:
         assert all(f"`{value}`" in rows[option.name] for value in option.values)

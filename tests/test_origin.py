@@ -1,4 +1,5 @@
-"""Where input comes from: folders, databases and archives as a Source, and what was read of a family of files."""
+"""Where input comes from: folders, databases and archives as a Source, and what was read of a
+family of files."""
 
 import contextlib
 import gzip

@@ -38,8 +38,14 @@ TEXTS = st.one_of(
     ),
 )
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXTS,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 STEPS = st.lists(
@@ -80,7 +86,13 @@ class Teller:
         if kind in ("say", "blocks"):
             draft.message("user", value, self.person, ts="2026-01-31T10:00:00Z", span=self.span)
         elif kind in ("think", "gist"):
-            draft.thought(value, self.model, span=self.span, summary=kind == "gist", usage={"output_tokens": 3})
+            draft.thought(
+                value,
+                self.model,
+                span=self.span,
+                summary=kind == "gist",
+                usage={"output_tokens": 3},
+            )
         elif kind == "call":
             self.calls.append(draft.tool_use(None, "ls", value, self.model, span=self.span))
         elif kind == "result" and self.calls:
@@ -107,7 +119,11 @@ def documents(draw: st.DrawFn) -> bytes:
     for event in events:
         if draw(st.integers(0, 9)) == 0:
             event["mood"] = draw(VALUES)  # type: ignore[typeddict-unknown-key]
-    document = {"open_token_version": "0.1", "conversation": record.conversation, "participants": record.participants}
+    document = {
+        "open_token_version": "0.1",
+        "conversation": record.conversation,
+        "participants": record.participants,
+    }
     return json.dumps(document | {"events": events}).encode()
 
 
@@ -149,7 +165,9 @@ class TestEveryConversation:
         assert run(once, words)[0] == once
 
     @given(documents(), option_words(), st.integers(0, 9), st.sampled_from(["never", "oldest"]))
-    def test_a_fitted_export_fits_and_stays_the_same(self, data: bytes, words: Json, tenths: int, drop: str) -> None:
+    def test_a_fitted_export_fits_and_stays_the_same(
+        self, data: bytes, words: Json, tenths: int, drop: str
+    ) -> None:
         full, _ = run(data, words)
         fitting = {**words, "max_bytes": max(1, len(full) * tenths // 10), "drop": drop}
         try:
@@ -162,7 +180,10 @@ class TestEveryConversation:
 
     @given(documents(), option_words())
     def test_json_and_ndjson_are_the_same_events(self, data: bytes, words: Json) -> None:
-        receipts = [run(data, {**words, "integrity": "hash", "mode": mode})[1] for mode in ("json", "ndjson")]
+        receipts = [
+            run(data, {**words, "integrity": "hash", "mode": mode})[1]
+            for mode in ("json", "ndjson")
+        ]
         hashes = {receipt.integrity["events_hash"] for receipt in receipts if receipt.integrity}
         assert len(hashes) == 1
 
@@ -177,8 +198,12 @@ class TestEveryConversation:
         before = events_of(data)
         out, receipt = run(data, words)
         after = events_of(out)
-        gone = {e["id"] for e in before if e.get("role") == "assistant_thought" and "usage" not in e}
-        kept = [e["id"] for e in before if words["include"] == "include-internal" or e["id"] not in gone]
+        gone = {
+            e["id"] for e in before if e.get("role") == "assistant_thought" and "usage" not in e
+        }
+        kept = [
+            e["id"] for e in before if words["include"] == "include-internal" or e["id"] not in gone
+        ]
         assert [event["id"] for event in after] == kept
         assert [event["seq"] for event in after] == list(range(1, len(after) + 1))
         assert (receipt.events, receipt.bytes) == (len(after), len(out))
@@ -206,10 +231,27 @@ NAMES = (
     "text",
     "data",
 )
-FRAME = ("conversation", "participants", "events", "integrity", "exported_at", "redaction", "notes", "title", "call_id")
+FRAME = (
+    "conversation",
+    "participants",
+    "events",
+    "integrity",
+    "exported_at",
+    "redaction",
+    "notes",
+    "title",
+    "call_id",
+)
 ODD = st.recursive(
-    st.none() | st.booleans() | st.integers() | TEXTS | st.sampled_from(["tool_use", "span_start", "evt_000001"]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES + FRAME), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | TEXTS
+    | st.sampled_from(["tool_use", "span_start", "evt_000001"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(NAMES + FRAME), inner, max_size=3)
+    ),
     max_leaves=6,
 )
 
@@ -220,7 +262,13 @@ def strange_documents(draw: st.DrawFn) -> bytes:
     document = json.loads(MINIMAL)
     document["integrity"] = {"coercions": [{"seq": 1, "ptr": "/content", "was": "integer"}]}
     event = draw(st.sampled_from(document["events"]))
-    places = [document, document["conversation"], document["participants"][0], event, event["content"]]
+    places = [
+        document,
+        document["conversation"],
+        document["participants"][0],
+        event,
+        event["content"],
+    ]
     for _ in range(draw(st.integers(1, 4))):
         place = draw(st.sampled_from(places))
         name = draw(st.sampled_from([*place, *NAMES, *FRAME]))
@@ -235,9 +283,14 @@ class TestStrangeExports:
     """What others may have written is exported, or refused in our words."""
 
     @given(
-        strange_documents(), option_words(), st.none() | st.integers(300, 3000), st.sampled_from(["never", "oldest"])
+        strange_documents(),
+        option_words(),
+        st.none() | st.integers(300, 3000),
+        st.sampled_from(["never", "oldest"]),
     )
-    def test_nothing_falls_over(self, data: bytes, words: Json, limit: int | None, drop: str) -> None:
+    def test_nothing_falls_over(
+        self, data: bytes, words: Json, limit: int | None, drop: str
+    ) -> None:
         wanted = {**words, "max_bytes": limit, "drop": drop}
         try:
             once, _ = run(data, wanted)
@@ -298,11 +351,19 @@ class TestExportedAt:
             ({"exported_at": "now"}, NOW, NOW),
             ({"exported_at": "omit"}, None, None),
             ({"exported_at": "keep"}, None, "2026-01-31T00:00:00Z"),
-            ({"exported_at": "2020-02-02T02:02:02+02:00"}, "2020-02-02T00:02:02Z", "2020-02-02T00:02:02Z"),
+            (
+                {"exported_at": "2020-02-02T02:02:02+02:00"},
+                "2020-02-02T00:02:02Z",
+                "2020-02-02T00:02:02Z",
+            ),
         ],
     )
     def test_who_says_it(
-        self, wish: Json, of_native: str | None, of_export: str | None, monkeypatch: pytest.MonkeyPatch
+        self,
+        wish: Json,
+        of_native: str | None,
+        of_export: str | None,
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         fake_talk.install(monkeypatch)
         for data, expected in ((self.NATIVE, of_native), (MINIMAL.encode(), of_export)):
@@ -339,9 +400,16 @@ def test_a_named_reader_is_not_asked_whether_it_claims(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize(
     ("wish", "day"),
-    [("", "20260401"), ("now", "20260401"), ("omit", "00000000"), ("2020-02-02T00:00:00Z", "20200202")],
+    [
+        ("", "20260401"),
+        ("now", "20260401"),
+        ("omit", "00000000"),
+        ("2020-02-02T00:00:00Z", "20200202"),
+    ],
 )
-def test_the_day_of_a_made_id_is_that_of_the_export(monkeypatch: pytest.MonkeyPatch, wish: str, day: str) -> None:
+def test_the_day_of_a_made_id_is_that_of_the_export(
+    monkeypatch: pytest.MonkeyPatch, wish: str, day: str
+) -> None:
     fake_talk.install(monkeypatch)
     options = ExportOptions.of({"exported_at": wish or None})
     context = Context(options, now="2026-04-01T10:00:00Z")
@@ -350,7 +418,8 @@ def test_the_day_of_a_made_id_is_that_of_the_export(monkeypatch: pytest.MonkeyPa
 
 
 def test_the_smallest_size_that_a_refusal_names_is_one_that_fits() -> None:
-    """Found by hypothesis: room was kept for a tie to the source that was longer than the one in the end."""
+    """Found by hypothesis: room was kept for a tie to the source that was longer than the one in
+    the end."""
     tool = {"visibility": "internal", "links": {"call_id": "call_000001"}}
     data = {"mime": "application/json", "data": {"tool_name": "ls", "arguments": {"raw": "null"}}}
     missing = {"mime": "application/json", "data": {"missing_result": True}}
@@ -365,15 +434,40 @@ def test_the_smallest_size_that_a_refusal_names_is_one_that_fits() -> None:
             {"actor_id": "act_003", "kind": "tool", "name": "ls"},
         ],
         "events": [
-            {"id": "evt_000001", "seq": 1, "ts": "2026-01-31T10:00:00Z", **said, "content": text, "mood": None},
-            {"id": "evt_000002", "seq": 2, "type": "tool_use", "actor_id": "act_002", "role": "assistant"}
+            {
+                "id": "evt_000001",
+                "seq": 1,
+                "ts": "2026-01-31T10:00:00Z",
+                **said,
+                "content": text,
+                "mood": None,
+            },
+            {
+                "id": "evt_000002",
+                "seq": 2,
+                "type": "tool_use",
+                "actor_id": "act_002",
+                "role": "assistant",
+            }
             | {"content": data, **tool},
-            {"id": "evt_000004", "seq": 3, "type": "tool_result", "actor_id": "act_003", "role": "tool"}
+            {
+                "id": "evt_000004",
+                "seq": 3,
+                "type": "tool_result",
+                "actor_id": "act_003",
+                "role": "tool",
+            }
             | {"content": missing, **tool},
             {"id": "evt_000003", "seq": 4, "ts": "2026-01-31T10:00:00Z", **said, "content": text},
         ],
     }
-    words = {"mode": "json", "pretty": False, "redact": "none", "integrity": "source", "drop": "oldest"}
+    words = {
+        "mode": "json",
+        "pretty": False,
+        "redact": "none",
+        "integrity": "source",
+        "drop": "oldest",
+    }
     with pytest.raises(DoesNotFit) as caught:
         run(json.dumps(document).encode(), {**words, "max_bytes": 1})
     out, _ = run(json.dumps(document).encode(), {**words, "max_bytes": caught.value.smallest})

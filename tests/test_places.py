@@ -1,4 +1,5 @@
-"""Every place that a reader names is looked at, on every system: its own conversations are found there."""
+"""Every place that a reader names is looked at, on every system: its own conversations are found
+there."""
 
 import re
 import shutil
@@ -37,7 +38,9 @@ def conversations(reader: str, made: Path) -> list[Path]:
             (made / reader / case.name).mkdir(parents=True)
             found.append(read_case(case, made / reader / case.name)[0])
             found += sorted(path for path in case.glob("input/**/*") if path.is_file())
-    return [path for path in found if path.is_file() and readers.load(reader).sniff(Source.of(path))]
+    return [
+        path for path in found if path.is_file() and readers.load(reader).sniff(Source.of(path))
+    ]
 
 
 def like(path: Path, place: str) -> bool:
@@ -64,7 +67,9 @@ def is_found(reader: str, target: Path, env: dict[str, str], home: Path, cwd: Pa
 
 
 @pytest.mark.parametrize(("reader", "place"), PLACES, ids=lambda value: str(value))
-def test_a_conversation_at_a_place_is_found(reader: str, place: str, tmp_path: Path, made: Path) -> None:
+def test_a_conversation_at_a_place_is_found(
+    reader: str, place: str, tmp_path: Path, made: Path
+) -> None:
     first, _, pattern = place.partition("/")
     root = tmp_path / "there"
     root.mkdir()
@@ -76,18 +81,29 @@ def test_a_conversation_at_a_place_is_found(reader: str, place: str, tmp_path: P
         cwd = root
     else:
         home, pattern = root, place
-    assert any(is_found(reader, target, env, home, cwd) for target in put(reader, pattern, place, root, made))
+    assert any(
+        is_found(reader, target, env, home, cwd)
+        for target in put(reader, pattern, place, root, made)
+    )
 
 
 @pytest.mark.parametrize(
     ("reader", "place"),
-    [(name, place) for name, place in PLACES if place.startswith(tuple(f"{folder}/" for folder in MOVED))],
+    [
+        (name, place)
+        for name, place in PLACES
+        if place.startswith(tuple(f"{folder}/" for folder in MOVED))
+    ],
     ids=lambda value: str(value),
 )
-def test_folders_of_a_home_may_lie_elsewhere(reader: str, place: str, tmp_path: Path, made: Path) -> None:
+def test_folders_of_a_home_may_lie_elsewhere(
+    reader: str, place: str, tmp_path: Path, made: Path
+) -> None:
     folder = next(folder for folder in MOVED if place.startswith(f"{folder}/"))
     root, home = tmp_path / "there", tmp_path / "home"
     targets = put(reader, place.removeprefix(f"{folder}/"), place, root, made)
-    assert any(is_found(reader, target, {MOVED[folder]: str(root)}, home, None) for target in targets)
+    assert any(
+        is_found(reader, target, {MOVED[folder]: str(root)}, home, None) for target in targets
+    )
     assert Discovery({MOVED[folder]: "there"}, home, tmp_path).sessions() == []
     assert Discovery({MOVED[folder]: ""}, home, tmp_path).sessions() == []

@@ -1,4 +1,5 @@
-"""The page of protocol coverage is true: what it names exists; no route, event, type, field or value is left out."""
+"""The page of protocol coverage is true: what it names exists; no route, event, type, field or
+value is left out."""
 
 import re
 from collections.abc import Iterator
@@ -78,11 +79,18 @@ def types() -> list[type[msgspec.Struct]]:
 @pytest.mark.parametrize("kind", types(), ids=lambda kind: kind.__name__)
 def test_every_field_of_every_type_is_walked(kind: type[msgspec.Struct]) -> None:
     (what,) = [row.what for row in ROWS if row.what.startswith(f"{kind.__name__}: ")]
-    assert named(what) == {field.encode_name for field in msgspec.structs.fields(kind) if field.name != "more"}
+    assert named(what) == {
+        field.encode_name for field in msgspec.structs.fields(kind) if field.name != "more"
+    }
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, value in vars(turns).items() if get_origin(value) is not None and get_args(value)]
+    "name",
+    [
+        name
+        for name, value in vars(turns).items()
+        if get_origin(value) is not None and get_args(value)
+    ],
 )
 def test_every_value_of_every_enumeration_is_walked(name: str) -> None:
     values = get_args(getattr(turns, name))

@@ -32,12 +32,16 @@ def entry(name: str) -> str:
         lines.append("- May hold several conversations: `--conversation`.")
     if reader.PLACES:
         lines += ["- Looked for in:", *(f"  - `{_shown(place)}`" for place in reader.PLACES)]
-    lines += ["- Quirks:", *(f"  - {what}: {', '.join(f'`{shown}`' for shown in by)}" for what, by in quirks(name))]
+    lines += [
+        "- Quirks:",
+        *(f"  - {what}: {', '.join(f'`{shown}`' for shown in by)}" for what, by in quirks(name)),
+    ]
     return "\n".join(lines) + "\n"
 
 
 def quirks(name: str) -> list[tuple[str, list[str]]]:
-    """What a format does that a reader must know of, and what shows it: a line each in quirks.txt of its cases."""
+    """What a format does that a reader must know of, and what shows it: a line each in quirks.txt
+    of its cases."""
     lines = (TESTS / "golden" / name / "quirks.txt").read_text().splitlines()
     return [(what, shown.split()) for what, shown in (line.split(" | ") for line in lines)]
 
@@ -54,5 +58,9 @@ def test_every_quirk_is_shown_by_something_that_is_there() -> None:
     tests = "".join(path.read_text() for path in (TESTS / "readers").glob("test_*.py"))
     for name in NAMES:
         for what, shown in quirks(name):
-            missing = [by for by in shown if f"def {by}(" not in tests and not (TESTS / "golden" / name / by).is_dir()]
+            missing = [
+                by
+                for by in shown
+                if f"def {by}(" not in tests and not (TESTS / "golden" / name / by).is_dir()
+            ]
             assert not missing, f"{name}: {what}"

@@ -1,4 +1,5 @@
-"""The fold of a log: at once, entry by entry, and at a client; long streams, bad entries, both dialects."""
+"""The fold of a log: at once, entry by entry, and at a client; long streams, bad entries, both
+dialects."""
 
 import json
 from typing import Any
@@ -69,7 +70,8 @@ def test_a_client_has_the_same_turns_after_every_event(talk: Talk) -> None:
 
 @given(talks(), st.data())
 def test_a_client_that_comes_back_has_the_same_turns(talk: Talk, data: st.DataObject) -> None:
-    """It is sent the rest of the log, rendered with the turns as they are by then, and some of it twice."""
+    """It is sent the rest of the log, rendered with the turns as they are by then, and some of it
+    twice."""
     cut = data.draw(st.integers(0, len(talk.entries)))
     again = data.draw(st.integers(0, cut))
     state, mirror = State("sess_1"), Mirror()
@@ -95,7 +97,9 @@ def test_numbers_only_grow(talk: Talk) -> None:
         if item["type"] == "turn:patch":
             patches.setdefault(item["payload"]["turn_id"], []).append(item["payload"]["sequence"])
     assert all(numbers == list(range(1, len(numbers) + 1)) for numbers in patches.values())
-    assert [turn.facts.sequence for turn in talk.state.turns.values()] == list(range(len(talk.state.turns)))
+    assert [turn.facts.sequence for turn in talk.state.turns.values()] == list(
+        range(len(talk.state.turns))
+    )
 
 
 @given(talks())
@@ -105,7 +109,9 @@ def test_pieces_that_were_put_together_make_the_same_turns(talk: Talk) -> None:
     for kind, data in coalesced(made):
         state.add(kind, data, AT)
     assert [turn.blocks for turn in state.branch()] == [turn.blocks for turn in talk.state.branch()]
-    assert [turn.tool_calls for turn in state.branch()] == [turn.tool_calls for turn in talk.state.branch()]
+    assert [turn.tool_calls for turn in state.branch()] == [
+        turn.tool_calls for turn in talk.state.branch()
+    ]
 
 
 def opened(name: str = "t", **more: Any) -> Step:
@@ -134,11 +140,25 @@ def test_what_was_shown_stays_as_it_was() -> None:
 def test_a_raw_patch_is_small_and_a_legacy_one_whole() -> None:
     state, _ = log_of(opened(), ("text.delta", {"turn_id": "t", "text": "one "}))
     entry = state.add("text.delta", {"turn_id": "t", "text": "two"}, AT)
-    envelope = {"session_id": "s", "sequence": 2, "turn_id": "t", "loop_id": "root", "patch_type": "add_content"}
+    envelope = {
+        "session_id": "s",
+        "sequence": 2,
+        "turn_id": "t",
+        "loop_id": "root",
+        "patch_type": "add_content",
+    }
     data = {"type": "text", "text_delta": "two", "block_index": 0}
-    assert raw(entry, state) == {"type": "turn:patch", "stream_sequence": 3, "payload": {**envelope, "data": data}}
+    assert raw(entry, state) == {
+        "type": "turn:patch",
+        "stream_sequence": 3,
+        "payload": {**envelope, "data": data},
+    }
     name, payload = legacy(entry, state) or ("", {})
-    assert (name, payload["data"]["content"], payload["data"]["text_delta"]) == ("turn:patch", "one two", "two")
+    assert (name, payload["data"]["content"], payload["data"]["text_delta"]) == (
+        "turn:patch",
+        "one two",
+        "two",
+    )
     assert payload["data"]["turn"]["blocks"][0]["content"] == "one two"
 
 
@@ -155,9 +175,15 @@ def test_a_raw_patch_is_small_and_a_legacy_one_whole() -> None:
     ],
 )
 def test_the_result_of_a_run(ended: dict[str, Any], new: Any, old: Any) -> None:
-    state, entries = log_of(("run.started", {"run_id": "r"}), ("run.ended", {"run_id": "r", **ended}))
+    state, entries = log_of(
+        ("run.started", {"run_id": "r"}), ("run.ended", {"run_id": "r", **ended})
+    )
     item = raw(entries[1], state) or {}
-    assert (item["type"], item["payload"]["result"], item["payload"]["stream_sequence"]) == ("chat:end", new, 2)
+    assert (item["type"], item["payload"]["result"], item["payload"]["stream_sequence"]) == (
+        "chat:end",
+        new,
+        2,
+    )
     assert item["payload"]["session_id"] == "s"
     assert (legacy(entries[1], state) or ("", {}))[1]["result"] == old
 
@@ -233,8 +259,17 @@ def test_queue_and_messages_sent_twice() -> None:
 def test_a_block_in_the_place_of_another() -> None:
     state, entries = log_of(
         opened(),
-        ("block.added", {"turn_id": "t", "block": {"type": "plan_status", "content": {"status": "drafting"}, "x": 1}}),
-        ("block.added", {"turn_id": "t", "block": {"type": "plan_status", "content": None}, "block_index": 0}),
+        (
+            "block.added",
+            {
+                "turn_id": "t",
+                "block": {"type": "plan_status", "content": {"status": "drafting"}, "x": 1},
+            },
+        ),
+        (
+            "block.added",
+            {"turn_id": "t", "block": {"type": "plan_status", "content": None}, "block_index": 0},
+        ),
     )
     mirror = Mirror()
     for entry in entries:

@@ -1,4 +1,5 @@
-"""A conversation that is read again and again: what is new goes on with the stream, under names that are free there."""
+"""A conversation that is read again and again: what is new goes on with the stream, under names
+that are free there."""
 
 from typing import Any
 
@@ -10,7 +11,12 @@ MODEL: Participant = {"actor_id": "act_002", "kind": "model", "name": "assistant
 
 
 def said(text: str, actor: str = "act_001") -> dict[str, Any]:
-    return {"type": "message", "role": "user", "actor_id": actor, "content": {"mime": "text/plain", "text": text}}
+    return {
+        "type": "message",
+        "role": "user",
+        "actor_id": actor,
+        "content": {"mime": "text/plain", "text": text},
+    }
 
 
 def fact(kind: str) -> dict[str, Any]:
@@ -50,12 +56,17 @@ def span(kind: str, name: str) -> dict[str, Any]:
 
 
 def reading(*events: dict[str, Any], people: tuple[Participant, ...] = (USER,)) -> Record:
-    made: Any = [{"id": f"evt_{number:06d}", "seq": 0, **event} for number, event in enumerate(events, 1)]
+    made: Any = [
+        {"id": f"evt_{number:06d}", "seq": 0, **event} for number, event in enumerate(events, 1)
+    ]
     return Record({"id": "talk"}, list(people), made, next_event_number=len(made) + 1)
 
 
 def short(events: Any) -> list[tuple[str, Any]]:
-    return [(event["id"][-1], event["content"].get("text") or event["content"].get("data")) for event in events]
+    return [
+        (event["id"][-1], event["content"].get("text") or event["content"].get("data"))
+        for event in events
+    ]
 
 
 def test_only_what_is_new_is_told() -> None:
@@ -90,9 +101,16 @@ def test_the_same_words_twice_are_two_events() -> None:
 def test_a_call_keeps_its_name_when_others_come_before_it() -> None:
     renewal = Renewal()
     renewal.take(reading(use("call_000001", "ls")))
-    renewal.take(reading(use("call_000001", "first"), use("call_000002", "ls"), result("call_000002", "files")))
+    renewal.take(
+        reading(
+            use("call_000001", "first"), use("call_000002", "ls"), result("call_000002", "files")
+        )
+    )
     made = renewal.take(
-        reading(use("call_000001", "first"), use("call_000002", "ls"), result("call_000002", "files")), is_end=True
+        reading(
+            use("call_000001", "first"), use("call_000002", "ls"), result("call_000002", "files")
+        ),
+        is_end=True,
     )
     assert [(event["type"], event["links"], event["content"]["data"]) for event in made] == [
         ("tool_result", {"call_id": "call_000002"}, {"missing_result": True})
@@ -102,14 +120,20 @@ def test_a_call_keeps_its_name_when_others_come_before_it() -> None:
 def test_a_result_that_never_came_waits_for_the_end() -> None:
     renewal = Renewal()
     missing = result("call_000001", {"missing_result": True})
-    assert [event["type"] for event in renewal.take(reading(use("call_000001"), missing))] == ["tool_use"]
-    assert short(renewal.take(reading(use("call_000001"), result("call_000001", "done")))) == [("2", "done")]
+    assert [event["type"] for event in renewal.take(reading(use("call_000001"), missing))] == [
+        "tool_use"
+    ]
+    assert short(renewal.take(reading(use("call_000001"), result("call_000001", "done")))) == [
+        ("2", "done")
+    ]
 
 
 def test_a_result_that_changed_is_told_beside_the_first() -> None:
     renewal = Renewal()
     renewal.take(reading(use("call_000001"), result("call_000001", "half")))
-    made = renewal.take(reading(use("call_000001"), said("new"), result("call_000001", "whole")), is_end=True)
+    made = renewal.take(
+        reading(use("call_000001"), said("new"), result("call_000001", "whole")), is_end=True
+    )
     assert [(event["type"], event.get("links")) for event in made] == [
         ("message", None),
         ("annotation", {"parent_id": "evt_000002"}),
@@ -121,7 +145,10 @@ def test_a_span_ends_when_all_of_it_is_told() -> None:
     inside = said("inside") | {"links": {"span_id": "span_000001"}}
     more = said("more") | {"links": {"span_id": "span_000001"}}
     start, end = span("span_start", "span_000001"), span("span_end", "span_000001")
-    assert [event["type"] for event in renewal.take(reading(start, inside, end))] == ["span_start", "message"]
+    assert [event["type"] for event in renewal.take(reading(start, inside, end))] == [
+        "span_start",
+        "message",
+    ]
     made = renewal.take(reading(start, inside, more, end), is_end=True)
     assert [(event["type"], event["links"]) for event in made] == [
         ("message", {"span_id": "span_000001"}),
@@ -132,9 +159,19 @@ def test_a_span_ends_when_all_of_it_is_told() -> None:
 def test_people_keep_their_names() -> None:
     renewal = Renewal()
     renewal.take(reading(said("one"), people=(USER,)))
-    turned: tuple[Participant, ...] = ({**MODEL, "actor_id": "act_001"}, {**USER, "actor_id": "act_002"})
-    made = renewal.take(reading(said("hi", "act_001"), said("one", "act_002"), said("two", "act_002"), people=turned))
-    assert [(event["content"]["text"], event["actor_id"]) for event in made] == [("hi", "act_002"), ("two", "act_001")]
+    turned: tuple[Participant, ...] = (
+        {**MODEL, "actor_id": "act_001"},
+        {**USER, "actor_id": "act_002"},
+    )
+    made = renewal.take(
+        reading(
+            said("hi", "act_001"), said("one", "act_002"), said("two", "act_002"), people=turned
+        )
+    )
+    assert [(event["content"]["text"], event["actor_id"]) for event in made] == [
+        ("hi", "act_002"),
+        ("two", "act_001"),
+    ]
     assert renewal.participants == [USER, MODEL]
 
 

@@ -73,8 +73,15 @@ LINES = st.lists(
     st.dictionaries(
         st.sampled_from(["type", "uuid", "message", "$ref", "text", "thinking", "deep"]),
         st.recursive(
-            st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+            st.none()
+            | st.booleans()
+            | st.integers()
+            | st.floats(allow_nan=False, allow_infinity=False)
+            | st.text(),
+            lambda inner: (
+                st.lists(inner, max_size=3)
+                | st.dictionaries(st.text(max_size=4), inner, max_size=3)
+            ),
             max_leaves=6,
         ),
     ),
@@ -84,9 +91,16 @@ LINES = st.lists(
 
 @given(LINES)
 @settings(max_examples=40)
-def test_whatever_the_lines_hold_they_come_back(tmp_path_factory: pytest.TempPathFactory, records: list[Any]) -> None:
+def test_whatever_the_lines_hold_they_come_back(
+    tmp_path_factory: pytest.TempPathFactory, records: list[Any]
+) -> None:
     made = tmp_path_factory.mktemp("made")
-    first = {"type": "user", "uuid": "u", "sessionId": "s", "message": {"role": "user", "content": "hello " * 20}}
+    first = {
+        "type": "user",
+        "uuid": "u",
+        "sessionId": "s",
+        "message": {"role": "user", "content": "hello " * 20},
+    }
     data = b"".join(json.dumps(record).encode() + b"\n" for record in [first, *records])
     export_file(data, made / "talk.ndjson", reader="claude_code", **WHOLE)
     restore_files(made / "talk.ndjson", made / "back")
@@ -96,9 +110,18 @@ def test_whatever_the_lines_hold_they_come_back(tmp_path_factory: pytest.TempPat
 
 
 def test_numbers_beyond_every_double_come_back(tmp_path: Path) -> None:
-    hello = {"type": "user", "uuid": "u", "sessionId": "s", "message": {"role": "user", "content": "hello"}}
-    # The fast parser refuses such numbers; they come in with a lone surrogate, for which a slower one is asked.
-    data = json.dumps(hello).encode() + b'\n{"type":"odd","uuid":null,"text":"\\ud800","large":[1e309,-1e309]}\n'
+    hello = {
+        "type": "user",
+        "uuid": "u",
+        "sessionId": "s",
+        "message": {"role": "user", "content": "hello"},
+    }
+    # The fast parser refuses such numbers; they come in with a lone surrogate, for which a slower
+    # one is asked.
+    data = (
+        json.dumps(hello).encode()
+        + b'\n{"type":"odd","uuid":null,"text":"\\ud800","large":[1e309,-1e309]}\n'
+    )
     export_file(data, tmp_path / "talk.ndjson", reader="claude_code", **WHOLE)
     restore_files(tmp_path / "talk.ndjson", tmp_path / "back")
     (name,) = (tmp_path / "back").iterdir()
@@ -117,8 +140,18 @@ def test_an_export_without_its_source_is_refused(tmp_path: Path) -> None:
 def test_an_export_with_parts_withheld_is_refused(tmp_path: Path) -> None:
     talk = tmp_path / "talk.jsonl"
     block = {"type": "thinking", "thinking": "nobody should read this", "signature": "s"}
-    record = {"type": "assistant", "uuid": "u", "sessionId": "s", "message": {"role": "assistant", "content": [block]}}
-    hello = {"type": "user", "uuid": "v", "sessionId": "s", "message": {"role": "user", "content": "hello"}}
+    record = {
+        "type": "assistant",
+        "uuid": "u",
+        "sessionId": "s",
+        "message": {"role": "assistant", "content": [block]},
+    }
+    hello = {
+        "type": "user",
+        "uuid": "v",
+        "sessionId": "s",
+        "message": {"role": "user", "content": "hello"},
+    }
     talk.write_text(json.dumps(hello) + "\n" + json.dumps(record) + "\n")
     export_file(talk, tmp_path / "talk.json", native="full")
     assert b"nobody should read" not in (tmp_path / "talk.json").read_bytes()
@@ -141,8 +174,12 @@ def test_native_data_is_redacted_like_all_content(tmp_path: Path) -> None:
     talk.write_text(json.dumps(record) + "\n")
     document = export(talk, native="full")
     assert secret not in json.dumps(document)
-    assert any(event["content"].get("data", {}).get("kind") == "native" for event in document["events"])
-    export_file(talk, tmp_path / "talk.json", native="full", include="include-internal", internal="full")
+    assert any(
+        event["content"].get("data", {}).get("kind") == "native" for event in document["events"]
+    )
+    export_file(
+        talk, tmp_path / "talk.json", native="full", include="include-internal", internal="full"
+    )
     _, masked = restore_files(tmp_path / "talk.json", tmp_path / "back")
     assert masked
 
@@ -158,11 +195,22 @@ def test_a_source_that_was_masked_as_a_whole_is_refused(tmp_path: Path) -> None:
 def test_an_export_of_an_earlier_version_comes_back(tmp_path: Path) -> None:
     """One annotation for the file, one for its records, told only by what differs."""
     said = "A sentence that is long enough to be worth a reference."
-    text: Event = {"id": "evt_000001", "type": "message", "content": {"mime": "text/plain", "text": said}}
+    text: Event = {
+        "id": "evt_000001",
+        "type": "message",
+        "content": {"mime": "text/plain", "text": said},
+    }
     first = {"n": 1, "message": {"text": {"$ref": "evt_000001#/content/text"}, "k": [1]}}
     more = [{"$like": [0, {"n": 2}]}, {"$like": [1, {"message": {"$in": {"k": [2]}}}]}]
     restore(
-        [[text, native("", 0, {"shape": "lines", "name": "a.jsonl"}), native("", 1, first, more=more)]], tmp_path / "b"
+        [
+            [
+                text,
+                native("", 0, {"shape": "lines", "name": "a.jsonl"}),
+                native("", 1, first, more=more),
+            ]
+        ],
+        tmp_path / "b",
     )
     lines = [json.loads(line) for line in (tmp_path / "b" / "a.jsonl").read_bytes().splitlines()]
     assert [(line["n"], line["message"]["k"]) for line in lines] == [(1, [1]), (2, [1]), (2, [2])]
@@ -180,7 +228,11 @@ def test_the_target_must_be_new(tmp_path: Path) -> None:
 
 def native(file: str, record: int, value: Any, **more: Any) -> Event:
     data = {"kind": "native", "reader": "x", "file": file, "record": record, "value": value, **more}
-    return {"id": "evt_000001", "type": "annotation", "content": {"mime": "application/json", "data": data}}
+    return {
+        "id": "evt_000001",
+        "type": "annotation",
+        "content": {"mime": "application/json", "data": data},
+    }
 
 
 @pytest.mark.parametrize(
@@ -223,19 +275,36 @@ def nested(levels: int, value: Any = '"') -> Any:
         ({"$parts": [{"$cut": ["evt_000002#/content/text", 0, 1 << 20]}] * 20_000}, []),
         ({"$lines": ["evt_000003#/content/text", "x" * 10_000, "y" * 10_000, False]}, []),
         (nested(100), []),
-        ({"$json": [4, json.loads("[" * 150 + "[]," * 20_000 + "[]" + "]" * 150)]}, [{"$at": "1"}] * 100),
+        (
+            {"$json": [4, json.loads("[" * 150 + "[]," * 20_000 + "[]" + "]" * 150)]},
+            [{"$at": "1"}] * 100,
+        ),
         ({"a": "x" * 10_000}, [{"$like": [0, {}]}] * 20_000),
         ({"a": LONG}, [{"a": {"$at": "1/a"}}] * 20_000),
     ],
 )
-def test_an_export_that_would_fill_the_disk_is_refused(tmp_path: Path, value: Any, more: list[Any]) -> None:
+def test_an_export_that_would_fill_the_disk_is_refused(
+    tmp_path: Path, value: Any, more: list[Any]
+) -> None:
     said: list[Event] = [
-        {"id": "evt_000002", "type": "message", "content": {"mime": "text/plain", "text": "x" * 100_000}},
-        {"id": "evt_000003", "type": "message", "content": {"mime": "text/plain", "text": "\n" * 100_000}},
+        {
+            "id": "evt_000002",
+            "type": "message",
+            "content": {"mime": "text/plain", "text": "x" * 100_000},
+        },
+        {
+            "id": "evt_000003",
+            "type": "message",
+            "content": {"mime": "text/plain", "text": "\n" * 100_000},
+        },
     ]
     facts = {"shape": "lines", "name": "a.jsonl"}
     with pytest.raises(InputError) as caught:
-        restore([[*said, native("", 1, value, about=facts, more=more)]], tmp_path / "back", most=20_000_000)
+        restore(
+            [[*said, native("", 1, value, about=facts, more=more)]],
+            tmp_path / "back",
+            most=20_000_000,
+        )
     assert caught.value.code == "restore.large"
     assert not list(tmp_path.iterdir())
 
@@ -262,14 +331,22 @@ def test_what_is_deep_comes_back_without_margins(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("levels", [500, 900, 960])
 def test_what_is_very_deep_comes_back(tmp_path: Path, levels: int) -> None:
-    """Parsers recurse; with some calls on the stack the same value could be read, and not be written again."""
-    hello = {"type": "user", "uuid": "u", "sessionId": "s", "message": {"role": "user", "content": "hello"}}
+    """Parsers recurse; with some calls on the stack the same value could be read, and not be
+    written again."""
+    hello = {
+        "type": "user",
+        "uuid": "u",
+        "sessionId": "s",
+        "message": {"role": "user", "content": "hello"},
+    }
     deep = '{"a":[' * (levels // 2) + '"core"' + "]}" * (levels // 2)
     record = json.dumps(hello).removesuffix("}") + f', "deep": {deep}}}'
     (tmp_path / "talk.jsonl").write_text(f"{record}\n")
 
     def work() -> None:
-        export_file(tmp_path / "talk.jsonl", tmp_path / "talk.ndjson", reader="claude_code", **WHOLE)
+        export_file(
+            tmp_path / "talk.jsonl", tmp_path / "talk.ndjson", reader="claude_code", **WHOLE
+        )
         restore_files(tmp_path / "talk.ndjson", tmp_path / "back")
 
     with ThreadPoolExecutor(1) as pool:  # the calls of the test itself are no business of the test
@@ -280,7 +357,10 @@ def test_what_is_very_deep_comes_back(tmp_path: Path, levels: int) -> None:
 
 def test_a_member_that_is_named_again_is_there_once(tmp_path: Path) -> None:
     facts = {"shape": "zip", "name": "a.zip", "members": ["b"] * 10_000}
-    events = [native("", 0, facts)] * 3 + [native("!b", 0, {"shape": "text"}), native("!b", 1, "hello")]
+    events = [native("", 0, facts)] * 3 + [
+        native("!b", 0, {"shape": "text"}),
+        native("!b", 1, "hello"),
+    ]
     restore([events], tmp_path / "back")
     with zipfile.ZipFile(tmp_path / "back" / "a.zip") as made:
         assert made.namelist() == ["b"]
@@ -296,7 +376,9 @@ def test_a_member_that_is_named_again_is_there_once(tmp_path: Path) -> None:
         ({"shape": "document", "columns": {}}, [1], "restore.partial"),
     ],
 )
-def test_facts_that_are_made_up_are_refused(tmp_path: Path, facts: dict[str, Any], row: Any, code: str) -> None:
+def test_facts_that_are_made_up_are_refused(
+    tmp_path: Path, facts: dict[str, Any], row: Any, code: str
+) -> None:
     about = {"shape": "sqlite", "name": "a", "schema": ["CREATE TABLE t (x)"], **facts}
     shell = {"t": 1} if about["shape"] == "document" else about
     first = native("", 0 if shell is about else 1, shell, about=about)
@@ -346,7 +428,9 @@ def test_rows_and_members_come_back(tmp_path: Path) -> None:
         assert json.loads(packed.read("m/a.json")) == {"a": 1}
 
 
-@pytest.mark.parametrize("case", sorted(GOLDEN.glob("*/*/input.sql")), ids=lambda case: case.parent.name)
+@pytest.mark.parametrize(
+    "case", sorted(GOLDEN.glob("*/*/input.sql")), ids=lambda case: case.parent.name
+)
 def test_every_database_comes_back(case: Path, tmp_path: Path) -> None:
     with contextlib.closing(sqlite3.connect(tmp_path / "talk.db")) as made:
         made.executescript(case.read_text())
@@ -354,7 +438,10 @@ def test_every_database_comes_back(case: Path, tmp_path: Path) -> None:
     assert conversations(source, choose(source)) or choose(source)
     come_back(tmp_path / "talk.db", tmp_path)
     with contextlib.closing(sqlite3.connect(tmp_path / "back" / "talk.db")) as back:
-        rows = [back.execute(f"SELECT count(*) FROM {quoted(table)}").fetchone()[0] for table in source.tables]
+        rows = [
+            back.execute(f"SELECT count(*) FROM {quoted(table)}").fetchone()[0]
+            for table in source.tables
+        ]
     assert sum(rows) > 1, "an empty database comes back from anything"
 
 
@@ -364,6 +451,9 @@ def test_the_files_of_sessions_come_back_with_their_messages(case: str, tmp_path
     folder = GOLDEN / case / "input"
     come_back(folder, tmp_path)
     there = {path.relative_to(folder).as_posix() for path in folder.rglob("*.json")}
-    back = {path.relative_to(tmp_path / "back").as_posix() for path in (tmp_path / "back").rglob("*.json")}
+    back = {
+        path.relative_to(tmp_path / "back").as_posix()
+        for path in (tmp_path / "back").rglob("*.json")
+    }
     assert {name for name in there if name.startswith("session/")} <= back
     assert back <= there

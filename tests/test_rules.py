@@ -1,4 +1,5 @@
-"""Every rule of redaction against its own examples, by both engines, and what all rules must keep to."""
+"""Every rule of redaction against its own examples, by both engines, and what all rules must keep
+to."""
 
 import re
 import tomllib
@@ -10,10 +11,22 @@ from open_token.passes import _rules
 from open_token.passes._detect import Detector, _judges
 from open_token.passes._gate import compiled
 from open_token.passes._hidden import DISGUISES
-from open_token.passes._rules import LEVELS, Rule, load_rules, parse_rules, rule_of, sources, trimmed
+from open_token.passes._rules import (
+    LEVELS,
+    Rule,
+    load_rules,
+    parse_rules,
+    rule_of,
+    sources,
+    trimmed,
+)
 from rule_holes import filled
 
-ENTRIES = [(level, entry) for level, text in sources().items() for entry in tomllib.loads(text.decode())["rule"]]
+ENTRIES = [
+    (level, entry)
+    for level, text in sources().items()
+    for entry in tomllib.loads(text.decode())["rule"]
+]
 FIELDS = {
     "id",
     "type",
@@ -36,7 +49,9 @@ FIELDS = {
     "matches",
     "ignores",
 }
-by_id = pytest.mark.parametrize(("level", "entry"), ENTRIES, ids=[entry["id"] for _, entry in ENTRIES])
+by_id = pytest.mark.parametrize(
+    ("level", "entry"), ENTRIES, ids=[entry["id"] for _, entry in ENTRIES]
+)
 
 
 def spans(rule: Rule, text: str, engine: str) -> list[tuple[int, int]]:
@@ -60,7 +75,9 @@ def test_a_rule_finds_its_examples(level: str, entry: dict[str, Any]) -> None:
             masked = masked[:start] + b"#" * (end - start) + masked[end:]
         for value in values:
             left = masked[raw.find(value.encode()) :][: len(value.encode())]
-            assert len(value) < 6 or left.count(b"#") >= 0.8 * len(left) or rule.multiline, f"{example} is not covered"
+            assert len(value) < 6 or left.count(b"#") >= 0.8 * len(left) or rule.multiline, (
+                f"{example} is not covered"
+            )
 
 
 @by_id
@@ -86,7 +103,8 @@ def test_a_rule_is_well_formed(level: str, entry: dict[str, Any]) -> None:
 
 @by_id
 def test_a_pattern_stays_within_one_line_and_one_string(level: str, entry: dict[str, Any]) -> None:
-    """Lines are searched one by one, and strings stand side by side with zero bytes between them."""
+    """Lines are searched one by one, and strings stand side by side with zero bytes between
+    them."""
     rule = rule_of(entry, level)
     for pattern in (rule.pattern, rule.gate):
         compiled(pattern)
@@ -94,9 +112,12 @@ def test_a_pattern_stays_within_one_line_and_one_string(level: str, entry: dict[
             assert r"\x00" in negated or re.search(r"0-9A-Za-z", negated), (
                 f"[^{negated}] would run into the next string"
             )
-            assert rule.multiline or rule.lines > 1 or r"\n" in negated or re.search("0-9A-Za-z", negated), (
-                f"[^{negated}] would leave its line"
-            )
+            assert (
+                rule.multiline
+                or rule.lines > 1
+                or r"\n" in negated
+                or re.search("0-9A-Za-z", negated)
+            ), f"[^{negated}] would leave its line"
         for positive in re.findall(r"\[((?!\^)(?:\\.|[^\]\\])*)\]", pattern):
             assert positive.isascii(), f"[{positive}] would be a set of bytes, not of letters"
         if not rule.multiline:
@@ -121,8 +142,16 @@ def test_nothing_in_the_rule_files_looks_like_a_secret() -> None:
     """A scanner that is run on this repository must have nothing to say."""
     detector = Detector(load_rules("secrets"), engine="keywords")
     for text in sources().values():
-        examples = [example for entry in tomllib.loads(text.decode())["rule"] for example in entry["matches"]]
-        found = {number for number, findings in detector.find(examples) if any(not item.rule.weak for item in findings)}
+        examples = [
+            example
+            for entry in tomllib.loads(text.decode())["rule"]
+            for example in entry["matches"]
+        ]
+        found = {
+            number
+            for number, findings in detector.find(examples)
+            if any(not item.rule.weak for item in findings)
+        }
         assert not found, [examples[number] for number in found]
 
 
@@ -153,14 +182,22 @@ def test_a_gate_ends_with_the_shortest_match(pattern: str, gate: str) -> None:
 
 # What issue and documentation name, as people meet it; the type of the mark is the kind of rule.
 ASKED_FOR = [
-    ("secrets", "private_key", "-----BEGIN OPENSSH PRIVATE KEY-----\n{b64:64}\n-----END OPENSSH PRIVATE KEY-----"),
+    (
+        "secrets",
+        "private_key",
+        "-----BEGIN OPENSSH PRIVATE KEY-----\n{b64:64}\n-----END OPENSSH PRIVATE KEY-----",
+    ),
     (
         "secrets",
         "private_key",
         "-----BEGIN PGP PRIVATE KEY BLOCK-----\n\n{b64:64}\n-----END PGP PRIVATE KEY BLOCK-----",
     ),
     ("secrets", "jwt", "{jwt}"),
-    ("secrets", "password", "Server=tcp:sql.acme.test,1433;User ID=sa;Password={pass:16};Encrypt=True;"),
+    (
+        "secrets",
+        "password",
+        "Server=tcp:sql.acme.test,1433;User ID=sa;Password={pass:16};Encrypt=True;",
+    ),
     ("secrets", "password", "mongodb+srv://u:{alnum:16}@cluster0.ab1cd.mongodb.net/test"),
     ("secrets", "password", "https://bob:{pass:12}@git.acme.test/x.git"),
     ("secrets", "auth_token", "Authorization: Bearer {alnum:40}"),
@@ -204,7 +241,11 @@ ASKED_FOR = [
 def test_every_kind_that_is_asked_for(level: str, kind: str, example: str) -> None:
     text, values = filled(example, "asked for")
     raw = text.encode()
-    found = [item for _, items in Detector(load_rules(level), engine="keywords").find([text]) for item in items]
+    found = [
+        item
+        for _, items in Detector(load_rules(level), engine="keywords").find([text])
+        for item in items
+    ]
     assert kind in [item.rule.type for item in found]
     left = bytearray(raw)
     for item in found:
@@ -214,7 +255,10 @@ def test_every_kind_that_is_asked_for(level: str, kind: str, example: str) -> No
 
 def test_tokens_of_at_least_250_providers() -> None:
     types = {entry["type"] for level, entry in ENTRIES if level == "secrets"}
-    assert len({kind for kind in types if kind.endswith(("_token", "_key", "_secret", "_hook"))}) >= 250
+    assert (
+        len({kind for kind in types if kind.endswith(("_token", "_key", "_secret", "_hook"))})
+        >= 250
+    )
 
 
 def test_every_rule_says_what_it_is() -> None:

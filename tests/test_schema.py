@@ -51,9 +51,18 @@ def larger() -> Document:
     use["content"] = {"mime": "application/json", "data": call}
     result = {**message(3, "tool", "3"), "type": "tool_result", "links": {"call_id": "call_000001"}}
     result["content"]["data"] = {"truncated": True, "original_length": 9000}
-    start = {**message(4, "assistant", ""), "type": "span_start", "links": {"span_id": "span_000001"}}
+    start = {
+        **message(4, "assistant", ""),
+        "type": "span_start",
+        "links": {"span_id": "span_000001"},
+    }
     end = {**start, "id": "evt_000005", "seq": 5, "type": "span_end"}
-    note = {**message(6, "user", ""), "type": "annotation", "visibility": "metadata", "usage": {"cache_read_tokens": 3}}
+    note = {
+        **message(6, "user", ""),
+        "type": "annotation",
+        "visibility": "metadata",
+        "usage": {"cache_read_tokens": 3},
+    }
     for event in (start, end, note):
         del event["role"], event["content"]
     document["events"] += [use, result, start, end, note]
@@ -69,9 +78,17 @@ def larger() -> Document:
 
 
 def lines(document: Document) -> list[Document]:
-    header = {name: value for name, value in document.items() if name not in ("events", "integrity")}
-    events = [{**event, "type": "event", "event_type": event["type"]} for event in document["events"]]
-    return [{"type": "header", **header}, *events, {"type": "footer", "integrity": document["integrity"]}]
+    header = {
+        name: value for name, value in document.items() if name not in ("events", "integrity")
+    }
+    events = [
+        {**event, "type": "event", "event_type": event["type"]} for event in document["events"]
+    ]
+    return [
+        {"type": "header", **header},
+        *events,
+        {"type": "footer", "integrity": document["integrity"]},
+    ]
 
 
 @pytest.mark.parametrize("schema", [document_schema(), record_schema()], ids=["document", "record"])
@@ -99,7 +116,9 @@ def test_right_documents_pass() -> None:
 
 
 def test_a_header_as_the_spec_shows_it_passes() -> None:
-    RECORD.validate({"type": "header", "open_token_version": "0.1", "exported_at": "2026-01-31T00:00:00Z"})
+    RECORD.validate(
+        {"type": "header", "open_token_version": "0.1", "exported_at": "2026-01-31T00:00:00Z"}
+    )
     RECORD.validate({"type": "footer"})
 
 
@@ -107,7 +126,9 @@ def test_the_example_of_the_spec_passes() -> None:
     spec = ROOT.parent / "shared" / "spec" / "open-token-0.1.md"
     if not spec.is_file():
         pytest.skip("the spec is not beside this checkout")
-    DOCUMENT.validate(json.loads(spec.read_text(encoding="utf-8").split("```json\n")[-1].partition("```")[0]))
+    DOCUMENT.validate(
+        json.loads(spec.read_text(encoding="utf-8").split("```json\n")[-1].partition("```")[0])
+    )
 
 
 BREACHES: list[Callable[[Document], Any]] = [
@@ -154,7 +175,15 @@ def test_wrong_documents_do_not_pass(breach: Callable[[Document], Any]) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    [{}, {"type": "ping"}, {"type": "event"}, {"type": "header"}, {"type": "footer", "events": []}, [], "x"],
+    [
+        {},
+        {"type": "ping"},
+        {"type": "event"},
+        {"type": "header"},
+        {"type": "footer", "events": []},
+        [],
+        "x",
+    ],
 )
 def test_wrong_records_do_not_pass(line: Any) -> None:
     assert not RECORD.is_valid(line)

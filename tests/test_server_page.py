@@ -1,4 +1,5 @@
-"""docs/reference/server.md is true: its routes are those of the OpenAPI, its events those of the code."""
+"""docs/reference/server.md is true: its routes are those of the OpenAPI, its events those of the
+code."""
 
 import ast
 import re
@@ -17,7 +18,9 @@ from whole_servers import Asking, served
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "reference" / "server.md"
 START, END = "<!-- routes -->\n", "<!-- end of routes -->\n"
-EVENT = re.compile(r"(?:chat|turn|session|system|memory|workspace|task|replay|bg|artifact|skills):[a-z_:]+")
+EVENT = re.compile(
+    r"(?:chat|turn|session|system|memory|workspace|task|replay|bg|artifact|skills):[a-z_:]+"
+)
 HEADED = re.compile(r"^#### `([a-z]+:[a-z_:]+)`\n(.*?)(?=^#|\Z)", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```json\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -55,9 +58,16 @@ def test_every_route_says_what_it_does(shown: dict[str, str]) -> None:
 def events_told() -> set[str]:
     """The events that the code names."""
     found: set[str] = set()
-    for path in [*(ROOT / "src/open_token/server").rglob("*.py"), ROOT / "src/open_token/reducer/_wire.py"]:
+    for path in [
+        *(ROOT / "src/open_token/server").rglob("*.py"),
+        ROOT / "src/open_token/reducer/_wire.py",
+    ]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and EVENT.fullmatch(node.value):
+            if (
+                isinstance(node, ast.Constant)
+                and isinstance(node.value, str)
+                and EVENT.fullmatch(node.value)
+            ):
                 found.add(node.value)
     return found
 

@@ -1,4 +1,5 @@
-"""Settings by rank: user file, project file, environment; and the policy that only grows stricter."""
+"""Settings by rank: user file, project file, environment; and the policy that only grows
+stricter."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +17,8 @@ Write = Callable[..., Settings]
 
 @pytest.fixture
 def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
-    """Writes the files that are given, and loads the settings of a folder two levels below the project file."""
+    """Writes the files that are given, and loads the settings of a folder two levels below the
+    project file."""
     monkeypatch.setattr(module, "SYSTEM_FILE", tmp_path / "system.toml")
     below = tmp_path / "project" / "src" / "deep"
     below.mkdir(parents=True)
@@ -40,15 +42,23 @@ def test_without_files_there_is_nothing(tmp_path: Path) -> None:
 def test_the_nearer_wins(write: Write) -> None:
     user = '[defaults]\nmode = "ndjson"\nredact = "pii"\nmax_bytes = 1000\n'
     project = '[defaults]\nredact = "strict"\nmax_bytes = 2000\n'
-    assert write(user, project).defaults == {"mode": "ndjson", "redact": "strict", "max_bytes": 2000}
+    assert write(user, project).defaults == {
+        "mode": "ndjson",
+        "redact": "strict",
+        "max_bytes": 2000,
+    }
     assert write(user, project, OPEN_TOKEN_MAX_BYTES="3000").defaults["max_bytes"] == "3000"
     assert write(user, project, OPEN_TOKEN_REDACT="secrets").defaults["redact"] == "secrets"
     assert write(user, project, OPEN_TOKEN_REDACT="").defaults["redact"] == "strict"
 
 
 def test_the_nearest_project_file_counts(write: Write, tmp_path: Path) -> None:
-    (tmp_path / "project" / "src" / ".open-token.toml").write_text('[defaults]\nredact = "strict"\n')
-    assert write(project='[defaults]\nredact = "pii"\nmode = "ndjson"\n').defaults == {"redact": "strict"}
+    (tmp_path / "project" / "src" / ".open-token.toml").write_text(
+        '[defaults]\nredact = "strict"\n'
+    )
+    assert write(project='[defaults]\nredact = "pii"\nmode = "ndjson"\n').defaults == {
+        "redact": "strict"
+    }
 
 
 @pytest.mark.parametrize(
@@ -63,7 +73,9 @@ def test_the_nearest_project_file_counts(write: Write, tmp_path: Path) -> None:
         ("pii", "strict", "strict"),
     ],
 )
-def test_a_project_may_only_mask_more(write: Write, user: str, project: str, redact: str | None) -> None:
+def test_a_project_may_only_mask_more(
+    write: Write, user: str, project: str, redact: str | None
+) -> None:
     own = f'[defaults]\nredact = "{user}"\n' if user else ""
     assert write(own, f'[defaults]\nredact = "{project}"\n').defaults.get("redact") == redact
 
@@ -161,8 +173,12 @@ def test_rules_of_both_files_add_up(write: Write) -> None:
 def test_what_may_stay_is_for_the_user_to_say(write: Write, tmp_path: Path) -> None:
     loaded = write(ALLOW, ALLOW.replace("email", "*"))
     assert [entry.rule for entry in loaded.screen.allowed] == ["email"]
-    assert loaded.remarks[0].startswith(f"the allow-list of {tmp_path}/project/.open-token.toml has no effect")
-    trusting = write(f"trust_projects = ['{tmp_path}/project']\n{ALLOW}", ALLOW.replace("email", "*"))
+    assert loaded.remarks[0].startswith(
+        f"the allow-list of {tmp_path}/project/.open-token.toml has no effect"
+    )
+    trusting = write(
+        f"trust_projects = ['{tmp_path}/project']\n{ALLOW}", ALLOW.replace("email", "*")
+    )
     assert [entry.rule for entry in trusting.screen.allowed] == ["email", "*"]
     assert trusting.remarks == ()
     with pytest.raises(UsageError, match="trust_projects is not a list"):
@@ -198,14 +214,18 @@ def test_the_rules_of_a_file(tmp_path: Path) -> None:
 
 
 def test_what_does_nothing_where_it_stands_is_said(write: Write) -> None:
-    told = write("[[rules]]\n[server]\nport = 1\n", project="[policy]\nmin_redact = 'pii'\n[[alow]]\n").remarks
+    told = write(
+        "[[rules]]\n[server]\nport = 1\n", project="[policy]\nmin_redact = 'pii'\n[[alow]]\n"
+    ).remarks
     assert [remark.split(" in ")[0] for remark in told] == ["rules", "policy", "alow"]
     assert told[0].endswith("config.toml has no effect; did you mean rule?")
     assert told[1].endswith("has no effect: only your own settings may say that")
 
 
 @pytest.mark.parametrize("name", ["home/settings/config.toml", "system.toml"])
-def test_a_policy_that_cannot_be_read_is_never_passed_over(name: str, write: Write, tmp_path: Path) -> None:
+def test_a_policy_that_cannot_be_read_is_never_passed_over(
+    name: str, write: Write, tmp_path: Path
+) -> None:
     write()
     (tmp_path / name).unlink()
     (tmp_path / name).mkdir()

@@ -62,7 +62,9 @@ def test_the_page_is_what_the_code_says(golden: Callable[[Path, str | bytes], No
 
 
 def test_every_setting_is_told_in_words() -> None:
-    rows = [line.split(" | ") for line in settings_page.page().splitlines() if line.startswith("| `")]
+    rows = [
+        line.split(" | ") for line in settings_page.page().splitlines() if line.startswith("| `")
+    ]
     assert len(rows) == len(SETTINGS)
     assert all(len(cells) == 5 and len(cells[4]) > 10 for cells in rows)
 
@@ -72,7 +74,9 @@ def test_all_three_ways_work_and_each_wins_over_the_one_below(tmp_path: Path, na
     file, variable, flag = three(name)
     env = {"OPEN_TOKEN_HOME": str(tmp_path)}
     (tmp_path / "settings").mkdir()
-    (tmp_path / "settings" / "config.toml").write_text(f"[server]\n{name} = {in_toml(name, file)}\n")
+    (tmp_path / "settings" / "config.toml").write_text(
+        f"[server]\n{name} = {in_toml(name, file)}\n"
+    )
     no_flags = vars(parser_for("serve", serve).parse_args([]))
     with_flag = vars(parser_for("serve", serve).parse_args([flag_of(name), flag]))
     seen = [
@@ -80,6 +84,9 @@ def test_all_three_ways_work_and_each_wins_over_the_one_below(tmp_path: Path, na
         set_to(load_config(no_flags, {**env, variable_of(name): variable}), name),
         set_to(load_config(with_flag, {**env, variable_of(name): variable}), name),
     ]
-    alone = [set_to(load_config({name.replace(".", "_"): text}, {}), name) for text in (file, variable, flag)]
+    alone = [
+        set_to(load_config({name.replace(".", "_"): text}, {}), name)
+        for text in (file, variable, flag)
+    ]
     assert seen == alone
     assert seen[0] != seen[1] != seen[2]

@@ -46,7 +46,9 @@ def test_none_chosen_is_an_error_that_lists_them(path: Path) -> None:
     assert [item.id for item in conversations(path)] == ["aa1", "aa2", "../b 3"]
 
 
-@pytest.mark.parametrize(("wanted", "words"), [("aa2", ["second", "third"]), ("3", ["fourth"]), ("../", ["fourth"])])
+@pytest.mark.parametrize(
+    ("wanted", "words"), [("aa2", ["second", "third"]), ("3", ["fourth"]), ("../", ["fourth"])]
+)
 def test_one_is_chosen_by_id_number_or_start(path: Path, wanted: str, words: list[str]) -> None:
     assert said(export(path, conversation=wanted)) == words
 
@@ -59,9 +61,16 @@ def test_what_does_not_choose_one_is_an_error(path: Path, wanted: str) -> None:
 
 
 def test_the_first_of_a_file_that_holds_one_may_be_named(tmp_path: Path) -> None:
-    record = {"type": "user", "uuid": "u", "sessionId": "s", "message": {"role": "user", "content": "hello"}}
+    record = {
+        "type": "user",
+        "uuid": "u",
+        "sessionId": "s",
+        "message": {"role": "user", "content": "hello"},
+    }
     (tmp_path / "talk.jsonl").write_text(json.dumps(record) + "\n")
-    assert said(export(tmp_path / "talk.jsonl", reader="claude_code", conversation="1")) == ["hello"]
+    assert said(export(tmp_path / "talk.jsonl", reader="claude_code", conversation="1")) == [
+        "hello"
+    ]
     with pytest.raises(InputError) as caught:
         export(tmp_path / "talk.jsonl", reader="claude_code", conversation="2")
     assert caught.value.help == "it holds one; leave --conversation out"
@@ -77,12 +86,19 @@ def test_all_go_into_a_folder_with_an_index(path: Path, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     receipts = export_each(Source.of(path), "many_talks", folder, surroundings({}))
     assert [receipt.events for receipt in receipts] == [1, 2, 1]
-    assert sorted(item.name for item in folder.iterdir()) == ["1_aa1.json", "2_aa2.json", "3_b-3.json", "index.json"]
+    assert sorted(item.name for item in folder.iterdir()) == [
+        "1_aa1.json",
+        "2_aa2.json",
+        "3_b-3.json",
+        "index.json",
+    ]
     index = json.loads((folder / "index.json").read_text())
     assert [entry["id"] for entry in index["conversations"]] == ["aa1", "aa2", "../b 3"]
     assert [entry["events"] for entry in index["conversations"]] == [1, 2, 1]
     assert SECRET not in (folder / "index.json").read_text()
-    assert exports_in(folder) == [folder / name for name in ("1_aa1.json", "2_aa2.json", "3_b-3.json")]
+    assert exports_in(folder) == [
+        folder / name for name in ("1_aa1.json", "2_aa2.json", "3_b-3.json")
+    ]
 
 
 def test_a_folder_with_something_in_it_is_left_alone(path: Path, tmp_path: Path) -> None:
@@ -93,7 +109,9 @@ def test_a_folder_with_something_in_it_is_left_alone(path: Path, tmp_path: Path)
     assert [item.name for item in (tmp_path / "mine").iterdir()] == ["note"]
 
 
-def test_a_failure_leaves_no_folder(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_leaves_no_folder(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     told = many_talks.read
 
     def fail(source: Source, draft: Any) -> None:
@@ -129,7 +147,9 @@ def test_one_in_which_nothing_was_said_is_only_in_the_index(path: Path, tmp_path
     assert len(exports_in(tmp_path / "out")) == 3
 
 
-def test_one_in_which_nothing_was_said_keeps_its_part_of_the_source(path: Path, tmp_path: Path) -> None:
+def test_one_in_which_nothing_was_said_keeps_its_part_of_the_source(
+    path: Path, tmp_path: Path
+) -> None:
     talks = [{"talk": "empty", "says": []}, *TALKS]
     path.write_text(json.dumps(talks))
     words = {"redact": "none", "include": "include-internal", "internal": "full", "native": "full"}
@@ -141,6 +161,8 @@ def test_one_in_which_nothing_was_said_keeps_its_part_of_the_source(path: Path, 
 def test_a_source_in_which_nothing_was_said_is_refused(path: Path, tmp_path: Path) -> None:
     path.write_text(json.dumps([{"talk": "one", "says": []}, {"talk": "two", "says": []}]))
     with pytest.raises(InputError) as caught:
-        export_each(Source.of(path), "many_talks", tmp_path / "made", surroundings({}, env={}, cwd=tmp_path))
+        export_each(
+            Source.of(path), "many_talks", tmp_path / "made", surroundings({}, env={}, cwd=tmp_path)
+        )
     assert caught.value.code == "input.no-events"
     assert not (tmp_path / "made").exists()

@@ -1,4 +1,5 @@
-"""Exports that are there already, signed: what passes, what does not, and what is left as it was."""
+"""Exports that are there already, signed: what passes, what does not, and what is left as it
+was."""
 
 import copy
 import io
@@ -51,7 +52,9 @@ def test_nothing_but_the_signature_is_new(key: Path, trust: Trust, integrity: st
     assert states(made, trust) == [TRUSTED]
     assert verify(made).status == "verified"
     assert open_token.validate(made) == open_token.validate(document)
-    made["integrity"] = {name: value for name, value in made["integrity"].items() if name != "signatures"}
+    made["integrity"] = {
+        name: value for name, value in made["integrity"].items() if name != "signatures"
+    }
     assert made == document
 
 
@@ -60,8 +63,12 @@ def test_the_bytes_stay_as_they_are(key: Path, tmp_path: Path, options: dict[str
     open_token.export_file(CHAT, tmp_path / "talk", redact="none", **options)
     raw = (tmp_path / "talk").read_bytes()
     made = signed_bytes(raw, key)
-    entry = orjson.loads(made.splitlines()[-1] if "mode" in options else made)["integrity"]["signatures"]
-    indented = b"".join(orjson.dumps({"signatures": entry}, option=orjson.OPT_INDENT_2).splitlines(True)[1:-1])
+    entry = orjson.loads(made.splitlines()[-1] if "mode" in options else made)["integrity"][
+        "signatures"
+    ]
+    indented = b"".join(
+        orjson.dumps({"signatures": entry}, option=orjson.OPT_INDENT_2).splitlines(True)[1:-1]
+    )
     text = b',"signatures":' + orjson.dumps(entry)
     if not options:
         text = b",\n" + b"".join(b"  " + line for line in indented.splitlines(True)).rstrip(b"\n")
@@ -99,16 +106,22 @@ def test_no_signature_is_put_where_nobody_looks(key: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("mode", ["json", "ndjson"])
-def test_a_false_signature_does_not_stand_for_ones_own(key: Path, trust: Trust, tmp_path: Path, mode: str) -> None:
+def test_a_false_signature_does_not_stand_for_ones_own(
+    key: Path, trust: Trust, tmp_path: Path, mode: str
+) -> None:
     """Exported again and signed, an export whose signature was forged is signed in truth."""
     forged = with_signature(talk(), key)
     strange = with_signature(talk(exported_at="2001-01-01T00:00:00Z"), key)
     forged["integrity"]["signatures"] = strange["integrity"]["signatures"]
     (tmp_path / "forged.json").write_bytes(orjson.dumps(forged))
     target = tmp_path / "again"
-    told = open_token.export_file(tmp_path / "forged.json", target, mode=mode, sign_key=key, redact="none")
+    told = open_token.export_file(
+        tmp_path / "forged.json", target, mode=mode, sign_key=key, redact="none"
+    )
     assert ("signatures-dropped", 1) in [(note.code, note.count) for note in told.notes]
-    assert [judged.state for judged in verify_bytes(target.read_bytes(), trust).signatures] == [TRUSTED]
+    assert [judged.state for judged in verify_bytes(target.read_bytes(), trust).signatures] == [
+        TRUSTED
+    ]
 
 
 def test_a_header_beside_a_signed_footer_proves_nothing(key: Path, trust: Trust) -> None:
@@ -135,7 +148,9 @@ def leaves(value: Any, place: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     if isinstance(value, dict):
         return [leaf for name, item in value.items() for leaf in leaves(item, (*place, name))]
     if isinstance(value, list):
-        return [leaf for number, item in enumerate(value) for leaf in leaves(item, (*place, number))]
+        return [
+            leaf for number, item in enumerate(value) for leaf in leaves(item, (*place, number))
+        ]
     return [place]
 
 
@@ -149,7 +164,9 @@ def changed(document: Document, place: tuple[Any, ...], chance: random.Random) -
     if isinstance(value, str) and value:
         spot = chance.randrange(len(value))
         letter = chance.choice([letter for letter in "aZ09+ " if letter != value[spot]])
-        owner[place[-1]] = chance.choice([value[:spot] + letter + value[spot + 1 :], value[:spot], value + letter])
+        owner[place[-1]] = chance.choice(
+            [value[:spot] + letter + value[spot + 1 :], value[:spot], value + letter]
+        )
     elif isinstance(owner, dict) and chance.random() < 0.3:
         del owner[place[-1]]
     else:
@@ -205,7 +222,9 @@ def test_a_signature_moved_to_another_export(key: Path, trust: Trust) -> None:
         lambda made: made.pop("integrity"),
         lambda made: made["integrity"].update(hash_alg="md5"),
         lambda made: made["events"][0]["content"].update(data=2**60),
-        lambda made: made["integrity"].update(signatures=[{"scheme": "sshsig", "keyid": "", "sig": ""}]),
+        lambda made: made["integrity"].update(
+            signatures=[{"scheme": "sshsig", "keyid": "", "sig": ""}]
+        ),
         lambda made: made["integrity"].update(signatures={}),
         lambda made: made.pop("events"),
     ],
@@ -222,7 +241,8 @@ def test_what_nobody_should_sign(key: Path, change: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "raw", [b"{", b"[]", b"7", b"\xff", b'{"type":"header"}\n{"type":"event"}\n', b"\n\n", b"{}\n{}\n"]
+    "raw",
+    [b"{", b"[]", b"7", b"\xff", b'{"type":"header"}\n{"type":"event"}\n', b"\n\n", b"{}\n{}\n"],
 )
 def test_what_is_no_export(key: Path, raw: bytes) -> None:
     with pytest.raises(OpenTokenError):

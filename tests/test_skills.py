@@ -1,4 +1,5 @@
-"""The installer of the skill: every runtime finds the whole skill, and nothing that is not ours is touched."""
+"""The installer of the skill: every runtime finds the whole skill, and nothing that is not ours is
+touched."""
 
 import json
 import os
@@ -12,9 +13,14 @@ from open_token import skills
 from open_token.errors import InputError, OpenTokenError, OutputError
 
 INSTALLED = ("SKILL.md", "agents/openai.yaml", "references/format.md", "references/options.md")
-# These honour lines beyond the skill standard, so the installer adds them and the strict validator may say no.
+# These honour lines beyond the skill standard, so the installer adds them and the strict validator
+# may say no.
 BEYOND_STANDARD = {"claude-code", "cursor", "pi", "qwen-code", "zed"}
-USER_FOLDERS = {"claude-code": ".claude/skills", "amp": ".config/agents/skills", "windsurf": ".codeium/windsurf/skills"}
+USER_FOLDERS = {
+    "claude-code": ".claude/skills",
+    "amp": ".config/agents/skills",
+    "windsurf": ".codeium/windsurf/skills",
+}
 PROJECT_FOLDERS = {"claude-code": ".claude/skills", "windsurf": ".windsurf/skills"}
 
 
@@ -27,7 +33,11 @@ def machine(tmp_path: Path) -> skills.Machine:
 
 
 def tree(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 def actions(steps: list[skills.Step]) -> set[str]:
@@ -36,15 +46,21 @@ def actions(steps: list[skills.Step]) -> set[str]:
 
 @pytest.mark.parametrize("name", skills.runtimes())
 @pytest.mark.parametrize("scope", skills.SCOPES)
-def test_install_writes_the_whole_skill_where_the_runtime_looks(machine: skills.Machine, name: str, scope: str) -> None:
-    root, own = (machine.home, USER_FOLDERS) if scope == "user" else (machine.project, PROJECT_FOLDERS)
+def test_install_writes_the_whole_skill_where_the_runtime_looks(
+    machine: skills.Machine, name: str, scope: str
+) -> None:
+    root, own = (
+        (machine.home, USER_FOLDERS) if scope == "user" else (machine.project, PROJECT_FOLDERS)
+    )
     folder = root / own.get(name, ".agents/skills") / skills.NAME
     steps = skills.install(machine, [name], scope)
     assert actions(steps) == {"write"}
     assert sorted(tree(folder)) == sorted(INSTALLED)
     assert {step.path for step in steps} == {folder / file for file in INSTALLED}
     assert len(tree(root)) == len(INSTALLED)
-    assert not any(path.is_file() for path in (machine.project if scope == "user" else machine.home).rglob("*"))
+    assert not any(
+        path.is_file() for path in (machine.project if scope == "user" else machine.home).rglob("*")
+    )
 
 
 def test_folders_of_the_environment_are_honoured(machine: skills.Machine, tmp_path: Path) -> None:
@@ -52,10 +68,18 @@ def test_folders_of_the_environment_are_honoured(machine: skills.Machine, tmp_pa
     moved = skills.Machine(machine.home, machine.project, env, machine.settings)
     assert skills.folder_for(moved, "claude-code", "user") == tmp_path / "c/skills" / skills.NAME
     assert skills.folder_for(moved, "amp", "user") == tmp_path / "x/agents/skills" / skills.NAME
-    assert skills.folder_for(moved, "claude-code", "project") == machine.project / ".claude/skills" / skills.NAME
+    assert (
+        skills.folder_for(moved, "claude-code", "project")
+        == machine.project / ".claude/skills" / skills.NAME
+    )
     for empty in ("", "relative"):
-        usual = skills.Machine(machine.home, machine.project, {"CLAUDE_CONFIG_DIR": empty}, machine.settings)
-        assert skills.folder_for(usual, "claude-code", "user") == machine.home / ".claude/skills" / skills.NAME
+        usual = skills.Machine(
+            machine.home, machine.project, {"CLAUDE_CONFIG_DIR": empty}, machine.settings
+        )
+        assert (
+            skills.folder_for(usual, "claude-code", "user")
+            == machine.home / ".claude/skills" / skills.NAME
+        )
 
 
 def test_detect_goes_by_folders_and_commands(machine: skills.Machine, tmp_path: Path) -> None:
@@ -66,11 +90,15 @@ def test_detect_goes_by_folders_and_commands(machine: skills.Machine, tmp_path: 
     for name in ("qwen", "goose"):
         (tmp_path / "bin" / name).write_text("#!/bin/sh\n")
         (tmp_path / "bin" / name).chmod(0o755)
-    here = skills.Machine(machine.home, machine.project, {"PATH": str(tmp_path / "bin")}, machine.settings)
+    here = skills.Machine(
+        machine.home, machine.project, {"PATH": str(tmp_path / "bin")}, machine.settings
+    )
     assert skills.detect(here) == ["claude-code", "qwen-code", "zed"]
 
 
-def test_frontmatter_of_a_runtime_is_added_and_the_rest_is_the_same(machine: skills.Machine) -> None:
+def test_frontmatter_of_a_runtime_is_added_and_the_rest_is_the_same(
+    machine: skills.Machine,
+) -> None:
     skills.install(machine, ["claude-code"], "user")
     text = (skills.folder_for(machine, "claude-code", "user") / "SKILL.md").read_text()
     head, body = text.split("\n---\n", 1)
@@ -95,27 +123,38 @@ def test_shared_folder_serves_all_its_runtimes_and_goes_back(machine: skills.Mac
 
 
 @pytest.mark.parametrize("name", ["", *sorted(set(skills.runtimes()) - BEYOND_STANDARD)])
-def test_skill_standard_validator_passes(machine: skills.Machine, tool: Callable[[str], str], name: str) -> None:
+def test_skill_standard_validator_passes(
+    machine: skills.Machine, tool: Callable[[str], str], name: str
+) -> None:
     command = tool("agentskills")
     if name:
         skills.install(machine, [name], "user")
     folder = skills.folder_for(machine, name, "user") if name else skills.folder()
-    done = subprocess.run([command, "validate", str(folder)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [command, "validate", str(folder)], capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("name", sorted(BEYOND_STANDARD))
-def test_what_is_beyond_the_standard_is_only_what_we_added(machine: skills.Machine, name: str) -> None:
+def test_what_is_beyond_the_standard_is_only_what_we_added(
+    machine: skills.Machine, name: str
+) -> None:
     skills.install(machine, [name], "user")
     text = (skills.folder_for(machine, name, "user") / "SKILL.md").read_text()
     lines = skills.runtimes()[name].frontmatter
     assert lines
-    assert "".join(line for line in text.splitlines(keepends=True) if line.rstrip("\n") not in lines) == skills.text()
+    assert (
+        "".join(line for line in text.splitlines(keepends=True) if line.rstrip("\n") not in lines)
+        == skills.text()
+    )
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", ["", "claude-code", "codex"])
-def test_static_scanner_finds_nothing(machine: skills.Machine, tool: Callable[[str], str], name: str) -> None:
+def test_static_scanner_finds_nothing(
+    machine: skills.Machine, tool: Callable[[str], str], name: str
+) -> None:
     command = tool("skill-scanner")
     if name:
         skills.install(machine, [name], "user")
@@ -142,7 +181,9 @@ def test_second_run_changes_nothing(machine: skills.Machine) -> None:
     assert (tree(machine.home), machine.ledger.read_bytes()) == before
 
 
-def test_foreign_file_is_never_overwritten_and_nothing_is_written_beside_it(machine: skills.Machine) -> None:
+def test_foreign_file_is_never_overwritten_and_nothing_is_written_beside_it(
+    machine: skills.Machine,
+) -> None:
     folder = skills.folder_for(machine, "codex", "user")
     folder.mkdir(parents=True)
     (folder / "SKILL.md").write_text("mine")
@@ -180,7 +221,11 @@ def test_own_unchanged_files_of_an_older_version_are_upgraded(
     machine: skills.Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shipped = skills._shipped()
-    older = {"references/old.md": b"gone since", **shipped, "SKILL.md": shipped["SKILL.md"].replace(b"0.1.0", b"0.0.9")}
+    older = {
+        "references/old.md": b"gone since",
+        **shipped,
+        "SKILL.md": shipped["SKILL.md"].replace(b"0.1.0", b"0.0.9"),
+    }
     monkeypatch.setattr(skills, "_shipped", lambda: dict(older))
     skills.install(machine, ["codex"], "user")
     monkeypatch.undo()
@@ -201,7 +246,9 @@ def test_lost_ledger_makes_every_file_a_strangers(machine: skills.Machine) -> No
     assert tree(machine.home) == before
 
 
-@pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"version": 2}', b'{"folders": {"x": {"files": {"a": "b"}}}}'])
+@pytest.mark.parametrize(
+    "data", [b"", b"{", b"[]", b'{"version": 2}', b'{"folders": {"x": {"files": {"a": "b"}}}}']
+)
 def test_broken_ledger_is_an_error_with_a_remedy(machine: skills.Machine, data: bytes) -> None:
     machine.settings.mkdir()
     machine.ledger.write_bytes(data)
@@ -284,7 +331,9 @@ def test_dry_run_touches_nothing(machine: skills.Machine, scope: str) -> None:
 
 
 @pytest.mark.parametrize("link", [".agents", ".agents/skills", f".agents/skills/{skills.NAME}"])
-def test_project_folder_behind_a_link_is_refused(machine: skills.Machine, tmp_path: Path, link: str) -> None:
+def test_project_folder_behind_a_link_is_refused(
+    machine: skills.Machine, tmp_path: Path, link: str
+) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (machine.project / link).parent.mkdir(parents=True, exist_ok=True)
@@ -295,7 +344,9 @@ def test_project_folder_behind_a_link_is_refused(machine: skills.Machine, tmp_pa
     assert list(elsewhere.iterdir()) == []
 
 
-def test_project_that_turned_into_a_link_is_not_uninstalled_through_it(machine: skills.Machine, tmp_path: Path) -> None:
+def test_project_that_turned_into_a_link_is_not_uninstalled_through_it(
+    machine: skills.Machine, tmp_path: Path
+) -> None:
     skills.install(machine, ["codex"], "project")
     (machine.project / ".agents").rename(tmp_path / "elsewhere")
     (machine.project / ".agents").symlink_to(tmp_path / "elsewhere")
@@ -304,7 +355,9 @@ def test_project_that_turned_into_a_link_is_not_uninstalled_through_it(machine: 
     assert tree(tmp_path / "elsewhere") == before
 
 
-def test_user_folders_may_be_links_but_not_the_skill_itself(machine: skills.Machine, tmp_path: Path) -> None:
+def test_user_folders_may_be_links_but_not_the_skill_itself(
+    machine: skills.Machine, tmp_path: Path
+) -> None:
     dotfiles = tmp_path / "dotfiles"
     dotfiles.mkdir()
     (machine.home / ".agents").symlink_to(dotfiles)
@@ -324,7 +377,9 @@ def test_two_runtimes_whose_folders_are_one_get_one_file(machine: skills.Machine
 
 
 @pytest.mark.parametrize("name", ["SKILL.md", "references"])
-def test_link_among_the_files_is_not_followed(machine: skills.Machine, tmp_path: Path, name: str) -> None:
+def test_link_among_the_files_is_not_followed(
+    machine: skills.Machine, tmp_path: Path, name: str
+) -> None:
     skills.install(machine, ["codex"], "user")
     folder = skills.folder_for(machine, "codex", "user")
     (folder / name).rename(tmp_path / name)
@@ -378,12 +433,16 @@ def test_without_a_place_for_the_ledger_nothing_is_installed(machine: skills.Mac
 @pytest.mark.parametrize("scope", skills.SCOPES)
 def test_uninstall_leaves_no_trace(machine: skills.Machine, scope: str) -> None:
     skills.install(machine, list(skills.runtimes()), scope)
-    assert actions(skills.uninstall(machine, skills.installed_for(machine, scope), scope)) == {"remove"}
+    assert actions(skills.uninstall(machine, skills.installed_for(machine, scope), scope)) == {
+        "remove"
+    }
     assert [*machine.home.iterdir(), *machine.project.iterdir()] == []
     assert json.loads(machine.ledger.read_bytes())["folders"] == {}
 
 
-def test_uninstall_keeps_folders_that_were_there_and_files_of_others(machine: skills.Machine) -> None:
+def test_uninstall_keeps_folders_that_were_there_and_files_of_others(
+    machine: skills.Machine,
+) -> None:
     (machine.home / ".agents/skills").mkdir(parents=True)
     skills.install(machine, ["codex", "amp"], "user")
     note = skills.folder_for(machine, "amp", "user") / "note.txt"

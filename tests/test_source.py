@@ -1,4 +1,5 @@
-"""What a Source makes of bytes: shapes, records with their places, and every way in which input can be bad."""
+"""What a Source makes of bytes: shapes, records with their places, and every way in which input can
+be bad."""
 
 import gc
 import gzip
@@ -73,7 +74,12 @@ def test_the_bytes_tell_the_shape(data: bytes, shape: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b'{"a":1}\n\n  \n{"b":2}\n', b'\xef\xbb\xbf{"a":1}\r\n\r\n\r\n{"b":2}', b'{"a":1}\n\n\n{"b":2}']
+    "data",
+    [
+        b'{"a":1}\n\n  \n{"b":2}\n',
+        b'\xef\xbb\xbf{"a":1}\r\n\r\n\r\n{"b":2}',
+        b'{"a":1}\n\n\n{"b":2}',
+    ],
 )
 def test_lines_keep_their_numbers(data: bytes) -> None:
     assert list(of(data).records()) == [(1, {"a": 1}), (4, {"b": 2})]
@@ -91,7 +97,9 @@ def test_saved_events_are_records() -> None:
 
 
 def test_the_sample_is_short_and_stops_at_a_broken_line() -> None:
-    assert of(lines(*({"n": n} for n in range(200)))).sample == [{"n": n} for n in range(SAMPLE_RECORDS)]
+    assert of(lines(*({"n": n} for n in range(200)))).sample == [
+        {"n": n} for n in range(SAMPLE_RECORDS)
+    ]
     assert of(b'{"a":1}\n{"b":\n{"c":3}\n').sample == [{"a": 1}]
     assert of(b"plain text").sample == []
 
@@ -100,7 +108,9 @@ def test_the_sample_is_short_and_stops_at_a_broken_line() -> None:
 def test_an_input_no_longer_than_its_sample_is_parsed_once(data: bytes) -> None:
     source, afresh = Source("short", data=data), Source("short", data=data)
     assert [record for _, record in source.records()] == source.sample
-    assert all(record is known for (_, record), known in zip(source.records(), source.sample, strict=True))
+    assert all(
+        record is known for (_, record), known in zip(source.records(), source.sample, strict=True)
+    )
     assert list(source.records()) == list(afresh.records())
     assert source.half_line == afresh.half_line
     assert [text for _, text in source.records(bytes.decode)] != source.sample
@@ -122,7 +132,9 @@ def test_the_opening_has_the_records_that_begin_in_it() -> None:
 @given(st.lists(JSON, max_size=5))
 def test_what_was_written_is_read(records: list[Any]) -> None:
     data = lines({"first": True}, *({"value": record} for record in records))
-    assert [record for _, record in of(data).records()][1:] == [{"value": record} for record in records]
+    assert [record for _, record in of(data).records()][1:] == [
+        {"value": record} for record in records
+    ]
 
 
 class TestBroken:
@@ -136,7 +148,11 @@ class TestBroken:
 
     @pytest.mark.parametrize(
         ("data", "where"),
-        [(b'[\n{"a": 1},\n{"b": oops}\n]', "talk:3:7"), (b'{"a": 1}\noops\n', "talk:2:1"), (b'{"a": 1', "talk:1:8")],
+        [
+            (b'[\n{"a": 1},\n{"b": oops}\n]', "talk:3:7"),
+            (b'{"a": 1}\noops\n', "talk:2:1"),
+            (b'{"a": 1', "talk:1:8"),
+        ],
     )
     def test_a_broken_document_is_named(self, data: bytes, where: str) -> None:
         problem = error_of(of(data))
@@ -171,7 +187,9 @@ class TestBroken:
         problem = error_of(of(b"name,age\nada,36\n"))
         assert (problem.code, problem.where) == ("input.unknown", "talk")
 
-    @pytest.mark.parametrize("data", [b'{"a":1}\n{"b":' + b"[" * 50_000 + b"]" * 50_000 + b"}\n", b"[" * 10**6])
+    @pytest.mark.parametrize(
+        "data", [b'{"a":1}\n{"b":' + b"[" * 50_000 + b"]" * 50_000 + b"}\n", b"[" * 10**6]
+    )
     def test_deep_nesting_is_refused(self, data: bytes) -> None:
         assert error_of(of(data)).code == "input.deep"
 
@@ -202,7 +220,11 @@ class TestSurrogates:
 
     def test_each_is_replaced_and_told_once(self) -> None:
         source = of(b'{"a": "x\\ud83d"}\n{"b": "\\ud83d\\ude00"}\n{"\\udc00": 3}\n')
-        assert [record for _, record in source.records()] == [{"a": "x\ufffd"}, {"b": "😀"}, {"\ufffd": 3}]
+        assert [record for _, record in source.records()] == [
+            {"a": "x\ufffd"},
+            {"b": "😀"},
+            {"\ufffd": 3},
+        ]
         assert source.sample[0] == {"a": "x\ufffd"}
         assert list(source.repaired) == [1, 3]
 
@@ -288,7 +310,9 @@ class TestStream:
         assert source.neighbour("x") is None
         assert source.neighbours("*") == []
 
-    def test_a_large_one_goes_through_a_file_that_is_removed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_large_one_goes_through_a_file_that_is_removed(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(origin, "_IN_MEMORY", 1000)
         data = lines(*({"n": n} for n in range(500)))
         source = Source.of_stream(io.BytesIO(data), "<stdin>")
@@ -307,7 +331,11 @@ def test_neighbours_are_files_beside_it_by_name(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(b"{}")
     (tmp_path / "c.jsonl").mkdir()
     source = Source.of(tmp_path / "talk.jsonl")
-    assert [Path(found.name).name for found in source.neighbours("*.jsonl")] == ["a.jsonl", "b.jsonl", "talk.jsonl"]
+    assert [Path(found.name).name for found in source.neighbours("*.jsonl")] == [
+        "a.jsonl",
+        "b.jsonl",
+        "talk.jsonl",
+    ]
     assert source.neighbour("a.jsonl") is not None
     assert source.neighbour("c.jsonl") is None
     assert source.neighbour("x" * 5000) is None
@@ -374,7 +402,9 @@ def test_progress_of_packed_input_is_measured_against_its_size() -> None:
 @pytest.mark.parametrize("packed", [False, True])
 def test_one_record_by_its_number(data: bytes, packed: bool) -> None:
     source = Source("x", data=gzip.compress(data) if packed else data)
-    assert [source.record_at(number) for number, _ in source.records()] == [record for _, record in source.records()]
+    assert [source.record_at(number) for number, _ in source.records()] == [
+        record for _, record in source.records()
+    ]
 
 
 def test_one_record_that_is_mended() -> None:

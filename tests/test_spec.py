@@ -20,7 +20,9 @@ Json = dict[str, Any]
 
 MARK = re.compile(r"\[REDACTED:([a-z_]+):([0-9a-f]{8})\]")
 TOKEN = "ghp_" + "a1B2" * 9
-KEY_FILE = "\n".join(["-----BEGIN " + "PRIVATE KEY-----", "MIIEvQIB" + "aZ09" * 40, "-----END " + "PRIVATE KEY-----"])
+KEY_FILE = "\n".join(
+    ["-----BEGIN " + "PRIVATE KEY-----", "MIIEvQIB" + "aZ09" * 40, "-----END " + "PRIVATE KEY-----"]
+)
 SECRETS = {
     "an API key": "sk-" + "proj-" + "Ab1Cd2Ef3G" * 5,
     "an auth token": TOKEN,
@@ -80,7 +82,11 @@ THINKING = json.dumps(
             message(
                 "assistant",
                 [
-                    {"type": "thinking", "thinking": "Three are white. One is black.", "signature": "c2ln"},
+                    {
+                        "type": "thinking",
+                        "thinking": "Three are white. One is black.",
+                        "signature": "c2ln",
+                    },
                     {"type": "text", "text": "Four."},
                 ],
             ),
@@ -106,7 +112,12 @@ def claude(*lines: Json) -> bytes:
 
 
 def said(*blocks: Json, **more: Any) -> Json:
-    inner = {"id": "msg_1", "role": "assistant", "model": "claude-sonnet-4-5", "content": list(blocks)}
+    inner = {
+        "id": "msg_1",
+        "role": "assistant",
+        "model": "claude-sonnet-4-5",
+        "content": list(blocks),
+    }
     return {"type": "assistant", "message": inner | more.pop("message", {}), **more}
 
 
@@ -114,12 +125,19 @@ def typed(content: Any, **more: Any) -> Json:
     return {"type": "user", "message": {"role": "user", "content": content}, **more}
 
 
-SPAWN = {"description": "count the boats", "prompt": "Count them.", "subagent_type": "Explore", "model": "haiku"}
+SPAWN = {
+    "description": "count the boats",
+    "prompt": "Count them.",
+    "subagent_type": "Explore",
+    "model": "haiku",
+}
 SUBAGENT = claude(
     typed("How many boats are there?"),
     said({"type": "tool_use", "id": "toolu_1", "name": "Task", "input": SPAWN}),
     typed("Count them.", isSidechain=True, agentId="a1", parentUuid=None),
-    said({"type": "text", "text": "Seven."}, message={"id": "msg_2"}, isSidechain=True, agentId="a1"),
+    said(
+        {"type": "text", "text": "Seven."}, message={"id": "msg_2"}, isSidechain=True, agentId="a1"
+    ),
     typed([{"type": "tool_result", "tool_use_id": "toolu_1", "content": "Seven."}]),
     said({"type": "text", "text": "There are seven."}, message={"id": "msg_3"}),
 )
@@ -160,7 +178,13 @@ class TestWhole:
 
     def test_all_that_was_said_is_there_in_order(self) -> None:
         found = events(TOOLS)
-        expected = ["You plan boat trips.", "Be brief.", "When is high water?", "high 07:40", "At 07:40."]
+        expected = [
+            "You plan boat trips.",
+            "Be brief.",
+            "When is high water?",
+            "high 07:40",
+            "At 07:40.",
+        ]
         assert texts(found) == expected
         assert found[CALL]["content"]["data"]["arguments"] == {"day": "Saturday"}
 
@@ -175,7 +199,9 @@ class TestWhole:
         )
         assert texts(events(late)) == ["first", "second"]
 
-    def test_stdout_is_the_payload_and_nothing_else(self, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    def test_stdout_is_the_payload_and_nothing_else(
+        self, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    ) -> None:
         (tmp_path / "talk.json").write_bytes(TOOLS)
         assert main(["export", str(tmp_path / "talk.json")]) == 0
         shown, remarks = capfd.readouterr()
@@ -187,7 +213,14 @@ class TestWays:
     """The two forms of output."""
 
     def test_a_document_has_the_keys_of_the_spec_and_no_others(self) -> None:
-        keys = ["open_token_version", "exported_at", "conversation", "participants", "events", "integrity"]
+        keys = [
+            "open_token_version",
+            "exported_at",
+            "conversation",
+            "participants",
+            "events",
+            "integrity",
+        ]
         assert list(open_token.export(TOOLS)) == keys
         assert open_token.export(TOOLS)["open_token_version"] == "0.1"
 
@@ -198,13 +231,20 @@ class TestWays:
         assert "started_at" not in document["conversation"]
 
     def test_exported_at_is_a_moment_in_utc(self) -> None:
-        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", open_token.export(TOOLS)["exported_at"])
+        assert re.fullmatch(
+            r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", open_token.export(TOOLS)["exported_at"]
+        )
         moved = open_token.export(TOOLS, exported_at="2026-01-31T02:00:00+02:00")
         assert moved["exported_at"] == "2026-01-31T00:00:00Z"
 
     @pytest.mark.parametrize(
         ("words", "indented"),
-        [({}, True), ({"pretty": False}, False), ({"mode": "ndjson"}, False), ({"mode": "json", "pretty": True}, True)],
+        [
+            ({}, True),
+            ({"pretty": False}, False),
+            ({"mode": "ndjson"}, False),
+            ({"mode": "json", "pretty": True}, True),
+        ],
     )
     def test_pretty(self, words: Json, indented: bool, tmp_path: Path) -> None:
         open_token.export_file(TOOLS, tmp_path / "out", **words)
@@ -256,16 +296,27 @@ class TestConversation:
         rollout = [
             {
                 "type": "session_meta",
-                "payload": {"id": "0199c0de-0000-7000-8000-00000000000a", "originator": "codex_cli_rs"},
+                "payload": {
+                    "id": "0199c0de-0000-7000-8000-00000000000a",
+                    "originator": "codex_cli_rs",
+                },
             },
-            {"type": "turn_context", "payload": {"model": "gpt-5.2-codex", "timezone": "Europe/Lisbon"}},
+            {
+                "type": "turn_context",
+                "payload": {"model": "gpt-5.2-codex", "timezone": "Europe/Lisbon"},
+            },
             {
                 "type": "response_item",
-                "payload": {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]},
+                "payload": {
+                    "type": "message",
+                    "role": "user",
+                    "content": [{"type": "input_text", "text": "hi"}],
+                },
             },
         ]
         source = b"".join(
-            json.dumps({"timestamp": "2026-03-02T09:00:00Z", **line}).encode() + b"\n" for line in rollout
+            json.dumps({"timestamp": "2026-03-02T09:00:00Z", **line}).encode() + b"\n"
+            for line in rollout
         )
         assert conversation(source)["timezone"] == "Europe/Lisbon"
 
@@ -291,7 +342,9 @@ class TestParticipants:
 
     def test_everyone_once_with_a_kind(self) -> None:
         people = open_token.export(TOOLS)["participants"]
-        assert [person["actor_id"] for person in people] == [f"act_{n:03d}" for n in range(1, len(people) + 1)]
+        assert [person["actor_id"] for person in people] == [
+            f"act_{n:03d}" for n in range(1, len(people) + 1)
+        ]
         kind_of = {person["actor_id"]: person["kind"] for person in people}
         kinds = {event["role"]: kind_of[event["actor_id"]] for event in events(TOOLS)}
         assert kinds == {
@@ -304,16 +357,28 @@ class TestParticipants:
         assert len({tuple(sorted(person.items())) for person in people}) == len(people)
 
     def test_a_model_has_its_provider_and_name(self) -> None:
-        model = next(person for person in open_token.export(TOOLS)["participants"] if person["kind"] == "model")
+        model = next(
+            person
+            for person in open_token.export(TOOLS)["participants"]
+            if person["kind"] == "model"
+        )
         assert (model["provider"], model["model"]) == ("openai", "gpt-4o")
         assert model["name"]
 
     def test_a_tool_goes_by_its_name(self) -> None:
-        tools = [person["name"] for person in open_token.export(TOOLS)["participants"] if person["kind"] == "tool"]
+        tools = [
+            person["name"]
+            for person in open_token.export(TOOLS)["participants"]
+            if person["kind"] == "tool"
+        ]
         assert tools == ["tides"]
 
     def test_a_subagent_is_a_participant_of_its_own(self) -> None:
-        models = [person for person in open_token.export(SUBAGENT)["participants"] if person["kind"] == "model"]
+        models = [
+            person
+            for person in open_token.export(SUBAGENT)["participants"]
+            if person["kind"] == "model"
+        ]
         assert len(models) == 2
         assert [person.get("instance_id") for person in models] == [None, "a1"]
 
@@ -330,7 +395,9 @@ class TestEvents:
         assert [event["seq"] for event in events(THINKING)] == [1, 2, 3]
 
     def test_times_are_in_utc_and_never_guessed(self) -> None:
-        source = claude(typed("a", timestamp="2026-02-03T10:00:00+01:00"), typed("b", timestamp="yesterday"))
+        source = claude(
+            typed("a", timestamp="2026-02-03T10:00:00+01:00"), typed("b", timestamp="yesterday")
+        )
         talked = [event for event in events(source) if event["type"] == "message"]
         assert [event.get("ts") for event in talked] == ["2026-02-03T09:00:00Z", None]
         assert all("ts" not in event for event in events(TOOLS))
@@ -352,7 +419,12 @@ class TestEvents:
 
     def test_text_is_plain_and_data_is_json(self) -> None:
         picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
-        found = events(chat(message("user", [{"type": "text", "text": "look"}, picture]), message("assistant", "nice")))
+        found = events(
+            chat(
+                message("user", [{"type": "text", "text": "look"}, picture]),
+                message("assistant", "nice"),
+            )
+        )
         assert found[0]["content"].keys() == {"mime", "data"}
         assert found[0]["content"]["mime"] == "application/json"
         assert found[1]["content"] == {"mime": "text/plain", "text": "nice"}
@@ -361,15 +433,29 @@ class TestEvents:
         assert all("usage" not in event for event in events(TOOLS))
         counted = claude(
             typed("hi"),
-            said({"type": "text", "text": "ho"}, message={"usage": {"input_tokens": 5, "output_tokens": 2}}),
+            said(
+                {"type": "text", "text": "ho"},
+                message={"usage": {"input_tokens": 5, "output_tokens": 2}},
+            ),
         )
         assert events(counted)[-1]["usage"] == {"input_tokens": 5, "output_tokens": 2}
 
     def test_links_lead_to_what_they_name(self) -> None:
         source = claude(
             typed("run it"),
-            said({"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "false"}}),
-            typed([{"type": "tool_result", "tool_use_id": "toolu_1", "content": "failed", "is_error": True}]),
+            said(
+                {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "false"}}
+            ),
+            typed(
+                [
+                    {
+                        "type": "tool_result",
+                        "tool_use_id": "toolu_1",
+                        "content": "failed",
+                        "is_error": True,
+                    }
+                ]
+            ),
         )
         found = events(source)
         result = next(event for event in found if event["type"] == "tool_result")
@@ -404,7 +490,10 @@ class TestThoughts:
     def test_full_is_verbatim(self) -> None:
         thought = self.thought(include="include-internal", internal="full")
         assert thought is not None
-        assert thought["content"] == {"mime": "text/plain", "text": "Three are white. One is black."}
+        assert thought["content"] == {
+            "mime": "text/plain",
+            "text": "Three are white. One is black.",
+        }
 
     def test_what_is_not_there_is_not_made_up(self) -> None:
         source = claude(
@@ -437,10 +526,17 @@ class TestTools:
 
     @pytest.mark.parametrize(
         ("given", "expected"),
-        [('{"n": 5}', {"n": 5}), ("[1, 2]", [1, 2]), ("five", {"raw": "five"}), ('"five"', {"raw": '"five"'})],
+        [
+            ('{"n": 5}', {"n": 5}),
+            ("[1, 2]", [1, 2]),
+            ("five", {"raw": "five"}),
+            ('"five"', {"raw": '"five"'}),
+        ],
     )
     def test_arguments_are_an_object_or_an_array(self, given: str, expected: Any) -> None:
-        source = chat(message("user", "go"), message("assistant", None, tool_calls=[call("a", "sum", given)]))
+        source = chat(
+            message("user", "go"), message("assistant", None, tool_calls=[call("a", "sum", given)])
+        )
         assert events(source)[1]["content"]["data"]["arguments"] == expected
 
     def test_text_from_a_tool_is_text(self) -> None:
@@ -458,7 +554,9 @@ class TestTools:
         assert [block["text"] for block in result["content"]["data"]] == ["a", "b"]
 
     def test_a_result_that_never_came_is_marked(self) -> None:
-        source = chat(message("user", "go"), message("assistant", None, tool_calls=[call("a", "sum", "{}")]))
+        source = chat(
+            message("user", "go"), message("assistant", None, tool_calls=[call("a", "sum", "{}")])
+        )
         use, result = events(source)[1:3]
         assert (use["type"], result["type"]) == ("tool_use", "tool_result")
         assert result["content"] == {"mime": "application/json", "data": {"missing_result": True}}
@@ -467,7 +565,14 @@ class TestTools:
     def test_why_a_result_never_came_is_told_where_it_is_known(self) -> None:
         source = claude(
             typed("go"),
-            said({"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "sleep 9"}}),
+            said(
+                {
+                    "type": "tool_use",
+                    "id": "toolu_1",
+                    "name": "Bash",
+                    "input": {"command": "sleep 9"},
+                }
+            ),
             typed([{"type": "text", "text": "[Request interrupted by user for tool use]"}]),
         )
         found = events(source)
@@ -478,9 +583,18 @@ class TestTools:
 
     def test_a_result_without_a_call_is_explained_and_no_call_is_made_up(self) -> None:
         found = events(
-            chat(message("user", "go"), message("tool", "12", tool_call_id="gone"), message("assistant", "ok"))
+            chat(
+                message("user", "go"),
+                message("tool", "12", tool_call_id="gone"),
+                message("assistant", "ok"),
+            )
         )
-        assert [event["type"] for event in found] == ["message", "tool_result", "annotation", "message"]
+        assert [event["type"] for event in found] == [
+            "message",
+            "tool_result",
+            "annotation",
+            "message",
+        ]
         assert found[2]["links"]["parent_id"] == found[1]["id"]
 
 
@@ -488,15 +602,28 @@ class TestSubagents:
     """Spans."""
 
     def test_a_span_wraps_what_a_subagent_does(self) -> None:
-        inside = [event for event in events(SUBAGENT) if event.get("links", {}).get("span_id") == "span_000001"]
-        assert [event["type"] for event in inside] == ["span_start", "message", "message", "span_end"]
-        assert [event["seq"] for event in inside] == list(range(inside[0]["seq"], inside[0]["seq"] + 4))
+        inside = [
+            event
+            for event in events(SUBAGENT)
+            if event.get("links", {}).get("span_id") == "span_000001"
+        ]
+        assert [event["type"] for event in inside] == [
+            "span_start",
+            "message",
+            "message",
+            "span_end",
+        ]
+        assert [event["seq"] for event in inside] == list(
+            range(inside[0]["seq"], inside[0]["seq"] + 4)
+        )
 
     def test_its_words_are_its_own(self) -> None:
         document = open_token.export(SUBAGENT)
         who = {person["actor_id"]: person for person in document["participants"]}
         messages = [event for event in document["events"] if event["type"] == "message"]
-        speaker = who[next(event["actor_id"] for event in messages if event["content"]["text"] == "Seven.")]
+        speaker = who[
+            next(event["actor_id"] for event in messages if event["content"]["text"] == "Seven.")
+        ]
         assert (speaker["kind"], speaker.get("instance_id")) == ("model", "a1")
 
     def test_why_it_was_started_stands_in_its_span(self) -> None:
@@ -539,10 +666,14 @@ class TestRedaction:
         words = " ".join([*SECRETS.values(), *PERSONAL.values()])
         assert texts(events(talk(words), redact="none"))[0] == words
 
-    def test_policy_can_mask_private_keys_always(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def test_policy_can_mask_private_keys_always(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
         monkeypatch.setenv("OPEN_TOKEN_HOME", str(tmp_path))
         (tmp_path / "settings").mkdir()
-        (tmp_path / "settings" / "config.toml").write_text("[policy]\nnever_export_private_keys = true\n")
+        (tmp_path / "settings" / "config.toml").write_text(
+            "[policy]\nnever_export_private_keys = true\n"
+        )
         shown = texts(events(talk(f"{TOKEN} {KEY_FILE}"), redact="none"))[0]
         assert KEY_FILE not in shown
         assert TOKEN in shown
@@ -562,7 +693,11 @@ class TestRedaction:
     def test_it_reaches_arguments_output_names_and_titles(self) -> None:
         source = chat(
             message("user", "go", name="bot"),
-            message("assistant", None, tool_calls=[call("a", "push", json.dumps({"env": [{"GITHUB": TOKEN}]}))]),
+            message(
+                "assistant",
+                None,
+                tool_calls=[call("a", "push", json.dumps({"env": [{"GITHUB": TOKEN}]}))],
+            ),
             message("tool", json.dumps({"out": f"token={TOKEN}"}), tool_call_id="a"),
         )
         assert TOKEN not in json.dumps(open_token.export(source))
@@ -590,7 +725,10 @@ class TestTruncation:
 
     def test_long_data_says_so_in_its_structure(self) -> None:
         arguments = json.dumps({"path": "a.txt", "body": self.LONG})
-        source = chat(message("user", "go"), message("assistant", None, tool_calls=[call("a", "write", arguments)]))
+        source = chat(
+            message("user", "go"),
+            message("assistant", None, tool_calls=[call("a", "write", arguments)]),
+        )
         data = events(source, max_bytes=5_000)[1]["content"]["data"]
         assert data["arguments"]["truncated"] is True
         assert data["arguments"]["path"] == "a.txt"
@@ -598,14 +736,18 @@ class TestTruncation:
 
     @pytest.mark.parametrize("mode", ["json", "ndjson"])
     @pytest.mark.parametrize("integrity", ["hash", "none"])
-    def test_the_bytes_written_are_within_the_limit(self, mode: str, integrity: str, tmp_path: Path) -> None:
+    def test_the_bytes_written_are_within_the_limit(
+        self, mode: str, integrity: str, tmp_path: Path
+    ) -> None:
         words = {"mode": mode, "integrity": integrity, "max_bytes": 5_000}
         receipt = open_token.export_file(talk(self.LONG), tmp_path / "out", **words)
         assert (tmp_path / "out").stat().st_size == receipt.bytes <= 5_000
 
     def test_the_same_input_is_cut_the_same(self, tmp_path: Path, known_key: bytes) -> None:
         for name in ("a", "b"):
-            open_token.export_file(talk(self.LONG), tmp_path / name, max_bytes=5_000, exported_at="omit")
+            open_token.export_file(
+                talk(self.LONG), tmp_path / name, max_bytes=5_000, exported_at="omit"
+            )
         assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
     def test_no_event_is_dropped_unless_asked(self, tmp_path: Path) -> None:
@@ -628,7 +770,10 @@ class TestIntegrity:
     def test_the_hash_is_that_of_the_canonical_events(self) -> None:
         document = open_token.export(TOOLS)
         integrity = document["integrity"]
-        assert (integrity["hash_alg"], integrity["canonicalization"]) == ("sha256", "json-c14n-like")
+        assert (integrity["hash_alg"], integrity["canonicalization"]) == (
+            "sha256",
+            "json-c14n-like",
+        )
         assert (
             integrity["events_hash"]
             == hashlib.sha256(rfc8785.dumps(json.loads(json.dumps(document["events"])))).hexdigest()

@@ -1,4 +1,5 @@
-"""The page of spec coverage is true: what it names exists, and no section of the spec is left out."""
+"""The page of spec coverage is true: what it names exists, and no section of the spec is left
+out."""
 
 import re
 from collections.abc import Iterator
@@ -59,7 +60,9 @@ def test_a_test_shows_every_rule(row: Row) -> None:
 def test_every_section_of_the_spec_is_walked() -> None:
     if not SPEC.is_file():
         pytest.skip("the spec is not beside this checkout")
-    assert HEADING.findall(PAGE.read_text(encoding="utf-8")) == HEADING.findall(SPEC.read_text(encoding="utf-8"))
+    assert HEADING.findall(PAGE.read_text(encoding="utf-8")) == HEADING.findall(
+        SPEC.read_text(encoding="utf-8")
+    )
 
 
 def test_what_is_not_there_is_noticed() -> None:

@@ -37,7 +37,13 @@ def test_insertions_stand_behind_their_place_and_get_the_next_ids() -> None:
 
 def test_dropped_places_and_the_rest_of_a_dropped_span() -> None:
     held = Spool()
-    for kind, span in [("message", ""), ("span_start", "s1"), ("message", ""), ("span_end", "s1"), ("message", "")]:
+    for kind, span in [
+        ("message", ""),
+        ("span_start", "s1"),
+        ("message", ""),
+        ("span_end", "s1"),
+        ("message", ""),
+    ]:
         event: Any = {"id": f"evt_{len(held) + 1:06d}", "type": kind}
         if span:
             event["links"] = {"span_id": span}

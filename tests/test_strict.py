@@ -1,4 +1,5 @@
-"""Strict parsing: every fault with its place, every non-JSON input refused with a line and a column, never a crash."""
+"""Strict parsing: every fault with its place, every non-JSON input refused with a line and a
+column, never a crash."""
 
 import contextlib
 import json
@@ -26,11 +27,17 @@ def _found(raw: bytes) -> list[tuple[str, str]]:
 
 FAULTLESS: list[tuple[bytes, object]] = [
     (b"null", None),
-    (b' {"a": [1, -0, 2.5, true, false, "x\\ny", {}, []]} \r\n\t', {"a": [1, 0, 2.5, True, False, "x\ny", {}, []]}),
+    (
+        b' {"a": [1, -0, 2.5, true, false, "x\\ny", {}, []]} \r\n\t',
+        {"a": [1, 0, 2.5, True, False, "x\ny", {}, []]},
+    ),
     (b'"\\u0022\\ud83d\\ude00"', '"\U0001f600'),
     (b'{"\\u0061":"\\"","b":{"a":1}}', {"a": '"', "b": {"a": 1}}),
     (b"[9007199254740991,-9007199254740991]", [2**53 - 1, 1 - 2**53]),
-    (b"[0.00012345678901234567,1e20,12345678901234567890.5]", [0.00012345678901234567, 1e20, 12345678901234567890.5]),
+    (
+        b"[0.00012345678901234567,1e20,12345678901234567890.5]",
+        [0.00012345678901234567, 1e20, 12345678901234567890.5],
+    ),
     (b'["1234567890123456789012", 1]', ["1234567890123456789012", 1]),
     (b'["see 1234567890123456789012, then"]', ["see 1234567890123456789012, then"]),
     (b"1e-400", 0.0),
@@ -132,7 +139,9 @@ NOT_JSON = [
 
 
 @pytest.mark.parametrize(("raw", "reason", "line", "column"), NOT_JSON)
-def test_what_is_not_json_is_refused_with_its_place(raw: bytes, reason: str, line: int, column: int) -> None:
+def test_what_is_not_json_is_refused_with_its_place(
+    raw: bytes, reason: str, line: int, column: int
+) -> None:
     with pytest.raises(StrictError) as caught:
         parse(raw)
     assert (caught.value.reason, caught.value.line, caught.value.column) == (reason, line, column)
@@ -156,7 +165,9 @@ def test_json_test_suite() -> None:
 _text = st.text(st.sampled_from('a "\\\n\u00e9\uff0c\U0001f600\ud800'), max_size=4)
 _leaves = st.none() | st.booleans() | st.integers() | st.floats() | _text
 _values = st.recursive(
-    _leaves, lambda v: st.lists(v, max_size=4) | st.dictionaries(_text, v, max_size=4), max_leaves=12
+    _leaves,
+    lambda v: st.lists(v, max_size=4) | st.dictionaries(_text, v, max_size=4),
+    max_leaves=12,
 )
 
 
@@ -209,7 +220,13 @@ def test_any_bytes_are_parsed_or_refused(raw: bytes) -> None:
 
 def test_time_grows_with_size_only() -> None:
     def work(size: int) -> None:
-        for raw in (b'["' + b"\\" * size, b'["' + b"\\" * (size + 1), b'"' + b'\\"' * size, b"-" * size, b"9" * size):
+        for raw in (
+            b'["' + b"\\" * size,
+            b'["' + b"\\" * (size + 1),
+            b'"' + b'\\"' * size,
+            b"-" * size,
+            b"9" * size,
+        ):
             with contextlib.suppress(StrictError):
                 parse(raw)
 

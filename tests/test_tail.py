@@ -45,7 +45,8 @@ def test_lines_as_they_come(tmp_path: Path) -> None:
 
 
 def test_a_packed_file_ends_though_its_lines_are_longer_than_it(tmp_path: Path) -> None:
-    """Found by the fuzzer: what was unpacked was taken for more than there is, and read for ever."""
+    """Found by the fuzzer: what was unpacked was taken for more than there is, and read for
+    ever."""
     path = tmp_path / "talk.jsonl.gz"
     path.write_bytes(gzip.compress(line(1, pad=5000) + line(2, pad=5000)))
     assert numbers(path) == [1, 2]
@@ -55,7 +56,9 @@ def test_half_a_line_waits_for_its_other_half(tmp_path: Path) -> None:
     path = tmp_path / "talk.jsonl"
     path.write_bytes(line(1))
     half = line(2, pad=200_000)
-    assert numbers(path, append(path, half[:9]), append(path, half[9:]), append(path, half[:5])) == [1, 2]
+    assert numbers(
+        path, append(path, half[:9]), append(path, half[9:]), append(path, half[:5])
+    ) == [1, 2]
 
 
 def test_a_rewritten_file_is_not_told_twice(tmp_path: Path) -> None:
@@ -110,7 +113,9 @@ def test_half_a_line_that_was_taken_back(tmp_path: Path) -> None:
     path = tmp_path / "talk.jsonl"
     path.write_bytes(line(1))
     other = line(1) + line(3, pad=9)
-    assert numbers(path, append(path, line(2)[:7]), lambda: path.write_bytes(other), lambda: None) == [1, 3]
+    assert numbers(
+        path, append(path, line(2)[:7]), lambda: path.write_bytes(other), lambda: None
+    ) == [1, 3]
 
 
 def test_the_last_lines_of_a_file_that_was_moved_away_count(tmp_path: Path) -> None:
@@ -125,7 +130,9 @@ def test_the_last_lines_of_a_file_that_was_moved_away_count(tmp_path: Path) -> N
     assert numbers(path, rotate, append(path, line(4))) == [1, 2, 3, 4]
 
 
-def test_it_is_away_just_when_it_is_opened_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_away_just_when_it_is_opened_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "talk.jsonl"
     path.write_bytes(line(1))
     (tmp_path / "new").write_bytes(line(2))

@@ -51,7 +51,11 @@ def test_epochs() -> None:
     assert from_epoch(float("nan")) is None
 
 
-@given(st.datetimes(timezones=st.just(timezone(timedelta(hours=5, minutes=30))), min_value=datetime(1900, 1, 1)))
+@given(
+    st.datetimes(
+        timezones=st.just(timezone(timedelta(hours=5, minutes=30))), min_value=datetime(1900, 1, 1)
+    )
+)
 def test_what_is_formatted_reads_as_itself(moment: datetime) -> None:
     text = format_utc(moment)
     assert to_utc(text) == text
@@ -71,7 +75,15 @@ def test_milliseconds_there_and_back(moment: int) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [None, 3, "", "2026-01-01", "2026-01-01T00:00:00.0001Z", "2026-02-30T00:00:00Z", "2026-01-01T00:00:00+01:00"],
+    [
+        None,
+        3,
+        "",
+        "2026-01-01",
+        "2026-01-01T00:00:00.0001Z",
+        "2026-02-30T00:00:00Z",
+        "2026-01-01T00:00:00+01:00",
+    ],
 )
 def test_what_is_no_time_in_milliseconds(value: object) -> None:
     assert to_epoch_ms(value) is None

@@ -1,4 +1,5 @@
-"""The core types: the spec's own examples go through unchanged, enumerations are closed, unknown keys survive."""
+"""The core types: the spec's own examples go through unchanged, enumerations are closed, unknown
+keys survive."""
 
 import json
 from typing import Any
@@ -36,7 +37,13 @@ SESSION: dict[str, Any] = {
     "user_id": "user_xxx", "solution_id": None, "biz_role_id": None, "model": None, "shared": False, "is_pinned": False,
     "memory_enabled": True, "is_persistent": False, "replay_state": None,
 }  # fmt: skip
-BLOCK = {"type": "text", "content": "words", "tool_call_id": None, "tool_name": None, "display_name": None}
+BLOCK = {
+    "type": "text",
+    "content": "words",
+    "tool_call_id": None,
+    "tool_name": None,
+    "display_name": None,
+}
 CALL = {
     "id": "tc_xxx", "tool_name": "Bash", "display_name": "Run a command", "arguments": '{"command": "ls -la"}',
     "status": "done", "result": "total 48", "duration_ms": 150, "pending_question_ref": None,
@@ -94,7 +101,9 @@ EXAMPLES: list[tuple[type[Open], dict[str, Any]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "example"), EXAMPLES, ids=lambda value: getattr(value, "__name__", ""))
+@pytest.mark.parametrize(
+    ("kind", "example"), EXAMPLES, ids=lambda value: getattr(value, "__name__", "")
+)
 def test_examples_go_through_unchanged(kind: type[Open], example: dict[str, Any]) -> None:
     value = decode(json.dumps(example), kind)
     assert json.loads(encode(value)) == example
@@ -103,7 +112,9 @@ def test_examples_go_through_unchanged(kind: type[Open], example: dict[str, Any]
     assert value.more is msgspec.UNSET
 
 
-@pytest.mark.parametrize(("kind", "example"), EXAMPLES, ids=lambda value: getattr(value, "__name__", ""))
+@pytest.mark.parametrize(
+    ("kind", "example"), EXAMPLES, ids=lambda value: getattr(value, "__name__", "")
+)
 def test_unknown_keys_survive(kind: type[Open], example: dict[str, Any]) -> None:
     more = {"template_id": "t", "nested": {"a": [1]}, "\ue000more": 5}
     value = typed({**example, "template_id": "t", "nested": {"a": [1]}}, kind)
@@ -148,8 +159,12 @@ CLOSED: list[tuple[type[Open], dict[str, Any], str, list[str]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "example", "name", "values"), CLOSED, ids=lambda value: str(value)[:20])
-def test_enumerations(kind: type[Open], example: dict[str, Any], name: str, values: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("kind", "example", "name", "values"), CLOSED, ids=lambda value: str(value)[:20]
+)
+def test_enumerations(
+    kind: type[Open], example: dict[str, Any], name: str, values: list[str]
+) -> None:
     for value in values:
         assert plain(typed({**example, name: value}, kind))[name] == value
     with pytest.raises(msgspec.ValidationError):

@@ -25,16 +25,26 @@ def of(data: bytes) -> Source:
 
 
 def test_lines_keep_their_numbers() -> None:
-    assert told(of(b'{"a":1}\n\n{"b":2}\n')) == [("", "lines", [(1, "", {"a": 1}), (3, "", {"b": 2})])]
+    assert told(of(b'{"a":1}\n\n{"b":2}\n')) == [
+        ("", "lines", [(1, "", {"a": 1}), (3, "", {"b": 2})])
+    ]
 
 
 def test_a_list_and_glued_values() -> None:
     assert told(of(b'[{"a":1},2]')) == [("", "list", [(1, "", {"a": 1}), (2, "", 2)])]
-    assert told(of(b'{\n"a":1}\n{\n"b":2}')) == [("", "glued", [(1, "", {"a": 1}), (2, "", {"b": 2})])]
+    assert told(of(b'{\n"a":1}\n{\n"b":2}')) == [
+        ("", "glued", [(1, "", {"a": 1}), (2, "", {"b": 2})])
+    ]
 
 
 def test_a_document_is_a_shell_and_its_lists() -> None:
-    document = {"head": 1, "talk": [{"say": "a"}, {"say": "b"}], "empty": [], "numbers": [1], "other": [{"x": 1}]}
+    document = {
+        "head": 1,
+        "talk": [{"say": "a"}, {"say": "b"}],
+        "empty": [],
+        "numbers": [1],
+        "other": [{"x": 1}],
+    }
     (part,) = parts(of(json.dumps(document, indent=1).encode()))
     assert part.facts == {"lists": {"talk": 2, "other": 1}}
     shell = {"head": 1, "talk": [], "empty": [], "numbers": [1], "other": []}

@@ -44,7 +44,9 @@ def test_a_document_over_the_limit_is_refused() -> None:
         packed(b"x\n" * 501).read()
 
 
-@pytest.mark.parametrize("data", [b"{}\n" * 5 + b'{"a":"' + b"x" * 2000, b"[" + b"1," * 2000, b'{"a":"' + b"x" * 2000])
+@pytest.mark.parametrize(
+    "data", [b"{}\n" * 5 + b'{"a":"' + b"x" * 2000, b"[" + b"1," * 2000, b'{"a":"' + b"x" * 2000]
+)
 def test_the_error_names_the_file_and_the_way_out(data: bytes) -> None:
     source = Source("talk.gz", data=gzip.compress(data))
     with pytest.raises(InputError) as caught:

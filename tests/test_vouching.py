@@ -29,13 +29,18 @@ def test_there_and_back(tmp_path: Path) -> None:
 def test_an_export_signed_as_it_is_made(tmp_path: Path) -> None:
     key = new_key(tmp_path)
     assert (
-        open_token.verify(open_token.export(CHAT, redact="none", sign_key=key), trust=public(key)).signatures[0].state
+        open_token.verify(open_token.export(CHAT, redact="none", sign_key=key), trust=public(key))
+        .signatures[0]
+        .state
         == "trusted"
     )
     receipt = open_token.export_file(CHAT, tmp_path / "talk", redact="none", sign_key=str(key))
     assert receipt.integrity
     assert len(receipt.integrity["signatures"]) == 1
-    assert open_token.verify(open_token.read(tmp_path / "talk"), trust=public(key)).signatures[0].state == "trusted"
+    assert (
+        open_token.verify(open_token.read(tmp_path / "talk"), trust=public(key)).signatures[0].state
+        == "trusted"
+    )
 
 
 def test_key_and_signers_of_the_settings(tmp_path: Path) -> None:
@@ -64,7 +69,9 @@ def test_a_list_that_is_wrong_troubles_only_who_needs_it(tmp_path: Path) -> None
 
 def test_a_project_has_no_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     key = new_key(tmp_path)
-    (tmp_path / ".open-token.toml").write_text(f'sign_key = "{key}"\nallowed_signers = "{public(key)}"\n')
+    (tmp_path / ".open-token.toml").write_text(
+        f'sign_key = "{key}"\nallowed_signers = "{public(key)}"\n'
+    )
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match="no key"):
         open_token.sign(open_token.export(CHAT, redact="none"))

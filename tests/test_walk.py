@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from open_token.walk import MAX_DEPTH, pointed, rewrite, settle, strings, survey, weight, without_lone_surrogates
+from open_token.walk import (
+    MAX_DEPTH,
+    pointed,
+    rewrite,
+    settle,
+    strings,
+    survey,
+    weight,
+    without_lone_surrogates,
+)
 
 JSON = st.recursive(
     st.none()
@@ -102,7 +111,10 @@ def test_what_is_too_deep_stays_as_the_json_that_it_is() -> None:
 
 def test_every_string_has_a_pointer() -> None:
     value = {"a/b": ["x", {"~": "y"}], "n": 1}
-    assert list(pointed(value, "/content")) == [("/content/a~1b/0", "x"), ("/content/a~1b/1/~0", "y")]
+    assert list(pointed(value, "/content")) == [
+        ("/content/a~1b/0", "x"),
+        ("/content/a~1b/1/~0", "y"),
+    ]
 
 
 def test_strings_are_rewritten_however_deep_they_stand() -> None:

@@ -21,10 +21,18 @@ WHOLE: dict[str, Any] = {
 """The options with which nothing is left out."""
 
 
-def told(source: Source, split: str | None = None, reader: str = "") -> dict[tuple[str, str], list[Any]]:
+def told(
+    source: Source, split: str | None = None, reader: str = ""
+) -> dict[tuple[str, str], list[Any]]:
     """All units by file; with a reader those that an export may keep."""
-    found = owned(source, load(reader)) if reader else ((part, part.units()) for part in parts(source, split))
-    return {(part.file, part.shape): [(unit.at, unit.value) for unit in units] for part, units in found}
+    found = (
+        owned(source, load(reader))
+        if reader
+        else ((part, part.units()) for part in parts(source, split))
+    )
+    return {
+        (part.file, part.shape): [(unit.at, unit.value) for unit in units] for part, units in found
+    }
 
 
 def exactly(one: Any, other: Any) -> bool:
@@ -36,8 +44,11 @@ def exactly(one: Any, other: Any) -> bool:
     return type(one) is type(other) and one == other
 
 
-def there_and_back(source: Source, reader: str, context: Context, made: Path) -> tuple[int, list[str]]:
-    """Export whole, restore, compare every unit of every file: the bytes written, what is not the same."""
+def there_and_back(
+    source: Source, reader: str, context: Context, made: Path
+) -> tuple[int, list[str]]:
+    """Export whole, restore, compare every unit of every file: the bytes written, what is not the
+    same."""
     if not export_each(source, reader, made / "exports", context):
         return 0, []
     restore_files(made / "exports", made / "back")
@@ -50,7 +61,9 @@ def there_and_back(source: Source, reader: str, context: Context, made: Path) ->
         back = Source.of(made / "back" / (file or Path(source.name).name).replace("..", "_"))
         if shape == "zip":
             wrong += [
-                inner for (inner, kind), others in told(back).items() if not exactly(told(source)[inner, kind], others)
+                inner
+                for (inner, kind), others in told(back).items()
+                if not exactly(told(source)[inner, kind], others)
             ]
             continue
         ((found, others),) = told(back, None if file else split).items()

@@ -1,4 +1,5 @@
-"""What is said in a document, run by run, in a form that does not depend on how a format groups it."""
+"""What is said in a document, run by run, in a form that does not depend on how a format groups
+it."""
 
 import io
 import json
@@ -32,11 +33,12 @@ def again(data: bytes, folder: Path, **words: Any) -> Document:
 
 
 def told(document: Document, to: str) -> list[Any]:
-    """The talk of the main run; a call carries its result and the talk of its subagents, a subagent alone stands in.
+    """The talk of the main run; a call carries its result and the talk of its subagents, a subagent
+    alone stands in.
 
-    Thoughts without words, empty messages and branches are no part of it. In ATIF a result without a call is what the
-    environment said; a trace cannot tell what was heard before and what after a subagent that serves no call.
-    """
+    Thoughts without words, empty messages and branches are no part of it. In ATIF a result without
+    a call is what the environment said; a trace cannot tell what was heard before and what after a
+    subagent that serves no call."""
     talk = _Told(document, "user" if to == "atif" else "result").talk("")
     return talk if to == "atif" else sorted(talk, key=lambda item: item[0] == "agent")
 
@@ -65,7 +67,9 @@ class _Told:
                 made += [("agent", inner)] if (inner := self.talk(item)) else []
             elif isinstance(item, dict):
                 inner = [talk for run in item["runs"] if (talk := self.talk(run))]
-                made.append((item["tool"], item["arguments"], item["result"], item["failed"], inner))
+                made.append(
+                    (item["tool"], item["arguments"], item["result"], item["failed"], inner)
+                )
             elif made and made[-1][0] == item[0] == "assistant_thought":
                 made[-1] = (item[0], f"{made[-1][1]}\n\n{item[1]}")
             else:
@@ -79,17 +83,33 @@ class _Told:
         if kind == "span_start":
             self._start(span, links, data)
         elif kind == "message" and event["role"] == "assistant_thought":
-            self._runs[span] += [("assistant_thought", content["text"])] if content.get("text") else []
+            self._runs[span] += (
+                [("assistant_thought", content["text"])] if content.get("text") else []
+            )
         elif kind == "message":
             self._runs[span] += [(_role(event), word) for word in words(content) if word != ""]
         elif kind == "tool_use":
-            given = data["arguments"] if isinstance(data["arguments"], dict) else {"arguments": data["arguments"]}
-            call = {"tool": data["tool_name"], "arguments": given, "result": None, "failed": False, "runs": []}
+            given = (
+                data["arguments"]
+                if isinstance(data["arguments"], dict)
+                else {"arguments": data["arguments"]}
+            )
+            call = {
+                "tool": data["tool_name"],
+                "arguments": given,
+                "result": None,
+                "failed": False,
+                "runs": [],
+            }
             self._calls[links["call_id"]] = call
             self._runs[span].append(call)
         elif kind == "tool_result":
             self._result(event, span)
-        elif kind == "annotation" and data.get("kind") == "result_facts" and links.get("parent_id") in self._failed:
+        elif (
+            kind == "annotation"
+            and data.get("kind") == "result_facts"
+            and links.get("parent_id") in self._failed
+        ):
             self._failed[links["parent_id"]]["failed"] |= data.get("is_error") is True
 
     def _start(self, span: str, links: Document, data: Any) -> None:
@@ -132,7 +152,11 @@ def _flat(value: Any) -> Iterator[Any]:
             yield value
         else:
             yield from _flat(parsed)
-    elif isinstance(value, dict) and value.get("type") == "text" and isinstance(value.get("text"), str):
+    elif (
+        isinstance(value, dict)
+        and value.get("type") == "text"
+        and isinstance(value.get("text"), str)
+    ):
         yield from _flat(value["text"])
     else:
         yield _media(value) if isinstance(value, dict) else value
@@ -140,8 +164,12 @@ def _flat(value: Any) -> Iterator[Any]:
 
 def _media(block: Document) -> Any:
     if "base64" in block:
-        facts = [f"{block['bytes']} bytes", f"sha256 {block['sha256']}"] if "sha256" in block else []
+        facts = (
+            [f"{block['bytes']} bytes", f"sha256 {block['sha256']}"] if "sha256" in block else []
+        )
         return f"[left out: {', '.join([block.get('media_type') or block['type'], *facts])}]"
-    if block.get("type") in ("image", "audio", "video", "file", "document") and ("url" in block or "path" in block):
+    if block.get("type") in ("image", "audio", "video", "file", "document") and (
+        "url" in block or "path" in block
+    ):
         return f"media at {block.get('url') or block.get('path')}"
     return block

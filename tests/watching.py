@@ -1,4 +1,5 @@
-"""For tests of what is sent: a server without sockets, its users, sessions that go on, and who watches them."""
+"""For tests of what is sent: a server without sockets, its users, sessions that go on, and who
+watches them."""
 
 import asyncio
 import contextlib
@@ -52,12 +53,17 @@ async def begin(services: Services, session_id: str = "sess_1", owner: str = ANN
     return session_id
 
 
-async def write(services: Services, *steps: Step, session_id: str = "sess_1", owner: str = ANNA) -> None:
+async def write(
+    services: Services, *steps: Step, session_id: str = "sess_1", owner: str = ANNA
+) -> None:
     await services.journal.write(owner, session_id, lambda state: steps)
 
 
-async def copy(services: Services, entries: Sequence[Entry], owner: str = ANNA, size: int = 7) -> None:
-    """Write the entries of a log again, some at a time, as if they happened now; the first one makes the session."""
+async def copy(
+    services: Services, entries: Sequence[Entry], owner: str = ANNA, size: int = 7
+) -> None:
+    """Write the entries of a log again, some at a time, as if they happened now; the first one
+    makes the session."""
     first = entries[0]
     await services.journal.create(owner, {**first.data["session"], "id": first.session_id})
     for start in range(1, len(entries), size):
@@ -119,7 +125,8 @@ class Ears:
 
 
 def hear(mirror: Mirror, numbers: list[int], name: str, payload: Json) -> None:
-    """What a client does with an event of either dialect; the numbers are those of the stream, as they came."""
+    """What a client does with an event of either dialect; the numbers are those of the stream, as
+    they came."""
     if name == BATCH:
         for item in payload["events"]:
             numbers.append(item["stream_sequence"])

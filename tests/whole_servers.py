@@ -1,4 +1,5 @@
-"""A whole server without sockets for tests: its services, two people with keys, and a client of its routes."""
+"""A whole server without sockets for tests: its services, two people with keys, and a client of its
+routes."""
 
 import asyncio
 import contextlib
@@ -32,15 +33,21 @@ class Asking:
     def owner(self) -> str:
         return self.keys["id"]
 
-    async def __call__(self, method: str, path: str, who: str = "owner", **more: Any) -> httpx2.Response:
+    async def __call__(
+        self, method: str, path: str, who: str = "owner", **more: Any
+    ) -> httpx2.Response:
         headers = {"authorization": f"Bearer {self.keys[who]}"} if who in self.keys else {}
         headers |= more.pop("headers", {})
-        async with httpx2.AsyncClient(transport=self._transport, base_url="http://server") as client:
+        async with httpx2.AsyncClient(
+            transport=self._transport, base_url="http://server"
+        ) as client:
             return await client.request(method, path, headers=headers, **more)
 
     async def talk(self, *extra: Step, intent: str = "A talk", session_id: str = "sess_1") -> str:
         """A session in which something was said."""
-        await self.services.journal.create(self.owner, {"id": session_id, "intent": intent}, lambda state: TALK)
+        await self.services.journal.create(
+            self.owner, {"id": session_id, "intent": intent}, lambda state: TALK
+        )
         if extra:
             await self.services.journal.write(self.owner, session_id, lambda state: extra)
         return session_id
@@ -56,7 +63,13 @@ TALK: list[Step] = [
     ("thinking.delta", {"turn_id": "turn_2", "text": "Let me look."}),
     ("text.delta", {"turn_id": "turn_2", "text": "I look "}),
     ("text.delta", {"turn_id": "turn_2", "text": "into it."}),
-    ("tool.called", {"turn_id": "turn_2", "call": {"id": "tc_1", "tool_name": "Glob", "arguments": '{"pattern":"*"}'}}),
+    (
+        "tool.called",
+        {
+            "turn_id": "turn_2",
+            "call": {"id": "tc_1", "tool_name": "Glob", "arguments": '{"pattern":"*"}'},
+        },
+    ),
     ("tool.result", {"turn_id": "turn_2", "tool_call_id": "tc_1", "result": ["a.txt"]}),
     ("turn.ended", {"turn_id": "turn_2", "usage": {"input_tokens": 5, "output_tokens": 2}}),
     ("turn.opened", {"turn": {"turn_id": "turn_3", "model": "demo"}}),
@@ -84,12 +97,19 @@ async def asking(folder: Path, clock: Clock | None = None, **config: Any) -> Asy
             owner = (await services.store.users())[0].id
             keys = {
                 "id": owner,
-                "owner": (await services.store.add_key(owner, "more", "full", services.clock.now()))[1],
+                "owner": (
+                    await services.store.add_key(owner, "more", "full", services.clock.now())
+                )[1],
             }
         yield Asking(services, keys)
 
 
-def served(folder: Path, test: Callable[[Asking], Coroutine[Any, Any, Any]], seconds: float = 60, **config: Any) -> Any:
+def served(
+    folder: Path,
+    test: Callable[[Asking], Coroutine[Any, Any, Any]],
+    seconds: float = 60,
+    **config: Any,
+) -> Any:
     """Run a test against a server of its own."""
 
     async def whole() -> Any:

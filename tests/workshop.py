@@ -1,4 +1,5 @@
-"""A whole server in memory for tests of files and tools: an owner, another user, a session, and how to ask."""
+"""A whole server in memory for tests of files and tools: an owner, another user, a session, and how
+to ask."""
 
 import asyncio
 import contextlib
@@ -52,24 +53,44 @@ class Workshop:
 
     def place(self, call: str = "call_1", **env: str) -> Place:
         """Where a tool is called."""
-        return Place(self.services, self.owner, self.session_id, "turn_1", call, "root", self.workspace, env)
+        return Place(
+            self.services, self.owner, self.session_id, "turn_1", call, "root", self.workspace, env
+        )
 
     async def ask(
-        self, method: str, path: str, body: Any = None, *, who: str = "owner", content_type: str = "application/json"
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        who: str = "owner",
+        content_type: str = "application/json",
     ) -> Answer:
-        """A request with just this path, as a server would get it; `path` goes on behind that of the session."""
+        """A request with just this path, as a server would get it; `path` goes on behind that of
+        the session."""
         whole = path if path.startswith("/api/") else f"/api/sessions/{self.session_id}/{path}"
-        data = body if isinstance(body, bytes) else b"" if body is None else msgspec.json.encode(body)
+        data = (
+            body if isinstance(body, bytes) else b"" if body is None else msgspec.json.encode(body)
+        )
         return await call(self.app, method, whole, data, self.keys.get(who), content_type)
 
     async def signals(self, event: str) -> list[dict[str, Any]]:
         """What those who watch the session were told."""
         log = await self.services.store.read_log(self.owner, self.session_id, 0, 10_000)
-        return [entry.data["payload"] for entry in log if entry.kind == "signal.sent" and entry.data["event"] == event]
+        return [
+            entry.data["payload"]
+            for entry in log
+            if entry.kind == "signal.sent" and entry.data["event"] == event
+        ]
 
 
 async def call(
-    app: FastAPI, method: str, path: str, body: bytes, key: str | None, content_type: str = "application/json"
+    app: FastAPI,
+    method: str,
+    path: str,
+    body: bytes,
+    key: str | None,
+    content_type: str = "application/json",
 ) -> Answer:
     """One request without a client that would tidy the path up."""
     headers = [(b"host", b"server"), (b"content-type", content_type.encode())]
@@ -104,21 +125,29 @@ async def call(
 
 
 @contextlib.asynccontextmanager
-async def workshop(folder: Path, env: Mapping[str, str] | None = None, **config: Any) -> AsyncIterator[Workshop]:
+async def workshop(
+    folder: Path, env: Mapping[str, str] | None = None, **config: Any
+) -> AsyncIterator[Workshop]:
     """Open a server on a folder, with a session of the owner's in it."""
     async with running(ServerConfig(data=folder / "data", **config), env or {}) as services:
         key = await first_key(services)
         users = await services.store.users()
         now = services.clock.now()
-        other = await services.store.add_user(User(id="user_other", name="other", role="user", created_at=now))
+        other = await services.store.add_user(
+            User(id="user_other", name="other", role="user", created_at=now)
+        )
         _, stranger = await services.store.add_key(other.id, "theirs", "full", now)
         _, reading = await services.store.add_key(users[0].id, "reading", "read", now)
-        await services.journal.create(users[0].id, {"id": "sess_1", "intent": "to work", "created_at": now})
+        await services.journal.create(
+            users[0].id, {"id": "sess_1", "intent": "to work", "created_at": now}
+        )
         app = make_app(services)
         keys = {"owner": key or "", "other": stranger, "reader": reading}
         transport = httpx2.ASGITransport(app)
         headers = {"Authorization": f"Bearer {key}"}
-        async with httpx2.AsyncClient(transport=transport, base_url="http://server", headers=headers) as client:
+        async with httpx2.AsyncClient(
+            transport=transport, base_url="http://server", headers=headers
+        ) as client:
             yield Workshop(services, app, client, users[0].id, "sess_1", keys)
 
 

@@ -10,7 +10,8 @@ _MARK = f'"{_MORE}"'.encode()
 
 
 class Open(Struct, kw_only=True):
-    """A type whose unknown keys are kept: they stand in `more`, and on the wire beside the known ones."""
+    """A type whose unknown keys are kept: they stand in `more`, and on the wire beside the known
+    ones."""
 
     more: dict[str, Any] | UnsetType = field(default=UNSET, name=_MORE)
 
@@ -28,7 +29,8 @@ def encode(value: Any) -> bytes:
 
 
 def decode(data: bytes | str, type: type[T]) -> T:
-    """A value of one of these types from its JSON; msgspec.ValidationError or DecodeError when it is none."""
+    """A value of one of these types from its JSON; msgspec.ValidationError or DecodeError when it
+    is none."""
     return typed(_decoder.decode(data), type)
 
 
@@ -38,7 +40,11 @@ def plain(value: Any) -> Any:
         pairs = ((name, getattr(value, attribute)) for attribute, name in _names(value.__class__))
         made = {name: _plain_field(item) for name, item in pairs if item is not UNSET}
         more = getattr(value, "more", UNSET)
-        return {**made, **{name: item for name, item in more.items() if name not in made}} if more else made
+        return (
+            {**made, **{name: item for name, item in more.items() if name not in made}}
+            if more
+            else made
+        )
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     return {name: plain(item) for name, item in value.items()} if isinstance(value, dict) else value
@@ -46,7 +52,9 @@ def plain(value: Any) -> Any:
 
 def _plain_field(value: Any) -> Any:
     """Only a type of ours or a list of such is taken apart: anything else is JSON already."""
-    if isinstance(value, Struct) or (isinstance(value, list) and value and isinstance(value[0], Struct)):
+    if isinstance(value, Struct) or (
+        isinstance(value, list) and value and isinstance(value[0], Struct)
+    ):
         return plain(value)
     return value
 
@@ -63,7 +71,9 @@ def _names(kind: type) -> tuple[tuple[str, str], ...]:
     known = _KNOWN.get(kind)
     if known is None:
         fields = msgspec.structs.fields(cast(Any, kind))
-        known = _KNOWN[kind] = tuple((item.name, item.encode_name) for item in fields if item.name != "more")
+        known = _KNOWN[kind] = tuple(
+            (item.name, item.encode_name) for item in fields if item.name != "more"
+        )
     return known
 
 
@@ -72,7 +82,9 @@ def _keep(made: Any, value: dict[str, Any]) -> None:
     names = _names(made.__class__)
     known = {name for _, name in names}
     if not value.keys() <= known:
-        made.more = {name: item for name, item in value.items() if name not in known and name != _MORE} or UNSET
+        made.more = {
+            name: item for name, item in value.items() if name not in known and name != _MORE
+        } or UNSET
     for attribute, name in names:
         item = getattr(made, attribute)
         if isinstance(item, Open):

@@ -1,4 +1,5 @@
-"""Blocks of text beside events: the pieces that events carry are references, also where each line is set in."""
+"""Blocks of text beside events: the pieces that events carry are references, also where each line
+is set in."""
 
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -17,7 +18,8 @@ Reference = str | list[str | int]
 
 
 class Blocks:
-    """What events say, looked for in the blocks of a text; so long as it takes no more than so many steps in all."""
+    """What events say, looked for in the blocks of a text; so long as it takes no more than so many
+    steps in all."""
 
     def __init__(self, said: list[tuple[str, str]], budget: int = 1 << 31) -> None:
         firsts: dict[str, str] = {}
@@ -28,7 +30,8 @@ class Blocks:
         self._budget = budget
 
     def fold(self, text: str) -> Any:
-        """The block in its pieces: what an event says is a reference, the longest first; as it is, if none is."""
+        """The block in its pieces: what an event says is a reference, the longest first; as it is,
+        if none is."""
         taken = _Taken()
         for words, reference in self._said:
             if not self._look(text, words, reference, taken) and len(words) > _STRETCH <= len(text):
@@ -57,7 +60,8 @@ class Blocks:
 
 
 def _stretches(words: str) -> Iterator[tuple[int, int]]:
-    """Pieces of a text that was put together from several, or is broken up: paragraphs, and of long ones some lines."""
+    """Pieces of a text that was put together from several, or is broken up: paragraphs, and of long
+    ones some lines."""
     start = end = lines = 0
     for line in words.split("\n"):
         if (not line or lines == _LINES) and end - start >= _STRETCH:
@@ -103,7 +107,11 @@ def _found(text: str, words: str, reference: Reference) -> Iterator[tuple[int, i
     """Where a text says these words, as they are or with every line set in."""
     found = text.find(words)
     while found >= 0:
-        yield found, found + len(words), {"$ref": reference} if isinstance(reference, str) else {"$cut": reference}
+        yield (
+            found,
+            found + len(words),
+            {"$ref": reference} if isinstance(reference, str) else {"$cut": reference},
+        )
         found = text.find(words, found + len(words))
     first = words[: max(0, words.find("\n"))]
     place = text.find(first) if len(first) >= _SHORTEST_LINE else -1
@@ -129,7 +137,8 @@ def _found(text: str, words: str, reference: Reference) -> Iterator[tuple[int, i
 
 
 def _margins(text: str, place: int, blank: int, follower: str) -> tuple[str, str] | None:
-    """What stands before and behind every line, seen behind the first and before the next that says something."""
+    """What stands before and behind every line, seen behind the first and before the next that says
+    something."""
     end = text.find("\n", place)
     behind = text[place:end]
     if end < 0 or len(behind) > _LONGEST_MARGIN or behind.strip(" \t\r"):
@@ -144,10 +153,10 @@ def _margins(text: str, place: int, blank: int, follower: str) -> tuple[str, str
 
 
 def set_in(words: str, before: str, behind: str, bare: bool) -> str:
-    """Words with something before and behind every line, but not before the first and behind the last of them.
+    """Words with something before and behind every line, but not before the first and behind the
+    last of them.
 
-    With `bare`, nothing stands beside lines that are empty.
-    """
+    With `bare`, nothing stands beside lines that are empty."""
     first, *others = words.split("\n")
     if not bare:
         return f"{behind}\n{before}".join([first, *others])

@@ -1,4 +1,5 @@
-"""The only module that decides bytes: RFC 8785 (JCS) serialization, built on orjson, and the hashes made of it."""
+"""The only module that decides bytes: RFC 8785 (JCS) serialization, built on orjson, and the hashes
+made of it."""
 
 import hashlib
 import math
@@ -22,17 +23,20 @@ _REWRITTEN = frozenset({dict, list, float})
 
 
 class CanonicalError(ValueError):
-    """The value is outside the domain of RFC 8785; the message names the kind of trouble, never the value."""
+    """The value is outside the domain of RFC 8785; the message names the kind of trouble, never the
+    value."""
 
 
 def dumps(value: object) -> bytes:
-    """Return the RFC 8785 bytes of a value made of str, int, float, bool, None, list and dict only."""
+    """Return the RFC 8785 bytes of a value made of str, int, float, bool, None, list and dict
+    only."""
     out = _encode(value, _SORTED)
     return _settle(value, out, _numbers_fit([value], 0))
 
 
 def event_bytes(event: Mapping[str, Any]) -> bytes:
-    """Return the same bytes as dumps(event), quicker: most events hold only strings and integers in two levels."""
+    """Return the same bytes as dumps(event), quicker: most events hold only strings and integers in
+    two levels."""
     try:
         out = orjson.dumps(event, None, _SORTED)
     except orjson.JSONEncodeError as error:
@@ -56,10 +60,10 @@ def event_bytes(event: Mapping[str, Any]) -> bytes:
 
 
 def made_event_bytes(event: Mapping[str, Any]) -> bytes:
-    """Return the same bytes as dumps(event) for an event whose envelope is known to hold only text and integers.
+    """Return the same bytes as dumps(event) for an event whose envelope is known to hold only text
+    and integers.
 
-    So is every event that a Draft made; only the data of its content may hold anything else.
-    """
+    So is every event that a Draft made; only the data of its content may hold anything else."""
     try:
         out = orjson.dumps(event, None, _SORTED)
     except orjson.JSONEncodeError as error:
@@ -153,7 +157,8 @@ def events_hash(events: Iterable[Mapping[str, Any]]) -> str:
 
 
 def document_hash(document: Mapping[str, object], events_hash: str) -> str:
-    """Return the hash of everything in an export but its integrity, its events standing in by their hash."""
+    """Return the hash of everything in an export but its integrity, its events standing in by their
+    hash."""
     covered = {key: value for key, value in document.items() if key != "integrity"}
     covered["events"] = events_hash
     return hashlib.sha256(dumps(covered)).hexdigest()
@@ -167,10 +172,11 @@ def _encode(value: object, option: int) -> bytes:
 
 
 def _numbers_fit(values: list[Any], depth: int) -> bool:
-    """Tell whether orjson writes every float in values as RFC 8785 does; refuse the types that only orjson knows.
+    """Tell whether orjson writes every float in values as RFC 8785 does; refuse the types that only
+    orjson knows.
 
-    It runs after orjson, which has met every cycle, long integer, lone surrogate and odd key already.
-    """
+    It runs after orjson, which has met every cycle, long integer, lone surrogate and odd key
+    already."""
     fit = True
     level: list[Any] = [values]
     while level:
@@ -194,7 +200,8 @@ def _numbers_fit(values: list[Any], depth: int) -> bool:
 
 
 def _settle(value: object, out: bytes, numbers_fit: bool) -> bytes:
-    """Return out when it is RFC 8785 already, else encode a copy of value that orjson cannot get wrong."""
+    """Return out when it is RFC 8785 already, else encode a copy of value that orjson cannot get
+    wrong."""
     if not numbers_fit:
         value = _with_es6_numbers(value)
         out = _encode(value, _SORTED)
@@ -206,7 +213,10 @@ def _settle(value: object, out: bytes, numbers_fit: bool) -> bytes:
 def _with_es6_numbers(value: Any) -> Any:
     kind = type(value)
     if kind is dict:
-        return {key: _with_es6_numbers(item) if type(item) in _REWRITTEN else item for key, item in value.items()}
+        return {
+            key: _with_es6_numbers(item) if type(item) in _REWRITTEN else item
+            for key, item in value.items()
+        }
     if kind is list:
         return [_with_es6_numbers(item) if type(item) in _REWRITTEN else item for item in value]
     return _es6_number(value) if kind is float else value
@@ -219,11 +229,13 @@ def _es6_number(x: float) -> object:
 
 
 def _order_in_doubt(out: bytes) -> bool:
-    """UTF-16 sorts as UTF-8 does, but puts keys beyond U+FFFF before U+E000 to U+FFFF; look for both lead bytes.
+    """UTF-16 sorts as UTF-8 does, but puts keys beyond U+FFFF before U+E000 to U+FFFF; look for
+    both lead bytes.
 
-    An int is looked for because `bytes in bytes` pays for an exception inside first.
-    """
-    return (0xF0 in out or 0xF1 in out or 0xF2 in out or 0xF3 in out or 0xF4 in out) and (0xEF in out or 0xEE in out)
+    An int is looked for because `bytes in bytes` pays for an exception inside first."""
+    return (0xF0 in out or 0xF1 in out or 0xF2 in out or 0xF3 in out or 0xF4 in out) and (
+        0xEF in out or 0xEE in out
+    )
 
 
 def _has_astral_key(value: object) -> bool:

@@ -1,4 +1,5 @@
-"""Salted commitments to the events of a source: an export with parts withheld still verifies against their root."""
+"""Salted commitments to the events of a source: an export with parts withheld still verifies
+against their root."""
 
 import hmac
 import re
@@ -18,11 +19,13 @@ _LARGEST = 2**53 - 1
 _HEX = re.compile(r"[0-9a-f]{64}")
 
 Row = tuple[int, int | None, int]
-"""Events of the export that stand together: the first seq, its seq in the source (None: inserted), how many."""
+"""Events of the export that stand together: the first seq, its seq in the source (None: inserted),
+how many."""
 
 
 def _split(event: Mapping[str, Any]) -> tuple[bytes, bytes]:
-    """The canonical bytes of the content and of the rest; seq is the export's own and belongs to neither."""
+    """The canonical bytes of the content and of the rest; seq is the export's own and belongs to
+    neither."""
     rest = {name: value for name, value in event.items() if name not in ("content", "seq")}
     return event_bytes(event.get("content")), event_bytes(rest)  # type: ignore[arg-type]
 
@@ -32,15 +35,19 @@ def _commitment(salt: bytes, content: bytes) -> bytes:
 
 
 def _root(tree: Tree) -> str:
-    """The size is hashed along: a tree alone does not tell how many leaves its hidden parts have."""
+    """The size is hashed along: a tree alone does not tell how many leaves its hidden parts
+    have."""
     return sha256(b"\x03" + tree.size.to_bytes(8, "big") + tree.root()).hexdigest()
 
 
 class Committed:
-    """What is kept of every source event: a short name, its leaf, and the commitment to its content."""
+    """What is kept of every source event: a short name, its leaf, and the commitment to its
+    content."""
 
     def __init__(self, key: bytes, conversation_id: str) -> None:
-        self._seed = hmac.digest(key, b"ot-leaf-seed/1" + conversation_id.encode("utf-8", "surrogatepass"), "sha256")
+        self._seed = hmac.digest(
+            key, b"ot-leaf-seed/1" + conversation_id.encode("utf-8", "surrogatepass"), "sha256"
+        )
         self._names = array("Q")
         self._leaves = bytearray()
         self._commitments = bytearray()
@@ -67,9 +74,11 @@ class Committed:
     def salt(self, index: int, content: bytes) -> bytes:
         """A salt that nobody can guess without the key.
 
-        The content goes in, so that a salt shown for one content says nothing of another that stood at its place.
-        """
-        return hmac.digest(self._seed, b"ot-salt/1" + index.to_bytes(8, "big") + content, "sha256")[:_SALT]
+        The content goes in, so that a salt shown for one content says nothing of another that stood
+        at its place."""
+        return hmac.digest(self._seed, b"ot-salt/1" + index.to_bytes(8, "big") + content, "sha256")[
+            :_SALT
+        ]
 
     def find(self, event: Mapping[str, Any], start: int) -> int | None:
         """Where an event stands in the source, not before start; passes keep ids and order."""
@@ -97,7 +106,8 @@ def _name(event: Mapping[str, Any]) -> int:
 
 
 class Disclosure:
-    """Takes the events of an export one by one, and knows after the last what ties them to their source."""
+    """Takes the events of an export one by one, and knows after the last what ties them to their
+    source."""
 
     def __init__(self, source: Committed) -> None:
         self._source = source
@@ -117,7 +127,8 @@ class Disclosure:
         self._place(None if index is None else index + 1)
 
     def _opens(self, index: int, event: Mapping[str, Any]) -> bool:
-        """Whether the event can be tied to its source; not when anything but its content was changed."""
+        """Whether the event can be tied to its source; not when anything but its content was
+        changed."""
         content, rest = _split(event)
         salt, leaf = self._source.salt(index, content), self._source.leaf(index)
         if leaf_hash(_commitment(salt, content) + rest) == leaf:
@@ -149,7 +160,9 @@ class Disclosure:
             "salts": b64encode(self._salts).decode(),
             "commitments": self._commitments,
         }
-        if proof := [source.block(*block) for gap in _gaps(self._rows, source.size) for block in blocks(*gap)]:
+        if proof := [
+            source.block(*block) for gap in _gaps(self._rows, source.size) for block in blocks(*gap)
+        ]:
             made["proof"] = proof
         return made
 
@@ -187,7 +200,8 @@ class Tied(NamedTuple):
 
 
 def check(source: Mapping[str, Any], events: Iterable[Any]) -> Tied:
-    """What became of the source, and the root that the events and the source object give; SourceFault when none."""
+    """What became of the source, and the root that the events and the source object give;
+    SourceFault when none."""
     size, rows = source.get("size"), list(_rows(source))
     mapped = sum(count for _, place, count in rows if place is not None)
     salts = _salts(source, mapped)
@@ -205,13 +219,18 @@ def check(source: Mapping[str, Any], events: Iterable[Any]) -> Tied:
     if type(size) is not int or not tree.size <= size <= _LARGEST:
         raise SourceFault("size")
     _hide(tree, size, proof)
-    for part, is_whole in (("commitments", altered == len(commitments)), ("proof", next(proof, None) is None)):
+    for part, is_whole in (
+        ("commitments", altered == len(commitments)),
+        ("proof", next(proof, None) is None),
+    ):
         if not is_whole:
             raise SourceFault(part)
     return Tied(_root(tree), mapped - altered, altered, inserted, size - mapped)
 
 
-def _placed(rows: Iterable[Row], events: Iterable[Any]) -> Iterator[tuple[int, int | None, dict[str, Any]]]:
+def _placed(
+    rows: Iterable[Row], events: Iterable[Any]
+) -> Iterator[tuple[int, int | None, dict[str, Any]]]:
     """Each event with its seq and its place in the source; the rows have every event once."""
     rest = iter(events)
     for first, source, count in rows:
@@ -248,7 +267,11 @@ def _rows(source: Mapping[str, Any]) -> Iterator[Row]:
     """The rows of the map, in the order of the export and of the source."""
     rows, seq, end = source.get("map"), 1, 0
     for row in rows if isinstance(rows, list) else [None]:
-        if not isinstance(row, list | tuple) or len(row) != 3 or not all(type(n) is int for n in row if n is not None):
+        if (
+            not isinstance(row, list | tuple)
+            or len(row) != 3
+            or not all(type(n) is int for n in row if n is not None)
+        ):
             raise SourceFault("map")
         first, place, count = row
         if first != seq or count is None or count < 1 or (place is not None and place <= end):
@@ -277,6 +300,8 @@ def _commitments(source: Mapping[str, Any]) -> dict[str, bytes]:
 
 
 def _hashes(given: Any, part: str) -> list[bytes]:
-    if not isinstance(given, list) or not all(isinstance(item, str) and _HEX.fullmatch(item) for item in given):
+    if not isinstance(given, list) or not all(
+        isinstance(item, str) and _HEX.fullmatch(item) for item in given
+    ):
         raise SourceFault(part)
     return [bytes.fromhex(item) for item in given]

@@ -27,7 +27,8 @@ _UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
 
 
 class Database:
-    """A SQLite database that is only read: no view, trigger or extension of a stranger's file is ever run."""
+    """A SQLite database that is only read: no view, trigger or extension of a stranger's file is
+    ever run."""
 
     def __init__(self, path: Path, name: str) -> None:
         self._name = name
@@ -38,7 +39,8 @@ class Database:
             raise self._malformed() from None
 
     def _opened(self, path: Path) -> sqlite3.Connection:
-        # A database that is in use keeps its newest pages in a log beside it, which only a shared reader sees.
+        # A database that is in use keeps its newest pages in a log beside it, which only a shared
+        # reader sees.
         wal = Path(f"{path}-wal")
         in_use = wal.is_file() and wal.stat().st_size > 0
         for way in ("mode=ro", "immutable=1") if in_use else ("immutable=1",):
@@ -48,8 +50,9 @@ class Database:
         raise self._malformed()
 
     def _tried(self, address: str, trust: str) -> sqlite3.Connection:
-        """A connection that answers. Indexes over JSON (Kilo Code 7) are unsafe to SQLite 3.40 unless the schema is
-        trusted; that lets it call no more than functions of SQLite itself, for none of ours is there."""
+        """A connection that answers. Indexes over JSON (Kilo Code 7) are unsafe to SQLite 3.40
+        unless the schema is trusted; that lets it call no more than functions of SQLite itself, for
+        none of ours is there."""
         connection = sqlite3.connect(address, uri=True, check_same_thread=False)
         weakref.finalize(self, connection.close)
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LIMIT)
@@ -109,7 +112,8 @@ def _text(raw: bytes) -> str:
 
 
 class Archive:
-    """A zip that is only looked into: names are labels, nothing is unpacked to the disk, and sizes are bounded."""
+    """A zip that is only looked into: names are labels, nothing is unpacked to the disk, and sizes
+    are bounded."""
 
     def __init__(self, stream: BinaryIO, name: str) -> None:
         self._name = name
@@ -133,7 +137,10 @@ class Archive:
             return
         reader = zipfile if sys.version_info >= (3, 14) else import_module("backports.zstd.zipfile")
         self._zip = reader.ZipFile(stream)
-        self._ways, self._faults = _WAYS | {_ZSTD}, (*_UNZIPPABLE, known.ZstdError, reader.BadZipFile)
+        self._ways, self._faults = (
+            _WAYS | {_ZSTD},
+            (*_UNZIPPABLE, known.ZstdError, reader.BadZipFile),
+        )
 
     @property
     def names(self) -> list[str]:
@@ -151,7 +158,9 @@ class Archive:
                 "unpack it and pack it again with deflate, for example: bsdtar -xf FILE && zip -r COPY.zip .",
             )
         if info.flag_bits & 1:
-            raise self._damaged("the zip is encrypted", "unpack it with its password and export what is inside")
+            raise self._damaged(
+                "the zip is encrypted", "unpack it with its password and export what is inside"
+            )
         out = io.BytesIO()
         try:
             with self._zip.open(info) as stream:
@@ -159,11 +168,14 @@ class Archive:
                     out.write(part)
                     if out.tell() > LIMIT:
                         raise self._damaged(
-                            f"one member of the zip is larger than {LIMIT >> 20} MiB", "unpack it and export the file"
+                            f"one member of the zip is larger than {LIMIT >> 20} MiB",
+                            "unpack it and export the file",
                         )
         except self._faults:
             raise self._damaged() from None
         return out.getvalue()
 
-    def _damaged(self, what: str = "the zip is damaged or cut off", help: str = "pack it again") -> InputError:
+    def _damaged(
+        self, what: str = "the zip is damaged or cut off", help: str = "pack it again"
+    ) -> InputError:
         return InputError(what, where=self._name, help=help, code="input.zip")

@@ -1,4 +1,5 @@
-"""What the world gives an export: the clock, keys, policy and folders, read at the edge and passed in."""
+"""What the world gives an export: the clock, keys, policy and folders, read at the edge and passed
+in."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -95,7 +96,8 @@ class Context:
     """How rules are searched for: auto, hyperscan or keywords."""
 
     def exported_at(self, kept: str | None = None, *, is_export: bool = False) -> str | None:
-        """The time that the export names: as was asked; else of the export that it is made from, or now."""
+        """The time that the export names: as was asked; else of the export that it is made from, or
+        now."""
         wish = self.options.exported_at or ("keep" if is_export else "now")
         if wish == "keep":
             return kept

@@ -1,4 +1,5 @@
-"""How a reader builds a conversation: Draft numbers, pairs, spans and notes, so that no reader can break them."""
+"""How a reader builds a conversation: Draft numbers, pairs, spans and notes, so that no reader can
+break them."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, cast
@@ -47,7 +48,8 @@ class Draft(Ledger):
         self.exported_at: str | None = None
         self.integrity: Integrity | None = None
         self.without_thoughts = without_thoughts
-        """What internal_availability says when no thought came: unknown where the format cannot tell."""
+        """What internal_availability says when no thought came: unknown where the format cannot
+        tell."""
         self._actors: dict[tuple[str | None, ...], str] = {}
         self._calls = Calls()
         self._span_count = 0
@@ -111,7 +113,8 @@ class Draft(Ledger):
         usage: Usage | None = None,
         summary: bool = False,
     ) -> Event:
-        """Hidden reasoning: its words, the runtime's own summary of them, or None when it is sealed."""
+        """Hidden reasoning: its words, the runtime's own summary of them, or None when it is
+        sealed."""
         self._thoughts = True
         body: Content
         if text is None:
@@ -120,7 +123,9 @@ class Draft(Ledger):
             body = {**self._text(text), "data": {"summary": "runtime"}}
         else:
             body = self._text(text)
-        return self._add("message", "assistant_thought", "internal", actor, body, ts, None, span, None, usage)
+        return self._add(
+            "message", "assistant_thought", "internal", actor, body, ts, None, span, None, usage
+        )
 
     def tool_use(
         self,
@@ -135,12 +140,19 @@ class Draft(Ledger):
         group: object = None,
         extra: dict[str, Any] | None = None,
     ) -> str:
-        """A call; gives the key by which its result is told. The same open call told again is noted, not repeated."""
+        """A call; gives the key by which its result is told. The same open call told again is
+        noted, not repeated."""
         if native_id and self._calls.is_open(native_id):
-            self.skip("duplicate-call", f"event {self.count}", "a call with the same id is still open")
+            self.skip(
+                "duplicate-call", f"event {self.count}", "a call with the same id is still open"
+            )
             return native_id
         if type(arguments) is not dict and type(arguments) is not list:
-            arguments = {"raw": arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()}
+            arguments = {
+                "raw": arguments
+                if isinstance(arguments, str)
+                else msgspec.json.encode(arguments).decode()
+            }
         data: dict[str, Any] = {"tool_name": tool, "arguments": arguments}
         if native_id:
             data["native_call_id"] = native_id
@@ -148,7 +160,9 @@ class Draft(Ledger):
             data |= extra
         key, call = self._calls.make(native_id, tool, span, group, self.count)
         content = self._json(data)
-        self._add("tool_use", "assistant", "internal", actor, content, ts, call.call_id, span, None, usage)
+        self._add(
+            "tool_use", "assistant", "internal", actor, content, ts, call.call_id, span, None, usage
+        )
         return key
 
     def tool_result(
@@ -162,19 +176,27 @@ class Draft(Ledger):
         tool: str | None = None,
         usage: Usage | None = None,
     ) -> Event:
-        """The output of a call, alone; facts about it (error flag, exit code) follow in an annotation."""
+        """The output of a call, alone; facts about it (error flag, exit code) follow in an
+        annotation."""
         call = self._calls.answer(native_id, self.count)
         if call is None and (earlier := self._calls.answered(native_id)):
-            return self.annotation({"kind": "repeated_result", "call_id": earlier, "output": output}, ts=ts, span=span)
+            return self.annotation(
+                {"kind": "repeated_result", "call_id": earlier, "output": output}, ts=ts, span=span
+            )
         body = self._text(output) if type(output) is str else self._json(output)
         if call is None:
             call_id = self._calls.new_id()
         else:
             call_id, tool, span = call.call_id, call.tool, span or call.span
         actor = self._tool(tool or "tool")
-        event = self._add("tool_result", "tool", "internal", actor, body, ts, call_id, span, None, usage)
+        event = self._add(
+            "tool_result", "tool", "internal", actor, body, ts, call_id, span, None, usage
+        )
         if not call:
-            orphan: dict[str, Any] = {"kind": "orphan_result", "detail": "the call of this result is not in the source"}
+            orphan: dict[str, Any] = {
+                "kind": "orphan_result",
+                "detail": "the call of this result is not in the source",
+            }
             if native_id:
                 orphan["native_call_id"] = native_id
             self.annotation(orphan, parent=event, ts=ts)
@@ -205,7 +227,18 @@ class Draft(Ledger):
             actor = actor or parent["actor_id"]
             self._calls.extend(None, self.count)
         actor = actor or self.actor("system", "runtime")
-        return self._add("annotation", None, "metadata", actor, self._json(data), ts, None, span, parent_id, usage)
+        return self._add(
+            "annotation",
+            None,
+            "metadata",
+            actor,
+            self._json(data),
+            ts,
+            None,
+            span,
+            parent_id,
+            usage,
+        )
 
     def span_start(
         self,
@@ -216,17 +249,25 @@ class Draft(Ledger):
         call: str | None = None,
         parent: str | None = None,
     ) -> str:
-        """Open a span (a subagent, an abandoned branch); gives its span_id. `call` is the key of the call it serves."""
+        """Open a span (a subagent, an abandoned branch); gives its span_id. `call` is the key of
+        the call it serves."""
         self._span_count += 1
         span_id = f"span_{self._span_count:06d}"
         self._open_spans[span_id] = actor
         served = self._calls.get(call)
         call_id = served.call_id if served else None
-        self._add("span_start", None, "internal", actor, self._json(data), ts, call_id, span_id, parent)
+        self._add(
+            "span_start", None, "internal", actor, self._json(data), ts, call_id, span_id, parent
+        )
         return span_id
 
     def span_end(
-        self, span_id: str, data: dict[str, Any] | None = None, *, ts: str | None = None, call: str | None = None
+        self,
+        span_id: str,
+        data: dict[str, Any] | None = None,
+        *,
+        ts: str | None = None,
+        call: str | None = None,
     ) -> None:
         """Close a span. With `call`, a result that never comes will stand behind it."""
         actor = self._open_spans.pop(span_id)
@@ -242,14 +283,18 @@ class Draft(Ledger):
         if event.get("role") == "assistant_thought":
             self._thoughts = True
         found: list[tuple[str, str]] = []
-        # What Draft itself made was settled from its data on, which stands two levels below the event.
+        # What Draft itself made was settled from its data on, which stands two levels below the
+        # event.
         event = settle(event, lambda pointer, kind: found.append((pointer, kind)), depth=-2)
-        self.coercions += [{"id": event["id"], "ptr": pointer, "was": kind} for pointer, kind in found]
+        self.coercions += [
+            {"id": event["id"], "ptr": pointer, "was": kind} for pointer, kind in found
+        ]
         self._weight += weight(event.get("content"))
         self._take(event)
 
     def skip(self, code: str, place: str, detail: str) -> None:
-        """Note something that is not carried over; the same kind is counted, with its first place."""
+        """Note something that is not carried over; the same kind is counted, with its first
+        place."""
         known = self._notes.get((code, detail))
         place, count = (known.place, known.count) if known else (place, 0)
         self._notes[code, detail] = Note(code, place, detail, count + 1)
@@ -260,12 +305,17 @@ class Draft(Ledger):
         return list(self._notes.values())
 
     def abandon(self, first: int, end: int, data: dict[str, Any], actor: str) -> None:
-        """The events from place `first` up to `end` are a branch that was left: dropped, or wrapped in a span."""
+        """The events from place `first` up to `end` are a branch that was left: dropped, or wrapped
+        in a span."""
         if first >= end:
             return
         if self.branches != "all":
             self._splice.dropped.append(range(first, end))
-            self.skip("abandoned-branch", f"event {first + 1}", "a branch that was left; branches=all exports it")
+            self.skip(
+                "abandoned-branch",
+                f"event {first + 1}",
+                "a branch that was left; branches=all exports it",
+            )
         else:
             self._span_count += 1
             span_id = f"span_{self._span_count:06d}"
@@ -274,7 +324,8 @@ class Draft(Ledger):
             self._splice.wrap(range(first, end), span_id, start, stop)
 
     def close(self) -> tuple[list[Event], dict[str, Usage], list[range]]:
-        """The end of a conversation whose events are out already: what was learnt too late to stand in its place."""
+        """The end of a conversation whose events are out already: what was learnt too late to stand
+        in its place."""
         for span_id in list(self._open_spans):
             self.span_end(span_id)
         self._insert_missing_results(also_dropped=True)
@@ -309,12 +360,14 @@ class Draft(Ledger):
             is_export=self.is_export,
             integrity=self.integrity,
         )
-        # They are the record's now: readers refer to themselves, and would hold them until they are collected.
+        # They are the record's now: readers refer to themselves, and would hold them until they are
+        # collected.
         del self.spool, self._splice
         return record
 
     def _conversation(self, fingerprint: Callable[[], str], exported_day: str) -> Conversation:
-        """The facts in the spec's order, with an id made from the day and the source's hash where none was given."""
+        """The facts in the spec's order, with an id made from the day and the source's hash where
+        none was given."""
         made = self.conversation
         name = made.get("id")
         if not name:
@@ -334,7 +387,9 @@ class Draft(Ledger):
             if also_dropped or not self._splice.is_dropped(call.place):
                 actor = self._tool(call.tool or "tool")
                 body: Content = {"mime": "application/json", "data": dict(MISSING)}
-                event = _late("tool_result", "internal", actor, body, call=call.call_id, span=call.span)
+                event = _late(
+                    "tool_result", "internal", actor, body, call=call.call_id, span=call.span
+                )
                 self._splice.insert(call.run.last, event)
 
     def _tool(self, name: str) -> str:
@@ -345,7 +400,9 @@ class Draft(Ledger):
         return known
 
 
-def _late(type: EventType, visibility: Visibility, actor: str, content: Content, **links: Any) -> Event:
+def _late(
+    type: EventType, visibility: Visibility, actor: str, content: Content, **links: Any
+) -> Event:
     """An event that is put in when the rest is there; it gets its id last."""
     event: Event = {"id": "", "seq": 0, "type": type, "actor_id": actor, "visibility": visibility}
     if type == "tool_result":

@@ -1,4 +1,5 @@
-"""The append-only log of a session: what a row is, the kinds of rows there are, and what each of them says."""
+"""The append-only log of a session: what a row is, the kinds of rows there are, and what each of
+them says."""
 
 from typing import Any, Literal
 
@@ -11,11 +12,13 @@ Json = dict[str, Any]
 
 
 class LogFault(ValueError):
-    """An entry that does not fit the log: unknown kind, wrong shape, or about a turn that is not there."""
+    """An entry that does not fit the log: unknown kind, wrong shape, or about a turn that is not
+    there."""
 
 
 class Entry(Struct, frozen=True):
-    """One row of the log; `seq` counts from 1 in each session and is the stream sequence on the wire."""
+    """One row of the log; `seq` counts from 1 in each session and is the stream sequence on the
+    wire."""
 
     session_id: str
     seq: int
@@ -37,13 +40,15 @@ class OnTurn(Data, kw_only=True):
 
 
 class SessionCreated(Data, kw_only=True):
-    """The first entry: a Session as far as it is known; keys that the type does not have are kept."""
+    """The first entry: a Session as far as it is known; keys that the type does not have are
+    kept."""
 
     session: Json
 
 
 class SessionChanged(Data, kw_only=True):
-    """Fields of the session that changed: its title (`intent`), model, switches, what else it was created with."""
+    """Fields of the session that changed: its title (`intent`), model, switches, what else it was
+    created with."""
 
     changes: Json
 
@@ -56,7 +61,8 @@ class RunStarted(Data, kw_only=True):
 
 
 class RunEnded(Data, kw_only=True):
-    """The agent stopped: done, failed or interrupted. The log fills in the status of the session."""
+    """The agent stopped: done, failed or interrupted. The log fills in the status of the
+    session."""
 
     run_id: str
     status: Literal["completed", "failed", "interrupted"] = "completed"
@@ -103,7 +109,8 @@ class BranchMoved(Data, kw_only=True):
 
 
 class TurnOpened(Data, kw_only=True):
-    """A turn begins: a TurnProjection as far as it is known. The log fills in id, sequence, start and parent."""
+    """A turn begins: a TurnProjection as far as it is known. The log fills in id, sequence, start
+    and parent."""
 
     turn: Json
     parent_id: str | UnsetType | None = UNSET
@@ -131,7 +138,8 @@ class TurnStatusSet(OnTurn, kw_only=True):
 
 
 class Delta(OnTurn, kw_only=True):
-    """More words. Without a place they go on in the last block if it is of their kind, else they begin one."""
+    """More words. Without a place they go on in the last block if it is of their kind, else they
+    begin one."""
 
     text: str
     block_index: int | None = None
@@ -252,7 +260,8 @@ class NoticeGiven(Data, kw_only=True):
 
 
 class SignalSent(Data, kw_only=True):
-    """Told to clients and of no consequence for the session: files that changed, a task that goes on."""
+    """Told to clients and of no consequence for the session: files that changed, a task that goes
+    on."""
 
     event: str
     payload: Json = field(default_factory=dict)
@@ -268,7 +277,8 @@ class Imported(Data, kw_only=True):
 
 
 class EventKept(OnTurn, kw_only=True):
-    """One event of that document as it is; as far as turns can show it, it is a block, a call or a result of one."""
+    """One event of that document as it is; as far as turns can show it, it is a block, a call or a
+    result of one."""
 
     event: Json
     turn_id: str = ""
@@ -325,7 +335,9 @@ def shaped(kind: str, data: Json) -> Data:
     try:
         return msgspec.convert(data, shape)
     except msgspec.ValidationError as fault:
-        raise LogFault(f"an entry {kind} has another shape than its kind: {_place(fault)}") from None
+        raise LogFault(
+            f"an entry {kind} has another shape than its kind: {_place(fault)}"
+        ) from None
 
 
 def _place(fault: msgspec.ValidationError) -> str:
@@ -349,7 +361,8 @@ def entry_of(value: Any) -> Entry:
 
 
 def coalesced(steps: list[Step]) -> list[Step]:
-    """The same steps with neighbouring pieces of one block, or of one call's arguments, put together."""
+    """The same steps with neighbouring pieces of one block, or of one call's arguments, put
+    together."""
     made: list[Step] = []
     run: list[str] = []
     for kind, data in steps:

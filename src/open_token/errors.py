@@ -10,7 +10,12 @@ class OpenTokenError(Exception):
     code = "error"
 
     def __init__(
-        self, what: str, *, where: str | None = None, help: str | None = None, code: str | None = None
+        self,
+        what: str,
+        *,
+        where: str | None = None,
+        help: str | None = None,
+        code: str | None = None,
     ) -> None:
         super().__init__(what)
         self.what = what
@@ -40,7 +45,9 @@ class SeveralError(UsageError):
 
     code = "input.several"
 
-    def __init__(self, what: str, *, found: list[Any], where: str | None = None, help: str | None = None) -> None:
+    def __init__(
+        self, what: str, *, found: list[Any], where: str | None = None, help: str | None = None
+    ) -> None:
         super().__init__(what, where=where, help=help)
         self.found = found
 

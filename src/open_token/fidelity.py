@@ -1,4 +1,5 @@
-"""What of a source is in its export: records, text, fields, usage; counted on its own, not as the reader tells it."""
+"""What of a source is in its export: records, text, fields, usage; counted on its own, not as the
+reader tells it."""
 
 import hashlib
 import json
@@ -25,7 +26,8 @@ _MARK = re.compile(r"\[REDACTED:[a-z0-9_-]+:[0-9a-f]{8}\]")
 _NAME = re.compile(r"(?=[^0-9]*(?:[0-9][^0-9]*){0,4}$)[A-Za-z_$][A-Za-z0-9_$.-]{0,39}")
 """A key that names a field; any other is content, such as a path or an id, and is not shown."""
 _SEALED = re.compile(r"\s*(?:data:[\w.+-]+/[\w.+-]+;base64,)?[A-Za-z0-9+/=_:-]+\s*")
-"""One run of letters: a hash, an id, a key of a database, a seal, an image, a pointer to a text; nobody said it."""
+"""One run of letters: a hash, an id, a key of a database, a seal, an image, a pointer to a text;
+nobody said it."""
 _TAG = re.compile(r"</?[a-z][a-z_-]*>")
 """What clients and models put around prompts and reasoning; readers take a text apart there."""
 _MOST_PIECES = 16
@@ -50,12 +52,14 @@ _STREAM = re.compile(r"(?:(?:event|id): .*\r?\n)?data: [{\[]")
 """How a saved stream of events begins."""
 _MARGIN = re.compile(r"[\s>#*|-]*")
 _KEY = re.compile(r"[\w.-]{1,40}:\s+(?=\S)")
-"""What may stand before the words of a line in a text: a margin, and in YAML and streams of events a key."""
+"""What may stand before the words of a line in a text: a margin, and in YAML and streams of events
+a key."""
 
 
 @dataclass
 class Field:
-    """One field of the source's records: how often it has a value, how often that value is in the export."""
+    """One field of the source's records: how often it has a value, how often that value is in the
+    export."""
 
     path: str
     seen: int = 0
@@ -102,7 +106,11 @@ class Report:
                 "percent": round(self.percent, 2),
                 "reasoning_left_out": self.reasoning_left,
             },
-            "text": {"characters": self.text, "kept": self.text_kept, "percent": round(self.percent_of_all, 2)},
+            "text": {
+                "characters": self.text,
+                "kept": self.text_kept,
+                "percent": round(self.percent_of_all, 2),
+            },
             "fields": {"seen": self.fields, "unmapped": [asdict(item) for item in self.unmapped]},
             "skipped": [msgspec.to_builtins(note) for note in self.skipped],
             "usage": {**self.usage, "events": self.usage_events},
@@ -152,7 +160,9 @@ class Witness:
         if len(text) < LONG:
             return
         if "\n" in text:
-            self._known.update(_digest(line) for row in text.splitlines() if len(line := row.strip()) >= LONG)
+            self._known.update(
+                _digest(line) for row in text.splitlines() if len(line := row.strip()) >= LONG
+            )
         if "[REDACTED:" in text:
             self._masked.append(_MARK.split(text))
         if self._size < _HELD:
@@ -173,7 +183,9 @@ class Witness:
             return True
         if len(text) < LONG:
             return bool((when := to_utc(text)) and _digest(when) in self._known)
-        return any(text in longer for longer in self._long) or any(_fits(text, pieces) for pieces in self._masked)
+        return any(text in longer for longer in self._long) or any(
+            _fits(text, pieces) for pieces in self._masked
+        )
 
 
 def _pieces(text: str) -> list[str]:
@@ -195,11 +207,14 @@ def _fits(text: str, pieces: list[str]) -> bool:
 
 
 def merged(notes: list[Note]) -> list[Note]:
-    """The notes of several conversations: one of each kind, with the first place and how often in all."""
+    """The notes of several conversations: one of each kind, with the first place and how often in
+    all."""
     made: dict[tuple[str, str], Note] = {}
     for note in notes:
         known = made.get((note.code, note.detail))
-        made[note.code, note.detail] = msgspec.structs.replace(known, count=known.count + note.count) if known else note
+        made[note.code, note.detail] = (
+            msgspec.structs.replace(known, count=known.count + note.count) if known else note
+        )
     return list(made.values())
 
 
@@ -213,7 +228,9 @@ def judge(source: Source, reader: str, witness: Witness, notes: list[Note]) -> R
         for unit in units:
             if not isinstance(unit.value, bytes):
                 report.records += 1
-                texts = _lines(unit.value, split) if part.shape == "text" else _texts(unit.value, "")
+                texts = (
+                    _lines(unit.value, split) if part.shape == "text" else _texts(unit.value, "")
+                )
                 report.carried += judging.judge(texts, _place(part, unit))
     report.fields = len(judging.fields)
     report.unmapped = [item for item in judging.fields.values() if not item.kept]
@@ -225,16 +242,19 @@ def _units(source: Source, module: Any) -> Iterator[tuple[Part, Iterator[Unit]]]
     is_whole = source.shape == "text" and source.conversation is None
     for part, units in owned(source, module):
         if is_whole and not part.file and part.shape == "text" and hasattr(module, "values"):
-            yield replace(part, shape="list"), (Unit(n, value) for n, value in enumerate(module.values(source), 1))
+            yield (
+                replace(part, shape="list"),
+                (Unit(n, value) for n, value in enumerate(module.values(source), 1)),
+            )
         else:
             yield part, units
 
 
 def _lines(text: str, split: re.Pattern[str] | None = None) -> Iterator[tuple[str, str]]:
-    """The lines of a text that is no JSON, each without its margin, and without the key that may stand before it.
+    """The lines of a text that is no JSON, each without its margin, and without the key that may
+    stand before it.
 
-    A line with which the reader says that a conversation begins is said by nobody.
-    """
+    A line with which the reader says that a conversation begins is said by nobody."""
     for row in text.splitlines():
         line = row[_MARGIN.match(row).end() :].strip()  # type: ignore[union-attr]
         if len(line) >= LONG and not (split and split.match(row)):
@@ -291,8 +311,11 @@ class _Judging:
             report.reasoning_left += length * (not is_kept and not _REASONING.isdisjoint(steps))
 
 
-def _texts(value: Any, path: str, depth: int = 0, inside: bool = False) -> Iterator[tuple[str, str]]:
-    """Every string and number of a value with its path, also inside JSON that a string holds, which is one field."""
+def _texts(
+    value: Any, path: str, depth: int = 0, inside: bool = False
+) -> Iterator[tuple[str, str]]:
+    """Every string and number of a value with its path, also inside JSON that a string holds, which
+    is one field."""
     if isinstance(value, str):
         inner = _json(value)
         if depth > _DEEPEST or (inner is None and not _STREAM.match(value)):

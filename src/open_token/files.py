@@ -1,4 +1,5 @@
-"""Whole-or-nothing writing, the folders of this user, and the spool that holds events between reading and writing."""
+"""Whole-or-nothing writing, the folders of this user, and the spool that holds events between
+reading and writing."""
 
 import contextlib
 import marshal
@@ -34,9 +35,12 @@ class Folders(msgspec.Struct, frozen=True):
             root = Path(home)
             return cls(root / "settings", root / "cache", root / "data")
         if sys.platform == "linux" and env.get("HOME") and not any(name in env for name in _MOVED):
-            # As platformdirs has it, which alone would take a twentieth of the time of a small export.
+            # As platformdirs has it, which alone would take a twentieth of the time of a small
+            # export.
             user = Path(env["HOME"])
-            return cls(*(user / place / "open-token" for place in (".config", ".cache", ".local/share")))
+            return cls(
+                *(user / place / "open-token" for place in (".config", ".cache", ".local/share"))
+            )
         import platformdirs
 
         return cls(
@@ -53,11 +57,15 @@ def whole_file(path: Path, mode: int = 0o644) -> Iterator[BinaryIO]:
 
     try:
         if path.exists() and not path.is_file():
-            with path.open("wb") as device:  # a pipe or a terminal cannot be replaced, a folder must not be
+            with path.open(
+                "wb"
+            ) as device:  # a pipe or a terminal cannot be replaced, a folder must not be
                 yield device
             return
         target = path.resolve() if path.is_symlink() else path
-        descriptor, name = tempfile.mkstemp(prefix=f".{target.name[:40]}.", suffix=".part", dir=target.parent)
+        descriptor, name = tempfile.mkstemp(
+            prefix=f".{target.name[:40]}.", suffix=".part", dir=target.parent
+        )
     except BrokenPipeError:
         raise
     except OSError as problem:
@@ -80,17 +88,24 @@ def whole_file(path: Path, mode: int = 0o644) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def whole_folder(path: Path, *, is_private: bool = False) -> Iterator[Path]:
-    """A folder that appears complete or not at all: filled beside, renamed. It must not be there yet, or be empty."""
+    """A folder that appears complete or not at all: filled beside, renamed. It must not be there
+    yet, or be empty."""
     import shutil
     import tempfile
 
     try:
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise OutputError(
-                "the output is there already", where=str(path), help="name a new folder; nothing was written"
+                "the output is there already",
+                where=str(path),
+                help="name a new folder; nothing was written",
             )
         path.absolute().parent.mkdir(parents=True, exist_ok=True)
-        made = Path(tempfile.mkdtemp(prefix=f".{path.name[:40]}.", suffix=".part", dir=path.absolute().parent))
+        made = Path(
+            tempfile.mkdtemp(
+                prefix=f".{path.name[:40]}.", suffix=".part", dir=path.absolute().parent
+            )
+        )
     except OSError as problem:
         raise _cannot_write(path, problem) from None
     try:
@@ -139,7 +154,9 @@ def unnamed_file(folder: Path, prefix: str = ".") -> Iterator[Unnamed]:
     try:
         yield file
     except OSError as problem:
-        raise _cannot_write(folder, problem, "make room, or choose another place; what is there stays whole") from None
+        raise _cannot_write(
+            folder, problem, "make room, or choose another place; what is there stays whole"
+        ) from None
     finally:
         with contextlib.suppress(OSError):
             file.out.close()
@@ -154,7 +171,8 @@ def remove(path: Path) -> None:
 
 
 def sweep(folder: Path, *prefixes: str) -> None:
-    """Take away the unnamed files that a killed process left in a folder and in those right below it."""
+    """Take away the unnamed files that a killed process left in a folder and in those right below
+    it."""
     for path in (*folder.glob("*.part"), *folder.glob("*/*.part")):
         if path.name.startswith(prefixes):
             remove(path)
@@ -174,7 +192,8 @@ def append(path: Path, data: bytes) -> None:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[bool]:
-    """Try to hold a lock file; tells whether it is ours. The system lets go of it when the process ends, in any way."""
+    """Try to hold a lock file; tells whether it is ours. The system lets go of it when the process
+    ends, in any way."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as problem:
@@ -201,7 +220,8 @@ def _take(descriptor: int) -> bool:
 
 
 def ends_of(path: Path, first: int, last: int = 0) -> tuple[bytes, bytes]:
-    """The first and the last bytes of a file, and nothing of what lies between; empty when it may not be read."""
+    """The first and the last bytes of a file, and nothing of what lies between; empty when it may
+    not be read."""
     try:
         with path.open("rb", buffering=0) as stream:
             head = stream.read(first) if first else b""
@@ -213,7 +233,8 @@ def ends_of(path: Path, first: int, last: int = 0) -> tuple[bytes, bytes]:
 
 @contextlib.contextmanager
 def grown_file(path: Path) -> Iterator[BinaryIO]:
-    """A file that grows in place, to go on with; a new one is taken away again when nothing was written."""
+    """A file that grows in place, to go on with; a new one is taken away again when nothing was
+    written."""
     is_new = not path.exists()
     try:
         out = path.open("w+b" if is_new else "r+b")
@@ -226,7 +247,9 @@ def grown_file(path: Path) -> Iterator[BinaryIO]:
         with out:
             yield out
     except OSError as problem:
-        raise _cannot_write(path, problem, "make room; what is in the file stays, and can be gone on with") from None
+        raise _cannot_write(
+            path, problem, "make room; what is in the file stays, and can be gone on with"
+        ) from None
     finally:
         if is_new and path.exists() and not path.stat().st_size:
             path.unlink()
@@ -245,27 +268,33 @@ def write_whole(path: Path, data: bytes, mode: int = 0o644) -> None:
 
 
 def read_optional(path: Path, *, private: bool = False) -> bytes | None:
-    """A small file's bytes; None when it is not there or may not be read, or is private and others can write it."""
+    """A small file's bytes; None when it is not there or may not be read, or is private and others
+    can write it."""
     try:
         if private and not path.is_file():  # a pipe would be waited for
             return None
         with path.open("rb", buffering=0) as stream:
             facts = os.fstat(stream.fileno())
-            is_ours = sys.platform == "win32" or (facts.st_uid in (0, os.getuid()) and not facts.st_mode & 0o022)
+            is_ours = sys.platform == "win32" or (
+                facts.st_uid in (0, os.getuid()) and not facts.st_mode & 0o022
+            )
             return stream.read() if is_ours or not private else None
     except OSError:
         return None
 
 
 def read_if_there(path: Path) -> bytes | None:
-    """A small file's bytes; None when it is not there. One that is there and cannot be read is an error."""
+    """A small file's bytes; None when it is not there. One that is there and cannot be read is an
+    error."""
     try:
         return path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as problem:
         raise InputError(
-            f"cannot read this file: {problem.strerror}", where=str(path), help="check its permissions, or move it away"
+            f"cannot read this file: {problem.strerror}",
+            where=str(path),
+            help="check its permissions, or move it away",
         ) from None
 
 
@@ -287,7 +316,8 @@ def make_folder(path: Path) -> bool:
 
 
 def local_key(folders: Folders) -> bytes | None:
-    """The 32 random bytes behind this user's redaction marks, made on first use; None without a writable folder."""
+    """The 32 random bytes behind this user's redaction marks, made on first use; None without a
+    writable folder."""
     path = folders.settings / "key"
     key = read_optional(path)
     if key is not None and len(key) == 32:
@@ -319,13 +349,16 @@ def _sync_folder(folder: Path) -> None:
             os.close(descriptor)
 
 
-def _cannot_write(path: Path, problem: OSError, help: str = "choose another place; nothing was written") -> OutputError:
+def _cannot_write(
+    path: Path, problem: OSError, help: str = "choose another place; nothing was written"
+) -> OutputError:
     reason = problem.strerror or type(problem).__name__
     return OutputError(f"cannot write: {reason}", where=str(path), help=help)
 
 
 class Spool:
-    """Events in order, in memory up to a limit and in a temporary file after it; may be walked any number of times."""
+    """Events in order, in memory up to a limit and in a temporary file after it; may be walked any
+    number of times."""
 
     def __init__(self, limit: int = MEMORY_LIMIT) -> None:
         self._limit = limit

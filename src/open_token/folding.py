@@ -1,4 +1,5 @@
-"""Source values beside the events made from them: a string that an event carries becomes a reference, and back."""
+"""Source values beside the events made from them: a string that an event carries becomes a
+reference, and back."""
 
 import base64
 import hashlib
@@ -22,7 +23,16 @@ _DEEPEST = 64
 _SAFE = 2**53 - 1
 _LONGEST_JSON = 1 << 20
 _HIDDEN = frozenset(
-    ("thinking", "thought", "thoughts", "reasoning", "reasoning_content", "reasoningText", "thinking_blocks", "summary")
+    (
+        "thinking",
+        "thought",
+        "thoughts",
+        "reasoning",
+        "reasoning_content",
+        "reasoningText",
+        "thinking_blocks",
+        "summary",
+    )
 )
 _STYLES: tuple[dict[str, Any], ...] = (
     {"ensure_ascii": False, "separators": (",", ":")},
@@ -34,7 +44,8 @@ _STYLES: tuple[dict[str, Any], ...] = (
 
 
 class Carried:
-    """Where strings stand in the events: as many as are remembered around the place that the source has come to."""
+    """Where strings stand in the events: as many as are remembered around the place that the source
+    has come to."""
 
     def __init__(self, events: Iterable[Event], remembered: int = _REMEMBERED) -> None:
         self._events = iter(events)
@@ -81,7 +92,8 @@ Find = Callable[[str], str | None]
 
 
 def fold(value: Any, find: Find, *, conceal: bool = False, depth: int = 0) -> Any:
-    """The value with its carried strings as references; with `conceal`, hidden reasoning is left out."""
+    """The value with its carried strings as references; with `conceal`, hidden reasoning is left
+    out."""
     kind = type(value)
     if kind is str:
         return _fold_text(value, find, conceal, depth) if len(value) >= SHORTEST else value
@@ -123,7 +135,12 @@ def _fold_dict(value: dict[str, Any], find: Find, conceal: bool, depth: int) -> 
     if depth > _DEEPEST:
         return {"$deep": spelled(value)}
     if is_mark(value):
-        return {"$raw": [next(iter(value)), fold(next(iter(value.values())), find, conceal=conceal, depth=depth + 3)]}
+        return {
+            "$raw": [
+                next(iter(value)),
+                fold(next(iter(value.values())), find, conceal=conceal, depth=depth + 3),
+            ]
+        }
     changed = None
     for key, item in value.items():
         if conceal and key in _HIDDEN and item:
@@ -147,7 +164,8 @@ def is_mark(value: dict[str, Any]) -> bool:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two values are alike in JSON: 1, 1.0 and true are not, and neither are keys in another order."""
+    """Whether two values are alike in JSON: 1, 1.0 and true are not, and neither are keys in
+    another order."""
     if type(one) is not type(other):
         return False
     if type(one) is dict:
@@ -158,7 +176,8 @@ def same(one: Any, other: Any) -> bool:
 
 
 class Unresolved(Exception):
-    """A value cannot be given back: it was withheld, or what it refers to is not there or has changed."""
+    """A value cannot be given back: it was withheld, or what it refers to is not there or has
+    changed."""
 
 
 class TooLarge(Exception):
@@ -166,7 +185,8 @@ class TooLarge(Exception):
 
 
 class Room:
-    """How many letters marks may still grow to: a short one can stand for a long text, and any number of them may."""
+    """How many letters marks may still grow to: a short one can stand for a long text, and any
+    number of them may."""
 
     def __init__(self, letters: int) -> None:
         self._left = letters
@@ -182,7 +202,8 @@ Resolve = Callable[[str], Any]
 
 
 def unfold(value: Any, resolve: Resolve, room: Room, before: list[Any] | None = None) -> Any:
-    """The value as it was in the source; before it stand the records that were told together with it."""
+    """The value as it was in the source; before it stand the records that were told together with
+    it."""
     if isinstance(value, list):
         return [unfold(item, resolve, room, before) for item in value]
     if not isinstance(value, dict):
@@ -223,7 +244,9 @@ def unfold_all(values: list[Any], resolve: Resolve, room: Room) -> list[Any]:
     made: list[Any] = []
     for value in values:
         match value:
-            case {"$like": [int() as base, dict() as changed, *shift]} if len(value) == 1 and 0 <= base < len(told):
+            case {"$like": [int() as base, dict() as changed, *shift]} if len(
+                value
+            ) == 1 and 0 <= base < len(told):
                 value = _changed(shifted(told[base], *shift) if shift else told[base], changed)
                 room.take(len(msgspec.json.encode(value)))
         told.append(value)
@@ -262,7 +285,9 @@ def _changed(base: Any, changes: dict[str, Any]) -> Any:
     for key, item in changes.items():
         place: Any = places[key]
         if isinstance(item, dict) and len(item) == 1 and isinstance(inner := item.get("$in"), dict):
-            made[place] = _changed(made[place] if isinstance(made, list) else made.get(place), inner)
+            made[place] = _changed(
+                made[place] if isinstance(made, list) else made.get(place), inner
+            )
         else:
             made[place] = item
     return made
@@ -279,12 +304,15 @@ def _unfold_mark(name: str, given: Any, resolve: Resolve, room: Room) -> Any:
         case "$raw", [str() as key, inner]:
             return {key: unfold(inner, resolve, room)}
         case "$parts", list():
-            # A list among them is spelled out, and around it each level would double the backslashes.
+            # A list among them is spelled out, and around it each level would double the
+            # backslashes.
             return "".join(_counted(str(unfold(piece, resolve, room)), room) for piece in given)
         case "$cut", [str() as place, int() as start, int() as end]:
             return _counted(str(resolve(place))[start:end], room)
         case "$lines", [words, str() as left, str() as right, bool() as bare]:
-            said = unfold({"$ref": words} if isinstance(words, str) else {"$cut": words}, resolve, room)
+            said = unfold(
+                {"$ref": words} if isinstance(words, str) else {"$cut": words}, resolve, room
+            )
             room.take(said.count("\n") * (len(left) + len(right)))
             return set_in(said, left, right, bare)
         case "$bytes", str():
@@ -308,6 +336,7 @@ def _as_json(value: Any, style: int, room: Room) -> str:
 
 
 def _margins(value: Any, width: int) -> int:
-    """How many blanks stand before the parts of a value when it is written in lines: many, where it is deep."""
+    """How many blanks stand before the parts of a value when it is written in lines: many, where it
+    is deep."""
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return sum(width + _margins(item, width + 2) for item in inner)

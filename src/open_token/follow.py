@@ -41,7 +41,8 @@ class Outlet(Spool):
 
 
 class _ReaderWaitsError(Exception):
-    """The reader takes all records before it tells anything: it must be asked again whenever something is new."""
+    """The reader takes all records before it tells anything: it must be asked again whenever
+    something is new."""
 
 
 @dataclass
@@ -79,13 +80,15 @@ class Follower:
         except InputError as problem:
             if problem.code != "follow.append":
                 raise
-        # At an end a reader may have told what it would have told later, or otherwise: behind that, only what is new.
+        # At an end a reader may have told what it would have told later, or otherwise: behind that,
+        # only what is new.
         self.growing.rewind()
         first, _ = self._first()
         return self._stream(first.conversation, self._behind(first))
 
     def _first(self) -> tuple[Record, str]:
-        """The conversation as far as it has come, as soon as there is one, and the shape of its source."""
+        """The conversation as far as it has come, as soon as there is one, and the shape of its
+        source."""
         while True:
             try:
                 source = self._source()
@@ -98,7 +101,11 @@ class Follower:
                 return record, shape
 
     def _source(self) -> Source:
-        source = Source.of_folder(self.path, self.name) if self.path.is_dir() else Source.of(self.path, self.name)
+        source = (
+            Source.of_folder(self.path, self.name)
+            if self.path.is_dir()
+            else Source.of(self.path, self.name)
+        )
         source.conversation = self.conversation
         return source
 
@@ -113,14 +120,18 @@ class Follower:
 
     def _stream(self, known: Conversation, behind: Renewal | None = None) -> Record:
         """Line by line, for readers that tell each record as it comes."""
-        draft = Draft(subagents=self.context.options.subagents, spool=Outlet(lambda events: take(events)))
+        draft = Draft(
+            subagents=self.context.options.subagents, spool=Outlet(lambda events: take(events))
+        )
         spent: dict[str, Usage] = {}
 
         def facts(conversation: Conversation = known) -> Record:
             at = self.context.exported_at()
             people = behind.participants if behind else draft.participants
             coercions, notes = draft.coercions, draft.notes
-            return Record(conversation, people, (), notes=notes, coercions=coercions, exported_at=at)
+            return Record(
+                conversation, people, (), notes=notes, coercions=coercions, exported_at=at
+            )
 
         def take(events: list[Event]) -> None:
             spent.update((event["id"], event["usage"]) for event in events if "usage" in event)
@@ -145,7 +156,8 @@ class Follower:
         return replace(self.context, options=self.context.options.changed(native="none"))
 
     def _again_and_again(self, record: Record) -> Record:
-        """For readers that need the whole: read it anew whenever it has changed, and tell what is new."""
+        """For readers that need the whole: read it anew whenever it has changed, and tell what is
+        new."""
         renewal, name = self._behind(record), record.conversation["id"]
 
         def facts() -> Record:
@@ -175,7 +187,9 @@ class Follower:
         return facts()
 
 
-def _late(late: list[Event], usage: dict[str, Usage], dropped: list[range], draft: Draft) -> list[Event]:
+def _late(
+    late: list[Event], usage: dict[str, Usage], dropped: list[range], draft: Draft
+) -> list[Event]:
     """What a whole export would have put in its place, as annotations at the end."""
     number = draft.count + len(late)
     actor = draft.actor("system", "runtime")
@@ -185,12 +199,18 @@ def _late(late: list[Event], usage: dict[str, Usage], dropped: list[range], draf
         made.append(_annotation(number, actor, {"kind": "usage"}, name, counted))
     for places in dropped:
         number += 1
-        data = {"kind": "abandoned_branch", "first": f"evt_{places.start + 1:06d}", "events": len(places)}
+        data = {
+            "kind": "abandoned_branch",
+            "first": f"evt_{places.start + 1:06d}",
+            "events": len(places),
+        }
         made.append(_annotation(number, actor, data, None, None))
     return made
 
 
-def _annotation(number: int, actor: str, data: dict[str, Any], parent: str | None, usage: Usage | None) -> Event:
+def _annotation(
+    number: int, actor: str, data: dict[str, Any], parent: str | None, usage: Usage | None
+) -> Event:
     event: dict[str, Any] = {
         "id": f"evt_{number:06d}",
         "seq": 0,
@@ -209,7 +229,11 @@ def _annotation(number: int, actor: str, data: dict[str, Any], parent: str | Non
 def _state(path: Path) -> tuple[Any, ...]:
     """What changes when a file, a database with its log, or a folder does."""
     if path.is_dir():
-        return tuple(_state(Path(folder, name)) for folder, _, names in os.walk(path) for name in sorted(names))
+        return tuple(
+            _state(Path(folder, name))
+            for folder, _, names in os.walk(path)
+            for name in sorted(names)
+        )
     try:
         facts = [os.stat(item) for item in (path, Path(f"{path}-wal")) if item.exists()]
     except OSError:

@@ -1,4 +1,5 @@
-"""The stream that `--follow` writes: each event at once, a footer at the end; it goes on where one broke off."""
+"""The stream that `--follow` writes: each event at once, a footer at the end; it goes on where one
+broke off."""
 
 import hashlib
 from collections.abc import Callable
@@ -24,7 +25,8 @@ class Written:
 
     header: bytes = b""
     events: list[tuple[int, bytes, bool]] | None = None
-    """For each event: where its line begins, the hash of the line, whether it was put in at the end."""
+    """For each event: where its line begins, the hash of the line, whether it was put in at the
+    end."""
     end: int = 0
 
 
@@ -50,7 +52,8 @@ def written_in(stream: BinaryIO, name: str) -> Written:
 
 
 def _ours(line: bytes, is_first: bool) -> dict[str, Any] | None:
-    """The record of a line; None when --follow writes no such line there, so that the file is somebody else's."""
+    """The record of a line; None when --follow writes no such line there, so that the file is
+    somebody else's."""
     try:
         record = orjson.loads(line)
         if is_first:
@@ -58,7 +61,9 @@ def _ours(line: bytes, is_first: bool) -> dict[str, Any] | None:
             is_ours = record["type"] == "header" and isinstance(record["conversation"]["id"], str)
             is_ours = is_ours and all(isinstance(person["actor_id"], str) for person in people)
         else:
-            is_ours = record["type"] == "footer" or (record["type"] == "event" and _is_event(record))
+            is_ours = record["type"] == "footer" or (
+                record["type"] == "event" and _is_event(record)
+            )
     except (ValueError, KeyError, TypeError):
         return None
     return record if is_ours else None
@@ -66,7 +71,9 @@ def _ours(line: bytes, is_first: bool) -> dict[str, Any] | None:
 
 def _is_event(record: dict[str, Any]) -> bool:
     words = all(isinstance(record[name], str) for name in ("event_type", "id", "actor_id"))
-    return words and isinstance(record["content"], dict) and isinstance(record.get("links", {}), dict)
+    return (
+        words and isinstance(record["content"], dict) and isinstance(record.get("links", {}), dict)
+    )
 
 
 def _foreign(name: str, number: int) -> InputError:
@@ -79,12 +86,15 @@ def _foreign(name: str, number: int) -> InputError:
 
 
 def _is_late(record: dict[str, object]) -> bool:
-    """Whether an event may be one that an end had put in: it is no loss, a reading tells it again if it is not."""
+    """Whether an event may be one that an end had put in: it is no loss, a reading tells it again
+    if it is not."""
     if record.get("event_type") == "span_end":
         return True
     content = record.get("content")
     data = content.get("data") if isinstance(content, dict) else None
-    return isinstance(data, dict) and (data.get("missing_result") is True or data.get("kind") in _LATE_KINDS)
+    return isinstance(data, dict) and (
+        data.get("missing_result") is True or data.get("kind") in _LATE_KINDS
+    )
 
 
 def _digest(line: bytes) -> bytes:
@@ -97,7 +107,9 @@ Facts = Callable[[], Record]
 class Growing:
     """Writes events as they come, flushed one by one."""
 
-    def __init__(self, out: BinaryIO, context: Context, name: str, before: Written | None = None) -> None:
+    def __init__(
+        self, out: BinaryIO, context: Context, name: str, before: Written | None = None
+    ) -> None:
         self._out = out
         self._context = context
         self._name = name
@@ -135,26 +147,30 @@ class Growing:
             self._write(event)
 
     def named(self, name: str) -> str:
-        """The id that a conversation has in this stream: the first one, whatever becomes of it as more is said."""
+        """The id that a conversation has in this stream: the first one, whatever becomes of it as
+        more is said."""
         told = self._told_facts().get("id", name)
         self.is_same = told == name
         return told
 
     def _told_facts(self) -> Conversation:
-        return cast(Conversation, orjson.loads(self._header).get("conversation", {}) if self._header else {})
+        return cast(
+            Conversation, orjson.loads(self._header).get("conversation", {}) if self._header else {}
+        )
 
     def resumed(self, record: Record) -> tuple[list[Event], list[Event]]:
-        """The events that a stream holds from earlier on, and those of a reading as they would be written now.
+        """The events that a stream holds from earlier on, and those of a reading as they would be
+        written now.
 
-        For what is read anew each time, and so need not tell the same again: it goes on behind those of the stream.
-        """
+        For what is read anew each time, and so need not tell the same again: it goes on behind
+        those of the stream."""
         if not self._before:
             return [], []
         self._open(record)
         assert self._record is not None
-        if self._told_facts().get("redaction", {}).get("mode") != self._record.conversation.get("redaction", {}).get(
-            "mode"
-        ):
+        if self._told_facts().get("redaction", {}).get("mode") != self._record.conversation.get(
+            "redaction", {}
+        ).get("mode"):
             raise self.other()
         while self._before and self._before[-1][2]:
             self._end = self._before.pop()[0]

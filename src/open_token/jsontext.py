@@ -1,4 +1,5 @@
-"""JSON text that a fast parser refused: what can be mended, what broke off, and where the fault stands."""
+"""JSON text that a fast parser refused: what can be mended, what broke off, and where the fault
+stands."""
 
 import codecs
 from typing import Any
@@ -28,7 +29,8 @@ def breaks_off(line: bytes) -> bool:
 
 
 def with_surrogates(raw: bytes) -> Any | None:
-    """The value when lone surrogates were the only fault, with each replaced by U+FFFD; else None."""
+    """The value when lone surrogates were the only fault, with each replaced by U+FFFD; else
+    None."""
     if b"\\u" not in raw:
         return None
     import json
@@ -41,7 +43,8 @@ def with_surrogates(raw: bytes) -> Any | None:
 
 
 def glued(raw: bytes) -> list[Any] | None:
-    """The values of a file in which whole objects or lists stand one after another; None when it is none."""
+    """The values of a file in which whole objects or lists stand one after another; None when it is
+    none."""
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError:

@@ -1,4 +1,5 @@
-"""Where a draft writes its events down: ids, content that every JSON reader takes alike, the way into the spool."""
+"""Where a draft writes its events down: ids, content that every JSON reader takes alike, the way
+into the spool."""
 
 from typing import Any, cast
 
@@ -27,7 +28,8 @@ class Ledger:
         """How many events there are; the place (from 0) of the next one."""
 
     def usage(self, event: Event | str, usage: Usage) -> None:
-        """Give an event (or the event of that id) the usage of its message, also when it came late."""
+        """Give an event (or the event of that id) the usage of its message, also when it came
+        late."""
         if not (usage := _sound(usage)):
             return
         name = event if isinstance(event, str) else event["id"]

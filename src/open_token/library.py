@@ -1,4 +1,5 @@
-"""What a Python program calls: reads the clock, the environment and the settings, then runs the pipeline."""
+"""What a Python program calls: reads the clock, the environment and the settings, then runs the
+pipeline."""
 
 import io
 import os
@@ -43,9 +44,12 @@ def export(
 ) -> Export:
     """A conversation of any runtime as one Open-Token document.
 
-    `source` is a path or the bytes themselves, `reader` names the format where the content does not tell,
-    `conversation` chooses one of several by id or number; the options are those of the command line:
-    `export("session.jsonl", redact="pii", max_bytes=200_000)`. With `sign_key`, the file of a key, it is signed.
+    `source` is a path or the bytes themselves, `reader` names the format where the content does not
+    tell,
+    `conversation` chooses one of several by id or number; the options are those of the command
+    line:
+    `export("session.jsonl", redact="pii", max_bytes=200_000)`. With `sign_key`, the file of a key,
+    it is signed.
     """
     out = io.BytesIO()
     words = {**options, "mode": "json", "pretty": False}
@@ -66,14 +70,18 @@ def export_file(
 ) -> Receipt:
     """Write the export to a file, whole or not at all, in constant memory; tells what was written.
 
-    `to="html"`, `"markdown"` or `"brief"` writes a page for people in place of the document, `to="atif"` or `to="otel"`
-    a file for the tools of others, which is held in memory.
-    """
+    `to="html"`, `"markdown"` or `"brief"` writes a page for people in place of the document,
+    `to="atif"` or `to="otel"` a file for the tools of others, which is held in memory."""
     known = (*KINDS, *FORMS)
     if to is not None and to not in known:
-        raise UsageError("there is no such form", help=f"to takes {', '.join(known)}; mode chooses json or ndjson")
+        raise UsageError(
+            "there is no such form",
+            help=f"to takes {', '.join(known)}; mode chooses json or ndjson",
+        )
     if to is not None and sign_key is not None:
-        raise UsageError("only an export can be signed", help="sign the export itself, mode=json or mode=ndjson")
+        raise UsageError(
+            "only an export can be signed", help="sign the export itself, mode=json or mode=ndjson"
+        )
     context = _signing(surroundings(options), sign_key)
     opened, reader = _chosen(source, reader, conversation)
     with whole_file(Path(target)) as out:
@@ -96,10 +104,9 @@ def diff(
 ) -> Difference:
     """Where two runs part.
 
-    Each is a path, bytes, or a document that `export` or `read` gave, which is taken as it is. The options are those of
-    an export: what is read is redacted first. `level="exact"` counts all but ids, times and counts; `ignore` takes JSON
-    pointers into a step, as `/arguments/timeout`.
-    """
+    Each is a path, bytes, or a document that `export` or `read` gave, which is taken as it is. The
+    options are those of an export: what is read is redacted first. `level="exact"` counts all but
+    ids, times and counts; `ignore` takes JSON pointers into a step, as `/arguments/timeout`."""
     check_level(level)
     one, other = (_run(run, level, options) for run in (a, b))
     return compare(one, other, names=(_name(a), _name(b)), level=level, ignore=ignore)
@@ -112,8 +119,11 @@ def _run(given: str | Path | bytes | Export, level: str, options: Mapping[str, A
     return steps_of(_source(given), context, None, level)[0]
 
 
-def steps_of(source: Source, context: Context, reader: str | None, level: str) -> tuple[Run, Receipt]:
-    """The steps of a conversation as an export would tell it: what is masked there is masked here."""
+def steps_of(
+    source: Source, context: Context, reader: str | None, level: str
+) -> tuple[Run, Receipt]:
+    """The steps of a conversation as an export would tell it: what is masked there is masked
+    here."""
     recorder = Recorder(level)
     too_long = InputError(
         "this conversation is too long to be compared",
@@ -126,16 +136,25 @@ def steps_of(source: Source, context: Context, reader: str | None, level: str) -
 
 
 def _name(run: str | Path | bytes | Export) -> str:
-    return str(run) if isinstance(run, str | Path) else "<bytes>" if isinstance(run, bytes) else "<document>"
+    return (
+        str(run)
+        if isinstance(run, str | Path)
+        else "<bytes>"
+        if isinstance(run, bytes)
+        else "<document>"
+    )
 
 
 def conversations(source: str | Path | bytes, *, reader: str | None = None) -> list[Found]:
-    """What a file holds whose format can hold several conversations, such as a chat product's export; else nothing."""
+    """What a file holds whose format can hold several conversations, such as a chat product's
+    export; else nothing."""
     opened = _source(source)
     return found_in(opened, reader or choose(opened))
 
 
-def _chosen(source: str | Path | bytes, reader: str | None, conversation: str | None) -> tuple[Source, str | None]:
+def _chosen(
+    source: str | Path | bytes, reader: str | None, conversation: str | None
+) -> tuple[Source, str | None]:
     opened = _source(source)
     if conversation is not None:
         reader = reader or choose(opened)
@@ -148,9 +167,13 @@ def read(source: str | Path | bytes) -> Export:
     opened = _source(source)
     if not load("open_token").sniff(opened):
         raise InputError(
-            "this is not an Open-Token export", where=opened.name, help="use open_token.export() to make one"
+            "this is not an Open-Token export",
+            where=opened.name,
+            help="use open_token.export() to make one",
         )
-    context = Context(ExportOptions.of({"redact": "none", "include": "include-internal", "internal": "full"}))
+    context = Context(
+        ExportOptions.of({"redact": "none", "include": "include-internal", "internal": "full"})
+    )
     record = read_record(opened, context, "open_token")
     document: Export = {"open_token_version": "0.1"}
     if record.exported_at:
@@ -172,8 +195,11 @@ def _source(source: str | Path | bytes) -> Source:
     return Source.of_folder(path) if path.is_dir() else Source.of(path)
 
 
-def surroundings(words: Mapping[str, Any], env: Mapping[str, str] | None = None, cwd: Path | None = None) -> Context:
-    """Options, clock, keys and policy for one export: what was said wins over the environment, that over the files."""
+def surroundings(
+    words: Mapping[str, Any], env: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> Context:
+    """Options, clock, keys and policy for one export: what was said wins over the environment, that
+    over the files."""
     env = os.environ if env is None else env
     settings = load_settings(env, cwd or Path.cwd())
     options = ExportOptions.of({**settings.defaults, **words})

@@ -1,4 +1,5 @@
-"""Records of a source that follow each other: each is told as far as it differs from an earlier one like it."""
+"""Records of a source that follow each other: each is told as far as it differs from an earlier one
+like it."""
 
 import re
 from collections import Counter
@@ -20,14 +21,16 @@ _BEARING = re.compile(
     r"pass|secret|token|key|auth|cookie|cred|pwd|bearer|sess|sign|pin|mail|phone|name|addr|user|card|account|birth",
     re.I,
 )
-"""A value under such a key is told where it stands: the key alone may say that it is a secret, or a person's."""
+"""A value under such a key is told where it stands: the key alone may say that it is a secret, or a
+person's."""
 _NAMING = ("name", "key", "header")
 _SAME: Any = object()
 Path = tuple[str, ...]
 
 
 def liken(values: list[Any], nearby: Nearby | None = None) -> list[Any]:
-    """Folded records, told together: the first as it is, the others by what differs and from which event they are."""
+    """Folded records, told together: the first as it is, the others by what differs and from which
+    event they are."""
     return _Batch(values, nearby or Nearby()).told()
 
 
@@ -54,7 +57,12 @@ class _Batch:
         for number, value in enumerate(self._values):
             base = None
             if has_parts(value):
-                kinds = (_shape(value, _PARTS), _shape(value, 2), (tuple(value), _kind(value)), tuple(value))
+                kinds = (
+                    _shape(value, _PARTS),
+                    _shape(value, 2),
+                    (tuple(value), _kind(value)),
+                    tuple(value),
+                )
                 base = next((seen[kind] for kind in kinds if kind in seen), None)
                 if base is not None and kinds[0] in seen:
                     self._next[base] = number  # the one that has all the same keys
@@ -82,7 +90,8 @@ class _Batch:
         return min(votes, key=lambda by: (-votes[by], abs(by))) if votes else 0
 
     def _moves(self, base: int, number: int) -> Iterator[tuple[int, int]]:
-        """How far each place of a record is from that of another; what stays the same tells nothing."""
+        """How far each place of a record is from that of another; what stays the same tells
+        nothing."""
         theirs = self._places[base]
         for path, (event, pointer) in self._places[number].items():
             before, other = theirs.get(path, (event, ""))
@@ -113,7 +122,9 @@ class _Batch:
         pairs = _pairs(value, base) if depth < _PARTS else None
         if pairs is None:
             is_told = type(value) is str and bool(path) and bool(_BEARING.search(path[-1]))
-            if same(base, value) or (not (is_told or _is_whole(value)) and self._means(base, value, number)):
+            if same(base, value) or (
+                not (is_told or _is_whole(value)) and self._means(base, value, number)
+            ):
                 return base, _SAME
             formed = self._explicit(value, path, number)
             return formed, formed
@@ -144,19 +155,31 @@ class _Batch:
         place = _place(form)
         if place is None:
             return False
-        return self._nearby.holds(place, value) if mark == "$ref" else self._nearby.holds_moment(place, value)
+        return (
+            self._nearby.holds(place, value)
+            if mark == "$ref"
+            else self._nearby.holds_moment(place, value)
+        )
 
     def _explicit(self, value: Any, path: Path, number: int) -> Any:
         """A value told in full, in the form that serves it and those that follow best."""
         if has_parts(value) and len(path) < _PARTS and not _is_pair(value):
             return {key: self._explicit(item, (*path, key), number) for key, item in value.items()}
         if type(value) is list and len(path) < _PARTS and all(map(has_parts, value)):
-            return [self._explicit(item, (*path, str(place)), number) for place, item in enumerate(value)]
+            return [
+                self._explicit(item, (*path, str(place)), number)
+                for place, item in enumerate(value)
+            ]
         if type(value) not in (str, int, float) or not path or _BEARING.search(path[-1]):
             return value
         follower = self._follower(value, path, number)
         form = self._seen_before(value, path, number, follower)
-        if form is None and follower is not _SAME and type(follower) is type(value) and follower != value:
+        if (
+            form is None
+            and follower is not _SAME
+            and type(follower) is type(value)
+            and follower != value
+        ):
             form = self._foreseen(value, path, number, follower)
         return value if form is None else form
 
@@ -166,12 +189,14 @@ class _Batch:
         return _SAME if after is None else _inside(self._values[after], path)
 
     def _pays(self, form: Any, value: Any, path: Path, number: int) -> bool:
-        """Whether a form that is longer than its value makes up for it in the records that follow."""
+        """Whether a form that is longer than its value makes up for it in the records that
+        follow."""
         more, saved = _length(form) - _length(value), _length(value) + len(path[-1]) + 4
         return more <= 0 or more < min(self._left[number], _FORESIGHT) * saved * 3 // 4
 
     def _seen_before(self, value: Any, path: Path, number: int, follower: Any) -> Any:
-        """A reference to the record in which a value stood last; one that the next record shares, or a shorter one."""
+        """A reference to the record in which a value stood last; one that the next record shares,
+        or a shorter one."""
         found = self._seen.get(value) if _is_telling(value) else None
         if found is None or not 0 < number - found[0] <= _BACK:
             return None
@@ -186,7 +211,8 @@ class _Batch:
         return form if _length(form) < _length(value) else None
 
     def _foreseen(self, value: Any, path: Path, number: int, follower: Any) -> Any:
-        """The reference that the record which follows shares with this one, but for its event; none if it has none."""
+        """The reference that the record which follows shares with this one, but for its event; none
+        if it has none."""
         after = self._next[number]
         by = self._shifts[after]
         if number not in self._middles:
@@ -217,8 +243,13 @@ def _is_telling(value: Any) -> bool:
 
 
 def _is_pair(value: dict[str, Any]) -> bool:
-    """Whether a part says what another is, as `name` does of `value`: apart they would not be known for a secret."""
-    return "value" in value and not has_parts(value["value"]) and any(type(value.get(key)) is str for key in _NAMING)
+    """Whether a part says what another is, as `name` does of `value`: apart they would not be known
+    for a secret."""
+    return (
+        "value" in value
+        and not has_parts(value["value"])
+        and any(type(value.get(key)) is str for key in _NAMING)
+    )
 
 
 def _kind(value: dict[str, Any]) -> str | None:
@@ -238,9 +269,15 @@ def _is_whole(value: Any) -> bool:
 def _shape(value: Any, depth: int) -> Any:
     """The names of the keys, and of those in its parts."""
     if depth and has_parts(value):
-        return tuple((key, _shape(item, depth - 1)) if _is_whole(item) else key for key, item in value.items())
+        return tuple(
+            (key, _shape(item, depth - 1)) if _is_whole(item) else key
+            for key, item in value.items()
+        )
     if depth and type(value) is list:
-        return ("[]", *(_shape(item, depth - 1) if _is_whole(item) else "" for item in value[:_PARTS]))
+        return (
+            "[]",
+            *(_shape(item, depth - 1) if _is_whole(item) else "" for item in value[:_PARTS]),
+        )
     return ""
 
 
@@ -256,11 +293,20 @@ def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
 
 
 def _pairs(value: Any, base: Any) -> list[tuple[str, Any, Any]] | None:
-    """The parts of two values that have the same ones; none when they do not, or when one is named by another."""
+    """The parts of two values that have the same ones; none when they do not, or when one is named
+    by another."""
     if has_parts(value) and has_parts(base) and list(value) == list(base) and not _is_pair(value):
         return [(key, item, base[key]) for key, item in value.items()]
-    if type(value) is list and type(base) is list and len(value) == len(base) and all(map(has_parts, value)):
-        return [(str(place), item, other) for place, (item, other) in enumerate(zip(value, base, strict=True))]
+    if (
+        type(value) is list
+        and type(base) is list
+        and len(value) == len(base)
+        and all(map(has_parts, value))
+    ):
+        return [
+            (str(place), item, other)
+            for place, (item, other) in enumerate(zip(value, base, strict=True))
+        ]
     return None
 
 

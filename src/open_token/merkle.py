@@ -16,7 +16,8 @@ class Tree:
         self.graft(leaf_hash(data))
 
     def graft(self, node: bytes, height: int = 0) -> None:
-        """One more whole subtree of 2**height leaves, known by its hash; it must stand where `blocks` puts it."""
+        """One more whole subtree of 2**height leaves, known by its hash; it must stand where
+        `blocks` puts it."""
         self.size += 1 << height
         while self._peaks and self._peaks[-1][0] == height:
             node = _join(self._peaks.pop()[1], node)
@@ -39,7 +40,8 @@ def leaf_hash(data: bytes) -> bytes:
 
 
 def blocks(first: int, end: int) -> Iterator[tuple[int, int]]:
-    """The fewest whole subtrees over the leaves from first up to end: the first leaf and the height of each."""
+    """The fewest whole subtrees over the leaves from first up to end: the first leaf and the height
+    of each."""
     while first < end:
         height = (end - first).bit_length() - 1
         if first:

@@ -1,4 +1,5 @@
-"""The Open-Token v0.1 document in the spec's own names, and the record that travels from a reader to a writer."""
+"""The Open-Token v0.1 document in the spec's own names, and the record that travels from a reader
+to a writer."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -14,7 +15,14 @@ Role = Literal["system", "developer", "user", "assistant", "assistant_thought", 
 Kind = Literal["human", "model", "tool", "system"]
 Mime = Literal["text/plain", "application/json"]
 
-EVENT_TYPES: tuple[EventType, ...] = ("message", "tool_use", "tool_result", "span_start", "span_end", "annotation")
+EVENT_TYPES: tuple[EventType, ...] = (
+    "message",
+    "tool_use",
+    "tool_result",
+    "span_start",
+    "span_end",
+    "annotation",
+)
 VISIBILITIES: tuple[Visibility, ...] = ("public", "internal", "metadata")
 ROLES: tuple[Role, ...] = ("system", "developer", "user", "assistant", "assistant_thought", "tool")
 KINDS: tuple[Kind, ...] = ("human", "model", "tool", "system")
@@ -130,7 +138,8 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class Note(msgspec.Struct, frozen=True):
-    """Something the export does not carry, or carries otherwise than the source: a code, the first place, how often."""
+    """Something the export does not carry, or carries otherwise than the source: a code, the first
+    place, how often."""
 
     code: str
     place: str
@@ -140,7 +149,8 @@ class Note(msgspec.Struct, frozen=True):
 
 @dataclass
 class Record:
-    """A conversation on its way: facts about the whole, and events that may be walked more than once."""
+    """A conversation on its way: facts about the whole, and events that may be walked more than
+    once."""
 
     conversation: Conversation
     participants: list[Participant]
@@ -155,10 +165,12 @@ class Record:
     integrity: Integrity | None = None
     """What such a source said of its own integrity."""
     check: Callable[[list[Event], bytes], None] | None = None
-    """Looks at events and at the bytes that are to be written of them; raises when something must not leave."""
+    """Looks at events and at the bytes that are to be written of them; raises when something must
+    not leave."""
 
     def with_events(self, events: Iterable[Event]) -> "Record":
-        """The same facts around other events; dataclasses.replace takes longer than a small export may."""
+        """The same facts around other events; dataclasses.replace takes longer than a small export
+        may."""
         made = object.__new__(Record)
         made.__dict__.update(self.__dict__, events=events)
         return made

@@ -1,4 +1,5 @@
-"""native=full: every unit of the source beside the events, so that nothing of it is lost and it can be restored."""
+"""native=full: every unit of the source beside the events, so that nothing of it is lost and it can
+be restored."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -32,7 +33,8 @@ class Followed:
 
 
 def with_native(record: Record, source: Source, module: Any, *, conceal: bool = False) -> Record:
-    """The record with the source's own values behind its events; the module is that of the source's reader."""
+    """The record with the source's own values behind its events; the module is that of the source's
+    reader."""
     actor, participants = _runtime(record)
     spool = Spool()
     number = record.next_event_number
@@ -47,7 +49,12 @@ def with_native(record: Record, source: Source, module: Any, *, conceal: bool = 
         }
         number += 1
         spool.append(event, weight(data))
-    return replace(record, participants=participants, events=Followed(record.events, spool), next_event_number=number)
+    return replace(
+        record,
+        participants=participants,
+        events=Followed(record.events, spool),
+        next_event_number=number,
+    )
 
 
 def _together(pieces: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -85,7 +92,9 @@ def _runtime(record: Record) -> tuple[str, list[Any]]:
     return actor, [*record.participants, {"actor_id": actor, "kind": "system", "name": "runtime"}]
 
 
-def _annotations(record: Record, source: Source, module: Any, conceal: bool) -> Iterator[dict[str, Any]]:
+def _annotations(
+    record: Record, source: Source, module: Any, conceal: bool
+) -> Iterator[dict[str, Any]]:
     reader = module.__name__.rpartition(".")[2]
     carried, nearby = Carried(record.events), Nearby(record.events)
     for part, told in owned(source, module):
@@ -95,7 +104,11 @@ def _annotations(record: Record, source: Source, module: Any, conceal: bool) -> 
         facts = {"shape": part.shape, **part.facts}
         if not part.file:
             facts["name"] = PurePath(source.name).name
-        units = _folded_blocks(told, record) if part.shape == "text" else _folded(told, carried, conceal)
+        units = (
+            _folded_blocks(told, record)
+            if part.shape == "text"
+            else _folded(told, carried, conceal)
+        )
         batches = _batches(about, units, nearby)
         first = next(batches, None)
         yield {**about, "record": 0, "value": facts} if first is None else {**first, "about": facts}
@@ -119,8 +132,11 @@ def _folded_blocks(units: Iterator[Unit], record: Record) -> Iterator[Unit]:
         yield replace(unit, value=blocks.fold(unit.value))
 
 
-def _batches(about: dict[str, Any], units: Iterator[Unit], nearby: Nearby) -> Iterator[dict[str, Any]]:
-    """Units that follow each other share one annotation: the first is its value, the others are more."""
+def _batches(
+    about: dict[str, Any], units: Iterator[Unit], nearby: Nearby
+) -> Iterator[dict[str, Any]]:
+    """Units that follow each other share one annotation: the first is its value, the others are
+    more."""
     held: list[Unit] = []
     size = 0
     for unit in units:

@@ -1,4 +1,5 @@
-"""The short values of events around the place that a source has come to: times, ids, counts, names."""
+"""The short values of events around the place that a source has come to: times, ids, counts,
+names."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -31,7 +32,8 @@ class Nearby:
         self._fill()
 
     def go(self, number: int) -> None:
-        """The source has come to this event: what lies far behind is forgotten, what comes is looked at."""
+        """The source has come to this event: what lies far behind is forgotten, what comes is
+        looked at."""
         while len(self._order) > self._held // 2 and self._order[0] < number:
             self._forget()
         self._fill()

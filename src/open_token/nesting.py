@@ -1,4 +1,5 @@
-"""JSON that is nested so deep that who reads or writes it, which recurses, needs a stack of its own."""
+"""JSON that is nested so deep that who reads or writes it, which recurses, needs a stack of its
+own."""
 
 import itertools
 import json
@@ -32,10 +33,10 @@ def unspelled(text: str) -> Any:
 
 
 def afresh(work: Callable[[Any], T], value: Any) -> T:
-    """Do it; where it recurses too deep, once more with nothing on the stack: a thread begins with none.
+    """Do it; where it recurses too deep, once more with nothing on the stack: a thread begins with
+    none.
 
-    A source is read with some calls on the stack, so that whatever came in goes through here.
-    """
+    A source is read with some calls on the stack, so that whatever came in goes through here."""
     try:
         return work(value)
     except RecursionError:

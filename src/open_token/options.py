@@ -1,4 +1,5 @@
-"""The export options: one table for the command line, the library, the skill and the server, parsed once."""
+"""The export options: one table for the command line, the library, the skill and the server, parsed
+once."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -10,7 +11,8 @@ from open_token.timestamps import to_utc
 
 
 class Option(NamedTuple):
-    """One row of the table: the name, the words it takes (the first is the default), what it does."""
+    """One row of the table: the name, the words it takes (the first is the default), what it
+    does."""
 
     name: str
     values: tuple[str, ...]
@@ -23,16 +25,47 @@ class Option(NamedTuple):
 TABLE: tuple[Option, ...] = (
     Option("mode", ("json", "ndjson"), "one document, or one record a line", "json"),
     Option("pretty", ("true", "false"), "indented or compact", "true for json, false for ndjson"),
-    Option("include", ("visible-only", "include-internal"), "leave hidden reasoning out, or let it in", "visible-only"),
-    Option("internal", ("redacted", "summary", "full"), "how hidden reasoning is shown when it is let in", "redacted"),
+    Option(
+        "include",
+        ("visible-only", "include-internal"),
+        "leave hidden reasoning out, or let it in",
+        "visible-only",
+    ),
+    Option(
+        "internal",
+        ("redacted", "summary", "full"),
+        "how hidden reasoning is shown when it is let in",
+        "redacted",
+    ),
     Option("redact", ("secrets", "none", "pii", "strict"), "what is masked", "secrets"),
     Option("max_bytes", (), "the largest size of the output, in bytes", "unset", free="a number"),
     Option("drop", ("never", "oldest"), "may events be dropped to fit max_bytes", "never"),
     Option("strategy", ("mask", "hash", "drop"), "how the hash in a mark is made", "mask"),
-    Option("integrity", ("hash", "none", "tree", "source"), "what lets a reader verify the export", "hash"),
-    Option("exported_at", ("now", "omit", "keep"), "the time of the export", "now; keep for an export", free="a time"),
-    Option("branches", ("active", "all"), "the branch in use, or also abandoned ones inside spans", "active"),
-    Option("subagents", ("inline", "reference", "none"), "subagents whole, as a reference, or not at all", "inline"),
+    Option(
+        "integrity",
+        ("hash", "none", "tree", "source"),
+        "what lets a reader verify the export",
+        "hash",
+    ),
+    Option(
+        "exported_at",
+        ("now", "omit", "keep"),
+        "the time of the export",
+        "now; keep for an export",
+        free="a time",
+    ),
+    Option(
+        "branches",
+        ("active", "all"),
+        "the branch in use, or also abandoned ones inside spans",
+        "active",
+    ),
+    Option(
+        "subagents",
+        ("inline", "reference", "none"),
+        "subagents whole, as a reference, or not at all",
+        "inline",
+    ),
     Option("native", ("none", "full"), "also keep what the format has no place for", "none"),
 )
 NAMES = tuple(option.name for option in TABLE)
@@ -59,7 +92,8 @@ class ExportOptions(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, words: Mapping[str, Any]) -> "ExportOptions":
-        """Options from names and values, as text or as Python values; unknown ones are errors that list the valid."""
+        """Options from names and values, as text or as Python values; unknown ones are errors that
+        list the valid."""
         given = {name: _check(name, value) for name, value in words.items() if value is not None}
         if "pretty" not in given:
             given["pretty"] = given.get("mode", "json") == "json"
@@ -81,7 +115,8 @@ class ExportOptions(msgspec.Struct, frozen=True):
 
 
 def split_words(words: Iterable[str]) -> tuple[dict[str, str], list[str]]:
-    """`key=value` words, also several in one string as a skill passes them, apart from all other words."""
+    """`key=value` words, also several in one string as a skill passes them, apart from all other
+    words."""
     options: dict[str, str] = {}
     others: list[str] = []
     for word in words:
@@ -108,7 +143,11 @@ def _parts(word: str) -> list[str]:
         parts = shlex.split(word)
     except ValueError:
         return [word]
-    return parts if any(part.partition("=")[0].replace("-", "_") in _BY_NAME for part in parts) else [word]
+    return (
+        parts
+        if any(part.partition("=")[0].replace("-", "_") in _BY_NAME for part in parts)
+        else [word]
+    )
 
 
 def guess_of(word: str, known: Iterable[str], form: str = "{}") -> str:
@@ -121,7 +160,9 @@ def guess_of(word: str, known: Iterable[str], form: str = "{}") -> str:
 
 def _unknown_option(key: str) -> UsageError:
     guess = guess_of(key.replace("-", "_"), NAMES)
-    return UsageError(f"there is no option {key}", help=f"{guess}the options are {', '.join(NAMES)}")
+    return UsageError(
+        f"there is no option {key}", help=f"{guess}the options are {', '.join(NAMES)}"
+    )
 
 
 def _check(name: str, value: Any) -> Any:
@@ -164,7 +205,8 @@ def _size(value: Any) -> int:
         size = 0
     if size < 1:
         raise UsageError(
-            "max_bytes is not a number of bytes", help="give a whole number above 0, as in max_bytes=200000"
+            "max_bytes is not a number of bytes",
+            help="give a whole number above 0, as in max_bytes=200000",
         )
     return size
 

@@ -1,4 +1,5 @@
-"""Where an input comes from: a file, memory, a stream, a folder, and what lies in it or beside it."""
+"""Where an input comes from: a file, memory, a stream, a folder, and what lies in it or beside
+it."""
 
 import codecs
 import contextlib
@@ -59,7 +60,9 @@ class Origin:
         name = name or str(path)
         try:
             if path.is_dir():
-                raise InputError("this is a folder, not a conversation", where=name, help="name a file in it")
+                raise InputError(
+                    "this is a folder, not a conversation", where=name, help="name a file in it"
+                )
             with path.open("rb") as stream:
                 if not path.is_file():
                     return cls.of_stream(stream, name)
@@ -74,7 +77,8 @@ class Origin:
 
     @classmethod
     def of_stream(cls, stream: BinaryIO, name: str) -> Self:
-        """The source for a stream that can be read once; what is too big for memory goes through a temporary file."""
+        """The source for a stream that can be read once; what is too big for memory goes through a
+        temporary file."""
         data = stream.read(_IN_MEMORY)
         if len(data) < _IN_MEMORY:
             return cls(name, data=data)
@@ -137,7 +141,13 @@ class Origin:
         """The bytes on the disk; what progress is measured against."""
         if self.is_folder:
             return 0
-        return len(self._data) if self._data is not None else self.path.stat().st_size if self.path else 0
+        return (
+            len(self._data)
+            if self._data is not None
+            else self.path.stat().st_size
+            if self.path
+            else 0
+        )
 
     @cached_property
     def head(self) -> bytes:
@@ -174,7 +184,12 @@ class Origin:
     @cached_property
     def database(self) -> "Database":
         """The SQLite database that this is."""
-        if self._data is None and self.path is not None and self.head.startswith(SQLITE) and not self._is_packed:
+        if (
+            self._data is None
+            and self.path is not None
+            and self.head.startswith(SQLITE)
+            and not self._is_packed
+        ):
             return cast("Database", _containers().Database(self.path, self.name))
         import tempfile
 
@@ -205,7 +220,9 @@ class Origin:
 
     @cached_property
     def _archive(self) -> "Archive":
-        stream = io.BytesIO(self.whole) if self._data is not None or self._is_packed else self.open()
+        stream = (
+            io.BytesIO(self.whole) if self._data is not None or self._is_packed else self.open()
+        )
         weakref.finalize(self, stream.close)
         return cast("Archive", _containers().Archive(stream, self.name))
 
@@ -224,7 +241,8 @@ class Origin:
         return type(self)(name, path=path, data=data, parent=self)
 
     def neighbour(self, *parts: str) -> Self | None:
-        """A file beside this one; None when there is none, it is a link that leads elsewhere, or this is no file."""
+        """A file beside this one; None when there is none, it is a link that leads elsewhere, or
+        this is no file."""
         if self.path is None:
             return None
         folder = self.path.parent
@@ -236,7 +254,8 @@ class Origin:
         return self._other(str(path), path=path) if is_ours else None
 
     def neighbours(self, pattern: str) -> list[Self]:
-        """The files beside this one that match, in order of name; a link that leads elsewhere is none of them."""
+        """The files beside this one that match, in order of name; a link that leads elsewhere is
+        none of them."""
         if self.path is None:
             return []
         folder = self.path.parent
@@ -257,7 +276,8 @@ def _containers() -> Any:
 
 
 def files_below(folder: Path, pattern: str) -> list[Path]:
-    """The files in a folder that match, in order of name; a link that leads elsewhere is none of them."""
+    """The files in a folder that match, in order of name; a link that leads elsewhere is none of
+    them."""
     found = [path for path in sorted(folder.glob(pattern)) if path.is_file()]
     home = folder.resolve() if found else folder
     return [path for path in found if path.resolve().is_relative_to(home)]
@@ -266,4 +286,6 @@ def files_below(folder: Path, pattern: str) -> list[Path]:
 def _cannot_read(name: str, problem: OSError) -> InputError:
     reason = problem.strerror or type(problem).__name__
     code = "input.missing" if isinstance(problem, FileNotFoundError) else None
-    return InputError(f"cannot read the input: {reason}", where=name, help="check the path", code=code)
+    return InputError(
+        f"cannot read the input: {reason}", where=name, help="check the path", code=code
+    )

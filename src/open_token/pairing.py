@@ -1,4 +1,5 @@
-"""Pairs calls with their results: which call is open, its number, and where a result that never came must stand."""
+"""Pairs calls with their results: which call is open, its number, and where a result that never
+came must stand."""
 
 from collections.abc import Iterator
 
@@ -49,7 +50,9 @@ class Calls:
         """An open call."""
         return self._open.get(key) if key else None
 
-    def make(self, key: str | None, tool: str, span: str | None, group: object, place: int) -> tuple[str, Call]:
+    def make(
+        self, key: str | None, tool: str, span: str | None, group: object, place: int
+    ) -> tuple[str, Call]:
         """Open a call whose event stands at a place; gives the key by which its result is told."""
         self._count += 1
         call_id = f"call_{self._count:06d}"
@@ -63,7 +66,8 @@ class Calls:
         return key, call
 
     def answer(self, key: str | None, place: int) -> Call | None:
-        """Close an open call with the result that stands at a place; None when there is no such call."""
+        """Close an open call with the result that stands at a place; None when there is no such
+        call."""
         call = self._open.pop(key, None) if key else None
         if call is None or key is None:
             return None

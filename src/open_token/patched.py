@@ -1,4 +1,5 @@
-"""Folds patches into turns as a client does: whoever saw all that was sent has the turns of the server."""
+"""Folds patches into turns as a client does: whoever saw all that was sent has the turns of the
+server."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,14 +10,20 @@ Body = dict[str, Any]
 
 def is_turn(value: Any) -> bool:
     """Whether a value is the projection of a turn."""
-    if not isinstance(value, dict) or "loop_id" not in value or not isinstance(value.get("turn_id"), str):
+    if (
+        not isinstance(value, dict)
+        or "loop_id" not in value
+        or not isinstance(value.get("turn_id"), str)
+    ):
         return False
     return isinstance(value.get("blocks"), list) or value.get("kind") == "compaction"
 
 
 def is_patch(value: Any) -> bool:
     """Whether a value is a change of a turn on its way to a client."""
-    return isinstance(value, dict) and isinstance(value.get("patch_type"), str) and "turn_id" in value
+    return (
+        isinstance(value, dict) and isinstance(value.get("patch_type"), str) and "turn_id" in value
+    )
 
 
 @dataclass(slots=True)
@@ -76,11 +83,18 @@ class _Turn:
     """The patches so far by number: a client that connects again is sent some of them twice."""
 
     def replace(self, turn: Body) -> None:
-        """The whole turn as the server has it: nothing of what was folded before counts any more."""
+        """The whole turn as the server has it: nothing of what was folded before counts any
+        more."""
         self.fields = {**self.fields, **turn}
         blocks, calls = turn.get("blocks"), turn.get("tool_calls")
-        self.blocks = [_Block(block) for block in blocks if isinstance(block, dict)] if isinstance(blocks, list) else []
-        listed = [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+        self.blocks = (
+            [_Block(block) for block in blocks if isinstance(block, dict)]
+            if isinstance(blocks, list)
+            else []
+        )
+        listed = (
+            [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+        )
         self.calls = {_name(call) or str(number): _Call(call) for number, call in enumerate(listed)}
 
     def whole(self) -> Body:
@@ -92,13 +106,22 @@ class _Turn:
 def _shown(block: Body, calls: dict[str, Body]) -> Body:
     """A block; one that only marks where a call was made shows the call."""
     name = block.get("tool_call_id")
-    if block.get("type") == "tool_use" and block.get("content") is None and isinstance(name, str) and name in calls:
-        return {**block, "content": {key: calls[name].get(key) for key in ("id", "tool_name", "arguments")}}
+    if (
+        block.get("type") == "tool_use"
+        and block.get("content") is None
+        and isinstance(name, str)
+        and name in calls
+    ):
+        return {
+            **block,
+            "content": {key: calls[name].get(key) for key in ("id", "tool_name", "arguments")},
+        }
     return block
 
 
 class Aside(dict[str, Any]):
-    """Something between turns that is no turn: the data of an annotation, and when it happened, if that is known."""
+    """Something between turns that is no turn: the data of an annotation, and when it happened, if
+    that is known."""
 
     at: str | None = None
 
@@ -190,23 +213,38 @@ def _add_call(turn: _Turn, data: Body) -> None:
     name = _name(fields) or str(len(turn.calls))
     turn.calls[name] = _Call(fields)
     if isinstance(index := data.get("block_index"), int) and index == len(turn.blocks):
-        about = {"tool_name": data.get("tool_name"), "display_name": data.get("display_name") or None}
-        turn.blocks.append(_Block({"type": "tool_use", "content": None, "tool_call_id": name, **about}))
+        about = {
+            "tool_name": data.get("tool_name"),
+            "display_name": data.get("display_name") or None,
+        }
+        turn.blocks.append(
+            _Block({"type": "tool_use", "content": None, "tool_call_id": name, **about})
+        )
 
 
 def _add_content(turn: _Turn, data: Body) -> None:
-    """A block, or more of one: `text_delta` is the new piece, `content` all there is of the block so far."""
+    """A block, or more of one: `text_delta` is the new piece, `content` all there is of the block
+    so far."""
     index, delta, content = data.get("block_index"), data.get("text_delta"), data.get("content")
-    fields = {name: value for name, value in data.items() if name not in ("block_index", "text_delta")}
+    fields = {
+        name: value for name, value in data.items() if name not in ("block_index", "text_delta")
+    }
     last = turn.blocks[-1] if turn.blocks else None
     known: _Block | None = None
     if isinstance(index, int):
         known = turn.blocks[index] if 0 <= index < len(turn.blocks) else None
-    elif last is not None and isinstance(delta, str) and last.fields.get("type") == data.get("type"):
+    elif (
+        last is not None and isinstance(delta, str) and last.fields.get("type") == data.get("type")
+    ):
         known = last if content is None or _goes_on(last, content, delta) else None
     if known is None:
         turn.blocks.append(
-            _Block({**fields, "content": delta if content is None and isinstance(delta, str) else content})
+            _Block(
+                {
+                    **fields,
+                    "content": delta if content is None and isinstance(delta, str) else content,
+                }
+            )
         )
     elif isinstance(delta, str):
         known.grow(delta)
@@ -215,5 +253,6 @@ def _add_content(turn: _Turn, data: Body) -> None:
 
 
 def _goes_on(block: _Block, content: Any, delta: str) -> bool:
-    """Whether a piece continues a block: the block is then as long as all there is of it, without the piece."""
+    """Whether a piece continues a block: the block is then as long as all there is of it, without
+    the piece."""
     return isinstance(content, str) and block.length + len(delta) == len(content)

@@ -63,7 +63,8 @@ def export(
     witness: Witness | None = None,
     to: str | None = None,
 ) -> Receipt:
-    """Turn a source into Open-Token bytes, or into what `to` names; a witness sees each event as it is written."""
+    """Turn a source into Open-Token bytes, or into what `to` names; a witness sees each event as it
+    is written."""
     options = context.options
     if context.screen.allowed:
         context = replace(context, source=str(source.path or source.name))
@@ -85,17 +86,21 @@ def export(
         sealed = seal(record, context, committed)
     if to is None:
         return _write(_seen(record, witness), out, writer, sealed, name)
-    # Other forms show what the document would hold, so that is made first: checked and sealed, and written nowhere.
+    # Other forms show what the document would hold, so that is made first: checked and sealed, and
+    # written nowhere.
     nowhere = Bounded(MOST if to in FORMS else None, _too_long(to), keep=False)
     receipt = _write(_seen(record, witness), nowhere, writer, sealed, name)
     if to not in FORMS:
-        return msgspec.structs.replace(receipt, bytes=page_of(to).write(record, receipt.integrity, out, most))
+        return msgspec.structs.replace(
+            receipt, bytes=page_of(to).write(record, receipt.integrity, out, most)
+        )
     written, losses = form_of(to).write(record, receipt.integrity, out)
     return msgspec.structs.replace(receipt, bytes=written, notes=[*receipt.notes, *losses])
 
 
 class Bounded(io.BytesIO):
-    """Where an export goes that must be held in memory: one that is longer ends with the error of whoever holds it."""
+    """Where an export goes that must be held in memory: one that is longer ends with the error of
+    whoever holds it."""
 
     def __init__(self, most: int | None, too_long: InputError, *, keep: bool = True) -> None:
         super().__init__()
@@ -144,14 +149,23 @@ def read(source: Source, context: Context, reader: str) -> Record:
     module = load(reader)
     module.read(source, draft)
     if source.half_line is not None:
-        draft.skip("half-line", f"line {source.half_line}", "the last line was not complete and is left out")
+        draft.skip(
+            "half-line",
+            f"line {source.half_line}",
+            "the last line was not complete and is left out",
+        )
     for number in source.repaired:
-        draft.skip("lone-surrogate", f"line {number}", "text that is not valid Unicode was replaced by U+FFFD")
+        draft.skip(
+            "lone-surrogate",
+            f"line {number}",
+            "text that is not valid Unicode was replaced by U+FFFD",
+        )
     exported_at = context.exported_at(draft.exported_at, is_export=draft.is_export)
     day = (to_utc(exported_at) or "")[:10].replace("-", "")
     record = draft.finish(lambda: _fingerprint(source), day)
     record.exported_at = exported_at
-    # One of several that is empty still holds a part of its file, which comes back only if it is kept.
+    # One of several that is empty still holds a part of its file, which comes back only if it is
+    # kept.
     is_part = options.native == "full" and source.conversation is not None
     if not draft.count and not draft.is_export and not is_part:
         raise InputError(
@@ -175,12 +189,22 @@ def _with_native(record: Record, source: Source, context: Context, module: Reade
     if record.is_export:
         return record
     options, policy = context.options, context.policy
-    shown = options.include == "include-internal" and options.internal == "full" and not policy.forbid_internal_full
-    return cast(Record, import_module("open_token.native").with_native(record, source, module, conceal=not shown))
+    shown = (
+        options.include == "include-internal"
+        and options.internal == "full"
+        and not policy.forbid_internal_full
+    )
+    return cast(
+        Record,
+        import_module("open_token.native").with_native(record, source, module, conceal=not shown),
+    )
 
 
-def _fitted(fit: Pass, record: Record, writer: Writer, context: Context, committed: Committed | None) -> Record:
-    """The record within max_bytes; its tie to the source depends on what is left, so room is made until it fits."""
+def _fitted(
+    fit: Pass, record: Record, writer: Writer, context: Context, committed: Committed | None
+) -> Record:
+    """The record within max_bytes; its tie to the source depends on what is left, so room is made
+    until it fits."""
     options, room = context.options, 0
     if options.max_bytes is None:
         return fit(record, context)
@@ -193,7 +217,9 @@ def _fitted(fit: Pass, record: Record, writer: Writer, context: Context, committ
             made = fit(record, context)
         except DoesNotFit as problem:
             refusal = problem
-            made = fit(record, replace(context, options=options.changed(max_bytes=problem.smallest)))
+            made = fit(
+                record, replace(context, options=options.changed(max_bytes=problem.smallest))
+            )
         needed = _tie(made, writer, committed)
         if refusal and needed < room:  # room that was made for more than is left
             if refusal.smallest - room + needed <= options.max_bytes:
@@ -207,11 +233,14 @@ def _fitted(fit: Pass, record: Record, writer: Writer, context: Context, committ
 
 
 def _still_tied(fit: Pass, record: Record, writer: Writer, context: Context) -> Record | None:
-    """An export that is exported again and stays as it is keeps its tie to its source; None when it does not."""
+    """An export that is exported again and stays as it is keeps its tie to its source; None when it
+    does not."""
     tie = carried_tie(record, context)
     if tie is None:
         return None
-    room = len(writer.tail(record, {"source": tie}, 1)) - len(writer.tail(record, {"source": {}}, 1))
+    room = len(writer.tail(record, {"source": tie}, 1)) - len(
+        writer.tail(record, {"source": {}}, 1)
+    )
     try:
         made = fit(record, replace(context, measure=_measure(writer, context, room)))
         return made if is_as_it_was(made, tie) else None
@@ -229,7 +258,9 @@ def _tie(record: Record, writer: Writer, committed: Committed) -> int:
 
 def _measure(writer: Writer, context: Context, room: int) -> Measure:
     def frame(record: Record, count: int) -> int:
-        sealed = expected_integrity(record, count, context.options.integrity, is_signed=context.sign is not None)
+        sealed = expected_integrity(
+            record, count, context.options.integrity, is_signed=context.sign is not None
+        )
         return len(writer.head(record)) + len(writer.tail(record, sealed, count)) + room
 
     def event(item: Event, place: int) -> int:
@@ -247,11 +278,17 @@ def _write(record: Record, out: BinaryIO, writer: Writer, sealed: Seal, reader: 
         total += out.write(lines)
         kinds = [event["type"] for event in events]
         calls += kinds.count("tool_use")
-        results = [event["content"] for event, kind in zip(events, kinds, strict=True) if kind == "tool_result"]
+        results = [
+            event["content"]
+            for event, kind in zip(events, kinds, strict=True)
+            if kind == "tool_result"
+        ]
         missing += sum(content.get("data") == MISSING for content in results)
     integrity = sealed.integrity()
     total += out.write(writer.tail(record, integrity, sealed.count))
     redaction = record.conversation.get("redaction", {}).get("notes", [])
     notes = [*record.notes, *sealed.notes]
     name, title = record.conversation["id"], record.conversation.get("title")
-    return Receipt(reader, name, title, sealed.count, calls, missing, total, notes, redaction, integrity)
+    return Receipt(
+        reader, name, title, sealed.count, calls, missing, total, notes, redaction, integrity
+    )

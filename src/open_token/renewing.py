@@ -1,4 +1,5 @@
-"""A conversation that is read anew whenever it changes: what of it is new, fitted to the stream that is out already."""
+"""A conversation that is read anew whenever it changes: what of it is new, fitted to the stream
+that is out already."""
 
 import hashlib
 from collections import Counter, deque
@@ -25,7 +26,8 @@ class _Names:
 
 
 class Renewal:
-    """Knows what a stream holds. A reading numbers from 1 on each time, so an event is known by what it says."""
+    """Knows what a stream holds. A reading numbers from 1 on each time, so an event is known by
+    what it says."""
 
     def __init__(self) -> None:
         self.participants: list[Participant] = []
@@ -48,13 +50,14 @@ class Renewal:
         self._highest = 0
         self._going = _Names()
         self._left: dict[bytes, deque[str]] = {}
-        """For a reading that goes on: what its parts are called, and which events of the stream it has not told."""
+        """For a reading that goes on: what its parts are called, and which events of the stream it
+        has not told."""
 
     def adopt(self, told: list[Event], written: Iterable[Event], record: Record) -> bool:
         """Know the events of a stream that began earlier by those of a reading, as written now.
 
-        What changed meanwhile, or is gone, counts as known under its own name. False when that is most of it.
-        """
+        What changed meanwhile, or is gone, counts as known under its own name. False when that is
+        most of it."""
         reading = {event["id"]: event for event in record.events}
         people = {participant["actor_id"]: participant for participant in record.participants}
         same: dict[bytes, deque[Event]] = {}
@@ -74,7 +77,8 @@ class Renewal:
         return 2 * found >= len(told)
 
     def more(self, events: Iterable[Event], participants: Iterable[Participant]) -> list[Event]:
-        """The next events of one reading that goes on, without those that the stream holds from earlier on."""
+        """The next events of one reading that goes on, without those that the stream holds from
+        earlier on."""
         names, made = self._going, []
         names.actors |= self._meet(participants)
         for event in events:
@@ -93,12 +97,18 @@ class Renewal:
             self.participants.append(cast(Participant, {**known, "actor_id": name}))
 
     def take(self, record: Record, *, is_end: bool = False) -> list[Event]:
-        """The events of a reading that are new, as they go on with the stream; at the end all that is still open."""
+        """The events of a reading that are new, as they go on with the stream; at the end all that
+        is still open."""
         self._highest = max(self._highest, record.next_event_number)
         events = list(record.events)
         says = [_says(event) for event in events]
         last = len(events)
-        while last and not is_end and events[last - 1]["type"] in _AT_THE_END and _may_wait(events[last - 1]):
+        while (
+            last
+            and not is_end
+            and events[last - 1]["type"] in _AT_THE_END
+            and _may_wait(events[last - 1])
+        ):
             last -= 1
         names = _Names(actors=self._meet(record.participants))
         left = {words: deque(told) for words, told in self._told.items()}
@@ -107,7 +117,9 @@ class Renewal:
         for event, words in zip(events[:last], says, strict=False):
             if event["content"].get("data") == MISSING:
                 continue
-            if not self._is_known(event, words, left, now, names) and (new := self._new(event, words, names)):
+            if not self._is_known(event, words, left, now, names) and (
+                new := self._new(event, words, names)
+            ):
                 made.append(new)
         return [*made, *self.rest()] if is_end else made
 
@@ -117,12 +129,19 @@ class Renewal:
             who = _who(participant)
             if who not in self._actors:
                 self._actors[who] = f"act_{len(self.participants) + 1:03d}"
-                self.participants.append(cast(Participant, {**participant, "actor_id": self._actors[who]}))
+                self.participants.append(
+                    cast(Participant, {**participant, "actor_id": self._actors[who]})
+                )
             names[participant["actor_id"]] = self._actors[who]
         return names
 
     def _is_known(
-        self, event: Event, words: bytes, left: dict[bytes, deque[str]], now: Counter[bytes], names: _Names
+        self,
+        event: Event,
+        words: bytes,
+        left: dict[bytes, deque[str]],
+        now: Counter[bytes],
+        names: _Names,
     ) -> bool:
         """Whether the stream holds the event already, as it is or as it was before it changed."""
         here = left[words].popleft() if left.get(words) else None
@@ -147,9 +166,17 @@ class Renewal:
             names.spans[links["span_id"]] = self._own.get(here, "")
 
     def _new(self, event: Event, words: bytes, names: _Names) -> Event | None:
-        """The event under names that are free in the stream; None when there is no place for it any more."""
+        """The event under names that are free in the stream; None when there is no place for it any
+        more."""
         number = event["id"] if event["id"] not in self._says else self._fresh()
-        made = cast(Event, {**event, "id": number, "actor_id": names.actors.get(event["actor_id"], event["actor_id"])})
+        made = cast(
+            Event,
+            {
+                **event,
+                "id": number,
+                "actor_id": names.actors.get(event["actor_id"], event["actor_id"]),
+            },
+        )
         links = self._links(event, names)
         if links is None:
             return None
@@ -216,33 +243,65 @@ class Renewal:
 
     def rest(self) -> list[Event]:
         """Results that never came, spans that never ended, and what changed after it was told."""
-        made = [self._late("tool_result", call) for call, use in self._calls.items() if use is not None]
-        made += [self._late("span_end", span) for span, start in reversed(self._spans.items()) if start is not None]
+        made = [
+            self._late("tool_result", call) for call, use in self._calls.items() if use is not None
+        ]
+        made += [
+            self._late("span_end", span)
+            for span, start in reversed(self._spans.items())
+            if start is not None
+        ]
         for name, event in self._revised.items():
-            late = self._made("annotation", event["actor_id"], {"kind": "revised", "content": event["content"]})
-            made.append(cast(Event, {**late, "visibility": "metadata", "links": {"parent_id": name}}))
+            late = self._made(
+                "annotation", event["actor_id"], {"kind": "revised", "content": event["content"]}
+            )
+            made.append(
+                cast(Event, {**late, "visibility": "metadata", "links": {"parent_id": name}})
+            )
         return [*made, *self._costs()]
 
     def _costs(self) -> list[Event]:
         """What events cost beside the counts that went out with them."""
-        actor = self._meet([{"actor_id": "", "kind": "system", "name": "runtime"}])[""] if self._counted else ""
+        actor = (
+            self._meet([{"actor_id": "", "kind": "system", "name": "runtime"}])[""]
+            if self._counted
+            else ""
+        )
         made = []
         for name, usage in unsaid(self._counted, self._spent).items():
             late = self._made("annotation", actor, {"kind": "usage"})
-            made.append(cast(Event, {**late, "visibility": "metadata", "links": {"parent_id": name}, "usage": usage}))
+            made.append(
+                cast(
+                    Event,
+                    {
+                        **late,
+                        "visibility": "metadata",
+                        "links": {"parent_id": name},
+                        "usage": usage,
+                    },
+                )
+            )
         return made
 
     def _late(self, kind: str, name: str) -> Event:
         if kind == "span_end":
             start = cast(Event, self._spans[name])
-            return cast(Event, self._made(kind, start["actor_id"], {}) | {"links": {"span_id": name}})
+            return cast(
+                Event, self._made(kind, start["actor_id"], {}) | {"links": {"span_id": name}}
+            )
         use = cast(Event, self._calls[name])
         called: Any = use["content"].get("data")
         tool = called.get("tool_name") if isinstance(called, dict) else None
         actor = self._meet([{"actor_id": "", "kind": "tool", "name": str(tool or "tool")}])[""]
         span = use.get("links", {}).get("span_id")
-        links = {"call_id": name, "span_id": span} if span and self._spans.get(span) else {"call_id": name}
-        return cast(Event, self._made(kind, actor, dict(MISSING)) | {"role": "tool", "links": links})
+        links = (
+            {"call_id": name, "span_id": span}
+            if span and self._spans.get(span)
+            else {"call_id": name}
+        )
+        return cast(
+            Event, self._made(kind, actor, dict(MISSING)) | {"role": "tool", "links": links}
+        )
 
     def _made(self, kind: str, actor: str, data: dict[str, Any]) -> dict[str, Any]:
         content = {"mime": "application/json", "data": data}
@@ -261,17 +320,20 @@ def unsaid(usage: dict[str, Usage], spent: dict[str, Usage]) -> dict[str, Usage]
     made = {}
     for name, counted in usage.items():
         told = cast(dict[str, int], spent.get(name, {}))
-        more = {kind: max(count - told.get(kind, 0), 0) for kind, count in cast(dict[str, int], counted).items()}
+        more = {
+            kind: max(count - told.get(kind, 0), 0)
+            for kind, count in cast(dict[str, int], counted).items()
+        }
         if any(more.values()):
             made[name] = cast(Usage, more)
     return made
 
 
 def shows_more(told: list[Event], written: Iterable[Event]) -> bool:
-    """Whether a reading has thoughts between the events of a stream that has none: other options choose them.
+    """Whether a reading has thoughts between the events of a stream that has none: other options
+    choose them.
 
-    They would all come behind the talk that they led to.
-    """
+    They would all come behind the talk that they led to."""
     if any(_is_thought(event) for event in told):
         return False
     known = {_says(event) for event in told}

@@ -1,4 +1,5 @@
-"""The source again, from an export that was made with native=full: records, documents, rows, members and text."""
+"""The source again, from an export that was made with native=full: records, documents, rows,
+members and text."""
 
 import contextlib
 import io
@@ -39,16 +40,26 @@ _ALLOWED = frozenset(
     )
 )
 _UPDATED_BY_SQLITE = ("sqlite_master", "sqlite_sequence")
-_FUNCTIONS = frozenset("json_extract -> ->> lower upper coalesce ifnull length json_valid trim like".split())
+_FUNCTIONS = frozenset(
+    "json_extract -> ->> lower upper coalesce ifnull length json_valid trim like".split()
+)
 _REFERRED = ("content", "ts", "usage")
 """The parts of an event that references lead to."""
 _RECENT = 64
-_MADE_UP = (AttributeError, OverflowError, RecursionError, TypeError, ValueError, msgspec.DecodeError)
+_MADE_UP = (
+    AttributeError,
+    OverflowError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    msgspec.DecodeError,
+)
 """What comes of records that no export has: other kinds of values, and numbers without end."""
 MOST, MOST_TIMES = 256 << 20, 100
 """References may grow to so many letters, or to so many times the export, whichever is more."""
 _DEEPEST = 64
-"""Deeper values are written in one line: with a margin before each part they would grow with every level."""
+"""Deeper values are written in one line: with a margin before each part they would grow with every
+level."""
 _MEMBER_TIME = (1980, 1, 1, 0, 0, 0)
 
 
@@ -61,13 +72,16 @@ class Restored:
 
 
 class Shelf:
-    """Contents and units on the way from an export to files: on the disk, because a source may be large."""
+    """Contents and units on the way from an export to files: on the disk, because a source may be
+    large."""
 
     def __init__(self, room: Room) -> None:
         self._room = room
         self._shelf = sqlite3.connect("")
         self._shelf.execute("CREATE TABLE contents (name TEXT PRIMARY KEY, content BLOB)")
-        self._shelf.execute("CREATE TABLE units (file TEXT, number INTEGER, at TEXT, place INTEGER, value BLOB)")
+        self._shelf.execute(
+            "CREATE TABLE units (file TEXT, number INTEGER, at TEXT, place INTEGER, value BLOB)"
+        )
         self.files: dict[str, dict[str, Any]] = {}
         self.has_records = False
         self._recent: dict[str, Any] = {}
@@ -82,12 +96,17 @@ class Shelf:
         self._recent.clear()
         for event in events:
             data = event["content"].get("data")
-            if event["type"] == "annotation" and isinstance(data, dict) and data.get("kind") == "native":
+            if (
+                event["type"] == "annotation"
+                and isinstance(data, dict)
+                and data.get("kind") == "native"
+            ):
                 self._native(data)
             else:
                 told = {name: event[name] for name in _REFERRED if name in event}  # type: ignore[literal-required]
                 self._shelf.execute(
-                    "INSERT OR REPLACE INTO contents VALUES (?, ?)", (event["id"], msgspec.json.encode(told))
+                    "INSERT OR REPLACE INTO contents VALUES (?, ?)",
+                    (event["id"], msgspec.json.encode(told)),
                 )
 
     def _native(self, data: dict[str, Any]) -> None:
@@ -100,7 +119,11 @@ class Shelf:
 
     def _piece(self, data: dict[str, Any]) -> None:
         file, number, value = data.get("file", ""), data.get("record"), data.get("value")
-        if not isinstance(file, str) or not isinstance(number, int) or (number == 0 and not isinstance(value, dict)):
+        if (
+            not isinstance(file, str)
+            or not isinstance(number, int)
+            or (number == 0 and not isinstance(value, dict))
+        ):
             raise Unresolved("record")
         facts = value if number == 0 else data.get("about")
         if isinstance(facts, dict):
@@ -134,7 +157,9 @@ class Shelf:
     def _event(self, name: str) -> Any:
         """What is kept of an event; one record may refer to it several times."""
         if name not in self._recent:
-            row = self._shelf.execute("SELECT content FROM contents WHERE name = ?", (name,)).fetchone()
+            row = self._shelf.execute(
+                "SELECT content FROM contents WHERE name = ?", (name,)
+            ).fetchone()
             if len(self._recent) > _RECENT:
                 self._recent.clear()
             self._recent[name] = msgspec.json.decode(row[0]) if row else None
@@ -156,12 +181,14 @@ def _unpacked(raw: bytes) -> Any:
 
 
 def restore_files(export: Path, folder: Path, most: int | None = None) -> tuple[Restored, bool]:
-    """Write the source of an export, or of a folder of exports, into a new folder; tells whether it was redacted.
+    """Write the source of an export, or of a folder of exports, into a new folder; tells whether it
+    was redacted.
 
-    `most` is how many letters the references in it may stand for.
-    """
+    `most` is how many letters the references in it may stand for."""
     paths = exports_in(export) if export.is_dir() else [export]
-    context = Context(ExportOptions.of({"redact": "none", "include": "include-internal", "internal": "full"}))
+    context = Context(
+        ExportOptions.of({"redact": "none", "include": "include-internal", "internal": "full"})
+    )
     masked = False
     if most is None:
         most = max(MOST, MOST_TIMES * sum(Source.of(path).size for path in paths))
@@ -172,10 +199,14 @@ def restore_files(export: Path, folder: Path, most: int | None = None) -> tuple[
             opened = Source.of(path)
             if not load("open_token").sniff(opened):
                 raise InputError(
-                    "this is not an Open-Token export", where=opened.name, help="name an export, not its source"
+                    "this is not an Open-Token export",
+                    where=opened.name,
+                    help="name an export, not its source",
                 )
             record = read(opened, context, "open_token")
-            masked = masked or record.conversation.get("redaction", {}).get("mode", "none") != "none"
+            masked = (
+                masked or record.conversation.get("redaction", {}).get("mode", "none") != "none"
+            )
             yield record.events
 
     return restore(events(), folder, most), masked
@@ -223,7 +254,11 @@ def _write(shelf: Shelf, folder: Path) -> Restored:
             if facts.get("shape") == "sqlite":
                 done.records += _database(made / name, facts, shelf.units(file))
             else:
-                data = _zip(shelf, facts, done) if facts.get("shape") == "zip" else _bytes(shelf, file, facts, done)
+                data = (
+                    _zip(shelf, facts, done)
+                    if facts.get("shape") == "zip"
+                    else _bytes(shelf, file, facts, done)
+                )
                 write_whole(made / name, data)
             done.files.append(name)
     return done
@@ -231,7 +266,9 @@ def _write(shelf: Shelf, folder: Path) -> Restored:
 
 def _safe(name: str) -> str:
     """A relative name that stays in its folder."""
-    steps = [re.sub(r"[\x00-\x1f:\\]", "_", step) for step in name.split("/") if step not in ("", ".")]
+    steps = [
+        re.sub(r"[\x00-\x1f:\\]", "_", step) for step in name.split("/") if step not in ("", ".")
+    ]
     return "/".join("_" if step == ".." else step for step in steps) or "source"
 
 
@@ -254,7 +291,8 @@ def _bytes(shelf: Shelf, file: str, facts: dict[str, Any], done: Restored) -> by
 
 
 def _document(units: list[tuple[str, int, Any]]) -> Any:
-    """One value, with the items of its lists put back; without its shell, what there is of the lists."""
+    """One value, with the items of its lists put back; without its shell, what there is of the
+    lists."""
     whole: Any = next((value for at, _, value in units if not at), {})
     for at, _, value in units:
         if at and isinstance(whole, dict):
@@ -276,7 +314,8 @@ def _json(value: Any) -> bytes:
 
 
 def _with_infinite(value: Any) -> Any:
-    """The value with numbers that are larger than any double spelled out; they would become null."""
+    """The value with numbers that are larger than any double spelled out; they would become
+    null."""
     if isinstance(value, dict):
         return {key: _with_infinite(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -291,12 +330,15 @@ def _zip(shelf: Shelf, facts: dict[str, Any], done: Restored) -> bytes:
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as packed:
         for name in facts["members"]:
             if (inner := shelf.files.get(f"!{name}")) is not None:
-                packed.writestr(zipfile.ZipInfo(name, _MEMBER_TIME), _bytes(shelf, f"!{name}", inner, done))
+                packed.writestr(
+                    zipfile.ZipInfo(name, _MEMBER_TIME), _bytes(shelf, f"!{name}", inner, done)
+                )
     return out.getvalue()
 
 
 def _database(path: Path, facts: dict[str, Any], units: Iterator[tuple[str, int, Any]]) -> int:
-    """A database with the same tables and rows; a stranger's schema may make tables and indexes, and nothing else."""
+    """A database with the same tables and rows; a stranger's schema may make tables and indexes,
+    and nothing else."""
     made = sqlite3.connect(path)
     made.set_authorizer(_may)
     count = 0
@@ -305,7 +347,9 @@ def _database(path: Path, facts: dict[str, Any], units: Iterator[tuple[str, int,
         for sql in schema:
             if re.match(r"CREATE\s+TABLE\b", sql, re.IGNORECASE):
                 made.execute(sql)
-        insert = {table: _insert(table, columns) for table, columns in facts.get("columns", {}).items()}
+        insert = {
+            table: _insert(table, columns) for table, columns in facts.get("columns", {}).items()
+        }
         for table, _, row in units:
             made.execute(insert[table], row)
             count += 1
@@ -330,6 +374,8 @@ def _insert(table: str, columns: list[str]) -> str:
 
 
 def _may(action: int, first: str | None, second: str | None, *_: str | None) -> int:
-    allowed = action in _ALLOWED or (action == sqlite3.SQLITE_UPDATE and first in _UPDATED_BY_SQLITE)
+    allowed = action in _ALLOWED or (
+        action == sqlite3.SQLITE_UPDATE and first in _UPDATED_BY_SQLITE
+    )
     allowed = allowed or (action == sqlite3.SQLITE_FUNCTION and second in _FUNCTIONS)
     return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY

@@ -1,4 +1,5 @@
-"""The JSON Schema (2020-12) of an export and of one NDJSON record, made from the same tables as the model."""
+"""The JSON Schema (2020-12) of an export and of one NDJSON record, made from the same tables as the
+model."""
 
 from typing import Any
 
@@ -29,7 +30,8 @@ _ANY_ZONE = _UTC.replace("[+-]00:00", "[+-][0-9]{2}:[0-9]{2}")
 
 
 def document_schema() -> Schema:
-    """The schema of a whole export, mode=json. What a schema cannot say (order, pairs, hashes) `validate` checks."""
+    """The schema of a whole export, mode=json. What a schema cannot say (order, pairs, hashes)
+    `validate` checks."""
     return {
         "$schema": DIALECT,
         "$id": DOCUMENT_ID,
@@ -37,7 +39,10 @@ def document_schema() -> Schema:
         "description": "One conversation: who took part, what was said and done, in order.",
         "type": "object",
         "required": ["open_token_version", "conversation", "participants", "events"],
-        "properties": {**_frame(), "events": _array("#/$defs/event", "The record itself, in causal order.")},
+        "properties": {
+            **_frame(),
+            "events": _array("#/$defs/event", "The record itself, in causal order."),
+        },
         "additionalProperties": False,
         "$defs": _definitions(),
     }
@@ -50,8 +55,17 @@ def record_schema() -> Schema:
         "$id": RECORD_ID,
         "title": "Open-Token record",
         "description": "One line of an NDJSON export.",
-        "oneOf": [{"$ref": "#/$defs/header"}, {"$ref": "#/$defs/event_line"}, {"$ref": "#/$defs/footer"}],
-        "$defs": {**_definitions(), "header": _header(), "event_line": _event_line(), "footer": _footer()},
+        "oneOf": [
+            {"$ref": "#/$defs/header"},
+            {"$ref": "#/$defs/event_line"},
+            {"$ref": "#/$defs/footer"},
+        ],
+        "$defs": {
+            **_definitions(),
+            "header": _header(),
+            "event_line": _event_line(),
+            "footer": _footer(),
+        },
     }
 
 
@@ -60,7 +74,9 @@ def _frame() -> Schema:
         "open_token_version": {"const": VERSION, "description": "The version of the format."},
         "exported_at": _text("When the export was made, RFC 3339 in UTC.", pattern=_UTC),
         "conversation": {"$ref": "#/$defs/conversation"},
-        "participants": _array("#/$defs/participant", "Everyone and everything that an event is attributed to."),
+        "participants": _array(
+            "#/$defs/participant", "Everyone and everything that an event is attributed to."
+        ),
         "integrity": {"$ref": "#/$defs/integrity"},
     }
 
@@ -95,7 +111,11 @@ def _event_line() -> Schema:
     """The event's own type stands under event_type, since the line has a type itself."""
     event = _event()
     kind = event["properties"].pop("type")
-    event["required"] = ["type", "event_type", *(name for name in event["required"] if name != "type")]
+    event["required"] = [
+        "type",
+        "event_type",
+        *(name for name in event["required"] if name != "type"),
+    ]
     event["properties"] = {"type": {"const": "event"}, "event_type": kind, **event["properties"]}
     event["allOf"] = _by_type("event_type")
     event["title"] = "Event line"
@@ -126,9 +146,13 @@ def _conversation() -> Schema:
             "title": _text("What the conversation is about."),
             "started_at": _text("When it began, RFC 3339; never guessed.", pattern=_ANY_ZONE),
             "timezone": _text("The zone of the person."),
-            "source_runtime": _open_list(SOURCE_RUNTIMES, "The kind of program in which it took place."),
+            "source_runtime": _open_list(
+                SOURCE_RUNTIMES, "The kind of program in which it took place."
+            ),
             "provider": _open_list(PROVIDERS, "Whose models took part."),
-            "internal_availability": _open_list(AVAILABILITIES, "Whether the source had hidden reasoning."),
+            "internal_availability": _open_list(
+                AVAILABILITIES, "Whether the source had hidden reasoning."
+            ),
             "redaction": {"$ref": "#/$defs/redaction"},
         },
     }
@@ -143,7 +167,11 @@ def _redaction() -> Schema:
         "properties": {
             "mode": _choice(REDACTION_MODES, "What was masked."),
             "strategy": _choice(STRATEGIES, "How the hash in a mark is made."),
-            "notes": {"type": "array", "items": {"type": "string"}, "description": "What was done, without any value."},
+            "notes": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "What was done, without any value.",
+            },
         },
         "if": {"properties": {"mode": {"const": "none"}}},
         "else": {"required": ["strategy", "notes"]},
@@ -175,11 +203,17 @@ def _event() -> Schema:
         "required": ["id", "seq", "type", "actor_id", "visibility"],
         "properties": {
             "id": _text("Never changes, also when seq does.", pattern="^evt_[0-9]{6,}$"),
-            "seq": {**_COUNT, "minimum": 1, "description": "The place in the record: 1, 2, 3 and so on."},
+            "seq": {
+                **_COUNT,
+                "minimum": 1,
+                "description": "The place in the record: 1, 2, 3 and so on.",
+            },
             "ts": _text("When it happened, RFC 3339 in UTC; absent when unknown.", pattern=_UTC),
             "type": _choice(EVENT_TYPES, "What kind of event it is."),
             "actor_id": _text("Whose it is.", pattern="^act_[0-9]{3,}$"),
-            "visibility": _choice(VISIBILITIES, "Seen by the person, internal, or a fact for machines."),
+            "visibility": _choice(
+                VISIBILITIES, "Seen by the person, internal, or a fact for machines."
+            ),
             "role": _choice(ROLES, "In which role it was said."),
             "content": {"$ref": "#/$defs/content"},
             "links": {"$ref": "#/$defs/links"},
@@ -201,7 +235,10 @@ def _by_type(key: str) -> list[Schema]:
                     "required": ["tool_name", "arguments"],
                     "properties": {
                         "tool_name": _text("The tool that is called.", minLength=1),
-                        "arguments": {"type": ["object", "array"], "description": "What it is called with."},
+                        "arguments": {
+                            "type": ["object", "array"],
+                            "description": "What it is called with.",
+                        },
                     },
                 }
             },
@@ -237,8 +274,12 @@ def _content() -> Schema:
         "type": "object",
         "properties": {
             "mime": _choice(MIMES, "How to take it."),
-            "text": _text("Plain text; cut in the middle at … when data says that it is truncated."),
-            "data": {"description": "Any JSON value; beside a text only marks such as truncated and original_length."},
+            "text": _text(
+                "Plain text; cut in the middle at … when data says that it is truncated."
+            ),
+            "data": {
+                "description": "Any JSON value; beside a text only marks such as truncated and original_length."
+            },
         },
         "if": {"minProperties": 1},
         "then": {"required": ["mime"]},
@@ -268,7 +309,10 @@ def _usage() -> Schema:
         "properties": {
             "input_tokens": {**_COUNT, "description": "All prompt tokens, cached ones too."},
             "output_tokens": {**_COUNT, "description": "All generated tokens, reasoning too."},
-            "reasoning_tokens": {**_COUNT, "description": "The part of output_tokens that is known to be reasoning."},
+            "reasoning_tokens": {
+                **_COUNT,
+                "description": "The part of output_tokens that is known to be reasoning.",
+            },
         },
         "patternProperties": {"_tokens$": _COUNT},
     }
@@ -286,10 +330,16 @@ def _integrity() -> Schema:
             "c14n": _text("rfc8785: what json-c14n-like means here."),
             "profile": _text("The rules by which this object was made."),
             "events_hash": {**_HASH, "description": "Of the events array."},
-            "document_hash": {**_HASH, "description": "Of the rest, the events standing in by their hash."},
+            "document_hash": {
+                **_HASH,
+                "description": "Of the rest, the events standing in by their hash.",
+            },
             "event_count": {**_COUNT, "description": "How many events were hashed."},
             "tree": _tree(),
-            "source": {"type": "object", "description": "A proof that the events come from a committed source."},
+            "source": {
+                "type": "object",
+                "description": "A proof that the events come from a committed source.",
+            },
             "coercions": {
                 "type": "array",
                 "items": _coercion(),
@@ -343,7 +393,11 @@ def _choice(values: tuple[str, ...], description: str) -> Schema:
 
 
 def _open_list(values: tuple[str, ...], description: str) -> Schema:
-    return {"type": "string", "examples": list(values), "description": f"{description} Known: {', '.join(values)}."}
+    return {
+        "type": "string",
+        "examples": list(values),
+        "description": f"{description} Known: {', '.join(values)}.",
+    }
 
 
 def _array(reference: str, description: str) -> Schema:

@@ -29,7 +29,8 @@ SIGNERS_FILE = "allowed_signers"
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """Defaults for the options, by rising rank: user file, project file, environment; and the policy."""
+    """Defaults for the options, by rising rank: user file, project file, environment; and the
+    policy."""
 
     defaults: dict[str, Any]
     policy: Policy
@@ -54,33 +55,44 @@ def load_settings(env: Mapping[str, str], cwd: Path) -> Settings:
             defaults |= _checked({name: value}, f"{_PREFIX}{name.upper()} in the environment")
     policy = _policy((SYSTEM_FILE, _read_own(SYSTEM_FILE)), (file, user))
     screen, remarks = _screen((file, user), (project_file, project))
-    remarks += _without_effect(file, user, _OF_A_USER) + _without_effect(project_file, project, _OF_A_PROJECT)
+    remarks += _without_effect(file, user, _OF_A_USER) + _without_effect(
+        project_file, project, _OF_A_PROJECT
+    )
     return Settings(defaults, policy, _team_key(user, folders), folders, screen, remarks)
 
 
 class Signing(msgspec.Struct, frozen=True):
-    """With which key this user signs, and where those are listed whom they trust; None where nothing is said."""
+    """With which key this user signs, and where those are listed whom they trust; None where
+    nothing is said."""
 
     key: Path | None
     signers: Path | None
 
 
 def load_signing(env: Mapping[str, str]) -> Signing:
-    """What the user's own file says of signatures; a project has no say in whom its readers trust."""
+    """What the user's own file says of signatures; a project has no say in whom its readers
+    trust."""
     folder = Folders.of(env).settings
     file = folder / "config.toml"
     user = _read_own(file)
     named = {}
     for name in ("sign_key", "allowed_signers"):
         if not isinstance(value := user.get(name, ""), str):
-            raise UsageError(f"{name} is not the name of a file", where=str(file), help=f'write {name} = "~/FILE"')
+            raise UsageError(
+                f"{name} is not the name of a file",
+                where=str(file),
+                help=f'write {name} = "~/FILE"',
+            )
         named[name] = folder / os.path.expanduser(value) if value else None
     usual = folder / SIGNERS_FILE
-    return Signing(named["sign_key"], named["allowed_signers"] or (usual if usual.exists() else None))
+    return Signing(
+        named["sign_key"], named["allowed_signers"] or (usual if usual.exists() else None)
+    )
 
 
 def _read_own(path: Path) -> dict[str, Any]:
-    """A file of the user or the system: it may hold policy, so what cannot be read is never passed over."""
+    """A file of the user or the system: it may hold policy, so what cannot be read is never passed
+    over."""
     return _parsed(read_if_there(path) or b"", str(path))
 
 
@@ -99,18 +111,26 @@ def _parsed(raw: bytes, name: str) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         found = re.search(r"at line (\d+), column (\d+)", str(problem))
         where = f"{name}:{found[1]}:{found[2]}" if found else name
-        remedy = "write a pattern between single quotes" if "\\" in str(problem) else "mend it or move it away"
-        raise UsageError(f"this settings file is not TOML{_reason(problem)}", where=where, help=remedy) from None
+        remedy = (
+            "write a pattern between single quotes"
+            if "\\" in str(problem)
+            else "mend it or move it away"
+        )
+        raise UsageError(
+            f"this settings file is not TOML{_reason(problem)}", where=where, help=remedy
+        ) from None
 
 
 def _reason(problem: Exception) -> str:
-    """What the parser says, where it quotes no more than a sign or two: the rest may be a secret."""
+    """What the parser says, where it quotes no more than a sign or two: the rest may be a
+    secret."""
     told = str(problem).partition(" (at ")[0]
     return f": {told[:1].lower()}{told[1:]}" if _PLAIN_WORDS.fullmatch(told) else ""
 
 
 def _without_effect(path: Path, file: dict[str, Any], known: tuple[str, ...]) -> tuple[str, ...]:
-    """Words for what stands in a file and does nothing there: mistyped, or not a project's to say."""
+    """Words for what stands in a file and does nothing there: mistyped, or not a project's to
+    say."""
     told = []
     for name in file:
         if name in known:
@@ -130,11 +150,16 @@ def _of_project(folder: Path) -> tuple[Path, dict[str, Any]]:
     return folder / PROJECT_FILE, {}
 
 
-def _screen(user: tuple[Path, dict[str, Any]], project: tuple[Path, dict[str, Any]]) -> tuple[Screen, tuple[str, ...]]:
-    """Rules of both files; what may stay visible is the user's to say, and a project's only if the user trusts it."""
+def _screen(
+    user: tuple[Path, dict[str, Any]], project: tuple[Path, dict[str, Any]]
+) -> tuple[Screen, tuple[str, ...]]:
+    """Rules of both files; what may stay visible is the user's to say, and a project's only if the
+    user trusts it."""
     beside = user[0].with_name(ALLOW_FILE)
     listed = (beside, _read(beside) or {})
-    files = [source for source in (user, listed, project) if "rule" in source[1] or "allow" in source[1]]
+    files = [
+        source for source in (user, listed, project) if "rule" in source[1] or "allow" in source[1]
+    ]
     if not files:
         return Screen(), ()
     own = import_module("open_token.passes.own")
@@ -159,7 +184,9 @@ def rules_in(path: Path, name: str) -> tuple[OwnRule, ...]:
     raw = read_if_there(path)
     if raw is None:
         raise InputError(
-            "there is no such file, and no rule with that id", where=name, help="see `open-token rules list`"
+            "there is no such file, and no rule with that id",
+            where=name,
+            help="see `open-token rules list`",
         )
     return rules_of(raw, name)
 
@@ -172,8 +199,14 @@ def rules_of(raw: bytes, name: str) -> tuple[OwnRule, ...]:
     rules: tuple[OwnRule, ...] = own.own_rules(file, settings)
     own.allowances(file, settings)
     if not rules:
-        guess = next((f"is {found} meant for it? " for found in settings if guess_of(found, ["rule"])), "")
-        raise InputError("there is no rule in this file", where=name, help=f"{guess}begin each rule with [[rule]]")
+        guess = next(
+            (f"is {found} meant for it? " for found in settings if guess_of(found, ["rule"])), ""
+        )
+        raise InputError(
+            "there is no rule in this file",
+            where=name,
+            help=f"{guess}begin each rule with [[rule]]",
+        )
     return rules
 
 
@@ -181,11 +214,16 @@ def allow_for_good(folders: Folders, entries: list[tuple[str, str]]) -> Path:
     """Add keyed hashes of values, each with a remark, to the user's allow-list; gives its file."""
     path = folders.settings / ALLOW_FILE
     before = (
-        read_optional(path) or b"# Values that are not masked, by keyed hash; `open-token redact --review` adds them.\n"
+        read_optional(path)
+        or b"# Values that are not masked, by keyed hash; `open-token redact --review` adds them.\n"
     ).decode()
     blocks = [f'\n[[allow]]\nvalue = "{value}"\nnote = "{note}"\n' for value, note in entries]
     if not make_folder(folders.settings):
-        raise OutputError("cannot write into the settings folder", where=str(path), help="OPEN_TOKEN_HOME moves it")
+        raise OutputError(
+            "cannot write into the settings folder",
+            where=str(path),
+            help="OPEN_TOKEN_HOME moves it",
+        )
     write_whole(path, "".join([before, *blocks]).encode(), 0o600)
     return path
 
@@ -194,7 +232,9 @@ def _is_trusted(user: tuple[Path, dict[str, Any]], folder: Path) -> bool:
     named = user[1].get("trust_projects", [])
     if not isinstance(named, list) or not all(isinstance(name, str) for name in named):
         raise UsageError(
-            "trust_projects is not a list of folders", where=str(user[0]), help='write trust_projects = ["~/work/acme"]'
+            "trust_projects is not a list of folders",
+            where=str(user[0]),
+            help='write trust_projects = ["~/work/acme"]',
         )
     return any(Path(os.path.expanduser(name)) == folder for name in named)
 
@@ -206,7 +246,9 @@ def _defaults(file: dict[str, Any], path: Path) -> dict[str, Any]:
 def _table(file: dict[str, Any], name: str, path: Path) -> dict[str, Any]:
     table = file.get(name, {})
     if not isinstance(table, dict):
-        raise UsageError(f"{name} is not a table", where=str(path), help=f"write [{name}] and its keys below it")
+        raise UsageError(
+            f"{name} is not a table", where=str(path), help=f"write [{name}] and its keys below it"
+        )
     return dict(table)
 
 
@@ -221,7 +263,10 @@ def _checked(words: dict[str, Any], where: str) -> dict[str, Any]:
 
 def _only_stricter(project: dict[str, Any], redact: str) -> dict[str, Any]:
     """A project comes from strangers: its file may mask more than the user would, never less."""
-    if project.get("redact") in REDACTION_MODES[: REDACTION_MODES.index(redact) if redact in REDACTION_MODES else 0]:
+    if (
+        project.get("redact")
+        in REDACTION_MODES[: REDACTION_MODES.index(redact) if redact in REDACTION_MODES else 0]
+    ):
         del project["redact"]
     if project.get("internal") == "full":
         del project["internal"]
@@ -235,16 +280,21 @@ def _policy(*files: tuple[Path, dict[str, Any]]) -> Policy:
     for level, (path, _) in zip(levels, files, strict=True):
         if level not in REDACTION_MODES:
             modes = ", ".join(REDACTION_MODES)
-            raise UsageError("policy min_redact is not a level", where=str(path), help=f"it takes {modes}")
+            raise UsageError(
+                "policy min_redact is not a level", where=str(path), help=f"it takes {modes}"
+            )
     return Policy(
         forbid_internal_full=any(table.get("forbid_internal_full") is True for table in tables),
-        never_export_private_keys=any(table.get("never_export_private_keys") is True for table in tables),
+        never_export_private_keys=any(
+            table.get("never_export_private_keys") is True for table in tables
+        ),
         min_redact=max(levels, key=REDACTION_MODES.index),
     )
 
 
 def _checked_policy(table: dict[str, Any], path: Path) -> dict[str, Any]:
-    """A policy that cannot be misread: a mistyped name or value would be one that silently does nothing."""
+    """A policy that cannot be misread: a mistyped name or value would be one that silently does
+    nothing."""
     known = list(Policy.__struct_fields__)
     for name, value in table.items():
         if name not in known:
@@ -252,7 +302,9 @@ def _checked_policy(table: dict[str, Any], path: Path) -> dict[str, Any]:
             raise UsageError(f"policy has no {name[:60]}", where=str(path), help=remedy)
         if name != "min_redact" and not isinstance(value, bool):
             raise UsageError(
-                f"policy {name} is neither true nor false", where=str(path), help="write it without quotes"
+                f"policy {name} is neither true nor false",
+                where=str(path),
+                help="write it without quotes",
             )
     return table
 
@@ -264,5 +316,9 @@ def _team_key(user: dict[str, Any], folders: Folders) -> bytes | None:
     path = folders.settings / os.path.expanduser(named)
     key = read_optional(path)
     if not key:
-        raise UsageError("the team key named in the settings cannot be read", where=str(path), help="check team_key")
+        raise UsageError(
+            "the team key named in the settings cannot be read",
+            where=str(path),
+            help="check team_key",
+        )
     return key

@@ -33,9 +33,8 @@ def export_each(
 ) -> list[Receipt]:
     """Export every conversation of a source into a folder, which appears complete or not at all.
 
-    One in which nothing was said has no document, and the index says so; if that is all of them, it is an error.
-    A witness sees the events of all.
-    """
+    One in which nothing was said has no document, and the index says so; if that is all of them, it
+    is an error. A witness sees the events of all."""
     found = conversations(source, reader) or [Found("1")]
     receipts: list[Receipt] = []
     entries: list[dict[str, Any]] = []
@@ -80,7 +79,12 @@ def _plain(name: str) -> str:
 
 
 def _entry(number: int, item: Found, name: str, receipt: Receipt) -> dict[str, Any]:
-    entry: dict[str, Any] = {"number": number, "id": receipt.conversation_id, "file": name, "events": receipt.events}
+    entry: dict[str, Any] = {
+        "number": number,
+        "id": receipt.conversation_id,
+        "file": name,
+        "events": receipt.events,
+    }
     if receipt.integrity:
         entry["events_hash"] = receipt.integrity["events_hash"]
     if receipt.title:

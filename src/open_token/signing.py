@@ -1,4 +1,5 @@
-"""Signs exports that are there already: checks them first, adds a signature, and changes nothing else."""
+"""Signs exports that are there already: checks them first, adds a signature, and changes nothing
+else."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -43,7 +44,9 @@ def signer(key: Path, scheme: str = sshsig.SCHEME, *, is_alone: bool = False) ->
     Where nobody sits at the terminal, is_alone keeps a key from asking for a passphrase there.
     """
     if scheme not in SCHEMES:
-        raise UsageError(f"there is no scheme '{scheme[:40]}'", help=f"the schemes are {', '.join(SCHEMES)}")
+        raise UsageError(
+            f"there is no scheme '{scheme[:40]}'", help=f"the schemes are {', '.join(SCHEMES)}"
+        )
     name = str(key)
     if not key.is_file():
         raise SigningError(
@@ -102,7 +105,9 @@ def _sign(verdict: Verdict, integrity: Any, sign: Sign, name: str) -> Signed:
     there = integrity.get("signatures", [])
     entry = sign(verdict.statement.encode())
     for known in there[:MOST]:
-        if isinstance(known, dict) and all(known.get(part) == entry[part] for part in ("scheme", "keyid")):
+        if isinstance(known, dict) and all(
+            known.get(part) == entry[part] for part in ("scheme", "keyid")
+        ):
             return Signed(known, True, verdict.events)
     if len(there) >= MOST:
         raise SigningError(
@@ -125,7 +130,9 @@ def _must_hold(verdict: Verdict, integrity: Any, name: str) -> None:
     if verdict.status != VERIFIED or not isinstance(integrity, dict):
         can_tell = verdict.status != UNVERIFIABLE
         raise SigningError(
-            "this export is not as it was written" if can_tell else "this cannot be verified, so it cannot be signed",
+            "this export is not as it was written"
+            if can_tell
+            else "this cannot be verified, so it cannot be signed",
             where=name,
             help="see `open-token verify`; nothing was signed"
             if can_tell

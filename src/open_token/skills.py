@@ -1,4 +1,5 @@
-"""The skill we ship: put where each runtime looks, and taken away again, without touching a file that is not ours."""
+"""The skill we ship: put where each runtime looks, and taken away again, without touching a file
+that is not ours."""
 
 import hashlib
 import os
@@ -39,7 +40,8 @@ class Runtime(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Machine:
-    """What the edge knows: the person's home, the project's folder, the environment, the settings folder."""
+    """What the edge knows: the person's home, the project's folder, the environment, the settings
+    folder."""
 
     home: Path
     project: Path
@@ -72,7 +74,8 @@ class Machine:
 
 @dataclass(frozen=True)
 class Step:
-    """One file and what is done to it: write, update, same, remove; or keep and refuse, with the reason."""
+    """One file and what is done to it: write, update, same, remove; or keep and refuse, with the
+    reason."""
 
     action: str
     path: Path
@@ -89,7 +92,8 @@ class Place:
 
 
 class Entry(msgspec.Struct):
-    """What the ledger knows of one skill folder; a file has two hashes only while a newer version is being written."""
+    """What the ledger knows of one skill folder; a file has two hashes only while a newer version
+    is being written."""
 
     runtimes: list[str] = []
     files: dict[str, list[str]] = {}
@@ -106,7 +110,9 @@ class Ledger(msgspec.Struct):
 @cache
 def runtimes() -> dict[str, Runtime]:
     """The runtimes we know, by the name that `--for` takes."""
-    table = resources.files("open_token").joinpath("skill", "runtimes.toml").read_text(encoding="utf-8")
+    table = (
+        resources.files("open_token").joinpath("skill", "runtimes.toml").read_text(encoding="utf-8")
+    )
     return msgspec.convert(tomllib.loads(table), dict[str, Runtime])
 
 
@@ -138,8 +144,11 @@ def folder_for(machine: Machine, name: str, scope: str) -> Path:
     return _real(machine.fill(runtimes()[name].user)) / NAME
 
 
-def install(machine: Machine, names: Iterable[str], scope: str, *, dry_run: bool = False) -> list[Step]:
-    """Put the skill where these runtimes look; a folder with a file that is not ours is left as it is."""
+def install(
+    machine: Machine, names: Iterable[str], scope: str, *, dry_run: bool = False
+) -> list[Step]:
+    """Put the skill where these runtimes look; a folder with a file that is not ours is left as it
+    is."""
     ledger = _read_ledger(machine)
     done: list[Step] = []
     for target, group in _targets(machine, names, scope).items():
@@ -154,8 +163,11 @@ def install(machine: Machine, names: Iterable[str], scope: str, *, dry_run: bool
     return done
 
 
-def uninstall(machine: Machine, names: Iterable[str], scope: str, *, dry_run: bool = False) -> list[Step]:
-    """Take away what the ledger says is ours and unchanged; a folder that another runtime uses stays for it."""
+def uninstall(
+    machine: Machine, names: Iterable[str], scope: str, *, dry_run: bool = False
+) -> list[Step]:
+    """Take away what the ledger says is ours and unchanged; a folder that another runtime uses
+    stays for it."""
     ledger = _read_ledger(machine)
     done: list[Step] = []
     for target, group in _targets(machine, names, scope).items():
@@ -165,7 +177,9 @@ def uninstall(machine: Machine, names: Iterable[str], scope: str, *, dry_run: bo
         owners = sorted(set(entry.runtimes) - group)
         wanted = _wanted(owners) if owners else {}
         refused = _linked(machine, target, scope)
-        steps = refused or [_kept(step) for step in _plan(target, wanted, entry) if step.action != "write"]
+        steps = refused or [
+            _kept(step) for step in _plan(target, wanted, entry) if step.action != "write"
+        ]
         done += steps
         if not refused and not dry_run:
             _carry_out(machine, ledger, target, owners, wanted, steps)
@@ -175,12 +189,16 @@ def uninstall(machine: Machine, names: Iterable[str], scope: str, *, dry_run: bo
 def installed_for(machine: Machine, scope: str) -> list[str]:
     """The runtimes that the skill was installed for in this scope."""
     folders = _read_ledger(machine).folders
-    owners = {name: folders.get(str(folder_for(machine, name, scope)), Entry()).runtimes for name in runtimes()}
+    owners = {
+        name: folders.get(str(folder_for(machine, name, scope)), Entry()).runtimes
+        for name in runtimes()
+    }
     return [name for name in runtimes() if name in owners[name]]
 
 
 def status(machine: Machine) -> list[Place]:
-    """Every folder in the ledger, then the runtimes found here that the skill was not installed for."""
+    """Every folder in the ledger, then the runtimes found here that the skill was not installed
+    for."""
     ledger = _read_ledger(machine)
     places = [
         Place(_state(Path(path), entry), tuple(entry.runtimes), Path(path))
@@ -192,7 +210,9 @@ def status(machine: Machine) -> list[Place]:
             if name not in ledger.folders[str(target)].runtimes:
                 places.append(Place("shared", (name,), target))
         else:
-            places.append(Place("foreign" if os.path.lexists(target) else "absent", (name,), target))
+            places.append(
+                Place("foreign" if os.path.lexists(target) else "absent", (name,), target)
+            )
     return places
 
 
@@ -206,9 +226,12 @@ def _root() -> Traversable:
 
 
 def _shipped() -> dict[str, bytes]:
-    """The files to install; SKILL.md last, so that a runtime sees the skill only when it is whole."""
+    """The files to install; SKILL.md last, so that a runtime sees the skill only when it is
+    whole."""
     root = _root()
-    references = sorted(item.name for item in root.joinpath("references").iterdir() if item.name.endswith(".md"))
+    references = sorted(
+        item.name for item in root.joinpath("references").iterdir() if item.name.endswith(".md")
+    )
     names = [*(f"references/{name}" for name in references), "agents/openai.yaml", "SKILL.md"]
     return {name: root.joinpath(*name.split("/")).read_bytes() for name in names}
 
@@ -216,7 +239,9 @@ def _shipped() -> dict[str, bytes]:
 def _wanted(owners: Iterable[str]) -> dict[str, bytes]:
     """The files as these runtimes together need them."""
     files = _shipped()
-    lines = dict.fromkeys(line for name in runtimes() if name in owners for line in runtimes()[name].frontmatter)
+    lines = dict.fromkeys(
+        line for name in runtimes() if name in owners for line in runtimes()[name].frontmatter
+    )
     head, end, body = files["SKILL.md"].partition(b"\n---\n")
     files["SKILL.md"] = b"\n".join([head, *(line.encode() for line in lines)]) + end + body
     return files
@@ -230,13 +255,18 @@ def _targets(machine: Machine, names: Iterable[str], scope: str) -> dict[Path, s
 
 
 def _linked(machine: Machine, target: Path, scope: str) -> list[Step]:
-    """A refusal when the way to the target leads through a link: a project's files must stay inside the project."""
+    """A refusal when the way to the target leads through a link: a project's files must stay inside
+    the project."""
     stop = _real(machine.project) if scope == "project" else target.parent
     for path in (target, *target.parents):
         if path == stop:
             return []
         if os.path.islink(path):
-            return [Step("refuse", path, "it is a symbolic link, and what lies behind it may not be ours")]
+            return [
+                Step(
+                    "refuse", path, "it is a symbolic link, and what lies behind it may not be ours"
+                )
+            ]
     return []
 
 
@@ -259,11 +289,19 @@ def _step(path: Path, data: bytes, known: list[str]) -> Step:
         return Step("update", path)
     if found == _STRANGE:
         return Step("refuse", path, "it is a link, a folder or not readable")
-    return Step("refuse", path, "it was changed since it was installed" if known else "open-token did not write it")
+    return Step(
+        "refuse",
+        path,
+        "it was changed since it was installed" if known else "open-token did not write it",
+    )
 
 
 def _removal(path: Path, *, ours: bool) -> Step:
-    return Step("remove", path) if ours else Step("keep", path, "it was changed since it was installed")
+    return (
+        Step("remove", path)
+        if ours
+        else Step("keep", path, "it was changed since it was installed")
+    )
 
 
 def _kept(step: Step) -> Step:
@@ -284,17 +322,33 @@ def _sha256(data: bytes) -> str:
 
 
 def _carry_out(
-    machine: Machine, ledger: Ledger, target: Path, owners: list[str], wanted: Mapping[str, bytes], steps: list[Step]
+    machine: Machine,
+    ledger: Ledger,
+    target: Path,
+    owners: list[str],
+    wanted: Mapping[str, bytes],
+    steps: list[Step],
 ) -> None:
-    """The ledger goes first with both hashes, so that a run that breaks off never makes our own file a stranger."""
+    """The ledger goes first with both hashes, so that a run that breaks off never makes our own
+    file a stranger."""
     before = ledger.folders.get(str(target), Entry())
     names = {step.path.relative_to(target).as_posix(): step.action for step in steps}
-    fresh = {name: _sha256(wanted[name]) for name, action in names.items() if action in ("write", "update")}
-    if not fresh and (owners == before.runtimes or not before.files) and "remove" not in names.values():
+    fresh = {
+        name: _sha256(wanted[name])
+        for name, action in names.items()
+        if action in ("write", "update")
+    }
+    if (
+        not fresh
+        and (owners == before.runtimes or not before.files)
+        and "remove" not in names.values()
+    ):
         return
     made = list(dict.fromkeys([*before.made, *_missing(target)]))
     everyone = sorted({*before.runtimes, *owners})
-    ledger.folders[str(target)] = Entry(everyone, {**before.files, **_both(before.files, fresh)}, made)
+    ledger.folders[str(target)] = Entry(
+        everyone, {**before.files, **_both(before.files, fresh)}, made
+    )
     _write_ledger(machine, ledger)
     _write_files(target, {name: wanted[name] for name in fresh})
     _remove_files(target, [name for name, action in names.items() if action == "remove"])
@@ -382,7 +436,9 @@ def _read_ledger(machine: Machine) -> Ledger:
 def _write_ledger(machine: Machine, ledger: Ledger) -> None:
     try:
         make_folder(machine.settings)
-        write_whole(machine.ledger, msgspec.json.format(msgspec.json.encode(ledger), indent=2) + b"\n")
+        write_whole(
+            machine.ledger, msgspec.json.format(msgspec.json.encode(ledger), indent=2) + b"\n"
+        )
     except OutputError:
         raise OutputError(
             "cannot write the list of installed skill files",

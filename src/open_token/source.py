@@ -1,4 +1,5 @@
-"""Opens files, folders, databases, archives and standard input for readers; nothing else opens input."""
+"""Opens files, folders, databases, archives and standard input for readers; nothing else opens
+input."""
 
 import codecs
 import contextlib
@@ -30,7 +31,8 @@ class HalfLine(Exception):
 
 
 class Source(Origin):
-    """One input: its name for messages, its bytes as lines, records or one document, and its neighbours on the disk."""
+    """One input: its name for messages, its bytes as lines, records or one document, and its
+    neighbours on the disk."""
 
     def __init__(
         self,
@@ -55,7 +57,8 @@ class Source(Origin):
 
     @cached_property
     def shape(self) -> str:
-        """What it is: empty, binary, text, sqlite, zip, folder, or JSON: lines, document (one value), glued, events."""
+        """What it is: empty, binary, text, sqlite, zip, folder, or JSON: lines, document (one
+        value), glued, events."""
         if self.is_folder:
             return "folder"
         if self.is_database or self.is_zip:
@@ -76,7 +79,8 @@ class Source(Origin):
         return "glued" if self._glued else "document"
 
     def _first_line_is_whole(self) -> bool:
-        """Whether the first line is a JSON value of its own and more follows (or it is an object a line could hold)."""
+        """Whether the first line is a JSON value of its own and more follows (or it is an object a
+        line could hold)."""
         with self.opened() as stream:
             first = stream.readline().removeprefix(codecs.BOM_UTF8)
             while first and not first.strip():
@@ -88,7 +92,8 @@ class Source(Origin):
 
     @cached_property
     def sample(self) -> list[Any]:
-        """The first records of a JSON-lines source, or the value itself of a document, for readers to look at."""
+        """The first records of a JSON-lines source, or the value itself of a document, for readers
+        to look at."""
         if self.shape == "document":
             return [self.document]
         if self.shape == "glued":
@@ -103,7 +108,8 @@ class Source(Origin):
         return [record for _, record in found]
 
     def opening(self, budget: int) -> list[Any]:
-        """The records that begin within the first bytes, but for those that do not parse: a look at a long file."""
+        """The records that begin within the first bytes, but for those that do not parse: a look at
+        a long file."""
         found = []
         for _, line in self._lines():
             with contextlib.suppress(ValueError, RecursionError):
@@ -135,8 +141,12 @@ class Source(Origin):
 
     @cached_property
     def _glued(self) -> list[Any]:
-        """The values of an input that holds several, whole but not line by line; empty when it does not."""
-        if not self.is_folder and self.head.removeprefix(codecs.BOM_UTF8).lstrip()[:1] in (b"{", b"["):
+        """The values of an input that holds several, whole but not line by line; empty when it does
+        not."""
+        if not self.is_folder and self.head.removeprefix(codecs.BOM_UTF8).lstrip()[:1] in (
+            b"{",
+            b"[",
+        ):
             return (glued(self.whole) if isinstance(self._parsed, InputError) else None) or []
         return []
 
@@ -151,8 +161,11 @@ class Source(Origin):
             self.repaired[raw.count(b"\n", 0, bad.start) + 1] = None
             return raw.decode("utf-8", "replace")
 
-    def records(self, decode: Decode = decode_json, *, tell: bool = True) -> Iterator[tuple[int, Any]]:
-        """Every record with its line number (or its number in a saved stream); empty lines are passed over."""
+    def records(
+        self, decode: Decode = decode_json, *, tell: bool = True
+    ) -> Iterator[tuple[int, Any]]:
+        """Every record with its line number (or its number in a saved stream); empty lines are
+        passed over."""
         if self.shape == "document":
             value = self.document
             return enumerate(value if isinstance(value, list) else [value], 1)
@@ -184,7 +197,9 @@ class Source(Origin):
         try:
             return decode_json(line)
         except (ValueError, RecursionError) as problem:
-            return self._second_try(number, line.removeprefix(codecs.BOM_UTF8), problem, decode_json)
+            return self._second_try(
+                number, line.removeprefix(codecs.BOM_UTF8), problem, decode_json
+            )
 
     @cached_property
     def _places(self) -> list[int]:
@@ -221,7 +236,9 @@ class Source(Origin):
         if self.progress:
             self.progress(getattr(stream, "place", self._done))
 
-    def _decoded(self, lines: Iterator[tuple[int, bytes]], decode: Decode) -> Iterator[tuple[int, Any]]:
+    def _decoded(
+        self, lines: Iterator[tuple[int, bytes]], decode: Decode
+    ) -> Iterator[tuple[int, Any]]:
         for number, line in lines:
             try:
                 yield number, decode(line)
@@ -250,7 +267,8 @@ class Source(Origin):
             yield first, b"\n".join(held)
 
     def _second_try(self, number: int, line: bytes, problem: Exception, decode: Decode) -> Any:
-        """A record that the fast parser refused: lone surrogates are mended, a half last line is left out."""
+        """A record that the fast parser refused: lone surrogates are mended, a half last line is
+        left out."""
         if number == 1:
             with contextlib.suppress(ValueError, RecursionError):
                 return decode(line)

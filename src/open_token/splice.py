@@ -1,4 +1,5 @@
-"""What a reader learns late, put into events that were read early: insertions, dropped and wrapped branches, usage."""
+"""What a reader learns late, put into events that were read early: insertions, dropped and wrapped
+branches, usage."""
 
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -47,12 +48,15 @@ class Spliced:
         return self._ranges_of_dropped
 
     def number(self, first: int) -> int:
-        """Give the inserted events their ids, in the order in which they will stand; tells how many they are."""
+        """Give the inserted events their ids, in the order in which they will stand; tells how many
+        they are."""
         count = 0
         spans = _Ranges(self._wrapped)
         for place in sorted({*self._inserted, *self._stops, *self._starts}):
             span_id = spans.around(place)
-            self._inserted[place] = [_in_span(event, span_id) for event in self._inserted.get(place, ())]
+            self._inserted[place] = [
+                _in_span(event, span_id) for event in self._inserted.get(place, ())
+            ]
             for event in self._put_in(place):
                 event["id"] = f"evt_{first + count:06d}"
                 count += 1
@@ -64,7 +68,8 @@ class Spliced:
         return [event for place in places for event in self._put_in(place)]
 
     def _put_in(self, place: int) -> Iterator[Event]:
-        """What stands behind a place: results of the events before, then ends of spans, then starts."""
+        """What stands behind a place: results of the events before, then ends of spans, then
+        starts."""
         for group in (self._inserted, self._stops, self._starts):
             yield from group.get(place, ())
 
@@ -121,7 +126,8 @@ class _Ranges:
 
 
 class _Kept:
-    """Decides, event by event, what stays when branches are left out: a pair and a span stay or go whole."""
+    """Decides, event by event, what stays when branches are left out: a pair and a span stay or go
+    whole."""
 
     def __init__(self, left_out: _Ranges) -> None:
         self._left_out = left_out
@@ -157,7 +163,9 @@ class _Kept:
 def _in_span(event: Event, span_id: str | None) -> Event:
     if span_id is None or "span_id" in event.get("links", {}):
         return event
-    return _ordered(cast(Event, {**event, "links": cast(Links, {**event.get("links", {}), "span_id": span_id})}))
+    return _ordered(
+        cast(Event, {**event, "links": cast(Links, {**event.get("links", {}), "span_id": span_id})})
+    )
 
 
 def _ordered(event: Event) -> Event:

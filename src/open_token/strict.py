@@ -1,4 +1,5 @@
-"""Strict JSON parsing for the validator: finds what two readers may read differently, each with its place."""
+"""Strict JSON parsing for the validator: finds what two readers may read differently, each with its
+place."""
 
 import json
 import math
@@ -75,7 +76,8 @@ class StrictError(ValueError):
 
 
 def parse(raw: bytes) -> tuple[object, list[Fault]]:
-    """Return the value and its faults in document order, at most MAX_FAULTS; raise StrictError when raw is not JSON."""
+    """Return the value and its faults in document order, at most MAX_FAULTS; raise StrictError when
+    raw is not JSON."""
     faults: list[Fault] = []
     if raw.startswith(_BOM):
         faults.append(Fault("bom", "", _DETAILS["bom"]))
@@ -94,8 +96,8 @@ def parse(raw: bytes) -> tuple[object, list[Fault]]:
 def _is_faultless(raw: bytes, value: object) -> bool:
     """Tell cheaply that nothing was lost in parsing; False means only that a closer look is needed.
 
-    A dropped duplicate takes the quotes of its key with it. Orjson makes floats of integers beyond 64 bits.
-    """
+    A dropped duplicate takes the quotes of its key with it. Orjson makes floats of integers beyond
+    64 bits."""
     try:
         again = orjson.dumps(value, None, orjson.OPT_STRICT_INTEGER)
     except orjson.JSONEncodeError:
@@ -247,7 +249,9 @@ class _PlacedReader:
             string, self.end = _STRINGS.raw_decode(self.text, self.start)
         except json.JSONDecodeError as error:
             self.start = error.pos
-            raise self._error(_STRING_TROUBLES.get(error.msg, "invalid escape in a string")) from None
+            raise self._error(
+                _STRING_TROUBLES.get(error.msg, "invalid escape in a string")
+            ) from None
         return str(string)
 
     def _number(self) -> float:
@@ -275,7 +279,8 @@ class _PlacedReader:
 
 
 def _path(place: list[str | int | None]) -> str:
-    """Write a place as events[17].content.data; keys that may be content themselves are shown as [key]."""
+    """Write a place as events[17].content.data; keys that may be content themselves are shown as
+    [key]."""
     path = ""
     for step in place:
         if isinstance(step, str) and _PLAIN_KEY.fullmatch(step):

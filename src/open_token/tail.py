@@ -1,4 +1,5 @@
-"""A file that is still being written: its lines as they come, through half lines, rewriting and rotation."""
+"""A file that is still being written: its lines as they come, through half lines, rewriting and
+rotation."""
 
 import hashlib
 import os
@@ -19,7 +20,9 @@ class Tail(Source):
 
     grows = True
 
-    def __init__(self, path: Path, name: str, idle: Callable[[], bool], told: Callable[[], None]) -> None:
+    def __init__(
+        self, path: Path, name: str, idle: Callable[[], bool], told: Callable[[], None]
+    ) -> None:
         super().__init__(name, path=path)
         self._idle = idle
         """Called when there is nothing new; False ends the records."""
@@ -54,7 +57,8 @@ class Tail(Source):
                 self._told()
 
     def _all_lines(self) -> Iterator[bytes]:
-        """Every line once, also when the file was replaced by one that begins with the same lines; empty: none now."""
+        """Every line once, also when the file was replaced by one that begins with the same lines;
+        empty: none now."""
         while self._is_going:
             try:
                 with self.opened() as stream:
@@ -69,7 +73,9 @@ class Tail(Source):
         again: Counter[bytes] = Counter()
         self._anchor, self._stamp = b"", None
         while not self._is_rewritten(stream):
-            is_replaced = self._is_replaced(stream)  # asked first: the last lines of a file that was moved away count
+            is_replaced = self._is_replaced(
+                stream
+            )  # asked first: the last lines of a file that was moved away count
             for line in self._new_lines(stream):
                 digest = hashlib.blake2b(line, digest_size=12).digest()
                 again[digest] += 1
@@ -116,7 +122,8 @@ class Tail(Source):
         return now.st_size < stream.tell() or not (is_as_it_was or self._is_anchored(stream))
 
     def _is_anchored(self, stream: BinaryIO) -> bool:
-        """Whether what was read last still stands there; what comes next is of the same look at the disk."""
+        """Whether what was read last still stands there; what comes next is of the same look at the
+        disk."""
         place = stream.tell()
         stream.seek(0, os.SEEK_END)  # forgets what is held in memory
         stream.seek(place - len(self._anchor))

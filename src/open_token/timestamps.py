@@ -14,7 +14,8 @@ _EPOCH = datetime(1970, 1, 1)
 
 
 def to_utc(value: object) -> str | None:
-    """A timestamp string with a zone as RFC 3339 in UTC, keeping the digits it has; None when it is not one."""
+    """A timestamp string with a zone as RFC 3339 in UTC, keeping the digits it has; None when it is
+    not one."""
     if not isinstance(value, str):
         return None
     if _UTC.fullmatch(value):
@@ -45,7 +46,8 @@ def _is_day(text: str) -> bool:
 
 
 def from_epoch(value: object, unit: float = 1.0) -> str | None:
-    """Seconds (or another unit, as a part of a second) since 1970 as RFC 3339 in UTC; None when out of range."""
+    """Seconds (or another unit, as a part of a second) since 1970 as RFC 3339 in UTC; None when out
+    of range."""
     if type(value) is not int and type(value) is not float:
         return None
     try:
@@ -67,7 +69,8 @@ def to_epoch_ms(value: object) -> int | None:
 
 
 def format_utc(moment: datetime) -> str:
-    """A moment with a zone as RFC 3339 in UTC, with milliseconds or microseconds only when it has them."""
+    """A moment with a zone as RFC 3339 in UTC, with milliseconds or microseconds only when it has
+    them."""
     return _formatted(moment.astimezone(UTC).replace(tzinfo=None))
 
 

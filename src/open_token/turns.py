@@ -1,4 +1,5 @@
-"""The core types of the session server, in the spec's own names; keys that the types do not have survive in `more`."""
+"""The core types of the session server, in the spec's own names; keys that the types do not have
+survive in `more`."""
 
 from typing import Annotated, Any, Literal
 
@@ -10,7 +11,9 @@ from open_token._open_types import encode as encode
 from open_token._open_types import plain as plain
 from open_token._open_types import typed as typed
 
-SessionStatus = Literal["created", "running", "completed", "failed", "interrupted", "waiting_for_input"]
+SessionStatus = Literal[
+    "created", "running", "completed", "failed", "interrupted", "waiting_for_input"
+]
 TurnKind = Literal["message", "compaction"]
 TurnRole = Literal["user", "assistant", "system"]
 TurnStatus = Literal["streaming", "completed", "paused", "failed", "interrupted"]
@@ -144,7 +147,8 @@ class TurnProjection(Open):
 
 
 class PatchEnvelope(Open):
-    """A change of a turn on its way to a client; `sync` is no change but the whole turn, in `data.turn`."""
+    """A change of a turn on its way to a client; `sync` is no change but the whole turn, in
+    `data.turn`."""
 
     session_id: str
     sequence: int

@@ -1,4 +1,5 @@
-"""What a source consists of: every record, row, member and block of every file that a reader took from it."""
+"""What a source consists of: every record, row, member and block of every file that a reader took
+from it."""
 
 import os
 import re
@@ -17,7 +18,8 @@ _EVENT_END = r"(?<=\n\n)"
 
 @dataclass(frozen=True)
 class Unit:
-    """One piece, with its number in its file; `at` tells the list or the table that it stands in."""
+    """One piece, with its number in its file; `at` tells the list or the table that it stands
+    in."""
 
     number: int
     value: Any
@@ -27,7 +29,8 @@ class Unit:
 
 @dataclass(frozen=True)
 class Part:
-    """One file: its name ('' is the source itself), what it is, facts that are needed to write it again, its units."""
+    """One file: its name ('' is the source itself), what it is, facts that are needed to write it
+    again, its units."""
 
     file: str
     shape: str
@@ -36,8 +39,11 @@ class Part:
     source: Source | None = None
 
 
-def parts(source: Source, split: str | None = None, wanted: Callable[[str], bool] | None = None) -> Iterator[Part]:
-    """The files of a source: itself, its members, and the others that were read with it, if they are wanted."""
+def parts(
+    source: Source, split: str | None = None, wanted: Callable[[str], bool] | None = None
+) -> Iterator[Part]:
+    """The files of a source: itself, its members, and the others that were read with it, if they
+    are wanted."""
     if source.shape == "zip":
         yield Part("", "zip", lambda: iter(()), {"members": source.members}, source)
         for name in source.members:
@@ -73,7 +79,9 @@ def _part(name: str, source: Source, split: str | None) -> Part:
         return Part(name, kind, lambda: _records(source), source=source)
     if shape == "document" and isinstance(source.document, dict):
         lists = _lists(source.document)
-        facts: dict[str, Any] = {"lists": {key: len(source.document[key]) for key in lists}} if lists else {}
+        facts: dict[str, Any] = (
+            {"lists": {key: len(source.document[key]) for key in lists}} if lists else {}
+        )
         return Part(name, shape, lambda: _items(source.document, lists), facts, source)
     if shape == "sqlite":
         facts = {"schema": source.database.schema, "columns": source.tables}
@@ -152,11 +160,13 @@ def _chunks(source: Source) -> Iterator[Unit]:
 
 
 NOBODY = "(nobody)"
-"""What a reader says of a unit that no export may keep, such as the credentials in a runtime's database."""
+"""What a reader says of a unit that no export may keep, such as the credentials in a runtime's
+database."""
 
 
 def owned(source: Source, module: Any) -> Iterator[tuple[Part, Iterator[Unit]]]:
-    """The files of a source, each with the units of the chosen conversation, or all that an export may keep."""
+    """The files of a source, each with the units of the chosen conversation, or all that an export
+    may keep."""
     split = getattr(module, "SPLIT", None)
     if not hasattr(module, "belongs"):
         yield from ((part, part.units()) for part in parts(source, split))
@@ -180,7 +190,9 @@ class _Ownership:
         self._source = source
         self._belongs = module.belongs
         known = _ids(source, module) if source.conversation is not None else []
-        self._wanted = source.conversation if known else None  # a source that lists none is one, named or not
+        self._wanted = (
+            source.conversation if known else None
+        )  # a source that lists none is one, named or not
         self._known = frozenset(known)
         self._is_first = known[:1] == [self._wanted]
         self.is_later = self._wanted is not None and not self._is_first
@@ -196,7 +208,8 @@ class _Ownership:
         return bool(self._belongs(self._source, name, None) == self._wanted)
 
     def units(self, part: Part) -> Iterator[Unit]:
-        """The units of a file that are the conversation's; which they are is found out once for all conversations."""
+        """The units of a file that are the conversation's; which they are is found out once for all
+        conversations."""
         if self._wanted is None or (part.source or self._source).size > _HELD:
             return (unit for unit in part.units() if self._is_ours(self._whose(part, unit)))
         index = _indexes.setdefault(self._source, {})

@@ -1,4 +1,5 @@
-"""Gzip data as it is read: line by line without end, but never a line or a document that would fill the memory."""
+"""Gzip data as it is read: line by line without end, but never a line or a document that would fill
+the memory."""
 
 import gzip
 import sys
@@ -54,8 +55,11 @@ class Unpacked(gzip.GzipFile):
 
 
 def zstd() -> Any:
-    """What unpacks Zstandard: Python itself since 3.14, before that a package; None where there is neither."""
+    """What unpacks Zstandard: Python itself since 3.14, before that a package; None where there is
+    neither."""
     try:
-        return import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
+        return import_module(
+            "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
+        )
     except ImportError:
         return None

@@ -1,4 +1,5 @@
-"""What a Python program calls to sign an export, and to see who signed one: reads the clock and the settings."""
+"""What a Python program calls to sign an export, and to see who signed one: reads the clock and the
+settings."""
 
 import os
 from collections.abc import Mapping
@@ -18,11 +19,13 @@ from open_token.signing import signed, signer
 
 
 def sign(document: Export, key: str | Path | None = None, *, scheme: str = "sshsig") -> Export:
-    """The document with one signature more, by the key of a file, else by `sign_key` of the settings.
+    """The document with one signature more, by the key of a file, else by `sign_key` of the
+    settings.
 
-    It must verify; one that this key has signed already stays as it is.
-    """
-    return cast(Export, signed(cast(dict[str, Any], document), signer(key_file(key, os.environ), scheme)))
+    It must verify; one that this key has signed already stays as it is."""
+    return cast(
+        Export, signed(cast(dict[str, Any], document), signer(key_file(key, os.environ), scheme))
+    )
 
 
 def key_file(named: str | Path | None, env: Mapping[str, str]) -> Path:
@@ -40,13 +43,14 @@ def key_file(named: str | Path | None, env: Mapping[str, str]) -> Path:
 def verify(document: Any, *, trust: str | Path | None = None) -> Verdict:
     """Whether a document is as it was written, and signed by whom.
 
-    `trust` is a file in the form of OpenSSH's allowed_signers, or a public key; without it the list of the settings.
-    """
+    `trust` is a file in the form of OpenSSH's allowed_signers, or a public key; without it the list
+    of the settings."""
     return run_verify(document, trusted(trust, os.environ))
 
 
 def trusted(named: str | Path | None, env: Mapping[str, str]) -> Trust | None:
-    """Those whom the reader trusts: of the file named, else of the settings; None where nobody is listed."""
+    """Those whom the reader trusts: of the file named, else of the settings; None where nobody is
+    listed."""
     path = load_signing(env).signers if named is None else _named(named, "list of trusted signers")
     if path is None:
         return None
@@ -57,9 +61,12 @@ def trusted(named: str | Path | None, env: Mapping[str, str]) -> Trust | None:
 
 
 def _named(name: str | Path, what: str) -> Path:
-    """The file of that name; an empty one, as of a variable that is not set, never means that of the settings."""
+    """The file of that name; an empty one, as of a variable that is not set, never means that of
+    the settings."""
     if name == "":
-        raise UsageError(f"the name of the {what} is empty", help="name a file, or leave the option out")
+        raise UsageError(
+            f"the name of the {what} is empty", help="name a file, or leave the option out"
+        )
     return Path(name).expanduser()
 
 
@@ -67,6 +74,9 @@ def _listed(path: Path) -> tuple[Signer, ...]:
     raw = read_if_there(path)
     if raw is None:
         raise InputError(
-            "there is no such list of trusted signers", where=str(path), help="check the path", code="sign.trust"
+            "there is no such list of trusted signers",
+            where=str(path),
+            help="check the path",
+            code="sign.trust",
         )
     return read_signers(raw, str(path))

@@ -1,4 +1,5 @@
-"""The only traversal: reaches every string of a value, also keys, and rebuilds only what changed."""
+"""The only traversal: reaches every string of a value, also keys, and rebuilds only what
+changed."""
 
 import operator
 import re
@@ -30,7 +31,8 @@ def strings(value: Any) -> Iterator[str]:
 
 
 def rewrite(value: Any, change: Callable[[str], str], depth: int = 0) -> Any:
-    """The value with every string, keys included, put through change; parts that stay the same are not copied."""
+    """The value with every string, keys included, put through change; parts that stay the same are
+    not copied."""
     if isinstance(value, str):
         return change(value)
     if not isinstance(value, list | dict):
@@ -89,7 +91,8 @@ def _mend(text: str) -> str:
 
 
 def survey(value: Any, depth: int = 0) -> int:
-    """About what JSON data costs in memory, in bytes; below 0 when something in it must be settled first."""
+    """About what JSON data costs in memory, in bytes; below 0 when something in it must be settled
+    first."""
     if depth >= MAX_DEPTH:
         return -1
     kind = type(value)
@@ -114,7 +117,8 @@ def survey(value: Any, depth: int = 0) -> int:
 
 
 def settle(value: Any, found: Callable[[str, str], None], pointer: str = "", depth: int = 0) -> Any:
-    """JSON that all implementations read alike: big integers and such become text, told by pointer and kind."""
+    """JSON that all implementations read alike: big integers and such become text, told by pointer
+    and kind."""
     if isinstance(value, dict):
         if depth >= MAX_DEPTH:
             found(pointer, "nesting")
@@ -122,7 +126,12 @@ def settle(value: Any, found: Callable[[str, str], None], pointer: str = "", dep
         new = None
         for key, item in value.items():
             kind = type(item)
-            if kind is str or kind is bool or item is None or (kind is int and -_SAFE <= item <= _SAFE):
+            if (
+                kind is str
+                or kind is bool
+                or item is None
+                or (kind is int and -_SAFE <= item <= _SAFE)
+            ):
                 continue
             settled = settle(item, found, f"{pointer}/{_escape(key)}", depth + 1)
             if settled is not item:
@@ -208,13 +217,17 @@ def named(name: str, text: str) -> str:
 
 
 def named_strings(
-    value: Any, keys: Mapping[str, int], out: list[str], name: str = "", eager: bool = False, folds: int = 0
+    value: Any,
+    keys: Mapping[str, int],
+    out: list[str],
+    name: str = "",
+    eager: bool = False,
+    folds: int = 0,
 ) -> None:
-    """Every string and every long number of a value behind the name of its place, also inside JSON that a string holds
-    and as a list of its bytes.
+    """Every string and every long number of a value behind the name of its place, also inside JSON
+    that a string holds and as a list of its bytes.
 
-    JSON without escapes reads the same in its string, so it is taken apart only if eager.
-    """
+    JSON without escapes reads the same in its string, so it is taken apart only if eager."""
     kind = type(value)
     if kind is dict:
         pair = _pair_name(value) if "value" in value else ""
@@ -238,7 +251,11 @@ def named_strings(
             if type(item) in _SEARCHED and item:
                 named_strings(item, keys, out, _item_name(value, number, name), eager, folds)
     elif kind is str:
-        inner = unfold(value) if value[:1] in _OPENING and folds < MAX_FOLDS and (eager or "\\" in value) else None
+        inner = (
+            unfold(value)
+            if value[:1] in _OPENING and folds < MAX_FOLDS and (eager or "\\" in value)
+            else None
+        )
         if inner is not None:
             named_strings(inner, keys, out, name, eager, folds + 1)
         elif value:
@@ -254,7 +271,8 @@ _MANY, _FIRST_LETTER = 12, 9
 
 
 def _said_in_bytes(items: list[Any]) -> str:
-    """The text whose bytes a list holds as numbers, as Node writes a buffer; nothing where it is no text."""
+    """The text whose bytes a list holds as numbers, as Node writes a buffer; nothing where it is no
+    text."""
     if type(items[0]) is not int:
         return ""
     try:
@@ -265,7 +283,13 @@ def _said_in_bytes(items: list[Any]) -> str:
 
 
 def _odd_strings(
-    holder: dict[str, Any], key: str, pair: str, keys: Mapping[str, int], out: list[str], eager: bool, folds: int
+    holder: dict[str, Any],
+    key: str,
+    pair: str,
+    keys: Mapping[str, int],
+    out: list[str],
+    eager: bool,
+    folds: int,
 ) -> None:
     if keys[key] == ODD:
         out.append(named("", key))
@@ -274,9 +298,14 @@ def _odd_strings(
 
 
 def rewrite_named(
-    value: Any, keys: Mapping[str, int], change: Callable[[str, str], str], name: str = "", folds: int = 0
+    value: Any,
+    keys: Mapping[str, int],
+    change: Callable[[str, str], str],
+    name: str = "",
+    folds: int = 0,
 ) -> Any:
-    """The value with all that named_strings tells put through change; what stays the same is not copied."""
+    """The value with all that named_strings tells put through change; what stays the same is not
+    copied."""
     if isinstance(value, str):
         inner = unfold(value) if value and folds < MAX_FOLDS else None
         if inner is None:
@@ -313,13 +342,18 @@ def rewrite_named(
 
 
 def _is_kept(treatment: int, holder: dict[str, Any], item: Any) -> bool:
-    if treatment == KEPT:  # what is sealed is one run of letters; words, and values with parts, only bear the name
+    if (
+        treatment == KEPT
+    ):  # what is sealed is one run of letters; words, and values with parts, only bear the name
         return not isinstance(item, dict | list) and not (isinstance(item, str) and " " in item)
     if treatment == ID:
         return isinstance(item, int)
     if treatment == BYTES:
         return isinstance(item, str) and (
-            holder.get("type") == "base64" or "media_type" in holder or "mimeType" in holder or "mime_type" in holder
+            holder.get("type") == "base64"
+            or "media_type" in holder
+            or "mimeType" in holder
+            or "mime_type" in holder
         )
     return False
 
@@ -339,7 +373,8 @@ def _pair_name(holder: dict[str, Any]) -> str:
 
 
 def _item_name(items: list[Any], number: int, name: str) -> str:
-    """An item of a list is named by the flag before it, by the first of a pair, or as the list is."""
+    """An item of a list is named by the flag before it, by the first of a pair, or as the list
+    is."""
     if number and isinstance(items[number], str) and isinstance(before := items[number - 1], str):
         if before[:1] == "-" and len(before) <= 64:
             return before

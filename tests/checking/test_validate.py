@@ -1,4 +1,5 @@
-"""Every check fires on its own breach and on nothing else; no JSON makes the validator fall over."""
+"""Every check fires on its own breach and on nothing else; no JSON makes the validator fall
+over."""
 
 import copy
 import json
@@ -25,7 +26,12 @@ Document = dict[str, Any]
 
 
 def event(number: int, kind: str, actor: int, **more: Any) -> Document:
-    made: Document = {"id": f"evt_{number:06d}", "seq": number, "type": kind, "actor_id": f"act_{actor:03d}"}
+    made: Document = {
+        "id": f"evt_{number:06d}",
+        "seq": number,
+        "type": kind,
+        "actor_id": f"act_{actor:03d}",
+    }
     return made | {"visibility": "internal"} | more
 
 
@@ -41,7 +47,11 @@ def sound() -> Document:
     """A document that uses everything the format has, without a fault."""
     call = {"tool_name": "sum", "arguments": {"a": 1, "b": [2, 3.5]}}
     mark = "[REDACTED:api_key:0a1b2c3d]"
-    cut = {"mime": "text/plain", "text": "start…end", "data": {"truncated": True, "original_length": 5000}}
+    cut = {
+        "mime": "text/plain",
+        "text": "start…end",
+        "data": {"truncated": True, "original_length": 5000},
+    }
     first, second = {"call_id": "call_000001"}, {"call_id": "call_000002", "span_id": "span_000001"}
     return {
         "open_token_version": "0.1",
@@ -81,16 +91,47 @@ def sound() -> Document:
                 ts="2026-01-30T22:00:01Z",
             ),
             event(
-                3, "message", 3, role="assistant_thought", content=text("Sum it."), links={"replies_to": "evt_000002"}
+                3,
+                "message",
+                3,
+                role="assistant_thought",
+                content=text("Sum it."),
+                links={"replies_to": "evt_000002"},
             ),
-            event(4, "tool_use", 3, role="assistant", content=data(call), links=first, usage={"input_tokens": 5}),
+            event(
+                4,
+                "tool_use",
+                3,
+                role="assistant",
+                content=data(call),
+                links=first,
+                usage={"input_tokens": 5},
+            ),
             event(5, "tool_result", 4, role="tool", content=cut, links=first),
             event(
-                6, "annotation", 4, visibility="metadata", content=data({"exit": 0}), links={"parent_id": "evt_000005"}
+                6,
+                "annotation",
+                4,
+                visibility="metadata",
+                content=data({"exit": 0}),
+                links={"parent_id": "evt_000005"},
             ),
-            event(7, "span_start", 3, content=data({"spawn_reason": "more"}), links={"span_id": "span_000001"}),
+            event(
+                7,
+                "span_start",
+                3,
+                content=data({"spawn_reason": "more"}),
+                links={"span_id": "span_000001"},
+            ),
             event(8, "tool_use", 3, role="assistant", content=data(call), links=second),
-            event(9, "tool_result", 4, role="tool", content=data({"missing_result": True}), links=second),
+            event(
+                9,
+                "tool_result",
+                4,
+                role="tool",
+                content=data({"missing_result": True}),
+                links=second,
+            ),
             event(10, "span_end", 3, links={"span_id": "span_000001"}),
             event(11, "message", 3, role="assistant", visibility="public", content=text("Done.")),
         ],
@@ -109,7 +150,11 @@ def seal(document: Document) -> Document:
         "c14n": "rfc8785",
         "event_count": len(document["events"]),
         "document_hash": document_hash(document, digest),
-        "tree": {"alg": "rfc9162-sha256", "size": len(document["events"]), "root": tree.root().hex()},
+        "tree": {
+            "alg": "rfc9162-sha256",
+            "size": len(document["events"]),
+            "root": tree.root().hex(),
+        },
         "coercions": [{"seq": 1, "ptr": "/content/data/n", "was": "integer"}],
     }
     return document
@@ -135,7 +180,8 @@ EVENTS = "events"
 PEOPLE = sound()["participants"]
 DEEP = json.loads("[" * 125 + "]" * 125)
 
-# id, place of the problem, path in the sound document (events counted from 0), value that breaks the rule
+# id, place of the problem, path in the sound document (events counted from 0), value that breaks
+# the rule
 BREACHES: list[tuple[str, str, tuple[str | int, ...], Any]] = [
     ("OT004", "events[5].content.data.exit", (EVENTS, 5, "content", "data", "exit"), float("nan")),
     ("OT004", "conversation.title[0]", ("conversation", "title"), [float("inf")]),
@@ -235,9 +281,13 @@ BREACHES: list[tuple[str, str, tuple[str | int, ...], Any]] = [
 
 
 @pytest.mark.parametrize(
-    ("check", "place", "path", "value"), BREACHES, ids=[f"{row[0]}-{row[1][-40:]}" for row in BREACHES]
+    ("check", "place", "path", "value"),
+    BREACHES,
+    ids=[f"{row[0]}-{row[1][-40:]}" for row in BREACHES],
 )
-def test_a_breach_is_found_at_its_place(check: str, place: str, path: tuple[str | int, ...], value: Any) -> None:
+def test_a_breach_is_found_at_its_place(
+    check: str, place: str, path: tuple[str | int, ...], value: Any
+) -> None:
     document = seal(sound())
     at(*path)(document, value)
     found = validate(document)
@@ -273,7 +323,12 @@ def test_the_example_of_the_spec_has_warnings_only() -> None:
 def test_what_must_be_there_is_missed(name: str) -> None:
     document = sound()
     del document[name]
-    wanted = {"open_token_version": "OT102", "conversation": "OT106", "participants": "OT107", "events": "OT108"}
+    wanted = {
+        "open_token_version": "OT102",
+        "conversation": "OT106",
+        "participants": "OT107",
+        "events": "OT108",
+    }
     assert wanted[name] in ids(validate(document))
 
 
@@ -303,7 +358,9 @@ def test_a_gap_in_seq_is_told_once() -> None:
 def test_events_that_step_back_are_found() -> None:
     document = sound()
     document["events"][1], document["events"][0] = document["events"][0], document["events"][1]
-    assert [problem.place for problem in validate(document)] == [f"events[{n}].seq" for n in (0, 1, 2)]
+    assert [problem.place for problem in validate(document)] == [
+        f"events[{n}].seq" for n in (0, 1, 2)
+    ]
 
 
 def only(document: Document, *places: int) -> Document:
@@ -367,7 +424,11 @@ def test_an_export_is_an_object(value: Any) -> None:
         (b'{"events":[{"content":{"data":1e999}}]}', "OT004", "events[0].content.data"),
         (b'{"events":[{"content":{"text":"\\ud800"}}]}', "OT005", "events[0].content.text"),
         (b'{"events":[{"seq":9007199254740993}]}', "OT007", "events[0].seq"),
-        (b'{"events":[{"content":{"data":123456789012345678901234567890}}]}', "OT007", "events[0].content.data"),
+        (
+            b'{"events":[{"content":{"data":123456789012345678901234567890}}]}',
+            "OT007",
+            "events[0].content.data",
+        ),
         (b'{"a":' + b"[" * 128 + b"]" * 128 + b"}", "OT006", "a" + "[0]" * 127),
     ],
 )
@@ -395,8 +456,13 @@ SHAPES = [flat, nested, spread]
 
 
 def stream(document: Document, shape: Callable[[Document], Document] = flat) -> list[Document]:
-    header = {name: value for name, value in document.items() if name not in ("events", "integrity")}
-    footer = {"type": "footer", **({"integrity": document["integrity"]} if "integrity" in document else {})}
+    header = {
+        name: value for name, value in document.items() if name not in ("events", "integrity")
+    }
+    footer = {
+        "type": "footer",
+        **({"integrity": document["integrity"]} if "integrity" in document else {}),
+    }
     return [{"type": "header", **header}, *map(shape, document["events"]), footer]
 
 
@@ -413,10 +479,14 @@ def test_all_three_line_shapes_are_read(shape: Callable[[Document], Document]) -
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_strict_places_in_lines_are_those_of_the_event(shape: Callable[[Document], Document]) -> None:
+def test_strict_places_in_lines_are_those_of_the_event(
+    shape: Callable[[Document], Document],
+) -> None:
     lines = raw_of(stream(sound(), shape)).split(b"\n")
     lines[11] = lines[11].replace(b'"Done."', b'"Done.\\ud800"')
-    assert ("OT005", "events[10].content.text") in {(p.id, p.place) for p in validate_bytes(b"\n".join(lines))}
+    assert ("OT005", "events[10].content.text") in {
+        (p.id, p.place) for p in validate_bytes(b"\n".join(lines))
+    }
 
 
 def test_streams_keep_their_order() -> None:
@@ -426,14 +496,18 @@ def test_streams_keep_their_order() -> None:
     assert ids(validate_bytes(raw_of([records[0], *records]))) == {"OT012"}
     assert ids(validate_bytes(raw_of([*records, {"type": "footer"}]))) == {"OT014"}
     assert ids(validate_bytes(raw_of([*records[:-1], {"type": "ping"}, records[-1]]))) == {"OT013"}
-    assert ids(validate_bytes(raw_of([*records[:-1], {"type": "event", "event": {}, "x": 1}, records[-1]]))) >= {
-        "OT013"
-    }
+    assert ids(
+        validate_bytes(raw_of([*records[:-1], {"type": "event", "event": {}, "x": 1}, records[-1]]))
+    ) >= {"OT013"}
 
 
 def test_a_header_as_the_spec_shows_it_is_enough() -> None:
     records = stream(sound())
-    records[0] = {"type": "header", "open_token_version": "0.1", "exported_at": "2026-01-31T00:00:00Z"}
+    records[0] = {
+        "type": "header",
+        "open_token_version": "0.1",
+        "exported_at": "2026-01-31T00:00:00Z",
+    }
     assert ids(validate_bytes(raw_of(records))) == {"OT016"}
 
 
@@ -477,7 +551,9 @@ def test_messages_never_show_content() -> None:
 
 def test_many_problems_of_one_kind_are_counted() -> None:
     document = sound()
-    document["events"] = [event(n, "message", 9, role="boss", content=text("x")) for n in range(1, 1001)]
+    document["events"] = [
+        event(n, "message", 9, role="boss", content=text("x")) for n in range(1, 1001)
+    ]
     found = validate(document)
     assert len([problem for problem in found if problem.id == "OT409"]) == 101
     assert Problem("OT409", "error", "", "900 more of this kind", CHECKS["OT409"].help) in found
@@ -495,7 +571,20 @@ def test_the_package_offers_the_function() -> None:
 
 # Checks that only bytes or whole streams can breach have tests of their own above.
 ELSEWHERE = {
-    *("OT001", "OT002", "OT003", "OT011", "OT012", "OT013", "OT014", "OT015", "OT016", "OT101", "OT108", "OT207"),
+    *(
+        "OT001",
+        "OT002",
+        "OT003",
+        "OT011",
+        "OT012",
+        "OT013",
+        "OT014",
+        "OT015",
+        "OT016",
+        "OT101",
+        "OT108",
+        "OT207",
+    ),
     *("OT401", "OT410", "OT501", "OT504", "OT505", "OT506", "OT507", "OT508", "OT509"),
     *("OT602", "OT603", "OT604", "OT605", "OT606"),
 }
@@ -508,16 +597,27 @@ def test_every_check_has_a_breach() -> None:
 def test_the_reference_lists_every_check() -> None:
     page = (ROOT / "docs" / "reference" / "checks.md").read_text(encoding="utf-8")
     rows = {
-        row[0]: row for row in re.findall(r"^\| (OT\d{3}) \| (\w+) \| (.+?) \| (.+?) \| (.+?) \|$", page, re.MULTILINE)
+        row[0]: row
+        for row in re.findall(
+            r"^\| (OT\d{3}) \| (\w+) \| (.+?) \| (.+?) \| (.+?) \|$", page, re.MULTILINE
+        )
     }
     for name, check in CHECKS.items():
-        assert rows.pop(name) == (name, check.severity, check.title, check.why, check.help.replace("|", "\\|"))
+        assert rows.pop(name) == (
+            name,
+            check.severity,
+            check.title,
+            check.why,
+            check.help.replace("|", "\\|"),
+        )
     assert rows == {}
 
 
 # --- no JSON makes it fall over ---
 
-SCALARS = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text(max_size=8)
+SCALARS = (
+    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text(max_size=8)
+)
 WORDS = st.sampled_from(
     "open_token_version exported_at conversation participants events integrity id seq ts type actor_id visibility role "
     "content links usage mime text data call_id span_id parent_id hash_alg canonicalization events_hash tree redaction "
@@ -528,7 +628,8 @@ VALUES = SCALARS | st.sampled_from(
     "tool text/plain application/json sha256 [REDACTED:x".split()
 )
 JSON = st.recursive(
-    VALUES, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(WORDS | st.text(max_size=4), inner)
+    VALUES,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(WORDS | st.text(max_size=4), inner),
 )
 
 

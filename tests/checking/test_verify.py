@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 
 import open_token
 from minimal_example import DOCUMENT_HASH, EVENTS_HASH, MINIMAL
-from open_token.checking.verify import MISMATCHED, UNVERIFIABLE, VERIFIED, Verdict, verify, verify_bytes
+from open_token.checking.verify import (
+    MISMATCHED,
+    UNVERIFIABLE,
+    VERIFIED,
+    Verdict,
+    verify,
+    verify_bytes,
+)
 
 Document = dict[str, Any]
 
@@ -21,7 +28,11 @@ Document = dict[str, Any]
 def example() -> Document:
     """The minimal example of the spec, with the hash that the design fixes for it."""
     document: Document = json.loads(MINIMAL)
-    integrity = {"hash_alg": "sha256", "canonicalization": "json-c14n-like", "events_hash": EVENTS_HASH}
+    integrity = {
+        "hash_alg": "sha256",
+        "canonicalization": "json-c14n-like",
+        "events_hash": EVENTS_HASH,
+    }
     return {**document, "integrity": integrity}
 
 
@@ -52,7 +63,9 @@ def sealed() -> Document:
 def stream(document: Document) -> bytes:
     head = {name: value for name, value in document.items() if name not in ("events", "integrity")}
     lines = [{"type": "header", **head}]
-    lines += [{**event, "type": "event", "event_type": event["type"]} for event in document["events"]]
+    lines += [
+        {**event, "type": "event", "event_type": event["type"]} for event in document["events"]
+    ]
     if "integrity" in document:
         lines.append({"type": "footer", "integrity": document["integrity"]})
     return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
@@ -91,7 +104,10 @@ def test_every_part_is_verified(form: Callable[[Document], bytes]) -> None:
 @pytest.mark.parametrize(
     ("change", "parts"),
     [
-        (lambda d: d["events"][1]["content"].update(text="What is 6 factorial?"), {"events_hash", "tree.root"}),
+        (
+            lambda d: d["events"][1]["content"].update(text="What is 6 factorial?"),
+            {"events_hash", "tree.root"},
+        ),
         (lambda d: d["events"].pop(), {"events_hash", "tree.root", "tree.size", "event_count"}),
         (lambda d: d["events"].reverse(), {"events_hash", "tree.root"}),
         (lambda d: d["participants"][1].update(name="someone"), {"document_hash"}),
@@ -115,7 +131,9 @@ def test_a_change_shows_where_it_was_made(
 
 
 def digest(*parts: str | bytes) -> str:
-    return hashlib.sha256(b"".join(part.encode() if isinstance(part, str) else part for part in parts)).hexdigest()
+    return hashlib.sha256(
+        b"".join(part.encode() if isinstance(part, str) else part for part in parts)
+    ).hexdigest()
 
 
 def accented() -> Document:
@@ -127,16 +145,31 @@ def accented() -> Document:
 @pytest.mark.parametrize(
     ("profile", "make"),
     [
-        ("py-ascii", lambda events: digest(json.dumps(events, sort_keys=True, separators=(",", ":")))),
+        (
+            "py-ascii",
+            lambda events: digest(json.dumps(events, sort_keys=True, separators=(",", ":"))),
+        ),
         ("py-spaces", lambda events: digest(json.dumps(events, sort_keys=True))),
-        ("py-spaces-utf8", lambda events: digest(json.dumps(events, sort_keys=True, ensure_ascii=False))),
-        ("insertion-order", lambda events: digest(json.dumps(events, separators=(",", ":"), ensure_ascii=False))),
+        (
+            "py-spaces-utf8",
+            lambda events: digest(json.dumps(events, sort_keys=True, ensure_ascii=False)),
+        ),
+        (
+            "insertion-order",
+            lambda events: digest(json.dumps(events, separators=(",", ":"), ensure_ascii=False)),
+        ),
         ("insertion-order-ascii", lambda events: digest(json.dumps(events, separators=(",", ":")))),
         ("insertion-order-spaces", lambda events: digest(json.dumps(events))),
         ("lines", lambda events: digest(b"\n".join(rfc8785.dumps(event) for event in events))),
-        ("lines-closed", lambda events: digest(b"".join(rfc8785.dumps(event) + b"\n" for event in events))),
+        (
+            "lines-closed",
+            lambda events: digest(b"".join(rfc8785.dumps(event) + b"\n" for event in events)),
+        ),
         ("upper-case", lambda events: digest(rfc8785.dumps(events)).upper()),
-        ("py-ascii, upper-case", lambda e: digest(json.dumps(e, sort_keys=True, separators=(",", ":"))).upper()),
+        (
+            "py-ascii, upper-case",
+            lambda e: digest(json.dumps(e, sort_keys=True, separators=(",", ":"))).upper(),
+        ),
     ],
 )
 def test_other_readings_are_named(profile: str, make: Callable[[list[Any]], str]) -> None:
@@ -147,7 +180,9 @@ def test_other_readings_are_named(profile: str, make: Callable[[list[Any]], str]
     assert verify_bytes(as_json(document)).matched_profile == profile
 
 
-@pytest.mark.parametrize(("end", "profile"), [(b"", "stream-lines"), (b"\n", "stream-lines-closed")])
+@pytest.mark.parametrize(
+    ("end", "profile"), [(b"", "stream-lines"), (b"\n", "stream-lines-closed")]
+)
 def test_the_lines_of_a_stream_are_a_reading(end: bytes, profile: str) -> None:
     lines = stream(accented()).splitlines()
     document = accented()
@@ -188,7 +223,11 @@ def test_nothing_to_compare_with_is_unverifiable(form: Callable[[Document], byte
 
 @pytest.mark.parametrize(
     "change",
-    [{"hash_alg": "sha512"}, {"events_hash": None}, {"canonicalization": "mine", "events_hash": "0" * 64}],
+    [
+        {"hash_alg": "sha512"},
+        {"events_hash": None},
+        {"canonicalization": "mine", "events_hash": "0" * 64},
+    ],
 )
 def test_unknown_ways_are_unverifiable(change: Document) -> None:
     document = sealed()
@@ -253,7 +292,9 @@ def test_a_head_that_cannot_be_hashed_does_not_pass() -> None:
 def test_events_in_the_header_of_a_stream_do_not_pass() -> None:
     lines = stream(sealed())
     assert verify_bytes(lines).status == VERIFIED
-    verdict = verify_bytes(lines.replace(b'{"type": "header"', b'{"events": [], "type": "header"', 1))
+    verdict = verify_bytes(
+        lines.replace(b'{"type": "header"', b'{"events": [], "type": "header"', 1)
+    )
     assert verdict.status == UNVERIFIABLE
 
 
@@ -262,14 +303,21 @@ def test_a_header_and_a_footer_that_differ_do_not_pass(name: str) -> None:
     header, *events, footer = [json.loads(line) for line in stream(sealed()).splitlines()]
     footer = {name: header.get(name), **footer}
     header[name] = {"coercions": []}
-    verdict = verify_bytes(b"\n".join(json.dumps(record).encode() for record in (header, *events, footer)))
-    assert (verdict.status, verdict.reasons) == (UNVERIFIABLE, (f"header and footer differ in {name}",))
+    verdict = verify_bytes(
+        b"\n".join(json.dumps(record).encode() for record in (header, *events, footer))
+    )
+    assert (verdict.status, verdict.reasons) == (
+        UNVERIFIABLE,
+        (f"header and footer differ in {name}",),
+    )
 
 
 def test_participants_are_told_in_a_header_and_once_more_in_a_footer() -> None:
     header, *events, footer = [json.loads(line) for line in stream(sealed()).splitlines()]
     footer["participants"] = [dict(reversed(person.items())) for person in header["participants"]]
-    verdict = verify_bytes(b"\n".join(json.dumps(record).encode() for record in (header, *events, footer)))
+    verdict = verify_bytes(
+        b"\n".join(json.dumps(record).encode() for record in (header, *events, footer))
+    )
     assert verdict.status == VERIFIED
 
 
@@ -286,8 +334,12 @@ def test_the_package_offers_the_function() -> None:
     assert open_token.verify(sealed()).status == VERIFIED
 
 
-SCALARS = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text(max_size=6)
-JSON = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner))
+SCALARS = (
+    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text(max_size=6)
+)
+JSON = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner)
+)
 
 
 @given(JSON, st.sampled_from(["events", "integrity", "conversation", "participants"]))

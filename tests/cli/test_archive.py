@@ -60,7 +60,9 @@ class TestOnePass:
         assert (code, out.split()[:2]) == (0, ["gone", "fake_talk/2023-11-14_one.json"])
         assert err.startswith("1 unchanged, 1 gone.  Index: ")
 
-    def test_without_a_folder_it_goes_to_the_data_folder(self, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_without_a_folder_it_goes_to_the_data_folder(
+        self, home: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         assert told(capsys, "-q")[0] == 0
         assert (Path(os.environ["OPEN_TOKEN_HOME"]) / "data" / "archive" / "index.ndjson").is_file()
 
@@ -76,12 +78,19 @@ class TestOnePass:
         assert code == 0
         assert "warning: drop has no effect without max_bytes" in err
 
-    def test_secrets_are_masked_as_in_an_export(self, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_secrets_are_masked_as_in_an_export(
+        self, home: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         secret = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7cF0hJ3kL6"
         write(home / ".fake" / "a" / "three.jsonl", 5, says=(f"use {secret}",))
         told(capsys, "talks")
-        assert "REDACTED" in (home / "here" / "talks" / "fake_talk" / "2023-11-14_three.json").read_text()
-        everything = b"".join(path.read_bytes() for path in (home / "here").rglob("*") if path.is_file())
+        assert (
+            "REDACTED"
+            in (home / "here" / "talks" / "fake_talk" / "2023-11-14_three.json").read_text()
+        )
+        everything = b"".join(
+            path.read_bytes() for path in (home / "here").rglob("*") if path.is_file()
+        )
         assert secret.encode() not in everything
 
     def test_what_cannot_be_read_is_told_and_does_not_stop_the_rest(
@@ -102,7 +111,19 @@ class TestOnePass:
         answer = json.loads(out)
         assert code == 1
         assert list(answer) == [
-            *("schema", "folder", "new", "changed", "gone", "lost", "failed", "unchanged", "copy", "empty", "resting"),
+            *(
+                "schema",
+                "folder",
+                "new",
+                "changed",
+                "gone",
+                "lost",
+                "failed",
+                "unchanged",
+                "copy",
+                "empty",
+                "resting",
+            ),
         ]
         assert answer["schema"] == "open-token/archive-pass/1"
         assert answer["new"][0] == {
@@ -126,9 +147,19 @@ class TestOnePass:
 
     @pytest.mark.parametrize(
         "words",
-        [["a", "b"], ["--every", "x"], ["--every", "0"], ["--every", "-5"], ["redcat=pii"], ["file"], ["redact=x"]],
+        [
+            ["a", "b"],
+            ["--every", "x"],
+            ["--every", "0"],
+            ["--every", "-5"],
+            ["redcat=pii"],
+            ["file"],
+            ["redact=x"],
+        ],
     )
-    def test_wrong_words(self, home: Path, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    def test_wrong_words(
+        self, home: Path, words: list[str], capsys: pytest.CaptureFixture[str]
+    ) -> None:
         (home / "here" / "file").write_text("")
         code, out, err = told(capsys, *words)
         assert (code, out) == (2, "")
@@ -164,7 +195,13 @@ def claude_session(home: Path, number: int, words: tuple[str, ...] = ("hello",))
     """A real runtime's session, for processes of their own."""
     path = home / ".claude" / "projects" / "-p" / f"{number:08}-1111-4222-8333-444455556666.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
-    facts = {"sessionId": path.stem, "cwd": "/p", "version": "2.0.0", "type": "user", "isSidechain": False}
+    facts = {
+        "sessionId": path.stem,
+        "cwd": "/p",
+        "version": "2.0.0",
+        "type": "user",
+        "isSidechain": False,
+    }
     with path.open("a") as out:
         for place, text in enumerate(words):
             record = {
@@ -181,8 +218,20 @@ def claude_session(home: Path, number: int, words: tuple[str, ...] = ("hello",))
 @contextlib.contextmanager
 def process(home: Path, *words: str) -> Iterator["subprocess.Popen[str]"]:
     """The command as a process of its own, which is ended when it takes too long."""
-    command = [sys.executable, "-m", "open_token", "archive", str(home / "talks"), "redact=none", *words]
-    paths = {"HOME": str(home), "OPEN_TOKEN_HOME": str(home / "own"), "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [
+        sys.executable,
+        "-m",
+        "open_token",
+        "archive",
+        str(home / "talks"),
+        "redact=none",
+        *words,
+    ]
+    paths = {
+        "HOME": str(home),
+        "OPEN_TOKEN_HOME": str(home / "own"),
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
     with subprocess.Popen(
         command,
         env=os.environ | paths,
@@ -209,7 +258,9 @@ def exports(home: Path) -> dict[str, int]:
         data = path.read_bytes()
         assert verify_bytes(data).status == VERIFIED
         document = json.loads(data)
-        found[document["conversation"]["id"]] = [event["type"] for event in document["events"]].count("message")
+        found[document["conversation"]["id"]] = [
+            event["type"] for event in document["events"]
+        ].count("message")
     return found
 
 
@@ -217,7 +268,9 @@ class TestWatching:
     """With --watch."""
 
     @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
-    def test_it_sees_what_comes_and_stops_by_itself(self, tmp_path: Path, how: signal.Signals) -> None:
+    def test_it_sees_what_comes_and_stops_by_itself(
+        self, tmp_path: Path, how: signal.Signals
+    ) -> None:
         path = claude_session(tmp_path, 1)
         with process(tmp_path, "--watch", "--every", "0.1", "--json") as running:
             assert running.stdout
@@ -277,7 +330,10 @@ class TestKilled:
             out, err = last.communicate(timeout=PATIENCE)
         assert last.returncode == 0, err
         assert not json.loads(out)["failed"]
-        self.check(tmp_path, {f"{number:08}-1111-4222-8333-444455556666": count for number, count in said.items()})
+        self.check(
+            tmp_path,
+            {f"{number:08}-1111-4222-8333-444455556666": count for number, count in said.items()},
+        )
         with process(tmp_path, "--json") as again:
             out, _ = again.communicate(timeout=PATIENCE)
         assert json.loads(out)["unchanged"] == self.SESSIONS
@@ -289,5 +345,9 @@ class TestKilled:
         assert json.loads(head) == {"schema": "open-token/archive/1"}
         assert sorted(entry["id"] for entry in entries) == sorted(wanted)
         assert {entry["state"] for entry in entries} == {"current"}
-        files = {str(path.relative_to(home / "talks")) for path in (home / "talks").rglob("*") if path.is_file()}
+        files = {
+            str(path.relative_to(home / "talks"))
+            for path in (home / "talks").rglob("*")
+            if path.is_file()
+        }
         assert files == {"index.ndjson", ".lock", *(entry["file"] for entry in entries)}

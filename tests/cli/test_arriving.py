@@ -26,7 +26,9 @@ def test_a_stream_in_memory_never_pauses() -> None:
     assert PAUSE not in pieces
 
 
-def test_pieces_do_not_depend_on_how_bytes_arrive(pipe: tuple[BinaryIO, int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pieces_do_not_depend_on_how_bytes_arrive(
+    pipe: tuple[BinaryIO, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "_PIECE", 10)
     monkeypatch.setattr(module, "_PATIENCE", 60.0)
     stream, start = pipe
@@ -36,7 +38,9 @@ def test_pieces_do_not_depend_on_how_bytes_arrive(pipe: tuple[BinaryIO, int], mo
     assert [len(piece) for piece in arriving(stream)] == [10, 10, 10, 5]
 
 
-def test_what_is_there_comes_out_before_a_pause(pipe: tuple[BinaryIO, int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_there_comes_out_before_a_pause(
+    pipe: tuple[BinaryIO, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "_PATIENCE", 0.01)
     stream, start = pipe
     os.write(start, b"first\n")

@@ -19,13 +19,24 @@ from terminal import Terminal
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home with three conversations, two of them held in the folder `here`; we stand in `here`."""
+    """A home with three conversations, two of them held in the folder `here`; we stand in
+    `here`."""
     fake_talk.install(monkeypatch)
     folder = tmp_path / "home"
     (folder / "here").mkdir(parents=True)
     (folder / "elsewhere").mkdir()
-    write(folder / ".fake" / "a" / "aaaa-newest.jsonl", 10, cwd=str(folder / "other"), title="bake bread")
-    write(folder / ".fake" / "a" / "bbbb-second.jsonl", 20, cwd=str(folder / "here"), title="sow beans")
+    write(
+        folder / ".fake" / "a" / "aaaa-newest.jsonl",
+        10,
+        cwd=str(folder / "other"),
+        title="bake bread",
+    )
+    write(
+        folder / ".fake" / "a" / "bbbb-second.jsonl",
+        20,
+        cwd=str(folder / "here"),
+        title="sow beans",
+    )
     write(folder / ".fake" / "a" / "bbbb-third.jsonl", 30, cwd=str(folder / "here"), id="own-id")
     monkeypatch.setenv("HOME", str(folder))
     monkeypatch.chdir(folder / "here")
@@ -44,7 +55,9 @@ def stem(choice: Choice) -> str:
 class TestNamed:
     """SOURCE is a word."""
 
-    @pytest.mark.parametrize("word", ["talk.jsonl", "./talk.jsonl", "~/here/talk.jsonl", "../here/talk.jsonl"])
+    @pytest.mark.parametrize(
+        "word", ["talk.jsonl", "./talk.jsonl", "~/here/talk.jsonl", "../here/talk.jsonl"]
+    )
     def test_a_file_is_named_as_it_was_given(self, home: Path, word: str) -> None:
         write(home / "here" / "talk.jsonl")
         choice = chosen(word)
@@ -138,13 +151,17 @@ class TestAbsent:
     def test_the_newest_of_this_folder(self, home: Path) -> None:
         choice = chosen()
         assert stem(choice) == "bbbb-second"
-        assert str(choice.how).endswith("bbbb-second.jsonl (the newest conversation of this folder)")
+        assert str(choice.how).endswith(
+            "bbbb-second.jsonl (the newest conversation of this folder)"
+        )
 
     def test_else_of_this_machine(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.chdir(home / "elsewhere")
         choice = chosen()
         assert stem(choice) == "aaaa-newest"
-        assert "no conversation was held in this folder; this is the newest of this machine" in str(choice.how)
+        assert "no conversation was held in this folder; this is the newest of this machine" in str(
+            choice.how
+        )
 
     def test_stderr_says_which(self, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["export"]) == 0
@@ -158,7 +175,9 @@ class TestCurrent:
     """--current: the conversation this process runs in."""
 
     @pytest.mark.parametrize(("reader", "variable"), RUNNING)
-    def test_by_every_variable(self, home: Path, reader: str, variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_by_every_variable(
+        self, home: Path, reader: str, variable: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr("open_token.cli.looking.RUNNING", ((fake_talk.NAME, variable),))
         monkeypatch.setenv(variable, "aaaa-newest")
         choice = chosen(current=True)
@@ -166,7 +185,9 @@ class TestCurrent:
         assert f"the conversation this process runs in, by {variable}" in str(choice.how)
 
     @pytest.mark.parametrize("variable", ["PI_SESSION_FILE", "CURSOR_TRANSCRIPT_PATH"])
-    def test_by_a_variable_that_names_a_file(self, home: Path, variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_by_a_variable_that_names_a_file(
+        self, home: Path, variable: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         path = write(home / "elsewhere" / "talk.jsonl")
         monkeypatch.setenv(variable, str(path))
         choice = chosen(current=True)
@@ -176,9 +197,14 @@ class TestCurrent:
     def test_else_the_newest_of_this_folder(self, home: Path) -> None:
         choice = chosen(current=True)
         assert stem(choice) == "bbbb-second"
-        assert "no variable tells the running conversation; this is the newest of this folder" in str(choice.how)
+        assert (
+            "no variable tells the running conversation; this is the newest of this folder"
+            in str(choice.how)
+        )
 
-    def test_a_variable_of_a_conversation_that_is_not_there(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_variable_of_a_conversation_that_is_not_there(
+        self, home: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "aaaa-newest")
         choice = chosen(current=True)
         assert stem(choice) == "bbbb-second"
@@ -190,11 +216,15 @@ class TestCurrent:
             chosen(current=True)
         assert caught.value.code == "input.none"
 
-    def test_real_readers_know_their_variables(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_real_readers_know_their_variables(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         name = "019c0000-1111-7222-8333-444455556666"
         places = {
             "CLAUDE_CODE_SESSION_ID": tmp_path / ".claude" / "projects" / "-home" / f"{name}.jsonl",
-            "CODEX_THREAD_ID": tmp_path / ".codex/sessions/2026/01/31" / f"rollout-2026-01-31T10-00-00-{name}.jsonl",
+            "CODEX_THREAD_ID": tmp_path
+            / ".codex/sessions/2026/01/31"
+            / f"rollout-2026-01-31T10-00-00-{name}.jsonl",
         }
         monkeypatch.setenv("HOME", str(tmp_path))
         monkeypatch.chdir(tmp_path)
@@ -223,7 +253,10 @@ class TestPicked:
         assert os.listdir(home / "here") == []
 
     def test_the_whole_command(
-        self, home: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
+        self,
+        home: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        capsysbinary: pytest.CaptureFixture[bytes],
     ) -> None:
         with Terminal(monkeypatch, ("> aaaa", b"beans"), ("(1)", b"\r")):
             assert main(["export", "--pick", "mode=ndjson", "-q", "-o", "out.ndjson"]) == 0
@@ -240,7 +273,9 @@ class TestPicked:
             chosen(picking=True)
 
 
-@pytest.mark.parametrize("how", [{"current": True}, {"picking": True}, {"current": True, "picking": True}])
+@pytest.mark.parametrize(
+    "how", [{"current": True}, {"picking": True}, {"current": True, "picking": True}]
+)
 def test_two_ways_at_once_are_one_too_many(home: Path, how: dict[str, bool]) -> None:
     with pytest.raises(UsageError, match="exclude each other"):
         chosen(*([] if len(how) == 2 else ["last"]), **how)

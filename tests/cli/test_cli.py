@@ -34,7 +34,12 @@ def test_version_loads_nothing_heavy() -> None:
 
 
 def test_as_a_module() -> None:
-    run = subprocess.run([sys.executable, "-m", "open_token", "--version"], capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-m", "open_token", "--version"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert run.stdout.startswith("open-token ")
 
 
@@ -53,8 +58,12 @@ sys.exit(main())
 """
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)])
-def test_a_command_that_is_stopped_leaves_nothing_behind(number: signal.Signals, code: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)]
+)
+def test_a_command_that_is_stopped_leaves_nothing_behind(
+    number: signal.Signals, code: int, tmp_path: Path
+) -> None:
     fake_talk.write(tmp_path / "talk.jsonl")
     script = WAITING.format(tests=str(Path(__file__).parents[1]))
     with subprocess.Popen(
@@ -75,7 +84,12 @@ def test_closed_streams_harm_no_file(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "open_token", "export", str(talk), "exported_at=omit", "-o"]
     subprocess.run([*command, "usual.json"], cwd=tmp_path, check=True, capture_output=True)
     closed = ["sh", "-c", '"$@" <&- >&- 2>&-', "sh"]
-    assert subprocess.run([*closed, *command, "closed.json"], cwd=tmp_path, check=False).returncode == 0
+    assert (
+        subprocess.run([*closed, *command, "closed.json"], cwd=tmp_path, check=False).returncode
+        == 0
+    )
     assert (tmp_path / "closed.json").read_bytes() == (tmp_path / "usual.json").read_bytes()
-    formats = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *command[:3], "formats"], check=False, capture_output=True)
+    formats = subprocess.run(
+        ["sh", "-c", '"$@" >&-', "sh", *command[:3], "formats"], check=False, capture_output=True
+    )
     assert (formats.returncode, formats.stderr) == (0, b"")

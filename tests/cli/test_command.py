@@ -1,4 +1,5 @@
-"""Verbs, help and errors: what a person sees who types something right, something wrong, or something odd."""
+"""Verbs, help and errors: what a person sees who types something right, something wrong, or
+something odd."""
 
 import json
 import os
@@ -53,12 +54,18 @@ class TestHelp:
         lines = import_module(f"open_token.cli.{verb}").HELP.rstrip("\n").split("\n")
         assert lines[0].endswith(".")
         assert lines[2].startswith(f"usage: open-token {verb}")
-        assert any(line.startswith(f"  open-token {verb}") or f"| open-token {verb}" in line for line in lines)
+        assert any(
+            line.startswith(f"  open-token {verb}") or f"| open-token {verb}" in line
+            for line in lines
+        )
         assert lines[-1].startswith("Exit: 0")
 
     @pytest.mark.parametrize("verb", VERBS)
     def test_three_ways_to_ask(self, verb: str, capsys: pytest.CaptureFixture[str]) -> None:
-        answers = {told(capsys, *words) for words in ((verb, "--help"), (verb, "x=y", "-h"), ("help", verb))}
+        answers = {
+            told(capsys, *words)
+            for words in ((verb, "--help"), (verb, "x=y", "-h"), ("help", verb))
+        }
         assert len(answers) == 1
         code, out, err = answers.pop()
         assert (code, err) == (0, "")
@@ -69,7 +76,9 @@ class TestHelp:
     def test_of_all(self, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
         assert told(capsys, *words) == (0, HELP, "")
 
-    def test_nothing_asked_is_a_usage_error_with_the_help(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_nothing_asked_is_a_usage_error_with_the_help(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         assert told(capsys) == (2, HELP, "")
 
     def test_it_names_every_verb_and_only_those(self) -> None:
@@ -98,7 +107,9 @@ class TestTypos:
             (["sessions", "--heer"], "did you mean --here?"),
         ],
     )
-    def test_a_near_word(self, words: list[str], guess: str, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_a_near_word(
+        self, words: list[str], guess: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         code, out, err = told(capsys, *words)
         assert (code, out) == (2, "")
         assert err.startswith("error: ")
@@ -151,21 +162,30 @@ class TestTypos:
 class TestErrors:
     """Three parts, once, and nothing a terminal would obey."""
 
-    def test_the_three_parts(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_the_three_parts(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         raising(monkeypatch, InputError("no", where="a:1", help="do so"))
         assert told(capsys, "formats") == (3, "", "error: no\n  --> a:1\nhelp: do so\n")
 
     def test_hostile_names_are_made_visible(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        raising(monkeypatch, InputError("no \x1b[2J", where="a\nhelp: run this\x07", help="\u202edo\udcff"))
+        raising(
+            monkeypatch,
+            InputError("no \x1b[2J", where="a\nhelp: run this\x07", help="\u202edo\udcff"),
+        )
         _, _, err = told(capsys, "formats")
-        assert err == "error: no \\x1b[2J\n  --> a\\x0ahelp: run this\\x07\nhelp: \\u202edo\\udcff\n"
+        assert (
+            err == "error: no \\x1b[2J\n  --> a\\x0ahelp: run this\\x07\nhelp: \\u202edo\\udcff\n"
+        )
 
     def test_an_unknown_verb_is_shown_harmless(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert "'\\x1b[31mred'" in told(capsys, "\x1b[31mred")[2]
 
-    def test_as_json(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_as_json(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         raising(monkeypatch, InputError("no", where="a\udcff", help="do so", code="input.x"))
         code, out, err = told(capsys, "formats", "--json")
         assert (code, err) == (3, "")
@@ -176,7 +196,9 @@ class TestErrors:
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         raising(monkeypatch, OpenTokenError("no"))
-        assert json.loads(told(capsys, "--json")[1]) == {"error": {"code": "error", "message": "no"}}
+        assert json.loads(told(capsys, "--json")[1]) == {
+            "error": {"code": "error", "message": "no"}
+        }
 
     def test_a_usage_error_as_json(self, capsys: pytest.CaptureFixture[str]) -> None:
         code, out, err = told(capsys, "formats", "--json", "--zzz")
@@ -195,7 +217,9 @@ class TestErrors:
         assert "Traceback" not in err
         assert "secret content" not in out + err
 
-    def test_debug_shows_it(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_debug_shows_it(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         monkeypatch.setenv("OPEN_TOKEN_DEBUG", "1")
         raising(monkeypatch, KeyError("secret content"))
         err = told(capsys, "formats")[2]
@@ -203,7 +227,9 @@ class TestErrors:
         assert "command.py" in err
         assert "secret content" not in err
 
-    def test_interruption(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_interruption(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         raising(monkeypatch, KeyboardInterrupt())
         assert told(capsys, "formats") == (130, "", "\ninterrupted; no file was written\n")
 
@@ -221,7 +247,9 @@ class TestProcess:
     COMMAND = (sys.executable, "-m", "open_token")
 
     def test_a_pipe_that_closes_early_is_no_trouble(self) -> None:
-        started = subprocess.Popen([*self.COMMAND, "schema"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        started = subprocess.Popen(
+            [*self.COMMAND, "schema"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
         assert started.stdout
         assert started.stderr
         started.stdout.close()
@@ -233,7 +261,9 @@ class TestProcess:
         if not Path("/dev/full").exists():
             pytest.skip("there is no /dev/full here")
         with open("/dev/full", "wb") as full:
-            done = subprocess.run([*self.COMMAND, "formats"], stdout=full, stderr=subprocess.PIPE, check=False)
+            done = subprocess.run(
+                [*self.COMMAND, "formats"], stdout=full, stderr=subprocess.PIPE, check=False
+            )
         assert done.returncode == 3
         assert done.stderr.startswith(b"error: cannot go on: No space left on device\n")
         assert b"Exception" not in done.stderr
@@ -249,7 +279,9 @@ class TestProcess:
             ["export", b"bad\xff.json", "--json", "-o", "x"],
             ["export", b"no\xff.json"],
         ):
-            done = subprocess.run([*self.COMMAND, *words], capture_output=True, check=False, cwd=tmp_path)
+            done = subprocess.run(
+                [*self.COMMAND, *words], capture_output=True, check=False, cwd=tmp_path
+            )
             assert done.returncode == 3
             assert b"Traceback" not in done.stderr
             assert b"inside open-token" not in done.stderr + done.stdout
@@ -257,7 +289,9 @@ class TestProcess:
 
 def test_options_of_every_verb_may_stand_before_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert told(capsys, "--json", "formats") == told(capsys, "formats", "--json")
-    assert told(capsys, "--color", "never", "formats") == told(capsys, "formats", "--color", "never")
+    assert told(capsys, "--color", "never", "formats") == told(
+        capsys, "formats", "--color", "never"
+    )
     assert told(capsys, "--color=always", "-q", "formats")[0] == 0
     assert told(capsys, "--quiet", "validate")[0] == 2
     assert told(capsys, "--quiet")[0] == 2

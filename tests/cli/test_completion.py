@@ -23,16 +23,29 @@ def script(request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]) -
 
 @pytest.mark.parametrize("script", SHELLS, indirect=True)
 def test_every_verb_option_and_reader_is_in_it(script: str) -> None:
-    for word in (*VERBS, *NAMES, "redact=pii", "mode=ndjson", "max_bytes=", "--pick", "--current", "sessions --quiet"):
+    for word in (
+        *VERBS,
+        *NAMES,
+        "redact=pii",
+        "mode=ndjson",
+        "max_bytes=",
+        "--pick",
+        "--current",
+        "sessions --quiet",
+    ):
         assert word in script or word.replace("--", "-l ") in script
 
 
-@pytest.mark.parametrize(("script", "shell"), [(name, name) for name in SHELLS], indirect=["script"])
+@pytest.mark.parametrize(
+    ("script", "shell"), [(name, name) for name in SHELLS], indirect=["script"]
+)
 def test_the_shell_takes_it(script: str, shell: str, tmp_path: Path) -> None:
     if not shutil.which(shell):
         pytest.skip(f"{shell} is not installed")
     (tmp_path / "script").write_text(script)
-    done = subprocess.run([shell, "-n", str(tmp_path / "script")], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [shell, "-n", str(tmp_path / "script")], capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -84,5 +97,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
 def test_what_bash_offers(script: str, line: str, offered: set[str], tmp_path: Path) -> None:
     (tmp_path / "script").write_text(script)
     (tmp_path / "talk.jsonl").write_text("{}")
-    done = subprocess.run(["bash", "-c", BASH, "bash", line], capture_output=True, text=True, check=True, cwd=tmp_path)
+    done = subprocess.run(
+        ["bash", "-c", BASH, "bash", line], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
     assert set(done.stdout.split()) == offered

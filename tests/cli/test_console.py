@@ -68,7 +68,9 @@ def test_sizes(count: int, said: str) -> None:
 
 def test_counts_and_ages() -> None:
     assert [plural(count, "call") for count in (0, 1, 5832)] == ["0 calls", "1 call", "5,832 calls"]
-    ages = [relative_age(seconds) for seconds in (-5, 59, 7200, 86400 * 3, 86400 * 100, 86400 * 800)]
+    ages = [
+        relative_age(seconds) for seconds in (-5, 59, 7200, 86400 * 3, 86400 * 100, 86400 * 800)
+    ]
     assert ages == ["0min", "0min", "2h", "3d", "3mo", "2y"]
 
 
@@ -92,8 +94,12 @@ class TestColour:
         console.colour = wish
         assert (console.paint("error:", "red", terminal) == "\x1b[31merror:\x1b[0m") is is_painted
 
-    @pytest.mark.parametrize(("env", "shown"), [({}, "\x1b[31merror:\x1b[0m no"), ({"NO_COLOR": "1"}, "error: no")])
-    def test_errors_on_a_screen(self, env: dict[str, str], shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    @pytest.mark.parametrize(
+        ("env", "shown"), [({}, "\x1b[31merror:\x1b[0m no"), ({"NO_COLOR": "1"}, "error: no")]
+    )
+    def test_errors_on_a_screen(
+        self, env: dict[str, str], shown: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         with Terminal(monkeypatch) as terminal:
             Console(env=env).error("error: no")
         assert terminal.seen == shown + "\r\n"
@@ -123,7 +129,9 @@ class TestStreams:
         Console(env={}).json({"name": "é\udcff"})
         assert json.loads(capsysbinary.readouterr().out) == {"name": "é\ufffd"}
 
-    def test_payload_keeps_its_place_among_lines(self, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    def test_payload_keeps_its_place_among_lines(
+        self, capsysbinary: pytest.CaptureFixture[bytes]
+    ) -> None:
         console = Console(env={})
         console.out("a")
         console.payload.write(b"b\n")
@@ -133,7 +141,11 @@ class TestStreams:
     def test_terminals_are_known(self, monkeypatch: pytest.MonkeyPatch) -> None:
         console = Console(env={})
         with Terminal(monkeypatch, columns=52, stdout=True):
-            assert (console.is_terminal, console.out_is_terminal, console.err_is_terminal) == (True, True, True)
+            assert (console.is_terminal, console.out_is_terminal, console.err_is_terminal) == (
+                True,
+                True,
+                True,
+            )
             assert console.width() == 52
         with Terminal(monkeypatch, columns=5, stdout=True):
             assert console.width() == 40
@@ -167,4 +179,9 @@ def test_a_table_has_tabs_in_a_pipe_and_columns_on_a_screen(
     with Terminal(monkeypatch, stdout=True) as terminal:
         table(("NAME", "N", "REST"), rows, Console())
         table(("NAME",), [], Console())
-    assert terminal.seen.split("\r\n") == ["NAME  N   REST", f"a      1  {'x' * 67}...", "bbbb  22  y", ""]
+    assert terminal.seen.split("\r\n") == [
+        "NAME  N   REST",
+        f"a      1  {'x' * 67}...",
+        "bbbb  22  y",
+        "",
+    ]

@@ -15,7 +15,11 @@ from runs import Batch, call, calls, document, said
 
 CLAUDE = str(ROOT / "examples" / "claude_code.jsonl")
 CODEX = str(ROOT / "examples" / "codex_tides.jsonl")
-START = [said("user", "Fix it."), said("assistant", "I look."), calls(call("Bash", command="make test"))]
+START = [
+    said("user", "Fix it."),
+    said("assistant", "I look."),
+    calls(call("Bash", command="make test")),
+]
 
 
 def written(path: Path, batches: list[Batch], **more: Any) -> str:
@@ -46,10 +50,14 @@ def test_two_runs_of_two_agents(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_same_is_0(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", CLAUDE, CLAUDE]) == 0
-    assert capsys.readouterr().out.startswith("Same: 8 steps, equal but for ids, times and counts.\n")
+    assert capsys.readouterr().out.startswith(
+        "Same: 8 steps, equal but for ids, times and counts.\n"
+    )
 
 
-def test_quiet_has_the_sentence_alone(pair: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_quiet_has_the_sentence_alone(
+    pair: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["diff", *pair, "-q"]) == 1
     out, err = capsys.readouterr()
     assert out.count("\n") == 1
@@ -84,7 +92,9 @@ def test_one_of_them_from_stdin(
     capsys.readouterr()
 
 
-def test_sessions_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+def test_sessions_of_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
     home = tmp_path / "home"
     folder = home / ".claude" / "projects" / "-w"
     folder.mkdir(parents=True)
@@ -119,7 +129,9 @@ def test_bad_words_are_2(words: list[str], told: str, capsys: pytest.CaptureFixt
     assert out == ""
 
 
-def test_bad_input_is_3(tmp_path: Path, pair: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_input_is_3(
+    tmp_path: Path, pair: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
     bad = tmp_path / "bad.json"
     bad.write_bytes(b"\x00\x01rubbish")
     for words in ([pair[0], str(bad)], [str(tmp_path / "none.json"), pair[0]]):
@@ -137,11 +149,17 @@ def test_a_conversation_that_cannot_be_held_is_refused(
     assert json.loads(capsys.readouterr().out)["error"]["code"] == "diff.long"
 
 
-def test_a_file_with_several_is_listed_and_one_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_with_several_is_listed_and_one_chosen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     one = {"conversations": [{"from": "human", "value": "Hello"}, {"from": "gpt", "value": "Hi"}]}
-    other = {"conversations": [{"from": "human", "value": "Hello"}, {"from": "gpt", "value": "Good day"}]}
+    other = {
+        "conversations": [{"from": "human", "value": "Hello"}, {"from": "gpt", "value": "Good day"}]
+    }
     path = tmp_path / "talks.jsonl"
-    path.write_text("\n".join(json.dumps({"id": f"t{n}", **talk}) for n, talk in enumerate((one, other))) + "\n")
+    path.write_text(
+        "\n".join(json.dumps({"id": f"t{n}", **talk}) for n, talk in enumerate((one, other))) + "\n"
+    )
     assert main(["diff", str(path), str(path)]) == 2
     assert "--conversation" in capsys.readouterr().err
     assert main(["diff", str(path), str(path), "--conversation", "1", "--conversation", "2"]) == 1

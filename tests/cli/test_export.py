@@ -1,4 +1,5 @@
-"""`open-token export`: what is written where, what is said, and what happens with every bad input."""
+"""`open-token export`: what is written where, what is said, and what happens with every bad
+input."""
 
 import contextlib
 import gzip
@@ -44,7 +45,9 @@ EXPORT = {
 class Shell:
     """Runs the command in a folder of its own and tells all that came of it."""
 
-    def __init__(self, folder: Path, capture: pytest.CaptureFixture[bytes], patch: pytest.MonkeyPatch) -> None:
+    def __init__(
+        self, folder: Path, capture: pytest.CaptureFixture[bytes], patch: pytest.MonkeyPatch
+    ) -> None:
         self.folder = folder
         self._capture = capture
         self._patch = patch
@@ -76,7 +79,9 @@ class Shell:
 
 
 @pytest.fixture
-def shell(tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> Shell:
+def shell(
+    tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> Shell:
     fake_talk.install(monkeypatch)
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
@@ -85,7 +90,8 @@ def shell(tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes], monkeypatc
 
 @pytest.fixture
 def as_anyone(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A working folder that is also the home and that somebody else than the super-user can be let into."""
+    """A working folder that is also the home and that somebody else than the super-user can be let
+    into."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o755)
@@ -129,7 +135,9 @@ class TestWritten:
         written = (shell.folder / "my talk.json").read_bytes()
         assert json.loads(written)["conversation"]["id"] == "talk"
         last = shell.err.splitlines()[-2:]
-        assert re.fullmatch(rf"wrote   my talk\.json  {len(written) / 1000:.1f} kB  \d+\.\d s", last[0])
+        assert re.fullmatch(
+            rf"wrote   my talk\.json  {len(written) / 1000:.1f} kB  \d+\.\d s", last[0]
+        )
         assert last[1] == "next    open-token verify 'my talk.json'"
         assert shell.names() == ["my talk.json", "talk.jsonl"]
 
@@ -163,7 +171,11 @@ class TestWritten:
     def test_a_receipt_as_json(self, shell: Shell) -> None:
         assert shell.run(shell.talk("hello", tail=b'{"say": "ha'), "--json", "-o", "out.json") == 0
         told = shell.document
-        assert (told["schema"], told["output"], told["reader"]) == ("open-token/receipt/1", "out.json", "fake_talk")
+        assert (told["schema"], told["output"], told["reader"]) == (
+            "open-token/receipt/1",
+            "out.json",
+            "fake_talk",
+        )
         assert told["form"] == "json"
         assert (told["events"], told["bytes"]) == (1, (shell.folder / "out.json").stat().st_size)
         assert told["notes"][0]["code"] == "half-line"
@@ -172,7 +184,9 @@ class TestWritten:
         assert shell.run(shell.talk("hello"), "--json") == 2
         assert shell.document["error"]["code"] == "usage"
 
-    def test_the_same_input_gives_the_same_bytes(self, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_the_same_input_gives_the_same_bytes(
+        self, shell: Shell, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setenv("SOURCE_DATE_EPOCH", "1767268800")
         shell.run(shell.talk("hello"))
         first = shell.out
@@ -187,7 +201,9 @@ class TestWritten:
         assert "a\\x1b[31m\\x0ab.jsonl" in shell.err
         assert "wrote   out\\x07.json" in shell.err
 
-    def test_a_long_read_shows_a_bar_on_a_terminal_only(self, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_long_read_shows_a_bar_on_a_terminal_only(
+        self, shell: Shell, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr("open_token.cli.progress._AFTER", 0)
         shell.talk("x" * 300_000, *["y" * 300_000] * 7)
         with Terminal(monkeypatch) as terminal:
@@ -212,7 +228,16 @@ class TestOptions:
             ["talk.jsonl mode=ndjson redact=none"],
             ["mode=ndjson redact=none", "talk.jsonl"],
             ["talk.jsonl", "  mode=ndjson   redact=none "],
-            ["talk.jsonl", "mode=ndjson", "mode=ndjson", "--redact", "none", "redact=none", "--redact", "none"],
+            [
+                "talk.jsonl",
+                "mode=ndjson",
+                "mode=ndjson",
+                "--redact",
+                "none",
+                "redact=none",
+                "--redact",
+                "none",
+            ],
             ["--quiet", "talk.jsonl", "mode=ndjson", "--from", "fake-talk", "redact=none"],
         ],
     )
@@ -224,11 +249,16 @@ class TestOptions:
         assert shell.out == expected
         assert expected.startswith(b'{"type":"header"')
 
-    @pytest.mark.parametrize("word", ["max_bytes=9000", "max-bytes=9000", "--max-bytes=9000", "--max_bytes=9_000"])
+    @pytest.mark.parametrize(
+        "word", ["max_bytes=9000", "max-bytes=9000", "--max-bytes=9000", "--max_bytes=9_000"]
+    )
     def test_underscores_and_dashes(self, shell: Shell, word: str) -> None:
         assert shell.run(shell.talk("x" * 20_000), word) == 0
         assert len(shell.out) <= 9000
-        assert shell.document["events"][0]["content"]["data"] == {"truncated": True, "original_length": 20_000}
+        assert shell.document["events"][0]["content"]["data"] == {
+            "truncated": True,
+            "original_length": 20_000,
+        }
 
     @pytest.mark.parametrize(
         ("words", "what"),
@@ -247,7 +277,9 @@ class TestOptions:
             (["--pick"], "SOURCE, --current and --pick exclude each other"),
         ],
     )
-    def test_what_does_not_fit_is_a_usage_error(self, shell: Shell, words: list[str], what: str) -> None:
+    def test_what_does_not_fit_is_a_usage_error(
+        self, shell: Shell, words: list[str], what: str
+    ) -> None:
         shell.talk()
         assert shell.run("talk.jsonl", *words, "-o", "out.json") == 2
         assert shell.out == b""
@@ -312,7 +344,9 @@ def cut(data: bytes, share: float) -> bytes:
 HEAD = b'{"fake_talk": "a"}\n'
 BAD: dict[str, tuple[Prepare, str, tuple[str, ...]]] = {
     "broken JSON on line 17": (
-        lambda s: [s.write("talk.jsonl", HEAD + lines(15) + f'{{"say": {MARKER}}}\n'.encode() + lines(3))],
+        lambda s: [
+            s.write("talk.jsonl", HEAD + lines(15) + f'{{"say": {MARKER}}}\n'.encode() + lines(3))
+        ],
         "input.json",
         ("this line is not JSON", "--> talk.jsonl:17:9", "mend or remove that line"),
     ),
@@ -322,7 +356,9 @@ BAD: dict[str, tuple[Prepare, str, tuple[str, ...]]] = {
         ("this line is not JSON", "--> talk.jsonl:5:9"),
     ),
     "a broken document": (
-        lambda s: [s.write("talk.json", f'{{\n "open_token_version": "0.1",\n "a": {MARKER}\n}}'.encode())],
+        lambda s: [
+            s.write("talk.json", f'{{\n "open_token_version": "0.1",\n "a": {MARKER}\n}}'.encode())
+        ],
         "input.json",
         ("the input is not JSON", "--> talk.json:3:7"),
     ),
@@ -356,10 +392,20 @@ BAD: dict[str, tuple[Prepare, str, tuple[str, ...]]] = {
         "input.missing",
         ("No such file or directory", "--> nothing.jsonl"),
     ),
-    "neither file nor id": (lambda s: ["zzzz"], "input.missing", ("--> zzzz", "open-token sessions")),
-    "nothing on this machine": (lambda s: [], "input.none", ("no conversation was found on this machine",)),
+    "neither file nor id": (
+        lambda s: ["zzzz"],
+        "input.missing",
+        ("--> zzzz", "open-token sessions"),
+    ),
+    "nothing on this machine": (
+        lambda s: [],
+        "input.none",
+        ("no conversation was found on this machine",),
+    ),
     "invalid UTF-8": (
-        lambda s: [s.write("talk.jsonl", HEAD + lines(2) + f'{{"say": "{MARKER} '.encode() + b'\xff"}\n')],
+        lambda s: [
+            s.write("talk.jsonl", HEAD + lines(2) + f'{{"say": "{MARKER} '.encode() + b'\xff"}\n')
+        ],
         "input.utf8",
         ("not valid UTF-8", "--> talk.jsonl:4:20", "iconv"),
     ),
@@ -379,7 +425,11 @@ BAD: dict[str, tuple[Prepare, str, tuple[str, ...]]] = {
         ("gzip data is damaged or cut off", "--> talk.gz"),
     ),
     "deep nesting": (
-        lambda s: [s.write("talk.jsonl", HEAD + lines(1) + b'{"say": ' + b"[" * 9999 + b"]" * 9999 + b"}\n")],
+        lambda s: [
+            s.write(
+                "talk.jsonl", HEAD + lines(1) + b'{"say": ' + b"[" * 9999 + b"]" * 9999 + b"}\n"
+            )
+        ],
         "input.deep",
         ("nested too deep", "--> talk.jsonl:3"),
     ),
@@ -399,7 +449,9 @@ BAD: dict[str, tuple[Prepare, str, tuple[str, ...]]] = {
         ("no conversation in this input", "0 events were read"),
     ),
     "an export with a broken event": (
-        lambda s: [s.write("talk.json", json.dumps(EXPORT | {"events": [{"id": MARKER}]}).encode())],
+        lambda s: [
+            s.write("talk.json", json.dumps(EXPORT | {"events": [{"id": MARKER}]}).encode())
+        ],
         "input.export",
         ("--> talk.json:events[0]", "open-token validate"),
     ),
@@ -438,17 +490,25 @@ class TestPages:
     @pytest.mark.parametrize(
         ("words", "said"),
         [
-            (["--to", "htm"], "did you mean html? it takes json, ndjson, html, markdown, brief, atif, otel"),
+            (
+                ["--to", "htm"],
+                "did you mean html? it takes json, ndjson, html, markdown, brief, atif, otel",
+            ),
             (["--to", "html", "mode=json"], "--to and mode say the same thing"),
             (["--to", "html", "--follow"], "--follow does not go with --to html"),
-            (["--to", "html", "--conversation", "all", "-o", "x"], "--conversation all does not go with --to html"),
+            (
+                ["--to", "html", "--conversation", "all", "-o", "x"],
+                "--conversation all does not go with --to html",
+            ),
             (["--to", "html", "--sign", "key"], "--sign does not go with --to html"),
             (["--to", "atif", "--follow"], "--follow does not go with --to atif"),
             (["--to", "otel", "--sign", "key"], "--sign does not go with --to otel"),
             (["--to", "otel", "mode=ndjson"], "--to and mode say the same thing"),
         ],
     )
-    def test_what_does_not_go_together_is_refused(self, shell: Shell, words: list[str], said: str) -> None:
+    def test_what_does_not_go_together_is_refused(
+        self, shell: Shell, words: list[str], said: str
+    ) -> None:
         talk = shell.write("talk.json", json.dumps(EXPORT).encode())
         assert shell.run(talk, *words) == 2
         assert said in shell.err
@@ -461,23 +521,38 @@ class TestPages:
 
 class TestFormsOfOthers:
     @pytest.mark.parametrize(
-        ("to", "start"), [("atif", b'{\n  "schema_version": "ATIF-v1.8"'), ("otel", b'{"resourceSpans"')]
+        ("to", "start"),
+        [("atif", b'{\n  "schema_version": "ATIF-v1.8"'), ("otel", b'{"resourceSpans"')],
     )
-    def test_file_is_written_whole_and_what_is_lost_is_told(self, shell: Shell, to: str, start: bytes) -> None:
-        note = {"id": "evt_000002", "seq": 2, "type": "annotation", "actor_id": "act_001", "visibility": "metadata"}
+    def test_file_is_written_whole_and_what_is_lost_is_told(
+        self, shell: Shell, to: str, start: bytes
+    ) -> None:
+        note = {
+            "id": "evt_000002",
+            "seq": 2,
+            "type": "annotation",
+            "actor_id": "act_001",
+            "visibility": "metadata",
+        }
         note["content"] = {"mime": "application/json", "data": {"kind": "notice"}}
-        talk = shell.write("talk.json", json.dumps({**EXPORT, "events": [*EXPORT["events"], note]}).encode())
+        talk = shell.write(
+            "talk.json", json.dumps({**EXPORT, "events": [*EXPORT["events"], note]}).encode()
+        )
         target = shell.folder / "made.json"
         assert shell.run(talk, "--to", to, "-o", str(target), "--json") == 0
         assert target.read_bytes().startswith(start)
-        assert f"note    annotation: not in {'ATIF' if to == 'atif' else 'OpenTelemetry'}" in shell.err
+        assert (
+            f"note    annotation: not in {'ATIF' if to == 'atif' else 'OpenTelemetry'}" in shell.err
+        )
         assert "verify" not in shell.err
         facts = json.loads(shell.out)
         assert facts["form"] == to
         assert facts["bytes"] == target.stat().st_size
         assert facts["notes"][-1]["code"] == "annotation"
 
-    def test_conversation_that_is_too_long_leaves_nothing(self, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_conversation_that_is_too_long_leaves_nothing(
+        self, shell: Shell, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr("open_token.pipeline.MOST", 200)
         talk = shell.write("talk.json", json.dumps(EXPORT).encode())
         before = shell.names()
@@ -488,7 +563,8 @@ class TestFormsOfOthers:
 
 
 class TestBadInput:
-    """Each a clear message with place and remedy, the right exit code, no traceback, no partial output."""
+    """Each a clear message with place and remedy, the right exit code, no traceback, no partial
+    output."""
 
     @pytest.mark.parametrize("name", BAD)
     def test_it_is_told_and_nothing_is_written(self, shell: Shell, name: str) -> None:
@@ -520,7 +596,10 @@ class TestBadInput:
         [
             name
             for name in BAD
-            if "folder" not in name and "nothing" not in name and "id" not in name and "missing" not in name
+            if "folder" not in name
+            and "nothing" not in name
+            and "id" not in name
+            and "missing" not in name
         ],
     )
     def test_it_is_the_same_from_standard_input(self, shell: Shell, name: str) -> None:
@@ -549,24 +628,36 @@ class TestBadInput:
     ) -> None:
         fake_talk.install(monkeypatch, beside=NAMES)
         code = shell.run(shell.write("talk", data), "--from", reader, "-o", "out.json")
-        assert code in (0, 2, 3)  # any text is a history of aider's, some formats hold several, some facts alone
+        assert code in (
+            0,
+            2,
+            3,
+        )  # any text is a history of aider's, some formats hold several, some facts alone
         if code:
             self.check(shell.err, ("talk",))
         assert shell.names() == (["talk"] if code else ["out.json", "talk"])
 
-    def test_a_file_that_two_readers_claim(self, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_file_that_two_readers_claim(
+        self, shell: Shell, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         shell.write("talk.json", b'[{"role": "user", "content": "hello"}]')
         fake_talk.install(monkeypatch, beside=("openai_chat",))
         monkeypatch.setattr(fake_talk, "sniff", lambda source: True)
         assert shell.run("talk.json", "-o", "out.json") == 3
-        self.check(shell.err, ("fake_talk and openai_chat both claim", "--from fake_talk or --from openai_chat"))
+        self.check(
+            shell.err,
+            ("fake_talk and openai_chat both claim", "--from fake_talk or --from openai_chat"),
+        )
         assert shell.names() == ["talk.json"]
         assert shell.run("talk.json", "-o", "out.json", "--from", "openai_chat") == 0
 
     def test_a_half_written_last_line_is_left_out(self, shell: Shell) -> None:
         assert shell.run(shell.talk("hello", tail=f'{{"say": "{MARKER}'.encode())) == 0
         assert [event["content"]["text"] for event in shell.document["events"]] == ["hello"]
-        assert "note    half-line: the last line was not complete and is left out (line 3)" in shell.err
+        assert (
+            "note    half-line: the last line was not complete and is left out (line 3)"
+            in shell.err
+        )
         assert MARKER not in shell.err
 
     def test_a_stream_without_footer_is_told(self, shell: Shell) -> None:
@@ -578,7 +669,10 @@ class TestBadInput:
     def test_a_line_of_many_megabytes_is_exported(self, shell: Shell) -> None:
         long = "word " * 4_000_000
         assert shell.run(shell.talk(long), "-o", "out.json") == 0
-        assert json.loads((shell.folder / "out.json").read_bytes())["events"][0]["content"]["text"] == long
+        assert (
+            json.loads((shell.folder / "out.json").read_bytes())["events"][0]["content"]["text"]
+            == long
+        )
         shell.write("one.json", json.dumps(EXPORT | {"title": long}).encode())
         assert shell.run("one.json", "-o", "out.json") == 0
 
@@ -627,10 +721,14 @@ class TestBadOutput:
         (as_anyone / "talk.jsonl").chmod(0)
         with anyone():
             assert shell.run("talk.jsonl", "-o", "out.json") == 3
-        assert "error: cannot read the input: Permission denied\n  --> talk.jsonl\nhelp: " in shell.err
+        assert (
+            "error: cannot read the input: Permission denied\n  --> talk.jsonl\nhelp: " in shell.err
+        )
         assert shell.names() == ["talk.jsonl"]
 
-    def test_settings_that_may_not_be_written_are_no_trouble(self, shell: Shell, as_anyone: Path) -> None:
+    def test_settings_that_may_not_be_written_are_no_trouble(
+        self, shell: Shell, as_anyone: Path
+    ) -> None:
         shell.folder = as_anyone
         shell.talk("hello")
         as_anyone.chmod(0o555)
@@ -678,9 +776,13 @@ class TestBadOutput:
         assert shell.names() == ["talk.jsonl"]
 
     def test_a_closed_pipe_is_no_trouble(self, shell: Shell) -> None:
-        shell.write("talk.json", json.dumps(EXPORT | {"events": _many(EXPORT["events"][0])}).encode())  # type: ignore[index]
+        shell.write(
+            "talk.json", json.dumps(EXPORT | {"events": _many(EXPORT["events"][0])}).encode()
+        )  # type: ignore[index]
         command = [sys.executable, "-m", "open_token", "export", "talk.json", "-q"]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=shell.folder) as started:
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=shell.folder
+        ) as started:
             assert started.stdout
             assert started.stderr
             assert started.stdout.read(10)
@@ -691,5 +793,6 @@ class TestBadOutput:
 
 def _many(event: dict[str, Any]) -> list[dict[str, Any]]:
     return [
-        {**event, "id": f"evt_{n:06d}", "content": {"mime": "text/plain", "text": "x" * 1000}} for n in range(1, 600)
+        {**event, "id": f"evt_{n:06d}", "content": {"mime": "text/plain", "text": "x" * 1000}}
+        for n in range(1, 600)
     ]

@@ -28,14 +28,19 @@ def test_all_is_there(talk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
 
 def test_something_is_not(talk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["export", str(talk), "-o", str(tmp_path / "talk.json"), "--quiet"])
-    talk.write_text(talk.read_text() + talk.read_text().replace("sentence", "new sentence").replace('"u"', '"v"'))
+    talk.write_text(
+        talk.read_text()
+        + talk.read_text().replace("sentence", "new sentence").replace('"u"', '"v"')
+    )
     assert main(["fidelity", "--json", str(talk), str(tmp_path / "talk.json")]) == 1
     answer = json.loads(capsys.readouterr().out)
     assert answer["records"] == {"read": 2, "carried": 1}
     assert answer["said"]["percent"] < 50
 
 
-def test_an_export_of_something_else(talk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_export_of_something_else(
+    talk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     other, made = tmp_path / "other.json", tmp_path / "talk.json"
     other.write_text('{"model":"m","messages":[{"role":"user","content":"hello"}]}')
     main(["export", str(other), "-o", str(made), "--quiet"])
@@ -48,7 +53,9 @@ def test_two_sources_are_an_error(talk: Path, capsys: pytest.CaptureFixture[str]
     assert "not an Open-Token export" in capsys.readouterr().err
 
 
-def test_the_report_of_an_export(talk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_report_of_an_export(
+    talk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["export", str(talk), "--report"]) == 0
     captured = capsys.readouterr()
     assert json.loads(captured.out)["events"]

@@ -1,4 +1,5 @@
-"""`open-token export --follow` as a process: events at once, a footer on a signal, going on after a kill."""
+"""`open-token export --follow` as a process: events at once, a footer on a signal, going on after a
+kill."""
 
 import contextlib
 import json
@@ -20,7 +21,12 @@ SLOWEST = 30.0
 
 def record(number: int, text: str = "") -> bytes:
     message = {"role": "user", "content": text or f"text {number}"}
-    return json.dumps({"type": "user", "uuid": f"u{number}", "sessionId": "s", "message": message}).encode() + b"\n"
+    return (
+        json.dumps(
+            {"type": "user", "uuid": f"u{number}", "sessionId": "s", "message": message}
+        ).encode()
+        + b"\n"
+    )
 
 
 @contextlib.contextmanager
@@ -93,7 +99,11 @@ def test_stdout_carries_the_stream(tmp_path: Path) -> None:
         assert json.loads(process.stdout.readline())["type"] == "footer"
         assert process.wait(SLOWEST) == 0
         told = process.stderr.read().decode().splitlines()
-        assert [line for line in told if line.startswith("note ") and "hologram" in line and "line 2" in line]
+        assert [
+            line
+            for line in told
+            if line.startswith("note ") and "hologram" in line and "line 2" in line
+        ]
 
 
 def test_a_pipe_that_nobody_reads_any_more(tmp_path: Path) -> None:
@@ -125,7 +135,11 @@ def test_a_pipe_that_nobody_reads_any_more(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_is_said(
-    tmp_path: Path, words: list[str], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    words: list[str],
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "talk.jsonl").write_bytes(record(1))

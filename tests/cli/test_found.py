@@ -14,7 +14,10 @@ VALUE = "the value itself"
 
 
 def found(source: str = "a.txt", *types: str, decisions: list[str] | None = None) -> Found:
-    findings = [Finding(kind, f"{kind}-rule", "secrets", VALUE, 2, [Place("line 7\x1b", "b", "a")]) for kind in types]
+    findings = [
+        Finding(kind, f"{kind}-rule", "secrets", VALUE, 2, [Place("line 7\x1b", "b", "a")])
+        for kind in types
+    ]
     return Found(source, "secrets", findings, decisions)
 
 
@@ -37,7 +40,9 @@ def test_rows_of_several_sources_name_them(capsys: pytest.CaptureFixture[str]) -
     sources = [found("a.txt"), found("b.txt", "email"), found("c.txt", "email", "iban")]
     assert tell_check(sources, Console(), has_table=True) == 1
     out, err = capsys.readouterr()
-    assert [line.split("\t")[3] for line in out.splitlines()] == [f"{name}.txt: line 7\\x1b" for name in "bcc"]
+    assert [line.split("\t")[3] for line in out.splitlines()] == [
+        f"{name}.txt: line 7\\x1b" for name in "bcc"
+    ]
     assert err == "3 values in 6 places of 3 files would be masked at level secrets\n"
 
 
@@ -60,7 +65,10 @@ def test_a_report_is_an_object_or_a_list_of_them(capsys: pytest.CaptureFixture[s
     one, end = json.JSONDecoder().raw_decode(out)
     both = json.loads(out[end:])
     assert (one["source"], one["count"], one["findings"][0]["decision"]) == ("a.txt", 2, "keep")
-    assert (both["count"], [report["source"] for report in both["reports"]]) == (2, ["a.txt", "b.txt"])
+    assert (both["count"], [report["source"] for report in both["reports"]]) == (
+        2,
+        ["a.txt", "b.txt"],
+    )
 
 
 def test_a_report_goes_to_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -33,11 +33,15 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def files(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*") if path.is_file() and "open-token" not in str(path))
+    return sorted(
+        path for path in folder.rglob("*") if path.is_file() and "open-token" not in str(path)
+    )
 
 
 @pytest.mark.parametrize("agent", TARGETS)
-def test_stdout_has_the_command_that_goes_on(agent: str, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_stdout_has_the_command_that_goes_on(
+    agent: str, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["handoff", TALK, "--to", agent]) == 0
     out, err = capsys.readouterr()
     assert out.count("\n") == 1
@@ -88,7 +92,9 @@ def test_a_copy_is_passed_over_until_somebody_goes_on_with_it(
     talk = home / ".claude" / "projects" / "-p" / "5e55104e-0000-4000-8000-0000000000aa.jsonl"
     talk.parent.mkdir(parents=True)
     record = {"type": "user", "uuid": "u", "sessionId": talk.stem, "cwd": str(Path.cwd())}
-    talk.write_text(json.dumps(record | {"message": {"role": "user", "content": "the first words"}}) + "\n")
+    talk.write_text(
+        json.dumps(record | {"message": {"role": "user", "content": "the first words"}}) + "\n"
+    )
     os.utime(talk, (1_700_000_000, 1_700_000_000))
     assert main(["archive", "all", "-q"]) == 0
     assert main(["handoff", talk.stem, "--to", agent, "--json"]) == 0
@@ -102,7 +108,9 @@ def test_a_copy_is_passed_over_until_somebody_goes_on_with_it(
     assert main(["handoff", "--to", agent, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["written"] is False
     assert main(["sessions", "--json"]) == 0
-    assert [item["title"] for item in json.loads(capsys.readouterr().out)["sessions"]][1:] == ["the first words"]
+    assert [item["title"] for item in json.loads(capsys.readouterr().out)["sessions"]][1:] == [
+        "the first words"
+    ]
     assert main(["archive", "all", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["new"], told["copy"], told["unchanged"]) == ([], 1, 1)
@@ -113,17 +121,25 @@ def test_a_copy_is_passed_over_until_somebody_goes_on_with_it(
     assert len(json.loads(capsys.readouterr().out)["new"]) == 1
 
 
-def test_a_copy_that_goes_on_is_a_conversation(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_copy_that_goes_on_is_a_conversation(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     talk = home / ".claude" / "projects" / "-p" / "5e55104e-0000-4000-8000-0000000000aa.jsonl"
     talk.parent.mkdir(parents=True)
     talk.write_bytes(Path(TALK).read_bytes())
     assert main(["handoff", str(talk), "--to", "pi", "--quiet"]) == 0
     assert main(["archive", "all", "--quiet"]) == 0
     (copy,) = (path for path in files(home) if path != talk)
-    more = {"type": "message", "id": "m", "message": {"role": "user", "content": [{"type": "text", "text": "go on"}]}}
+    more = {
+        "type": "message",
+        "id": "m",
+        "message": {"role": "user", "content": [{"type": "text", "text": "go on"}]},
+    }
     last = json.loads(copy.read_text().splitlines()[-1])
     with copy.open("a") as out:
-        out.write(json.dumps(more | {"parentId": last["id"], "timestamp": last["timestamp"]}) + "\n")
+        out.write(
+            json.dumps(more | {"parentId": last["id"], "timestamp": last["timestamp"]}) + "\n"
+        )
     capsys.readouterr()
     assert main(["archive", "all", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
@@ -149,7 +165,9 @@ def test_to_a_file_alone(home: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "this agent finds it only at" in err
 
 
-def test_the_conversation_itself_is_never_replaced(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_conversation_itself_is_never_replaced(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     talk = Path("talk.jsonl")
     talk.write_bytes(Path(TALK).read_bytes())
     Path("link.jsonl").symlink_to(talk)
@@ -205,7 +223,9 @@ def test_errors_say_what_to_do(
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names themselves")
 @pytest.mark.parametrize("agent", TARGETS)
-def test_a_folder_whose_name_is_no_text(agent: str, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_whose_name_is_no_text(
+    agent: str, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     odd = os.fsdecode(b"tides\xff")
     Path(odd).mkdir()
     assert main(["handoff", TALK, "--to", agent, "--cwd", odd]) == 2

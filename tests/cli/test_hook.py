@@ -31,25 +31,46 @@ def told(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, list[str
     return code, out.splitlines(), err.splitlines()
 
 
-def test_install_and_uninstall_say_what_they_did(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_install_and_uninstall_say_what_they_did(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     install = ("install", "--for", "codex")
     assert told(capsys, *install, "--dry-run") == (0, ["would write  ~/.codex/hooks.json"], [])
     code, out, err = told(capsys, *install)
     assert (code, out) == (0, ["wrote        ~/.codex/hooks.json"])
     assert "trust" in err[0]
     assert told(capsys, *install)[1] == ["same         ~/.codex/hooks.json"]
-    assert told(capsys, *install, "--to", "talks", "--quiet") == (0, ["updated      ~/.codex/hooks.json"], [])
-    command = json.loads((home / ".codex/hooks.json").read_text())["hooks"]["Stop"][0]["hooks"][0]["command"]
-    assert command == f"{home.parent}/bin/open-token hook run --for codex --to {home.parent}/here/talks"
-    assert told(capsys, "uninstall", "--for", "codex") == (0, ["removed      ~/.codex/hooks.json"], [])
-    assert told(capsys, "uninstall", "--for", "codex") == (0, [], ["nothing of ours is installed there"])
+    assert told(capsys, *install, "--to", "talks", "--quiet") == (
+        0,
+        ["updated      ~/.codex/hooks.json"],
+        [],
+    )
+    command = json.loads((home / ".codex/hooks.json").read_text())["hooks"]["Stop"][0]["hooks"][0][
+        "command"
+    ]
+    assert (
+        command
+        == f"{home.parent}/bin/open-token hook run --for codex --to {home.parent}/here/talks"
+    )
+    assert told(capsys, "uninstall", "--for", "codex") == (
+        0,
+        ["removed      ~/.codex/hooks.json"],
+        [],
+    )
+    assert told(capsys, "uninstall", "--for", "codex") == (
+        0,
+        [],
+        ["nothing of ours is installed there"],
+    )
     assert list(home.iterdir()) == []
 
 
 def test_project_scope(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = told(capsys, "install", "--for", "claude-code", "--scope", "project")
     assert (code, out) == (0, ["wrote        .claude/settings.local.json"])
-    assert told(capsys, "status")[1] == ["installed\tclaude-code\tproject\tnever\t.claude/settings.local.json"]
+    assert told(capsys, "status")[1] == [
+        "installed\tclaude-code\tproject\tnever\t.claude/settings.local.json"
+    ]
 
 
 def test_what_to_paste_is_printed(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -106,7 +127,13 @@ def test_json(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "scope": "user",
         "dry_run": False,
         "files": [
-            {"for": "cursor", "action": "write", "path": f"{home}/.cursor/hooks.json", "why": None, "paste": None}
+            {
+                "for": "cursor",
+                "action": "write",
+                "path": f"{home}/.cursor/hooks.json",
+                "why": None,
+                "paste": None,
+            }
         ],
     }
 
@@ -124,7 +151,9 @@ def test_json(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (("begin",), "invalid choice"),
     ],
 )
-def test_usage(home: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], what: str) -> None:
+def test_usage(
+    home: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], what: str
+) -> None:
     code, out, err = told(capsys, *words)
     assert (code, out) == (2, [])
     assert what in "\n".join(err)
@@ -145,10 +174,14 @@ def test_a_command_in_a_cache_is_warned_of(
     path.parent.mkdir(parents=True)
     path.touch(mode=0o755)
     monkeypatch.setattr(sys, "argv", [str(path)])
-    assert told(capsys, "install", "--for", "codex")[2][0].startswith("warning: this open-token lies in a cache")
+    assert told(capsys, "install", "--for", "codex")[2][0].startswith(
+        "warning: this open-token lies in a cache"
+    )
 
 
-def test_the_program_is_the_command_or_this_python(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_program_is_the_command_or_this_python(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert hook.program() == (str(home.parent / "bin/open-token"),)
     monkeypatch.setattr(sys, "argv", ["/x/open_token/__main__.py"])
     assert hook.program() == (sys.executable, "-P", "-m", "open_token")

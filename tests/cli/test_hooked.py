@@ -1,4 +1,5 @@
-"""`open-token hook run`: silent, quick, never an error; and all the way into the archive by processes of their own."""
+"""`open-token hook run`: silent, quick, never an error; and all the way into the archive by
+processes of their own."""
 
 import json
 import os
@@ -35,7 +36,10 @@ def say(data: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *words: st
 
 
 def test_a_call_is_handed_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[Sequence[str]], capfd: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    started: list[Sequence[str]],
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("OPEN_TOKEN_HOME", str(tmp_path))
     said = json.dumps({"sessionId": TALKS["codex"].id}).encode()
@@ -49,7 +53,8 @@ def test_a_call_is_handed_on(
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"\0" * 4096, b"not json", b"[]", b'{"transcript_path": null}', b'{"session_id":"x"}']
+    "data",
+    [b"", b"\0" * 4096, b"not json", b"[]", b'{"transcript_path": null}', b'{"session_id":"x"}'],
 )
 @pytest.mark.parametrize("words", [(), ("--for",), ("--for", "codex", "--bogus"), ("--help",)])
 def test_nothing_comes_of_what_is_no_call(
@@ -111,7 +116,8 @@ def test_endless_words_are_not_listened_to(env: dict[str, str]) -> None:
 
 
 def test_all_runtimes_at_once(tmp_path: Path, env: dict[str, str]) -> None:
-    """Twelve hooks at the same time: each conversation is in the archive once, and nothing was said or left."""
+    """Twelve hooks at the same time: each conversation is in the archive once, and nothing was said
+    or left."""
     paths = settle(tmp_path / "home")
     processes = []
     for name in TALKS:

@@ -1,4 +1,5 @@
-"""`open-token hook keep`: the options are the user's own, the folder is the one that was asked for."""
+"""`open-token hook keep`: the options are the user's own, the folder is the one that was asked
+for."""
 
 import json
 from pathlib import Path
@@ -52,7 +53,9 @@ def test_the_settings_of_the_user_count(home: Path) -> None:
 def test_settings_that_cannot_be_read_are_in_the_log(home: Path) -> None:
     (home / "ot/settings").mkdir(parents=True)
     (home / "ot/settings/config.toml").write_text("[")
-    Waiting(home / "ot/data/hooks").add(Call(runtime="codex", id=TALKS["codex"].id, event="SessionEnd"))
+    Waiting(home / "ot/data/hooks").add(
+        Call(runtime="codex", id=TALKS["codex"].id, event="SessionEnd")
+    )
     assert main(["hook", "keep"]) == 0
     assert '"result":"failed"' in (home / "ot/data/hooks/log.ndjson").read_text()
 

@@ -35,7 +35,9 @@ AT_FIRST = {"shutil", "tempfile", "tomllib"}
 
 
 @pytest.mark.parametrize(("word", "once"), [("redact=none", set()), ("redact=secrets", AT_FIRST)])
-def test_an_export_of_a_file_loads_only_what_it_needs(word: str, once: set[str], tmp_path: Path) -> None:
+def test_an_export_of_a_file_loads_only_what_it_needs(
+    word: str, once: set[str], tmp_path: Path
+) -> None:
     path = tmp_path / "talk.jsonl"
     path.write_text(LINE)
     code = "import sys\nfrom open_token.cli import main\nmain(sys.argv[1:])\nprint(*sys.modules, file=sys.stderr)"
@@ -44,5 +46,7 @@ def test_an_export_of_a_file_loads_only_what_it_needs(word: str, once: set[str],
     loaded = set(run.stderr.split())
     assert "open_token.readers.claude_code" in loaded
     assert UNUSED & loaded <= once
-    others = {name for name in loaded if name.startswith("open_token.readers.") and "._" not in name}
+    others = {
+        name for name in loaded if name.startswith("open_token.readers.") and "._" not in name
+    }
     assert len(others) <= 8, f"{sorted(others)}: give readers that are not asked their SIGNS"

@@ -29,8 +29,13 @@ def talk(
     *asked: dict[str, Any],
     words: tuple[str, ...] = (),
 ) -> list[Any]:
-    lines = b"".join(json.dumps({"jsonrpc": "2.0", "id": n} | one).encode() + b"\n" for n, one in enumerate(asked))
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(lines), isatty=lambda: False))
+    lines = b"".join(
+        json.dumps({"jsonrpc": "2.0", "id": n} | one).encode() + b"\n"
+        for n, one in enumerate(asked)
+    )
+    monkeypatch.setattr(
+        sys, "stdin", SimpleNamespace(buffer=io.BytesIO(lines), isatty=lambda: False)
+    )
     assert main(["mcp", *words]) == 0
     out, err = capsysbinary.readouterr()
     assert err == b""
@@ -46,7 +51,10 @@ def test_exports_go_into_the_data_folder_or_the_one_that_is_named(
 ) -> None:
     asked = call("export_conversation", session=TALKS["codex"].id)
     (found,) = talk(monkeypatch, capsysbinary, asked)
-    assert found["structuredContent"]["file"] == f"{home}/ot/data/exports/codex/{TALKS['codex'].id}.json"
+    assert (
+        found["structuredContent"]["file"]
+        == f"{home}/ot/data/exports/codex/{TALKS['codex'].id}.json"
+    )
     (found,) = talk(monkeypatch, capsysbinary, asked, words=("--folder", "talks"))
     assert found["structuredContent"]["file"] == f"{home}/talks/codex/{TALKS['codex'].id}.json"
 
@@ -89,7 +97,9 @@ def test_the_client_of_the_sdk(home: Path, mode: Any) -> None:
             assert not made.is_error
             file = made.structured_content["file"]
             assert (await client.call_tool("validate", {"file": file})).structured_content["valid"]
-            assert (await client.call_tool("verify", {"file": file})).structured_content["unchanged"]
+            assert (await client.call_tool("verify", {"file": file})).structured_content[
+                "unchanged"
+            ]
             some = await client.call_tool("get_events", {"file": file, "count": 2})
             assert len(some.structured_content["events"]) == 2
             assert (await client.call_tool("get_events", {"file": "/etc/passwd"})).is_error

@@ -21,7 +21,11 @@ def test_too_few_words_are_a_usage_error(tmp_path: Path, words: list[str]) -> No
 def test_a_database_that_is_not_there_is_said(tmp_path: Path) -> None:
     opened(tmp_path / "data").close()
     with pytest.raises(StoreError) as caught:
-        migrate(["to", f"postgresql://u:secret@127.0.0.1:{free_port()}/x"], tmp_path / "data", Console({}))
+        migrate(
+            ["to", f"postgresql://u:secret@127.0.0.1:{free_port()}/x"],
+            tmp_path / "data",
+            Console({}),
+        )
     assert (caught.value.code, "secret" in str(caught.value)) == ("store.away", False)
 
 
@@ -35,7 +39,10 @@ def test_there_and_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     out, err = capsys.readouterr()
     assert "sessions\t1\t" in out
     assert "every node needs it" in err
-    assert migrate(["from", url, str(tmp_path / "new")], tmp_path / "data", Console({}), is_json=True) == 0
+    assert (
+        migrate(["from", url, str(tmp_path / "new")], tmp_path / "data", Console({}), is_json=True)
+        == 0
+    )
     told = json.loads(capsys.readouterr().out)
     assert told["rows"]["users"] == 2
     store = opened(tmp_path / "new")

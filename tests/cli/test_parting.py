@@ -23,7 +23,10 @@ def told(tmp_path: Path, capsys: Any, one: list[Batch], other: list[Batch], *wor
 
 
 def changed(*places: int) -> list[Batch]:
-    return [calls(call("Bash", command=f"other {n}")) if n in places else batch for n, batch in enumerate(FAR)]
+    return [
+        calls(call("Bash", command=f"other {n}")) if n in places else batch
+        for n, batch in enumerate(FAR)
+    ]
 
 
 def test_the_parting_stands_with_what_is_around_it(tmp_path: Path, capsys: Any) -> None:
@@ -56,13 +59,21 @@ def test_calls_in_another_order_are_told(tmp_path: Path, capsys: Any) -> None:
 def test_nothing_reaches_the_terminal_that_it_would_obey(tmp_path: Path, capsys: Any) -> None:
     evil = "\x1b]0;title\x07 \u202e \x9b31m\r\n\tb"
     one = [said("user", "x"), calls(call(evil, evil, **{evil: evil}))]
-    other = [said("user", evil), calls(call(f"{evil}2", failed=True, **{evil: "y"})), said("assistant", evil)]
+    other = [
+        said("user", evil),
+        calls(call(f"{evil}2", failed=True, **{evil: "y"})),
+        said("assistant", evil),
+    ]
     out = told(tmp_path, capsys, one, other, "--all")
-    assert not {char for char in out if ord(char) < 32 and char != "\n"} | ({"\u202e", "\x9b"} & {*out})
+    assert not {char for char in out if ord(char) < 32 and char != "\n"} | (
+        {"\u202e", "\x9b"} & {*out}
+    )
     assert "\\x1b]0;title" in out
 
 
-def test_a_pipe_is_uncut_and_a_screen_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+def test_a_pipe_is_uncut_and_a_screen_is_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
     long = "word " * 100
     one, other = [calls(call("Bash", command=long))], [calls(call("Bash", command=f"{long}end"))]
     assert max(map(len, told(tmp_path, capsys, one, other).splitlines())) > 400

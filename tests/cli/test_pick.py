@@ -13,7 +13,9 @@ NOW = 1_700_000_000.0
 
 
 def session(name: str, title: str | None, **facts: str) -> Session:
-    return Session(name, "claude_code", Path(f"/talks/{name}.jsonl"), NOW - 120, 10, facts.get("cwd"), title)
+    return Session(
+        name, "claude_code", Path(f"/talks/{name}.jsonl"), NOW - 120, 10, facts.get("cwd"), title
+    )
 
 
 FOUND = [
@@ -25,7 +27,10 @@ FOUND = [
 
 
 def chosen(
-    patch: pytest.MonkeyPatch, *keys: tuple[str, bytes], found: list[Session] | None = None, columns: int = 80
+    patch: pytest.MonkeyPatch,
+    *keys: tuple[str, bytes],
+    found: list[Session] | None = None,
+    columns: int = 80,
 ) -> tuple[Session | None, Terminal]:
     with Terminal(patch, *keys, columns=columns) as terminal:
         taken = pick(FOUND if found is None else found, Console(env={"NO_COLOR": "1"}))
@@ -45,7 +50,15 @@ def chosen(
         ([("> aaaa", b"\x1b[B"), ("> bbbb", b"\x1b[A"), ("> aaaa", b"\x10"), ("> aaaa", b"\r")], 0),
         ([("> aaaa", b"bread"), ("bread_   (1)", b"\r")], 2),
         ([("> aaaa", b"BEANS cou"), ("cou_   (1)", b"\r")], 1),
-        ([("> aaaa", b"zzz"), ("zzz_   (0)", b"\r"), ("zzz_", b"\x7f\x7f\x08"), ("> aaaa", b"\r")], 0),
+        (
+            [
+                ("> aaaa", b"zzz"),
+                ("zzz_   (0)", b"\r"),
+                ("zzz_", b"\x7f\x7f\x08"),
+                ("> aaaa", b"\r"),
+            ],
+            0,
+        ),
         ([("> aaaa", b"garden"), ("garden_   (1)", b"\r")], 0),
         ([("> aaaa", b"dddd-4444.jsonl"), ("(1)", b"\r")], 3),
         ([("> aaaa", b"\x1b[3~\x1b[5~\x1b[1;5C"), ("> aaaa", b"\r")], 0),
@@ -55,19 +68,27 @@ def chosen(
         ([("> aaaa", b"zzz"), ("(0)", b"\x1b")], None),
     ],
 )
-def test_keys(keys: list[tuple[str, bytes]], taken: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys(
+    keys: list[tuple[str, bytes]], taken: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert chosen(monkeypatch, *keys)[0] == (None if taken is None else FOUND[taken])
 
 
 def test_a_long_list_scrolls(monkeypatch: pytest.MonkeyPatch) -> None:
     found = [session(f"{n:08d}", f"talk {n}") for n in range(100)]
-    taken, terminal = chosen(monkeypatch, ("> 00000000", b"\x1b[B" * 50), ("> 00000050", b"\r"), found=found)
+    taken, terminal = chosen(
+        monkeypatch, ("> 00000000", b"\x1b[B" * 50), ("> 00000050", b"\r"), found=found
+    )
     assert taken == found[50]
     assert "00000012" not in terminal.seen.partition("> 00000001")[0]
 
 
 def test_rows_fit_the_screen_whatever_is_in_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = [session("aaaaaaaa", "種" * 200), session("bbbbbbbb", "x" * 200), session("\x1b[2J", "a\x07\u202eb")]
+    found = [
+        session("aaaaaaaa", "種" * 200),
+        session("bbbbbbbb", "x" * 200),
+        session("\x1b[2J", "a\x07\u202eb"),
+    ]
     _, terminal = chosen(monkeypatch, ("> aaaa", b"\r"), found=found, columns=50)
     rows = terminal.seen.split("\r\n")
     assert "種" * 6 + "..." in rows[1]

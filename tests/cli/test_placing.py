@@ -1,4 +1,5 @@
-"""For which runtimes `skill` and `hook` put something in place: flags and names that are refused, and `auto`."""
+"""For which runtimes `skill` and `hook` put something in place: flags and names that are refused,
+and `auto`."""
 
 import argparse
 
@@ -24,7 +25,10 @@ def parsed(*words: str) -> argparse.Namespace:
         (["status", "--dry-run"], "--dry-run does not go with `hook status`"),
         (["install"], "for which runtime?"),
         (["uninstall", "--dry-run"], "for which runtime?"),
-        (["install", "--for", "codx"], "did you mean codex? the runtimes are claude-code, codex, auto"),
+        (
+            ["install", "--for", "codx"],
+            "did you mean codex? the runtimes are claude-code, codex, auto",
+        ),
         (["install", "--for", "codex", "--for", "x"], "`hook` knows no runtime 'x'"),
     ],
 )

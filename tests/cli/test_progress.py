@@ -27,9 +27,16 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return made
 
 
-def test_it_comes_after_a_moment_and_leaves_no_trace(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_comes_after_a_moment_and_leaves_no_trace(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with Terminal(monkeypatch) as terminal, Progress(32_300_000, Console(env={})) as tell:
-        for clock.now, done in ((0.2, 1_000_000), (0.35, 16_150_000), (0.4, 17_000_000), (0.5, 32_300_000)):
+        for clock.now, done in (
+            (0.2, 1_000_000),
+            (0.35, 16_150_000),
+            (0.4, 17_000_000),
+            (0.5, 32_300_000),
+        ):
             tell(done)
     assert [part for part in terminal.seen.split("\r") if part] == [
         f"reading [{'#' * 12:24}]  50%  16.1 MB / 32.3 MB\x1b[K",
@@ -50,7 +57,9 @@ def test_it_is_gone_before_the_payload_comes(clock: Clock, monkeypatch: pytest.M
     assert terminal.seen.endswith("\r\x1b[K{}")
 
 
-def test_when_all_is_read_it_tells_what_is_written(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_when_all_is_read_it_tells_what_is_written(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = io.BytesIO()
     with Terminal(monkeypatch) as terminal, Progress(100, Console(env={})) as tell:
         out = tell.with_file(made)
@@ -67,7 +76,9 @@ def test_when_all_is_read_it_tells_what_is_written(clock: Clock, monkeypatch: py
     assert made.getvalue() == b"x" * 3000
 
 
-def test_a_file_that_is_longer_than_it_was_is_told_no_more_often(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_is_longer_than_it_was_is_told_no_more_often(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with Terminal(monkeypatch) as terminal, Progress(100, Console(env={})) as tell:
         clock.now = 0.4
         for done in (50, 100, 110, 120, 130):

@@ -10,7 +10,9 @@ from open_token.cli import main, recorded
 TALK = str(ROOT / "examples" / "claude_code.jsonl")
 
 
-def test_what_cannot_be_held_is_refused(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_held_is_refused(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(recorded, "MOST", 5000)
     assert main(["replay", "serve", TALK, "--once"]) == 3
     assert "too long to be replayed" in capsys.readouterr().err
@@ -26,12 +28,16 @@ def test_what_cannot_be_held_is_refused(capsys: pytest.CaptureFixture[str], monk
         ([TALK, "--from", "claude-cod"], 2, "did you mean claude_code?"),
     ],
 )
-def test_errors_say_what_to_do(words: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_say_what_to_do(
+    words: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["replay", "serve", *words]) == code
     assert said in capsys.readouterr().err
 
 
-def test_a_talk_in_which_no_model_speaks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_talk_in_which_no_model_speaks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "talk.json").write_text('{"messages": [{"role": "user", "content": "Anybody?"}]}')
     assert main(["replay", "serve", str(tmp_path / "talk.json"), "--from", "openai_chat"]) == 3
     assert "no model says anything" in capsys.readouterr().err

@@ -1,4 +1,5 @@
-"""`open-token redact`: conversations and texts; check, report and review; and that no secret is in any output."""
+"""`open-token redact`: conversations and texts; check, report and review; and that no secret is in
+any output."""
 
 import io
 import json
@@ -36,11 +37,19 @@ Told = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], known_key: bytes) -> Told:
-    """Runs the verb in a folder with a conversation and a text; no planted secret may come out anywhere."""
+def told(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    known_key: bytes,
+) -> Told:
+    """Runs the verb in a folder with a conversation and a text; no planted secret may come out
+    anywhere."""
     monkeypatch.chdir(tmp_path)
     Path("talk.json").write_text(json.dumps(TALK))
-    Path("log.txt").write_text(f"start\nfirst {PASSWORD}\ntoken {GITHUB}\npassword={PASSWORD}\n{PEM}\nend\n")
+    Path("log.txt").write_text(
+        f"start\nfirst {PASSWORD}\ntoken {GITHUB}\npassword={PASSWORD}\n{PEM}\nend\n"
+    )
     Path("clean.txt").write_text("nothing to see\n")
 
     def run(*words: str, given: bytes | None = None, leaks: bool = False) -> tuple[int, str, str]:
@@ -49,7 +58,9 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
         code = main(["redact", *words])
         out, err = capsys.readouterr()
         if not leaks:
-            assert [secret for secret in SECRETS if secret in out + err or secret[4:14] in out + err] == []
+            assert [
+                secret for secret in SECRETS if secret in out + err or secret[4:14] in out + err
+            ] == []
         return code, out, err
 
     return run
@@ -94,20 +105,32 @@ class TestConversation:
         )
 
     def test_check_takes_several_sources(self, told: Told) -> None:
-        code, out, err = told("--check", "talk.json", "clean.txt", "log.txt", "--report", "found.json")
+        code, out, err = told(
+            "--check", "talk.json", "clean.txt", "log.txt", "--report", "found.json"
+        )
         assert code == 1
         assert "private_key\tprivate-key\t1\tlog.txt: line 5\n" in out
         assert err.endswith("7 values in 9 places of 3 files would be masked at level secrets\n")
-        assert [report["count"] for report in json.loads(read("found.json"))["reports"]] == [5, 0, 4]
+        assert [report["count"] for report in json.loads(read("found.json"))["reports"]] == [
+            5,
+            0,
+            4,
+        ]
         assert told("--check", "clean.txt", "clean.txt")[0] == 0
         assert told("talk.json", "log.txt")[0] == 2
         assert told("--check")[0] == 2
 
-    def test_check_on_a_screen_is_a_table(self, told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_check_on_a_screen_is_a_table(
+        self, told: Told, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         with Terminal(monkeypatch, stdout=True) as terminal:
             assert main(["redact", "talk.json", "--check"]) == 1
         assert re.search(r"^TYPE +RULE +TIMES +FIRST PLACE\r$", terminal.seen, re.MULTILINE)
-        assert re.search(r"^github_token  github-token +2  evt_000001 /content/text\r$", terminal.seen, re.MULTILINE)
+        assert re.search(
+            r"^github_token  github-token +2  evt_000001 /content/text\r$",
+            terminal.seen,
+            re.MULTILINE,
+        )
         assert [secret for secret in SECRETS if secret in terminal.seen] == []
 
     def test_the_report_has_no_values(self, told: Told) -> None:
@@ -135,22 +158,39 @@ class TestConversation:
         assert (code, out, json.loads(Path("found.json").read_text())["count"]) == (0, "", 5)
         assert "report  found.json  (no value is in it)\n" in err
         assert Path("out.json").exists()
-        assert json.loads(told("talk.json", "--report", "more.json", "redact=pii")[1])["open_token_version"] == "0.1"
+        assert (
+            json.loads(told("talk.json", "--report", "more.json", "redact=pii")[1])[
+                "open_token_version"
+            ]
+            == "0.1"
+        )
         code, out, _ = told("talk.json", "--report", "-", "-o", "again.json")
         assert (code, json.loads(out)["count"], Path("again.json").exists()) == (0, 5, True)
-        assert [secret for secret in SECRETS[:4] for name in ("found.json", "more.json") if secret in read(name)] == []
+        assert [
+            secret
+            for secret in SECRETS[:4]
+            for name in ("found.json", "more.json")
+            if secret in read(name)
+        ] == []
 
     def test_nothing_to_mask_is_said(self, told: Told) -> None:
         told("talk.json", "-o", "out.json")
-        assert "redact  nothing to mask at level none\n" in told("talk.json", "--level", "none", leaks=True)[2]
+        assert (
+            "redact  nothing to mask at level none\n"
+            in told("talk.json", "--level", "none", leaks=True)[2]
+        )
 
     def test_stdin_is_a_conversation_when_its_reader_is_named(self, told: Told) -> None:
-        code, out, _ = told("-", "--from", "openai_chat", given=json.dumps(TALK).encode(), leaks=True)
+        code, out, _ = told(
+            "-", "--from", "openai_chat", given=json.dumps(TALK).encode(), leaks=True
+        )
         assert (code, json.loads(out)["open_token_version"]) == (0, "0.1")
         assert GITHUB not in out
 
     def test_rules_and_allow_lists_take_part(self, told: Told, known_key: bytes) -> None:
-        Path(".open-token.toml").write_text('[[rule]]\nid = "have"\npattern = "I have"\n[[allow]]\nrule = "*"\n')
+        Path(".open-token.toml").write_text(
+            '[[rule]]\nid = "have"\npattern = "I have"\n[[allow]]\nrule = "*"\n'
+        )
         code, out, err = told("talk.json", "--check")
         assert code == 1
         assert "have\thave\t1\t" in out
@@ -158,7 +198,11 @@ class TestConversation:
         assert "the allow-list of" in err
         settings = Path(os.environ["OPEN_TOKEN_HOME"]) / "settings" / "config.toml"
         settings.write_text(f'trust_projects = ["{Path.cwd()}"]\n')
-        assert told("talk.json", "--check") == (0, "", "clean   nothing would be masked at level secrets\n")
+        assert told("talk.json", "--check") == (
+            0,
+            "",
+            "clean   nothing would be masked at level secrets\n",
+        )
 
 
 class TestText:
@@ -179,7 +223,10 @@ class TestText:
     def test_a_file_is_known_as_a_whole(self, told: Told) -> None:
         code, out, _ = told("log.txt")
         assert code == 0
-        assert mark(out) == "start\nfirst <password>\ntoken <github_token>\npassword=<password>\n<private_key>\nend\n"
+        assert (
+            mark(out)
+            == "start\nfirst <password>\ntoken <github_token>\npassword=<password>\n<private_key>\nend\n"
+        )
 
     def test_nothing_to_mask_is_the_same_text(self, told: Told) -> None:
         assert told("clean.txt") == (0, "nothing to see\n", f"read    text  clean.txt\n{NOTHING}")
@@ -190,7 +237,11 @@ class TestText:
         assert told("log.txt", "--check")[0] == 1
         report = json.loads(told("log.txt", "--report", "-")[1])
         places = {finding["type"]: finding["places"] for finding in report["findings"]}
-        assert places == {"password": ["line 2", "line 4"], "github_token": ["line 3"], "private_key": ["line 5"]}
+        assert places == {
+            "password": ["line 2", "line 4"],
+            "github_token": ["line 3"],
+            "private_key": ["line 5"],
+        }
         code, out, _ = told("-", "--check", given=Path("log.txt").read_bytes())
         assert code == 1
         assert "line 2" in out
@@ -207,12 +258,19 @@ class TestText:
 
     @pytest.mark.parametrize(
         ("data", "code"),
-        [(f"x {GITHUB}".encode("utf-16"), "input.utf8"), (b"a\0b" + GITHUB.encode(), "input.binary")],
+        [
+            (f"x {GITHUB}".encode("utf-16"), "input.utf8"),
+            (b"a\0b" + GITHUB.encode(), "input.binary"),
+        ],
         ids=["utf-16", "binary"],
     )
     def test_what_cannot_be_searched_is_refused(self, told: Told, data: bytes, code: str) -> None:
         Path("odd.txt").write_bytes(data)
-        for words in (["odd.txt", "--text", "-o", "out.txt"], ["-", "-o", "out.txt"], ["-", "--check"]):
+        for words in (
+            ["odd.txt", "--text", "-o", "out.txt"],
+            ["-", "-o", "out.txt"],
+            ["-", "--check"],
+        ):
             status, out, _ = told(*words, "--json", given=data)
             assert status == 3
             assert json.loads(out)["error"]["code"] == code
@@ -227,16 +285,32 @@ class TestText:
 
 
 class TestReview:
-    def reviewed(self, patch: pytest.MonkeyPatch, *keys: tuple[str, bytes], words: tuple[str, ...]) -> tuple[int, str]:
+    def reviewed(
+        self, patch: pytest.MonkeyPatch, *keys: tuple[str, bytes], words: tuple[str, ...]
+    ) -> tuple[int, str]:
         with Terminal(patch, *keys) as terminal:
             code = main(["redact", *words])
         assert terminal.missed == []
-        assert [secret for secret in SECRETS[:-1] if secret in terminal.seen or secret[4:14] in terminal.seen] == []
+        assert [
+            secret
+            for secret in SECRETS[:-1]
+            if secret in terminal.seen or secret[4:14] in terminal.seen
+        ] == []
         return code, terminal.seen
 
-    def test_keep_mask_and_false_for_good(self, told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
-        keys = [("1 of 4", b"k"), ("2 of 4", b"m"), ("3 of 4", b"f"), ("4 of 4", b"n"), ("finds seen", b"w")]
-        code, seen = self.reviewed(monkeypatch, *keys, words=("talk.json", "--review", "-o", "out.json"))
+    def test_keep_mask_and_false_for_good(
+        self, told: Told, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        keys = [
+            ("1 of 4", b"k"),
+            ("2 of 4", b"m"),
+            ("3 of 4", b"f"),
+            ("4 of 4", b"n"),
+            ("finds seen", b"w"),
+        ]
+        code, seen = self.reviewed(
+            monkeypatch, *keys, words=("talk.json", "--review", "-o", "out.json")
+        )
         assert code == 0
         assert "review  2 masked, 1 kept, 1 false for good" in seen
         text = json.loads(Path("out.json").read_text())
@@ -254,16 +328,25 @@ class TestReview:
         assert "private_key" not in out
         assert "github_token" in out
 
-    def test_the_report_tells_what_was_decided(self, told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_the_report_tells_what_was_decided(
+        self, told: Told, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         words = ("talk.json", "--review", "-o", "out.json", "--report", "found.json")
         self.reviewed(monkeypatch, ("1 of 4", b"kf"), ("3 of 4", b"w"), words=words)
         report = json.loads(read("found.json"))
-        assert [item["decision"] for item in report["findings"]] == ["keep", "false for good", "mask", "mask"]
+        assert [item["decision"] for item in report["findings"]] == [
+            "keep",
+            "false for good",
+            "mask",
+            "mask",
+        ]
         assert [secret for secret in SECRETS if secret in read("found.json")] == []
 
     def test_quitting_leaves_nothing(self, told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
         keys = [("1 of 4", b"ff"), ("3 of 4", b"q")]
-        code, seen = self.reviewed(monkeypatch, *keys, words=("talk.json", "--review", "-o", "out.json"))
+        code, seen = self.reviewed(
+            monkeypatch, *keys, words=("talk.json", "--review", "-o", "out.json")
+        )
         assert code == 130
         assert "nothing was written, nothing is remembered" in seen
         assert not Path("out.json").exists()
@@ -281,7 +364,9 @@ class TestReview:
         settings = Path(os.environ["OPEN_TOKEN_HOME"]) / "settings" / "config.toml"
         settings.write_text("[policy]\nnever_export_private_keys = true\n")
         keys = [("1 of 4", b"nn"), ("the policy never lets private keys out", b"kfw")]
-        code, _ = self.reviewed(monkeypatch, *keys, words=("talk.json", "--review", "-o", "out.json"))
+        code, _ = self.reviewed(
+            monkeypatch, *keys, words=("talk.json", "--review", "-o", "out.json")
+        )
         assert code == 0
         assert PEM.split("\n")[1] not in Path("out.json").read_text()
 
@@ -291,21 +376,29 @@ class TestReview:
         assert "nothing would be masked" in seen
         assert Path("out.txt").read_text() == "nothing to see\n"
 
-    def test_without_a_file_on_a_screen_nothing_is_written(self, told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_without_a_file_on_a_screen_nothing_is_written(
+        self, told: Told, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         with Terminal(monkeypatch, ("1 of 4", b"w"), stdout=True) as terminal:
             assert main(["redact", "talk.json", "--review"]) == 0
         assert "add -o FILE to write the outcome" in terminal.seen
         assert "open_token_version" not in terminal.seen
 
-    def test_a_prompt_that_strict_masks_may_be_kept(self, told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
-        prompts = [{"role": "system", "content": f"Be {word}. {GITHUB}"} for word in ("kind", "short")]
+    def test_a_prompt_that_strict_masks_may_be_kept(
+        self, told: Told, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        prompts = [
+            {"role": "system", "content": f"Be {word}. {GITHUB}"} for word in ("kind", "short")
+        ]
         Path("prompts.json").write_text(json.dumps({"messages": [*prompts, *TALK["messages"]]}))
         words = ("prompts.json", "--level", "strict", "--review", "-o", "out.json")
         self.reviewed(monkeypatch, ("1 of ", b"k"), ("2 of ", b"w"), words=words)
         said = [event["content"]["text"] for event in json.loads(read("out.json"))["events"][:2]]
         assert [mark(text) for text in said] == ["Be kind. <github_token>", "<system_prompt>"]
 
-    def test_nobody_decides_for_a_file_that_cannot_be(self, told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_nobody_decides_for_a_file_that_cannot_be(
+        self, told: Told, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         for more in (["-o", "no/out.json"], ["-o", "out.json", "--report", "no/found.json"]):
             with Terminal(monkeypatch) as terminal:
                 assert main(["redact", "talk.json", "--review", *more]) == 3
@@ -313,7 +406,9 @@ class TestReview:
             assert "1 of 4" not in terminal.seen
         assert not Path("out.json").exists()
 
-    def test_what_was_false_for_good_can_be_taken_back(self, told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_what_was_false_for_good_can_be_taken_back(
+        self, told: Told, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         keys = [("1 of 4", b"n"), ("2 of 4", b"ff"), ("4 of 4", b"w")]
         self.reviewed(monkeypatch, *keys, words=("talk.json", "--review", "-o", "out.json"))
         Path("elsewhere").mkdir()
@@ -326,7 +421,9 @@ class TestReview:
         assert "password" in out
         assert "private_key" not in out
 
-    def test_a_text_from_a_pipe_cannot_be_reviewed(self, told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_text_from_a_pipe_cannot_be_reviewed(
+        self, told: Told, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         with Terminal(monkeypatch) as terminal:
             monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"x")))
             assert main(["redact", "-", "--review", "-o", "out.txt"]) == 2
@@ -390,7 +487,9 @@ def test_json_needs_something_to_tell_about(told: Told) -> None:
 def test_a_pipe_that_pauses_is_put_out() -> None:
     """A line is there while the pipe is still open; where it is not, the watch ends the waiting."""
     command = [sys.executable, "-m", "open_token", "redact", "-"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
         assert process.stdin
         assert process.stdout
         watch = threading.Timer(60, process.kill)
@@ -408,7 +507,9 @@ class TestPolicy:
     """What the settings demand holds whatever the command says, and stderr says so."""
 
     def policy(self, text: str) -> None:
-        (Path(os.environ["OPEN_TOKEN_HOME"]) / "settings" / "config.toml").write_text(f"[policy]\n{text}\n")
+        (Path(os.environ["OPEN_TOKEN_HOME"]) / "settings" / "config.toml").write_text(
+            f"[policy]\n{text}\n"
+        )
 
     def test_private_keys_never_leave(self, words: tuple[str, ...], told: Told) -> None:
         self.policy("never_export_private_keys = true")
@@ -429,7 +530,9 @@ class TestPolicy:
         self.policy('min_redact = "pii"\nnever_export_private_keys = true\n[[allow]]\nrule = "*"')
         assert told(*words, "redact=none")[0] == 0
 
-    def test_a_policy_that_is_misspelt_stops_everything(self, words: tuple[str, ...], told: Told) -> None:
+    def test_a_policy_that_is_misspelt_stops_everything(
+        self, words: tuple[str, ...], told: Told
+    ) -> None:
         self.policy("never_export_private_key = true")
         code, out, err = told(*words, "redact=none", "-o", "out.json")
         assert (code, out, Path("out.json").exists()) == (2, "", False)

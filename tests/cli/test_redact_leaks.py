@@ -1,4 +1,5 @@
-"""Planted secrets and every output of the commands that look for them: none of it ever holds a value."""
+"""Planted secrets and every output of the commands that look for them: none of it ever holds a
+value."""
 
 import io
 import json
@@ -33,7 +34,9 @@ SHAPES = (
     "IBAN {iban:DE}",
 )
 PLANTED = [filled(shape, "leaks") for shape in SHAPES]
-VALUES = sorted({value for _, values in PLANTED for value in values if len(value) >= 8} | {PLANTED[10][0][5:]})
+VALUES = sorted(
+    {value for _, values in PLANTED for value in values if len(value) >= 8} | {PLANTED[10][0][5:]}
+)
 LINES = [text for text, _ in PLANTED]
 TALK = {
     "messages": [
@@ -46,7 +49,10 @@ TALK = {
                 {
                     "id": "call_1",
                     "type": "function",
-                    "function": {"name": "run", "arguments": json.dumps({"line": LINES, LINES[2]: json.dumps(LINES)})},
+                    "function": {
+                        "name": "run",
+                        "arguments": json.dumps({"line": LINES, LINES[2]: json.dumps(LINES)}),
+                    },
                 }
             ],
         },
@@ -94,7 +100,9 @@ FAULTS = (
 
 def leaked(text: str) -> list[str]:
     """The values of which a text holds a good part."""
-    return [value for value in VALUES if value in text or value[2:12] in text or value[-10:] in text]
+    return [
+        value for value in VALUES if value in text or value[2:12] in text or value[-10:] in text
+    ]
 
 
 @pytest.fixture(autouse=True)
@@ -104,7 +112,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known_key: bytes) ->
     Path("cut.json").write_text(json.dumps(TALK)[:-40])
     Path("log.txt").write_text("\n".join(LINES))
     Path("odd.txt").write_bytes(b"\0" + "\n".join(LINES).encode())
-    Path("bad.toml").write_text(f'[[allow]]\nvalue = "{VALUES[4]}"\n[[rule]]\nid = "x"\npattern = "{VALUES[5]}"\n')
+    Path("bad.toml").write_text(
+        f'[[allow]]\nvalue = "{VALUES[4]}"\n[[rule]]\nid = "x"\npattern = "{VALUES[5]}"\n'
+    )
     Path("bad2.toml").write_text(f'[[rule]]\nid = "x"\npattern = "{VALUES[6]}\n')
     given = "\n".join(LINES).encode()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given)))
@@ -113,7 +123,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known_key: bytes) ->
 def everything(capsys: pytest.CaptureFixture[str], *made: str) -> str:
     """All that a command said and wrote."""
     out, err = capsys.readouterr()
-    files = [Path(name).read_text() for name in ("out.json", "out.txt", "report.json", *made) if Path(name).exists()]
+    files = [
+        Path(name).read_text()
+        for name in ("out.json", "out.txt", "report.json", *made)
+        if Path(name).exists()
+    ]
     settings = Path(os.environ["OPEN_TOKEN_HOME"]) / "settings"
     files += [path.read_text() for path in settings.glob("*.toml")]
     return "\n".join([out, err, *files])
@@ -135,7 +149,10 @@ def test_no_output_holds_a_value(words: list[str], capsys: pytest.CaptureFixture
 @pytest.mark.parametrize("words", FAULTS, ids=range(len(FAULTS)))
 @pytest.mark.parametrize("debug", ["", "1"], ids=["", "debug"])
 def test_no_error_holds_a_value(
-    words: list[str], debug: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    words: list[str],
+    debug: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("OPEN_TOKEN_DEBUG", debug)
     assert main(words) in (2, 3)
@@ -186,14 +203,21 @@ def test_no_crash_tells_a_value(
 def test_no_reader_error_tells_a_value(capsys: pytest.CaptureFixture[str]) -> None:
     """What a reader says of broken input is a word of ours and a place."""
     Path("lines.jsonl").write_text("\n".join(json.dumps({"x": line})[:-1] for line in LINES))
-    for words in (["redact", "lines.jsonl", "--from", "claude_code"], ["redact", "lines.jsonl", "--level", "pii"]):
+    for words in (
+        ["redact", "lines.jsonl", "--from", "claude_code"],
+        ["redact", "lines.jsonl", "--level", "pii"],
+    ):
         main(words)
         assert leaked(everything(capsys)) == []
 
 
-def test_the_review_screen_holds_no_value(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_review_screen_holds_no_value(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     words = ["redact", *WORDS, "--review", "-o", "out.json", "--report", "report.json"]
-    with Terminal(monkeypatch, ("1 of ", b"n" * 30 + b"p" * 30 + b"m" * 40), ("seen", b"w"), stdout=True) as terminal:
+    with Terminal(
+        monkeypatch, ("1 of ", b"n" * 30 + b"p" * 30 + b"m" * 40), ("seen", b"w"), stdout=True
+    ) as terminal:
         assert main(words) == 0
     assert terminal.missed == []
     assert "github_token" in terminal.seen
@@ -213,8 +237,20 @@ def test_progress_holds_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
         assert leaked(terminal.seen) == []
 
 
-def test_what_is_remembered_holds_no_value(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["redact", "log.txt", "--level", "pii", "--review", "-o", "kept.txt", "--report", "report.json"]
+def test_what_is_remembered_holds_no_value(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [
+        "redact",
+        "log.txt",
+        "--level",
+        "pii",
+        "--review",
+        "-o",
+        "kept.txt",
+        "--report",
+        "report.json",
+    ]
     with Terminal(monkeypatch, ("1 of ", b"f" * 30), ("seen", b"w")) as terminal:
         assert main(words) == 0
     assert "added to" in terminal.seen
@@ -246,11 +282,16 @@ def test_every_kind_in_every_output(
     made = [plant for plant in KINDS if is_seen(plant, form)]
     said = [FORMS[form](plant.text) for plant in made]
     calls = [
-        {"id": f"call_{number}", "type": "function", "function": {"name": "run", "arguments": json.dumps({"a": text})}}
+        {
+            "id": f"call_{number}",
+            "type": "function",
+            "function": {"name": "run", "arguments": json.dumps({"a": text})},
+        }
         for number, text in enumerate(said)
     ]
     results = [
-        {"role": "tool", "tool_call_id": call["id"], "content": text} for call, text in zip(calls, said, strict=True)
+        {"role": "tool", "tool_call_id": call["id"], "content": text}
+        for call, text in zip(calls, said, strict=True)
     ]
     talk = [{"role": "user", "content": text} for text in said]
     Path("kinds.json").write_text(
@@ -258,7 +299,9 @@ def test_every_kind_in_every_output(
     )
     Path("kinds.txt").write_text("\n\n".join(said))
     assert sum(is_left(plant, form, Path("kinds.txt").read_text()) for plant in made) > 450
-    Path("cut.jsonl").write_text("\n".join(json.dumps({"type": "user", "message": text})[:-1] for text in said))
+    Path("cut.jsonl").write_text(
+        "\n".join(json.dumps({"type": "user", "message": text})[:-1] for text in said)
+    )
     for words in (
         ["redact", "kinds.json", "--level", "pii", "-o", "out.json", "--report", "report.json"],
         ["redact", "kinds.json", "--level", "pii", "--check"],

@@ -26,7 +26,9 @@ TALK = str(ROOT / "examples" / "codex.jsonl")
         (["serve", TALK, "--on-miss", "live"], "invalid choice"),
     ],
 )
-def test_errors_say_what_to_do(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_say_what_to_do(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["replay", *words]) == 2
     out, err = capsys.readouterr()
     assert out == ""
@@ -34,5 +36,8 @@ def test_errors_say_what_to_do(words: list[str], said: str, capsys: pytest.Captu
 
 
 def test_the_words_of_the_command_are_its_own(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["replay", "check", TALK, "--quiet", "--", "sh", "-c", "exit 0", "--help", "--json"]) == 1
+    assert (
+        main(["replay", "check", TALK, "--quiet", "--", "sh", "-c", "exit 0", "--help", "--json"])
+        == 1
+    )
     assert HELP not in capsys.readouterr().out

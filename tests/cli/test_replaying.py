@@ -1,4 +1,5 @@
-"""`open-token replay serve` and `check`: whole runs, with a scripted agent in a process of its own."""
+"""`open-token replay serve` and `check`: whole runs, with a scripted agent in a process of its
+own."""
 
 import json
 import os
@@ -51,7 +52,9 @@ def other(talk: Any, old: str, new: str) -> Any:
     return json.loads(text.replace(old, new))
 
 
-def test_a_run_that_is_the_same(agent: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_run_that_is_the_same(
+    agent: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     report = tmp_path / "out.xml"
     words = ["replay", "check", str(TALK), "--json", "--junit", str(report)]
     assert main([*words, *agent(export(TALK, redact="none"))]) == 0
@@ -88,8 +91,12 @@ def test_the_report_masks_secrets(agent: Any, capfd: pytest.CaptureFixture[str])
     assert SECRET not in out + err
 
 
-def test_a_command_that_fails_though_all_was_asked_for(agent: Any, capfd: pytest.CaptureFixture[str]) -> None:
-    assert main(["replay", "check", str(TALK), *agent(export(TALK, redact="none"), "gemini", 4)]) == 1
+def test_a_command_that_fails_though_all_was_asked_for(
+    agent: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        main(["replay", "check", str(TALK), *agent(export(TALK, redact="none"), "gemini", 4)]) == 1
+    )
     assert "command ended with 4" in capfd.readouterr().err
 
 
@@ -98,7 +105,12 @@ def test_a_redacted_export_matches_the_whole_source(
 ) -> None:
     path = ROOT / "examples" / "claude_code.jsonl"
     (tmp_path / "shared.json").write_text(json.dumps(export(path)))
-    assert main(["replay", "check", str(tmp_path / "shared.json"), *agent(export(path, redact="none"))]) == 0
+    assert (
+        main(
+            ["replay", "check", str(tmp_path / "shared.json"), *agent(export(path, redact="none"))]
+        )
+        == 0
+    )
     assert "a mark in it matches anything" in capfd.readouterr().err
 
 
@@ -109,7 +121,10 @@ def test_a_command_that_cannot_run(capfd: pytest.CaptureFixture[str]) -> None:
 
 def test_a_command_that_never_ends(capfd: pytest.CaptureFixture[str]) -> None:
     wait = "import threading; threading.Event().wait()"
-    assert main(["replay", "check", str(TALK), "--within", "0.1", "--", sys.executable, "-c", wait]) == 1
+    assert (
+        main(["replay", "check", str(TALK), "--within", "0.1", "--", sys.executable, "-c", wait])
+        == 1
+    )
     assert "went on for too long and was ended" in capfd.readouterr().err
 
 
@@ -122,8 +137,14 @@ def test_a_command_that_will_not_end_is_killed(monkeypatch: pytest.MonkeyPatch) 
 def served(*words: str) -> tuple["subprocess.Popen[str]", int]:
     """A server in a process of its own, and its port."""
     line = [sys.executable, "-m", "open_token", "replay", "serve", str(TALK), *words]
-    env = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTHONUNBUFFERED": ""}  # buffered, as users have it
-    process = subprocess.Popen(line, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    env = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT / "src"),
+        "PYTHONUNBUFFERED": "",
+    }  # buffered, as users have it
+    process = subprocess.Popen(
+        line, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     assert process.stderr is not None
     for said in process.stderr:
         if said.startswith("open "):
@@ -132,7 +153,8 @@ def served(*words: str) -> tuple["subprocess.Popen[str]", int]:
 
 
 def ended(process: "subprocess.Popen[str]") -> tuple[str, str]:
-    """What it wrote from then on; by the stream that was read before, whose buffer may hold some of it."""
+    """What it wrote from then on; by the stream that was read before, whose buffer may hold some of
+    it."""
     assert process.stdout is not None
     assert process.stderr is not None
     with process.stdout, process.stderr:
@@ -147,7 +169,11 @@ def test_serve_once_ends_by_itself() -> None:
     out, err = ended(process)
     *lines, last = [json.loads(line) for line in out.splitlines()]
     assert process.returncode == 0
-    assert [(line["result"], line["step"]) for line in lines] == [("matched", 1), ("matched", 2), ("matched", 3)]
+    assert [(line["result"], line["step"]) for line in lines] == [
+        ("matched", 1),
+        ("matched", 2),
+        ("matched", 3),
+    ]
     assert last["same"] is True
     assert "export OPENAI_API_KEY=replay" in err
     assert "claude -p" in err

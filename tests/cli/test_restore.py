@@ -7,7 +7,14 @@ import pytest
 
 from open_token.cli import main
 
-WHOLE = ["redact=none", "include=include-internal", "internal=full", "branches=all", "native=full", "mode=ndjson"]
+WHOLE = [
+    "redact=none",
+    "include=include-internal",
+    "internal=full",
+    "branches=all",
+    "native=full",
+    "mode=ndjson",
+]
 RECORD = {
     "type": "user",
     "uuid": "u",
@@ -26,14 +33,23 @@ def talk(tmp_path: Path) -> Path:
 
 def test_there_and_back(talk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["export", str(talk), *WHOLE, "-o", str(tmp_path / "talk.ndjson")]) == 0
-    assert main(["restore", str(tmp_path / "talk.ndjson"), "-o", str(tmp_path / "back"), "--json"]) == 0
+    assert (
+        main(["restore", str(tmp_path / "talk.ndjson"), "-o", str(tmp_path / "back"), "--json"])
+        == 0
+    )
     captured = capsys.readouterr()
-    assert json.loads(captured.out) == {"schema": "open-token/restored/1", "files": ["talk.jsonl"], "records": 1}
+    assert json.loads(captured.out) == {
+        "schema": "open-token/restored/1",
+        "files": ["talk.jsonl"],
+        "records": 1,
+    }
     assert "back    1 record in 1 file" in captured.err
     assert json.loads((tmp_path / "back" / "talk.jsonl").read_text()) == RECORD
 
 
-def test_what_was_redacted_is_said(talk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_was_redacted_is_said(
+    talk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     words = ["redact=secrets" if word.startswith("redact") else word for word in WHOLE]
     assert main(["export", str(talk), *words, "-o", str(tmp_path / "talk.ndjson")]) == 0
     assert main(["restore", str(tmp_path / "talk.ndjson"), "-o", str(tmp_path / "back")]) == 0

@@ -1,4 +1,5 @@
-"""The review on a terminal: what is shown, what each key does, and that no value is ever on the screen."""
+"""The review on a terminal: what is shown, what each key does, and that no value is ever on the
+screen."""
 
 import tracemalloc
 import unicodedata
@@ -15,16 +16,26 @@ SECRET = filled("ghp_{alnum:36}", "review")[0]
 
 
 def finding(number: int, places: int = 1, kind: str = "github_token") -> Finding:
-    made = [Place(f"evt_{place:06d} /content/text", f"before {number} ", " after") for place in range(places)]
+    made = [
+        Place(f"evt_{place:06d} /content/text", f"before {number} ", " after")
+        for place in range(places)
+    ]
     return Finding(kind, f"rule-{number}", "secrets", SECRET, places, made)
 
 
 def decided(
-    patch: pytest.MonkeyPatch, *keys: tuple[str, bytes], found: list[Finding] | None = None, lines: int = 24
+    patch: pytest.MonkeyPatch,
+    *keys: tuple[str, bytes],
+    found: list[Finding] | None = None,
+    lines: int = 24,
 ) -> tuple[list[str] | None, Terminal]:
     chosen = [finding(1), finding(2), finding(3)] if found is None else found
     with Terminal(patch, *keys, lines=lines) as terminal:
-        made = review(chosen, Console(env={"NO_COLOR": "1"}), lambda item: "so it is" if item.type == "locked" else "")
+        made = review(
+            chosen,
+            Console(env={"NO_COLOR": "1"}),
+            lambda item: "so it is" if item.type == "locked" else "",
+        )
     assert terminal.missed == []
     assert terminal.restored
     assert SECRET not in terminal.seen
@@ -36,15 +47,29 @@ def decided(
     ("keys", "made"),
     [
         ([("1 of 3", b"w")], [MASK, MASK, MASK]),
-        ([("1 of 3", b"k"), ("2 of 3", b"f"), ("3 of 3", b"m"), ("finds seen", b"w")], [KEEP, FALSE, MASK]),
-        ([("1 of 3", b"n"), ("2 of 3", b"k"), ("3 of 3", b"w")], [MASK, KEEP, MASK]),
-        ([("1 of 3", b"k"), ("2 of 3", b"p"), ("1 of 3", b"m"), ("2 of 3", b"w")], [MASK, MASK, MASK]),
         (
-            [("1 of 3", b"\r \x1b[B"), ("finds seen", b"kf\x1b[A"), ("3 of 3", b"f"), ("seen", b"w")],
+            [("1 of 3", b"k"), ("2 of 3", b"f"), ("3 of 3", b"m"), ("finds seen", b"w")],
+            [KEEP, FALSE, MASK],
+        ),
+        ([("1 of 3", b"n"), ("2 of 3", b"k"), ("3 of 3", b"w")], [MASK, KEEP, MASK]),
+        (
+            [("1 of 3", b"k"), ("2 of 3", b"p"), ("1 of 3", b"m"), ("2 of 3", b"w")],
+            [MASK, MASK, MASK],
+        ),
+        (
+            [
+                ("1 of 3", b"\r \x1b[B"),
+                ("finds seen", b"kf\x1b[A"),
+                ("3 of 3", b"f"),
+                ("seen", b"w"),
+            ],
             [MASK, MASK, FALSE],
         ),
         ([("1 of 3", b"xyz\x1b[3~?"), ("1 of 3", b"w")], [MASK, MASK, MASK]),
-        ([("1 of 3", b"kf"), ("3 of 3", b"u"), ("2 of 3", b"u"), ("1 of 3", b"uw")], [MASK, MASK, MASK]),
+        (
+            [("1 of 3", b"kf"), ("3 of 3", b"u"), ("2 of 3", b"u"), ("1 of 3", b"uw")],
+            [MASK, MASK, MASK],
+        ),
         ([("1 of 3", b"kfk"), ("finds seen", b"u"), ("3 of 3", b"w")], [KEEP, FALSE, MASK]),
         ([("1 of 3", b"K"), ("2 of 3", b"w")], [KEEP, MASK, MASK]),
         ([("1 of 3", b"kkk"), ("finds seen", b"q")], None),
@@ -53,7 +78,9 @@ def decided(
         ([("1 of 3", b"k\x04")], None),
     ],
 )
-def test_keys(keys: list[tuple[str, bytes]], made: list[str] | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys(
+    keys: list[tuple[str, bytes]], made: list[str] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert decided(monkeypatch, *keys)[0] == made
 
 
@@ -75,15 +102,21 @@ def test_what_must_be_masked_stays_masked(monkeypatch: pytest.MonkeyPatch) -> No
     assert "decision: mask: so it is" in terminal.seen
 
 
-def test_all_of_a_rule_are_kept_but_those_that_must_be_masked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_of_a_rule_are_kept_but_those_that_must_be_masked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     found = [finding(1), finding(2), finding(1), finding(1, kind="locked"), finding(1)]
     made, _ = decided(monkeypatch, ("1 of 5", b"K"), ("2 of 5", b"w"), found=found)
     assert made == [KEEP, MASK, KEEP, MASK, KEEP]
-    made, _ = decided(monkeypatch, ("1 of 5", b"K"), ("2 of 5", b"u"), ("1 of 5", b"w"), found=found)
+    made, _ = decided(
+        monkeypatch, ("1 of 5", b"K"), ("2 of 5", b"u"), ("1 of 5", b"w"), found=found
+    )
     assert made == [MASK] * 5
 
 
-def test_a_value_is_shown_on_demand_and_hidden_by_the_next_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_value_is_shown_on_demand_and_hidden_by_the_next_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     value = "ab\x1b[2J" + SECRET + "\n" + "c" * 400
     shown = Finding("email", "email", "pii", value, 1, [Place("evt", "a", "b")])
     keys = (("1 of 1", b"v"), ("ab\\x1b[2J", b"v"), ("1 of 1", b"vn"), ("seen", b"w"))
@@ -98,12 +131,20 @@ def test_a_value_is_shown_on_demand_and_hidden_by_the_next_key(monkeypatch: pyte
 @pytest.mark.parametrize("columns", [80, 40])
 def test_no_line_is_longer_than_the_screen(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     wide = Finding(
-        "phone", "phone-named", "pii", SECRET, 1, [Place("évt " * 40, "電話番号は " * 40, " 東京 です" * 40)]
+        "phone",
+        "phone-named",
+        "pii",
+        SECRET,
+        1,
+        [Place("évt " * 40, "電話番号は " * 40, " 東京 です" * 40)],
     )
     with Terminal(monkeypatch, ("1 of 1", b"q"), columns=columns) as terminal:
         review([wide], Console(env={"NO_COLOR": "1"}), lambda item: "")
     lines = terminal.seen.split("\x1b[J")[1].split("\x1b[?")[0].split("\r\n")
-    assert all(sum(2 if unicodedata.east_asian_width(c) == "W" else 1 for c in line) < columns for line in lines)
+    assert all(
+        sum(2 if unicodedata.east_asian_width(c) == "W" else 1 for c in line) < columns
+        for line in lines
+    )
     assert "[phone]" in "".join(lines)
 
 
@@ -132,18 +173,31 @@ def test_every_place_can_be_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("columns", "lines"), [(40, 24), (40, 12), (24, 16)])
-def test_every_key_is_told_on_a_narrow_screen(columns: int, lines: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_key_is_told_on_a_narrow_screen(
+    columns: int, lines: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with Terminal(monkeypatch, ("1 of 1", b"q"), columns=columns, lines=lines) as terminal:
         review([finding(1, places=9)], Console(env={"NO_COLOR": "1"}), lambda item: "")
     page = terminal.seen.split("\x1b[J")[1].split("\x1b[?")[0].split("\r\n")
     assert len(page) <= lines
     assert page[0].startswith("review  1 of 1")
     told = "   ".join(page)
-    keys = ("m mask", "k keep", "K keep all", "f false for good", "u undo", "v look at", "w write", "q quit, ")
+    keys = (
+        "m mask",
+        "k keep",
+        "K keep all",
+        "f false for good",
+        "u undo",
+        "v look at",
+        "w write",
+        "q quit, ",
+    )
     assert [key for key in keys if key not in told] == []
 
 
-def test_the_page_is_drawn_anew_when_the_terminal_has_another_size(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_is_drawn_anew_when_the_terminal_has_another_size(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     sizes = iter([(80, 24)])
     monkeypatch.setattr("open_token.cli.review._size", lambda: next(sizes, (40, 24)))
     decided(monkeypatch, ("digits, signs", b""), ("capita...", b"q"))
@@ -157,7 +211,9 @@ def test_what_one_side_of_a_value_leaves_the_other_has(monkeypatch: pytest.Monke
 
 
 def test_thousands_of_decisions_take_little_memory() -> None:
-    talk = _Review([finding(number) for number in range(3000)], Console(env={}), lambda item: "", ())
+    talk = _Review(
+        [finding(number) for number in range(3000)], Console(env={}), lambda item: "", ()
+    )
     tracemalloc.start()
     for _ in range(3000):
         talk.take("k")
@@ -171,12 +227,16 @@ def test_thousands_of_decisions_take_little_memory() -> None:
 
 def test_without_a_file_it_says_that_nothing_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     with Terminal(monkeypatch, ("w done, nothing is written without -o", b"w")) as terminal:
-        assert review([finding(1)], Console(env={"NO_COLOR": "1"}), lambda item: "", writes=False) == [MASK]
+        assert review(
+            [finding(1)], Console(env={"NO_COLOR": "1"}), lambda item: "", writes=False
+        ) == [MASK]
     assert terminal.missed == []
 
 
 def test_nothing_a_terminal_would_obey_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    hostile = Finding("email", "email", "pii", SECRET, 1, [Place("evt\x1b[2J", "a\x1b[31m\x07", "\u202eb")])
+    hostile = Finding(
+        "email", "email", "pii", SECRET, 1, [Place("evt\x1b[2J", "a\x1b[31m\x07", "\u202eb")]
+    )
     _, terminal = decided(monkeypatch, ("q quit", b"q"), found=[hostile])
     assert "evt\\x1b[2J" in terminal.seen
     assert "a\\x1b[31m\\x07[email]\\u202eb" in terminal.seen

@@ -94,7 +94,9 @@ def test_test_tries_a_file_an_id_or_all(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_test_names_what_fails(capsys: pytest.CaptureFixture[str]) -> None:
-    Path("mine.toml").write_text(RULE.replace("[0-9]{6}", "[0-9]{7}").replace("ACME-12", "ACME-1234567"))
+    Path("mine.toml").write_text(
+        RULE.replace("[0-9]{6}", "[0-9]{7}").replace("ACME-12", "ACME-1234567")
+    )
     code, out, _ = told(capsys, "test", "mine.toml")
     assert code == 1
     assert out == (
@@ -112,7 +114,9 @@ def test_test_names_what_fails(capsys: pytest.CaptureFixture[str]) -> None:
         ('validator = "card"', "validator card refuses it"),
     ],
 )
-def test_test_says_why_an_example_is_not_found(changed: str, why: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_test_says_why_an_example_is_not_found(
+    changed: str, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     Path("mine.toml").write_text(RULE.replace('keywords = ["acme-"]', changed))
     assert f"matches 1 is not found ({why})" in told(capsys, "test", "mine.toml")[1]
 
@@ -131,18 +135,28 @@ def test_test_says_what_is_wrong_with_the_rule_itself(
     assert f"matches 1 is not found ({why})" in told(capsys, "test", "mine.toml")[1]
 
 
-def test_test_reads_stdin(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_test_reads_stdin(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     given(monkeypatch, RULE)
     assert told(capsys, "test", "-") == (0, "", "1 rule tried, 0 examples failed\n")
     given(monkeypatch, RULE.replace("pattern", "patern"))
-    assert "--> <stdin>:5 (rule 1, patern)\nhelp: did you mean pattern?" in told(capsys, "test", "-")[2]
+    assert (
+        "--> <stdin>:5 (rule 1, patern)\nhelp: did you mean pattern?"
+        in told(capsys, "test", "-")[2]
+    )
 
 
 @pytest.mark.parametrize(
     ("text", "remedy"),
-    [("", "begin each rule with [[rule]]"), (RULE.replace("[[rule]]", "[[rules]]"), "is rules meant for it?")],
+    [
+        ("", "begin each rule with [[rule]]"),
+        (RULE.replace("[[rule]]", "[[rules]]"), "is rules meant for it?"),
+    ],
 )
-def test_a_file_without_rules_is_no_success(text: str, remedy: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_without_rules_is_no_success(
+    text: str, remedy: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     Path("mine.toml").write_text(text)
     code, _, err = told(capsys, "test", "mine.toml")
     assert code == 3
@@ -154,12 +168,17 @@ def test_explain_keeps_the_policy(known_key: bytes, capsys: pytest.CaptureFixtur
     settings = Path(os.environ["OPEN_TOKEN_HOME"]) / "settings" / "config.toml"
     settings.write_text('[policy]\nmin_redact = "pii"\n')
     code, out, err = told(capsys, "explain", "mail ada@example.org", "--level", "secrets")
-    assert (code, err.splitlines()[-1]) == (0, "level pii: 1 place masked, 0 allowed, 0 nearly masked")
+    assert (code, err.splitlines()[-1]) == (
+        0,
+        "level pii: 1 place masked, 0 allowed, 0 nearly masked",
+    )
     assert "(rule email, pii)" in out
 
 
 def test_explain_says_when_no_rule_matches(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "no rule of this level matches anything in it" in told(capsys, "explain", "plain words")[2]
+    assert (
+        "no rule of this level matches anything in it" in told(capsys, "explain", "plain words")[2]
+    )
 
 
 def test_test_tells_rules_without_examples(capsys: pytest.CaptureFixture[str]) -> None:
@@ -202,7 +221,9 @@ def test_explain_goes_line_by_line(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("data", [b"\0" + GITHUB.encode(), f"token {GITHUB}".encode("utf-16")])
-def test_explain_refuses_what_it_cannot_search(data: bytes, capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_refuses_what_it_cannot_search(
+    data: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
     Path("log.txt").write_bytes(data)
     code, out, err = told(capsys, "explain", "log.txt")
     assert (code, out) == (3, "")
@@ -224,7 +245,9 @@ def test_explain_takes_a_file_or_words(capsys: pytest.CaptureFixture[str]) -> No
     assert GITHUB not in out + err
 
 
-def test_explain_gives_the_hash_for_an_allow_list(known_key: bytes, capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_gives_the_hash_for_an_allow_list(
+    known_key: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
     Path("log.txt").write_text(f"x {GITHUB}")
     (finding,) = as_json(capsys, "explain", "log.txt")["findings"]
     settings = Path(os.environ["OPEN_TOKEN_HOME"]) / "settings" / "config.toml"

@@ -9,9 +9,12 @@ from open_token.schema import document_schema, record_schema
 
 
 @pytest.mark.parametrize(
-    ("words", "schema"), [([], document_schema()), (["document"], document_schema()), (["record"], record_schema())]
+    ("words", "schema"),
+    [([], document_schema()), (["document"], document_schema()), (["record"], record_schema())],
 )
-def test_it_prints_the_schema(words: list[str], schema: object, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_prints_the_schema(
+    words: list[str], schema: object, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["schema", *words]) == 0
     out, err = capsys.readouterr()
     assert json.loads(out) == schema

@@ -19,18 +19,27 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "claude_code.jsonl"
 def test_it_tells_what_it_saw(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source, seen = Source.of(EXAMPLE), Seen()
     with (tmp_path / "out").open("wb") as out:
-        receipt = export(source, out, Context(ExportOptions.of({"redact": "none"})), "claude_code", seen)
+        receipt = export(
+            source, out, Context(ExportOptions.of({"redact": "none"})), "claude_code", seen
+        )
     facts = seen.tell(source, "claude_code", receipt.notes, Console())
     assert 70 < facts["said"]["percent"] < 100  # hidden reasoning is left out
     assert "characters kept" in capsys.readouterr().err
 
 
 def test_an_export_without_a_report_does_not_load_it() -> None:
-    code = (
-        "import sys; from open_token.cli import main; main(['export', sys.argv[1], '-q']); print(sorted(sys.modules))"
+    code = "import sys; from open_token.cli import main; main(['export', sys.argv[1], '-q']); print(sorted(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(EXAMPLE)], capture_output=True, text=True, check=True
     )
-    done = subprocess.run([sys.executable, "-c", code, str(EXAMPLE)], capture_output=True, text=True, check=True)
     loaded = done.stdout.splitlines()[-1]
     assert "open_token.pipeline" in loaded
-    for name in ("open_token.fidelity", "open_token.native", "open_token.follow", "sqlite3", "zipfile", "yaml"):
+    for name in (
+        "open_token.fidelity",
+        "open_token.native",
+        "open_token.follow",
+        "sqlite3",
+        "zipfile",
+        "yaml",
+    ):
         assert f"'{name}'" not in loaded, name

@@ -20,8 +20,21 @@ PATIENCE = 60
 
 
 def started(data: Path, *words: str) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-m", "open_token", "serve", "--data", str(data), "--port", "0", "--json", *words]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ))
+    command = [
+        sys.executable,
+        "-m",
+        "open_token",
+        "serve",
+        "--data",
+        str(data),
+        "--port",
+        "0",
+        "--json",
+        *words,
+    ]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ)
+    )
 
 
 @contextlib.contextmanager
@@ -40,7 +53,9 @@ def serving(data: Path, *words: str) -> Iterator[tuple[Any, "subprocess.Popen[st
 
 def get(address: str, key: str | None = None) -> Any:
     headers = {"Authorization": f"Bearer {key}"} if key else {}
-    with urllib.request.urlopen(urllib.request.Request(address, headers=headers), timeout=PATIENCE) as answer:
+    with urllib.request.urlopen(
+        urllib.request.Request(address, headers=headers), timeout=PATIENCE
+    ) as answer:
         return json.load(answer)
 
 
@@ -104,7 +119,9 @@ FIELDS = {"method": "GET", "route": "/api/x", "status": 200, "ms": 1.5, "bytes":
 @pytest.mark.parametrize("kind", ["text", "json", "off"])
 def test_lines_hold_what_the_server_chose(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     with serve._telling(kind):
-        logging.getLogger("open_token.server").error("a request failed", extra={"fields": {"error": "ValueError"}})
+        logging.getLogger("open_token.server").error(
+            "a request failed", extra={"fields": {"error": "ValueError"}}
+        )
         logging.getLogger("uvicorn.error").warning("somebody's %s", "words")
         logging.getLogger("uvicorn.error").info("not told")
     err = capsys.readouterr().err
@@ -118,7 +135,9 @@ def test_lines_hold_what_the_server_chose(kind: str, capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize("kind", ["text", "json"])
 def test_what_the_server_says_is_told_whole(capsys: pytest.CaptureFixture[str], kind: str) -> None:
     with serve._telling(kind):
-        logging.getLogger("open_token.server").warning("a run waits for the store: %s", "the disk is full")
+        logging.getLogger("open_token.server").warning(
+            "a run waits for the store: %s", "the disk is full"
+        )
     assert "a run waits for the store: the disk is full" in capsys.readouterr().err
 
 

@@ -57,7 +57,10 @@ def test_a_person_comes_and_goes(data: Path, told: Any) -> None:
     key = out.strip()
     assert (code, whose(data, key)) == (0, "ben full")
     assert "shown once" in err
-    assert [line.split("\t")[1] for line in told("user", "list")[1].splitlines()] == ["owner", "ben"]
+    assert [line.split("\t")[1] for line in told("user", "list")[1].splitlines()] == [
+        "owner",
+        "ben",
+    ]
     assert told("user", "disable", "ben")[0] == 0
     assert whose(data, key) is None
     users = json.loads(told("user", "list", "--json")[1])["users"]
@@ -74,7 +77,9 @@ def test_keys_are_made_and_revoked(data: Path, told: Any) -> None:
     assert made["plaintext"] not in listed
     assert told("key", "revoke", made["id"])[0] == 0
     assert whose(data, made["plaintext"]) is None
-    assert [key["name"] for key in json.loads(told("key", "list", "--json")[1])["keys"]] == ["first key"]
+    assert [key["name"] for key in json.loads(told("key", "list", "--json")[1])["keys"]] == [
+        "first key"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -113,7 +118,9 @@ def test_a_name_is_taken_once(told: Any) -> None:
     assert "user list" in err
 
 
-def test_a_backup_is_made_while_the_server_runs_and_put_back(data: Path, told: Any, tmp_path: Path) -> None:
+def test_a_backup_is_made_while_the_server_runs_and_put_back(
+    data: Path, told: Any, tmp_path: Path
+) -> None:
     async def copied() -> None:
         async with running(ServerConfig(data=data), {}) as services:
             assert await asyncio.to_thread(told, "backup", str(tmp_path / "copy")) == (

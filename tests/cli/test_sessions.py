@@ -27,8 +27,18 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Two conversations, one of them held in the folder `here`, where we stand."""
     fake_talk.install(monkeypatch)
     (tmp_path / "here").mkdir()
-    write(tmp_path / ".fake" / "a" / "aaaaaaaa-1111.jsonl", 10, title="bake\tbread \x1b[2J\u202e", cwd="/elsewhere")
-    write(tmp_path / ".fake" / "a" / "bbbbbbbb-2222.jsonl", 20, title="sow beans " * 20, cwd=str(tmp_path / "here"))
+    write(
+        tmp_path / ".fake" / "a" / "aaaaaaaa-1111.jsonl",
+        10,
+        title="bake\tbread \x1b[2J\u202e",
+        cwd="/elsewhere",
+    )
+    write(
+        tmp_path / ".fake" / "a" / "bbbbbbbb-2222.jsonl",
+        20,
+        title="sow beans " * 20,
+        cwd=str(tmp_path / "here"),
+    )
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path / "here")
     return tmp_path
@@ -71,7 +81,9 @@ def test_on_a_screen(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\x1b" not in terminal.seen
 
 
-def test_ids_are_shown_long_enough_to_tell_them_apart(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ids_are_shown_long_enough_to_tell_them_apart(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write(home / ".fake" / "a" / "aaaaaaaa-1122.jsonl", 30)
     with Terminal(monkeypatch, columns=70, stdout=True) as terminal:
         main(["sessions"])
@@ -80,7 +92,9 @@ def test_ids_are_shown_long_enough_to_tell_them_apart(home: Path, monkeypatch: p
     assert max(map(len, rows)) <= 70
 
 
-def test_long_ids_take_the_room_of_the_sizes_on_a_narrow_screen(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_ids_take_the_room_of_the_sizes_on_a_narrow_screen(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for end in "12":
         write(home / ".fake" / "a" / f"{'c' * 35}{end}.jsonl", 30, title="sow beans " * 20)
     with Terminal(monkeypatch, columns=80, stdout=True) as terminal:
@@ -91,7 +105,9 @@ def test_long_ids_take_the_room_of_the_sizes_on_a_narrow_screen(home: Path, monk
     assert max(map(len, rows)) <= 80
 
 
-def test_the_heading_is_bold_where_colours_are_wanted(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_heading_is_bold_where_colours_are_wanted(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("NO_COLOR")
     monkeypatch.setenv("TERM", "xterm")
     with Terminal(monkeypatch, stdout=True) as terminal:
@@ -99,7 +115,9 @@ def test_the_heading_is_bold_where_colours_are_wanted(home: Path, monkeypatch: p
     assert terminal.seen.startswith("\x1b[1mID")
 
 
-def test_many_on_a_screen_are_the_newest_thirty(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_on_a_screen_are_the_newest_thirty(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for number in range(40):
         write(home / ".fake" / "b" / f"{number:08d}.jsonl", 100 + number)
     with Terminal(monkeypatch, stdout=True) as terminal:
@@ -123,7 +141,17 @@ def test_as_json(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     answer = json.loads(out)
     assert (code, answer["schema"]) == (0, "open-token/sessions/1")
     first = answer["sessions"][0]
-    assert list(first) == ["id", "reader", "path", "modified", "bytes", "cwd", "title", "conversation", "messages"]
+    assert list(first) == [
+        "id",
+        "reader",
+        "path",
+        "modified",
+        "bytes",
+        "cwd",
+        "title",
+        "conversation",
+        "messages",
+    ]
     assert first["title"] == "bake bread \x1b[2J\u202e"
 
 
@@ -150,17 +178,34 @@ def test_as_json(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["--until", "2w", "--since", "2000-01-01"], ["aaaaaaaa-1111", "bbbbbbbb-2222"]),
     ],
 )
-def test_filters(home: Path, words: list[str], ids: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_filters(
+    home: Path, words: list[str], ids: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     code, out, _ = told(capsys, *words)
     assert code == 0
     assert [line.split("\t")[0] for line in out.splitlines()] == ids
 
 
 def test_all_filters_together(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    fits = {"--agent": "fake_talk", "--text": "beans", "--since": "2023-11-14", "--until": "2w", "--folder": "."}
-    misses = {"--agent": "open_token", "--text": "bread", "--since": "2d", "--until": "2023-11-13", "--folder": "/x"}
+    fits = {
+        "--agent": "fake_talk",
+        "--text": "beans",
+        "--since": "2023-11-14",
+        "--until": "2w",
+        "--folder": ".",
+    }
+    misses = {
+        "--agent": "open_token",
+        "--text": "bread",
+        "--since": "2d",
+        "--until": "2023-11-13",
+        "--folder": "/x",
+    }
     code, out, _ = told(capsys, *itertools.chain(*fits.items()), "--limit", "9", "--json")
-    assert (code, [session["id"] for session in json.loads(out)["sessions"]]) == (0, ["bbbbbbbb-2222"])
+    assert (code, [session["id"] for session in json.loads(out)["sessions"]]) == (
+        0,
+        ["bbbbbbbb-2222"],
+    )
     for option, word in misses.items():
         assert told(capsys, *itertools.chain(*(fits | {option: word}).items()))[:2] == (1, "")
 
@@ -175,7 +220,9 @@ def test_all_filters_together(home: Path, capsys: pytest.CaptureFixture[str]) ->
         ["--text", "bread beans"],
     ],
 )
-def test_none_is_the_answer_no(home: Path, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_none_is_the_answer_no(
+    home: Path, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     code, out, err = told(capsys, *words)
     assert (code, out) == (1, "")
     assert err.startswith("none fits, of ")
@@ -226,7 +273,10 @@ def test_the_second_time_no_file_is_opened(
 
 
 def test_a_limit_is_told(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert told(capsys, "--limit", "1")[2] == "1 of 2 shown. All: --all.  Export one: open-token export ID\n"
+    assert (
+        told(capsys, "--limit", "1")[2]
+        == "1 of 2 shown. All: --all.  Export one: open-token export ID\n"
+    )
 
 
 def test_the_working_folder_is_gone(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -261,7 +311,10 @@ def test_one_of_several_in_a_file_is_exported_by_its_id(
                 draft.message("user", words, person)
 
     def conversations(source: Source) -> list[Found]:
-        return [Found(name, title=f"of {name}") for name in dict.fromkeys(re.findall("(?m)^[^:]+", source.text))]
+        return [
+            Found(name, title=f"of {name}")
+            for name in dict.fromkeys(re.findall("(?m)^[^:]+", source.text))
+        ]
 
     diary = SimpleNamespace(
         __name__="open_token.readers.diary",

@@ -39,11 +39,18 @@ def test_in_place(tmp_path: Path, key: Path, capsys: Out) -> None:
     assert "ok    signature      by mia@example.org (SHA256:" in capsys.readouterr().out
     assert main(["sign", str(path), "-o", str(path), "--key", str(key), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert (told["schema"], told["was_there"], told["scheme"]) == ("open-token/signed/1", True, "sshsig")
+    assert (told["schema"], told["was_there"], told["scheme"]) == (
+        "open-token/signed/1",
+        True,
+        "sshsig",
+    )
 
 
 def test_through_pipes(
-    tmp_path: Path, key: Path, capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    key: Path,
+    capsysbinary: pytest.CaptureFixture[bytes],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     export_file(CHAT, tmp_path / "plain.json", redact="none")
     stdin = io.TextIOWrapper(io.BytesIO((tmp_path / "plain.json").read_bytes()))
@@ -104,7 +111,9 @@ def test_a_signature_that_does_not_hold(talk: Path, key: Path, capsys: Out) -> N
 
 def test_what_a_file_says_is_not_obeyed_by_the_terminal(talk: Path, capsys: Out) -> None:
     document = json.loads(talk.read_bytes())
-    document["integrity"]["signatures"] = [{"scheme": "\x1b[31m\u202eevil", "keyid": "\x1b[2J", "sig": "\x07"}]
+    document["integrity"]["signatures"] = [
+        {"scheme": "\x1b[31m\u202eevil", "keyid": "\x1b[2J", "sig": "\x07"}
+    ]
     talk.write_text(json.dumps(document))
     assert main(["verify", str(talk)]) == 0
     captured = capsys.readouterr()
@@ -117,7 +126,10 @@ def test_for_scripts(talk: Path, key: Path, capsys: Out) -> None:
     assert main(["verify", str(talk), "--trust", str(public(key)), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["signatures"][0]["by"] == "mia@example.org"
-    assert json.loads(told["statement"])["subject"][0]["name"] == json.loads(talk.read_bytes())["conversation"]["id"]
+    assert (
+        json.loads(told["statement"])["subject"][0]["name"]
+        == json.loads(talk.read_bytes())["conversation"]["id"]
+    )
 
 
 @pytest.mark.parametrize("mode", ["json", "ndjson"])
@@ -126,14 +138,31 @@ def test_strangers_need_nothing_of_ours(tmp_path: Path, key: Path, mode: str) ->
     talk = tmp_path / "talk"
     export_file(CHAT, talk, mode=mode, sign_key=key, redact="none")
     tool = [sys.executable, "-m", "open_token"]
-    statement = subprocess.run([*tool, "verify", str(talk), "--statement"], capture_output=True, check=True).stdout
+    statement = subprocess.run(
+        [*tool, "verify", str(talk), "--statement"], capture_output=True, check=True
+    ).stdout
     last = talk.read_bytes().splitlines()[-1] if mode == "ndjson" else talk.read_bytes()
     (tmp_path / "talk.sig").write_text(json.loads(last)["integrity"]["signatures"][0]["sig"])
     allowed(tmp_path / "allowed_signers", key)
-    words = ["-Y", "verify", "-n", "open-token", "-I", "mia@example.org", "-s", "talk.sig", "-f", "allowed_signers"]
-    done = subprocess.run(["ssh-keygen", *words], input=statement, cwd=tmp_path, capture_output=True)
+    words = [
+        "-Y",
+        "verify",
+        "-n",
+        "open-token",
+        "-I",
+        "mia@example.org",
+        "-s",
+        "talk.sig",
+        "-f",
+        "allowed_signers",
+    ]
+    done = subprocess.run(
+        ["ssh-keygen", *words], input=statement, cwd=tmp_path, capture_output=True
+    )
     assert done.returncode == 0
-    assert subprocess.run(["ssh-keygen", *words], input=statement + b" ", cwd=tmp_path, capture_output=True).returncode
+    assert subprocess.run(
+        ["ssh-keygen", *words], input=statement + b" ", cwd=tmp_path, capture_output=True
+    ).returncode
 
 
 def test_a_statement_only_of_what_holds(tmp_path: Path, talk: Path, capsys: Out) -> None:
@@ -173,13 +202,18 @@ def test_export_and_sign_at_once(tmp_path: Path, key: Path, capsys: Out) -> None
     for words in ([], ["mode=ndjson", "integrity=source"], ["max_bytes=4000", "integrity=tree"]):
         target = tmp_path / "talk.json"
         chat = str(tmp_path / "chat.json")
-        assert main(["export", chat, "redact=none", "--sign", str(key), "-o", str(target), *words]) == 0
+        assert (
+            main(["export", chat, "redact=none", "--sign", str(key), "-o", str(target), *words])
+            == 0
+        )
         assert "sign    SHA256:" in capsys.readouterr().err
         assert main(["verify", str(target), "--trust", str(public(key))]) == 0
         assert target.stat().st_size <= 4000 or words[:1] != ["max_bytes=4000"]
 
 
-def test_what_changes_a_signed_export_drops_its_signature(talk: Path, tmp_path: Path, key: Path, capsys: Out) -> None:
+def test_what_changes_a_signed_export_drops_its_signature(
+    talk: Path, tmp_path: Path, key: Path, capsys: Out
+) -> None:
     target = tmp_path / "again.json"
     for words, kept in (
         ([], True),

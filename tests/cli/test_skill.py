@@ -28,7 +28,9 @@ def lines(capsys: pytest.CaptureFixture[str]) -> tuple[list[str], list[str]]:
     return told.out.splitlines(), told.err.splitlines()
 
 
-def test_install_says_every_file_and_how_to_call_it(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_install_says_every_file_and_how_to_call_it(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["skill", "install", "--for", "codex"]) == 0
     out, err = lines(capsys)
     assert out == [
@@ -50,7 +52,9 @@ def test_install_twice_is_fine(home: Path, capsys: pytest.CaptureFixture[str]) -
     assert err == []
 
 
-def test_project_scope_writes_below_the_working_folder(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_project_scope_writes_below_the_working_folder(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["skill", "install", "--for", "windsurf", "--scope", "project"]) == 0
     out, err = lines(capsys)
     assert out[-1] == f"wrote        .windsurf/skills/{skills.NAME}/SKILL.md"
@@ -66,7 +70,9 @@ def test_dry_run_only_talks(home: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert list(home.iterdir()) == []
 
 
-def test_conflict_is_an_error_in_three_parts_and_exit_one(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_conflict_is_an_error_in_three_parts_and_exit_one(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (home / FOLDER).mkdir(parents=True)
     (home / FOLDER / "SKILL.md").write_text("mine")
     assert main(["skill", "install", "--for", "codex"]) == 1
@@ -97,7 +103,9 @@ def test_auto_installs_for_what_is_there(home: Path, capsys: pytest.CaptureFixtu
     assert sorted(path.name for path in home.iterdir()) == [".claude", ".gemini"]
 
 
-def test_uninstall_keeps_what_another_runtime_uses(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_uninstall_keeps_what_another_runtime_uses(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     main(["skill", "install", "--for", "codex", "--for", "cursor"])
     lines(capsys)
     assert main(["skill", "uninstall", "--for", "cursor"]) == 0
@@ -108,7 +116,9 @@ def test_uninstall_keeps_what_another_runtime_uses(home: Path, capsys: pytest.Ca
     assert not (home / ".agents").exists()
 
 
-def test_uninstall_keeps_an_edited_file_and_says_so(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_uninstall_keeps_an_edited_file_and_says_so(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     main(["skill", "install", "--for", "codex"])
     (home / FOLDER / "SKILL.md").write_text("mine")
     lines(capsys)
@@ -122,7 +132,9 @@ def test_uninstall_keeps_an_edited_file_and_says_so(home: Path, capsys: pytest.C
     ]
 
 
-def test_uninstall_of_nothing_is_done_already(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_uninstall_of_nothing_is_done_already(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for name in ("codex", "auto"):
         assert main(["skill", "uninstall", "--for", name]) == 0
         assert lines(capsys) == ([], ["nothing of ours is installed there"])
@@ -178,8 +190,14 @@ def test_changes_as_json(home: Path, capsys: pytest.CaptureFixture[str], action:
     told = json.loads(capsys.readouterr().out)
     assert told["schema"] == f"open-token/skill-{action}/1"
     assert told["runtimes"] == ["codex"]
-    assert {file["action"] for file in told["files"]} == {"same" if action == "install" else "remove"}
-    assert told["files"][-1] == {**told["files"][-1], "path": str(home / FOLDER / "SKILL.md"), "why": None}
+    assert {file["action"] for file in told["files"]} == {
+        "same" if action == "install" else "remove"
+    }
+    assert told["files"][-1] == {
+        **told["files"][-1],
+        "path": str(home / FOLDER / "SKILL.md"),
+        "why": None,
+    }
 
 
 def test_show_and_status_as_json(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

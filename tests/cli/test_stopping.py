@@ -25,7 +25,9 @@ def test_both_ask_for_the_end(number: signal.Signals) -> None:
     assert [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)] == before
 
 
-def test_asking_again_at_once_changes_nothing_and_later_it_breaks_off(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_asking_again_at_once_changes_nothing_and_later_it_breaks_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     now = 100.0
     monkeypatch.setattr(stopping.time, "monotonic", lambda: now)
     with asked_to_stop() as asked:

@@ -19,7 +19,12 @@ MARK = "[REDACTED:github_token:00000000]"
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     fake_talk.install(monkeypatch)
-    write(tmp_path / ".fake" / "a" / "cccccccc-3333.jsonl", 5, title=f"use this token: {SECRET} now", cwd="/x")
+    write(
+        tmp_path / ".fake" / "a" / "cccccccc-3333.jsonl",
+        5,
+        title=f"use this token: {SECRET} now",
+        cwd="/x",
+    )
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     return tmp_path

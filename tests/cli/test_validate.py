@@ -33,7 +33,9 @@ def test_a_valid_file(export: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_stream_is_read_line_by_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     export_file(CHAT, tmp_path / "talk.ndjson", mode="ndjson")
     assert main(["validate", str(tmp_path / "talk.ndjson")]) == 0
-    (tmp_path / "talk.ndjson").write_bytes((tmp_path / "talk.ndjson").read_bytes().rsplit(b"\n", 2)[0] + b"\n")
+    (tmp_path / "talk.ndjson").write_bytes(
+        (tmp_path / "talk.ndjson").read_bytes().rsplit(b"\n", 2)[0] + b"\n"
+    )
     assert main(["validate", str(tmp_path / "talk.ndjson")]) == 0
     assert "warning: OT015" in capsys.readouterr().out
     assert main(["validate", "--strict", str(tmp_path / "talk.ndjson")]) == 1

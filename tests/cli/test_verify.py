@@ -13,7 +13,9 @@ CHAT = b'{"model":"m","messages":[{"role":"user","content":"hello"},{"role":"ass
 
 @pytest.mark.parametrize("mode", ["json", "ndjson"])
 @pytest.mark.parametrize("integrity", ["hash", "tree", "source"])
-def test_an_unchanged_file(tmp_path: Path, mode: str, integrity: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unchanged_file(
+    tmp_path: Path, mode: str, integrity: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     export_file(CHAT, tmp_path / "talk", mode=mode, integrity=integrity)
     assert main(["verify", str(tmp_path / "talk")]) == 0
     assert "unchanged since it was written, 2 events" in capsys.readouterr().out
@@ -46,7 +48,9 @@ def test_without_a_hash_there_is_nothing_to_verify(tmp_path: Path) -> None:
     assert main(["verify", str(tmp_path / "other.json")]) == 3
 
 
-def test_what_is_no_whole_export_is_told_briefly(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_whole_export_is_told_briefly(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     log, half = tmp_path / "log.jsonl", tmp_path / "half.json"
     log.write_text('{"type":"user"}\n' * 100)
     export_file(CHAT, half)

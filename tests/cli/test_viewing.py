@@ -27,7 +27,9 @@ def test_a_part_and_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert [frame["seq"] for frame in json.loads(capsys.readouterr().out)["frames"]] == [2, 3, 4]
 
 
-def test_nothing_that_a_terminal_would_obey(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_that_a_terminal_would_obey(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     evil = "\x1b[31mred\x07 \u202eback\x9b2J\nnext\r"
     talk = {"messages": [{"role": "user", "content": evil}, {"role": "assistant", "content": evil}]}
     (tmp_path / "talk.json").write_text(json.dumps(talk))
@@ -47,12 +49,16 @@ def test_nothing_that_a_terminal_would_obey(tmp_path: Path, capsys: pytest.Captu
         (["--speed", "nan"], "--speed takes a number above 0"),
     ],
 )
-def test_errors_say_what_to_do(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_say_what_to_do(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["replay", "view", TALK, *words]) == 2
     assert said in capsys.readouterr().err
 
 
-def played(patch: pytest.MonkeyPatch, *keys: tuple[str, bytes], words: tuple[str, ...] = ()) -> Terminal:
+def played(
+    patch: pytest.MonkeyPatch, *keys: tuple[str, bytes], words: tuple[str, ...] = ()
+) -> Terminal:
     """View at a terminal: slow enough that only keys lead on."""
     patch.setattr(viewing, "_LONGEST_WAIT", 10_000.0)
     with Terminal(patch, *keys, columns=120, stdout=True) as terminal:

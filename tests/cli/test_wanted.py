@@ -25,13 +25,16 @@ def test_every_option_is_a_flag() -> None:
 
 def test_what_is_said_wins_over_the_settings() -> None:
     args = parsed("--redact", "pii")
-    assert wanted_options(args, {"mode": "ndjson"}, {"redact": "strict", "branches": "all"}) == ExportOptions.of(
-        {"redact": "pii", "mode": "ndjson", "branches": "all"}
-    )
+    assert wanted_options(
+        args, {"mode": "ndjson"}, {"redact": "strict", "branches": "all"}
+    ) == ExportOptions.of({"redact": "pii", "mode": "ndjson", "branches": "all"})
 
 
 def test_the_same_twice_is_once() -> None:
-    assert wanted_options(parsed("--redact", "pii", "--redact", "pii"), {"redact": "pii"}, {}).redact == "pii"
+    assert (
+        wanted_options(parsed("--redact", "pii", "--redact", "pii"), {"redact": "pii"}, {}).redact
+        == "pii"
+    )
     with pytest.raises(UsageError, match="redact is given twice"):
         wanted_options(parsed("--redact", "pii"), {"redact": "none"}, {})
 
@@ -46,14 +49,20 @@ def test_the_same_twice_is_once() -> None:
             "the policy forbids internal=full",
         ),
         ({"redact": "none"}, Policy(min_redact="pii"), "the policy asks for redact=pii at least"),
-        ({"redact": "none"}, Policy(never_export_private_keys=True), "the policy never lets private keys out"),
+        (
+            {"redact": "none"},
+            Policy(never_export_private_keys=True),
+            "the policy never lets private keys out",
+        ),
         ({"redact": "secrets"}, Policy(never_export_private_keys=True, min_redact="secrets"), ""),
         ({"drop": "oldest"}, Policy(), "drop has no effect without max_bytes"),
         ({"mode": "ndjson", "pretty": "true"}, Policy(), "pretty has no effect with mode=ndjson"),
         ({}, Policy(), ""),
     ],
 )
-def test_warnings(options: dict[str, str], policy: Policy, warning: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_warnings(
+    options: dict[str, str], policy: Policy, warning: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     warn(ExportOptions.of(options), policy, Console({}))
     err = capsys.readouterr().err
     assert warning in err

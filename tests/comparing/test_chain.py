@@ -13,7 +13,9 @@ def longest(a: list[int], b: list[int]) -> int:
     table = [[0] * (len(b) + 1) for _ in range(len(a) + 1)]
     for i, one in enumerate(a):
         for j, other in enumerate(b):
-            table[i + 1][j + 1] = table[i][j] + 1 if one == other else max(table[i][j + 1], table[i + 1][j])
+            table[i + 1][j + 1] = (
+                table[i][j] + 1 if one == other else max(table[i][j + 1], table[i + 1][j])
+            )
     return table[-1][-1]
 
 
@@ -53,7 +55,10 @@ def test_what_is_between_pairs() -> None:
 HOSTILE = {
     "one key": lambda n: ([0] * n, [0] * (n - n // 9)),
     "two keys": lambda n: ([k % 2 for k in range(n)], [k % 3 % 2 for k in range(n)]),
-    "backwards, each twice": lambda n: ([k // 2 for k in range(n)], [k // 2 for k in range(n)][::-1]),
+    "backwards, each twice": lambda n: (
+        [k // 2 for k in range(n)],
+        [k // 2 for k in range(n)][::-1],
+    ),
     "shuffled": lambda n: (random.Random(n).sample(range(n), n), list(range(n))),
 }
 

@@ -1,4 +1,5 @@
-"""Two runs compared: what does not count, what is found at which place, across runtimes, and on hostile input."""
+"""Two runs compared: what does not count, what is found at which place, across runtimes, and on
+hostile input."""
 
 import random
 from pathlib import Path
@@ -17,14 +18,18 @@ from runs import call, calls, document, made_up, mutated, said, shuffled
 MIRROR = {"missing": "extra", "extra": "missing"}
 
 
-def compared(a: dict[str, Any], b: dict[str, Any], level: str = "semantic", **more: Any) -> Difference:
+def compared(
+    a: dict[str, Any], b: dict[str, Any], level: str = "semantic", **more: Any
+) -> Difference:
     return compare(run_of(a, level), run_of(b, level), names=("a", "b"), level=level, **more)
 
 
 def places(difference: Difference) -> list[tuple[str, int | None, int | None]]:
     """Every difference with its numbers in both runs."""
     rows = [row for row in difference.rows if row.kind not in ("equal", "order_change")]
-    return [(row.kind, row.a.number if row.a else None, row.b.number if row.b else None) for row in rows]
+    return [
+        (row.kind, row.a.number if row.a else None, row.b.number if row.b else None) for row in rows
+    ]
 
 
 def reported_where_it_is(seed: int) -> None:
@@ -124,7 +129,10 @@ def test_words_before_the_same_deed_are_no_parting() -> None:
     assert made.parting.row == 3
     made = compared(run("I look.", "ls"), run("Let me see.", "ls"))
     assert not made.same
-    assert made.sentence == "The same was done; only words of the model differ: 1 text differs at step 2."
+    assert (
+        made.sentence
+        == "The same was done; only words of the model differ: 1 text differs at step 2."
+    )
 
 
 def test_where_other_input_follows_the_words_are_the_parting() -> None:
@@ -139,8 +147,12 @@ def test_where_other_input_follows_the_words_are_the_parting() -> None:
 def test_runs_in_two_folders_are_the_same() -> None:
     def run(cwd: str, shift: int) -> dict[str, Any]:
         reading = call("Read", f"see {cwd}/b.py, in {cwd}", file_path=f"{cwd}/a.py")
-        patch = call("apply_patch", changes={f"{cwd}/a.py": {"type": "add", "unified_diff": f"+{cwd}/b.py"}})
-        return document([calls(reading, call("Bash", command=f"cd {cwd} && ls"), patch)], cwd=cwd, shift=shift)
+        patch = call(
+            "apply_patch", changes={f"{cwd}/a.py": {"type": "add", "unified_diff": f"+{cwd}/b.py"}}
+        )
+        return document(
+            [calls(reading, call("Bash", command=f"cd {cwd} && ls"), patch)], cwd=cwd, shift=shift
+        )
 
     assert compared(run("/tmp/one", 0), run("/tmp/the/other", 5)).same
     assert not compared(run("/tmp/one", 0), run("/tmp/the/other", 5), "exact").same
@@ -156,15 +168,23 @@ def test_runs_in_two_folders_are_the_same() -> None:
 )
 def test_a_run_that_was_handed_over_is_seen_from_where_it_was(reading: Any) -> None:
     batches = [said("user", "You are in /tmp/one."), calls(reading)]
-    assert compared(document(batches, cwd="/tmp/one"), document(batches, cwd="/tmp/other", shift=3)).same
+    assert compared(
+        document(batches, cwd="/tmp/one"), document(batches, cwd="/tmp/other", shift=3)
+    ).same
     mixed = [*batches, calls(call("Read", file_path="/tmp/other/a.py"))]
-    assert not compared(document(mixed, cwd="/tmp/one"), document(mixed, cwd="/tmp/other", shift=3)).same
+    assert not compared(
+        document(mixed, cwd="/tmp/one"), document(mixed, cwd="/tmp/other", shift=3)
+    ).same
 
 
 @pytest.mark.parametrize("agent", TARGETS)
-def test_a_conversation_is_the_same_in_the_format_of_every_agent(agent: str, tmp_path: Path) -> None:
+def test_a_conversation_is_the_same_in_the_format_of_every_agent(
+    agent: str, tmp_path: Path
+) -> None:
     source = ROOT / "examples" / "claude_code.jsonl"
-    session = target(agent).session(talk_of(open_token.export(source)), Scene("/srv/elsewhere", tmp_path, {}))
+    session = target(agent).session(
+        talk_of(open_token.export(source)), Scene("/srv/elsewhere", tmp_path, {})
+    )
     made = open_token.diff(source, next(iter(session.files.values())))
     assert (made.equal, made.counts) == (8, {"extra": 1})  # the note to the next agent
     assert made.parting
@@ -174,9 +194,25 @@ def test_a_conversation_is_the_same_in_the_format_of_every_agent(agent: str, tmp
 def test_two_runtimes_compare_by_what_is_done() -> None:
     one = [
         said("user", "Fix it."),
-        calls(call("Bash", "Exit code 1\n1 failed in 0.31s", failed=True, command="pytest -q", description="Run it")),
+        calls(
+            call(
+                "Bash",
+                "Exit code 1\n1 failed in 0.31s",
+                failed=True,
+                command="pytest -q",
+                description="Run it",
+            )
+        ),
         calls(call("Read", "1\tx = 1\n2\ty = 2", file_path="/w/a.py")),
-        calls(call("Edit", "The file has been updated.", file_path="/w/a.py", old_string="x = 1", new_string="x = 2")),
+        calls(
+            call(
+                "Edit",
+                "The file has been updated.",
+                file_path="/w/a.py",
+                old_string="x = 1",
+                new_string="x = 2",
+            )
+        ),
     ]
     patch = "*** Begin Patch\n*** Update File: a.py\n@@\n-x = 1\n+x = 2\n y = 2\n*** End Patch"
     head = "Chunk ID: 1f\nWall time: 0.4 seconds\nProcess exited with code 1\nOutput:\n"
@@ -241,10 +277,20 @@ ODD: list[Any] = [
     {},
     {"events": None},
     {"events": [None, 3, "x", [], {}]},
-    {"events": [{"type": "message", "content": None, "links": 3, "usage": [], "ts": 4, "role": {}}]},
+    {
+        "events": [
+            {"type": "message", "content": None, "links": 3, "usage": [], "ts": 4, "role": {}}
+        ]
+    },
     {"events": [{"type": "tool_use", "content": {"data": [1]}, "links": {"call_id": {}}}] * 3},
-    {"events": [{"type": "tool_result", "content": {"text": "\ud800", "data": 2**70}}], "participants": [None, {}]},
-    {"events": [{"type": "annotation", "content": {"data": {"kind": ["context"], "cwd": {}}}}], "conversation": []},
+    {
+        "events": [{"type": "tool_result", "content": {"text": "\ud800", "data": 2**70}}],
+        "participants": [None, {}],
+    },
+    {
+        "events": [{"type": "annotation", "content": {"data": {"kind": ["context"], "cwd": {}}}}],
+        "conversation": [],
+    },
     {"events": [{"type": "message", "role": "user", "content": {"data": 2**70}}]},
 ]
 

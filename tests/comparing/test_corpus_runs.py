@@ -1,4 +1,5 @@
-"""Every real conversation against itself, its neighbours, and a run of it in other words with one other deed."""
+"""Every real conversation against itself, its neighbours, and a run of it in other words with one
+other deed."""
 
 import copy
 from pathlib import Path
@@ -18,7 +19,11 @@ LARGEST = 3_000_000
 
 def talks() -> list[dict[str, Any]]:
     """A document of each file that is one conversation, or of the first one in it."""
-    found = (path for path in sorted(CORPUS.rglob("*")) if path.is_file() and path.stat().st_size < LARGEST)
+    found = (
+        path
+        for path in sorted(CORPUS.rglob("*"))
+        if path.is_file() and path.stat().st_size < LARGEST
+    )
     made = (exported(path) for path in found if path.relative_to(CORPUS).parts[0] not in NO_TALK)
     return [document for document in made if document]
 
@@ -26,7 +31,9 @@ def talks() -> list[dict[str, Any]]:
 def exported(path: Path) -> dict[str, Any] | None:
     try:
         several = open_token.conversations(path)
-        return dict(open_token.export(path, redact="none", conversation="1" if len(several) > 1 else None))
+        return dict(
+            open_token.export(path, redact="none", conversation="1" if len(several) > 1 else None)
+        )
     except InputError:
         return None  # a part of another file
 
@@ -60,11 +67,19 @@ def test_one_other_deed_among_other_words_is_where_they_part(corpus: Path) -> No
         if len(calls) < 4:
             continue
         for event in other["events"]:
-            if event["type"] == "message" and event.get("role") == "assistant" and "text" in event["content"]:
-                event["content"]["text"] = "Otherwise: " + " ".join(event["content"]["text"].split()[::-1])
+            if (
+                event["type"] == "message"
+                and event.get("role") == "assistant"
+                and "text" in event["content"]
+            ):
+                event["content"]["text"] = "Otherwise: " + " ".join(
+                    event["content"]["text"].split()[::-1]
+                )
         planted = calls[len(calls) * 2 // 3]
         planted["content"]["data"]["arguments"] = {"command": "something that nobody else ran"}
-        made = compare(*(run_of(run, "semantic") for run in (one, other)), names=("a", "b"), level="semantic")
+        made = compare(
+            *(run_of(run, "semantic") for run in (one, other)), names=("a", "b"), level="semantic"
+        )
         assert made.parting is not None
         assert made.parting.b is not None
         assert made.parting.b.event["id"] == planted["id"], one["conversation"]["id"]

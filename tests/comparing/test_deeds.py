@@ -45,14 +45,25 @@ def test_an_unknown_tool_does_a_deed_of_its_own(tool: str) -> None:
 
 @pytest.mark.parametrize(
     ("path", "seen"),
-    [("/w/a", "a"), ("/w", "."), ("/w/", "."), ("/woods/a", "/woods/a"), ("./a", "a"), ("./", "."), ("a", "a")],
+    [
+        ("/w/a", "a"),
+        ("/w", "."),
+        ("/w/", "."),
+        ("/woods/a", "/woods/a"),
+        ("./a", "a"),
+        ("./", "."),
+        ("a", "a"),
+    ],
 )
 def test_a_path_from_the_own_folder(path: str, seen: str) -> None:
     assert here(path, "/w") == seen
 
 
 def test_a_text_from_the_own_folder() -> None:
-    assert within("in /w/a.py and /w, not /w2/a or /woods", "/w") == "in a.py and ., not /w2/a or /woods"
+    assert (
+        within("in /w/a.py and /w, not /w2/a or /woods", "/w")
+        == "in a.py and ., not /w2/a or /woods"
+    )
     assert within("/w/a", "") == "/w/a"
     for longer in ("/usr/w/a", "x/w/a.py", "~/w/a", "../w", "/w-x/a"):
         assert within(longer, "/w") == longer

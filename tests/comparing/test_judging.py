@@ -11,11 +11,22 @@ def step(number: int, key: str, role: str = "assistant", kind: str = "call") -> 
 
 
 def rows(word: str) -> list[Row]:
-    """`=` equal, `~` args, `t` words of the model, `-` missing, `+` extra, `o` order, `r` result, `u` other input."""
-    kinds = {"=": "equal", "~": "args_changed", "t": "text_changed", "o": "order_change", "r": "result_changed"}
+    """`=` equal, `~` args, `t` words of the model, `-` missing, `+` extra, `o` order, `r` result,
+    `u` other input."""
+    kinds = {
+        "=": "equal",
+        "~": "args_changed",
+        "t": "text_changed",
+        "o": "order_change",
+        "r": "result_changed",
+    }
     made = []
     for number, sign in enumerate(word, 1):
-        role, kind = ("user", "message") if sign == "u" else ("assistant", "message" if sign == "t" else "call")
+        role, kind = (
+            ("user", "message")
+            if sign == "u"
+            else ("assistant", "message" if sign == "t" else "call")
+        )
         one = step(number, sign, role, kind)
         sides = {"-": (one, None), "+": (None, one)}.get(sign, (one, one))
         name = {"-": "missing", "+": "extra", "u": "text_changed"}.get(sign) or kinds[sign]
@@ -41,7 +52,9 @@ def rows(word: str) -> list[Row]:
         ("=o===", 1, "decision", 2, 1),
     ],
 )
-def test_where_runs_part_and_meet(word: str, place: int, cause: str, met: int | None, radius: int) -> None:
+def test_where_runs_part_and_meet(
+    word: str, place: int, cause: str, met: int | None, radius: int
+) -> None:
     parting = parting_of(rows(word))
     assert parting is not None
     assert (parting.row, parting.cause, parting.met, parting.radius) == (place, cause, met, radius)
@@ -67,7 +80,10 @@ def test_what_was_done_instead_is_told() -> None:
 
 
 def test_rows_of_both() -> None:
-    a, b = [step(n, key) for n, key in enumerate("abc", 1)], [step(n, key) for n, key in enumerate("xac", 1)]
+    a, b = (
+        [step(n, key) for n, key in enumerate("abc", 1)],
+        [step(n, key) for n, key in enumerate("xac", 1)],
+    )
     made = rows_of(a, b, [(0, 1), (2, 2)], [])
     assert [row.kind for row in made] == ["extra", "equal", "missing", "equal"]
     made = rows_of(a, b, [(0, 1), (2, 2)], [(1, 0)])

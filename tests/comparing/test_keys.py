@@ -20,15 +20,22 @@ def first(batch: list[dict[str, Any]], rules: Rules = SEMANTIC, **more: Any) -> 
 
 @pytest.mark.parametrize("rules", [SEMANTIC, EXACT])
 def test_another_result_leaves_the_call_the_same(rules: Rules) -> None:
-    one, other = (first(calls(call("Bash", output, command="make")), rules) for output in ("good", "bad"))
+    one, other = (
+        first(calls(call("Bash", output, command="make")), rules) for output in ("good", "bad")
+    )
     assert one.call_key == other.call_key
     assert one.key != other.key
 
 
 def test_what_a_model_says_about_a_deed_does_not_count() -> None:
-    one, other = (first(calls(call("Bash", command="make", description=words))) for words in ("Make it", "Build"))
+    one, other = (
+        first(calls(call("Bash", command="make", description=words)))
+        for words in ("Make it", "Build")
+    )
     assert one.key == other.key
-    one, other = (first(calls(call("lighthouse", description=words))) for words in ("Make it", "Build"))
+    one, other = (
+        first(calls(call("lighthouse", description=words))) for words in ("Make it", "Build")
+    )
     assert one.key != other.key
 
 
@@ -42,7 +49,9 @@ def test_who_spoke_counts() -> None:
 
 
 def test_what_is_left_out_of_a_face() -> None:
-    rules = Rules(exact=False, ignored=(("arguments", "n"),), marks_by_type=True, translated=frozenset())
+    rules = Rules(
+        exact=False, ignored=(("arguments", "n"),), marks_by_type=True, translated=frozenset()
+    )
     run = run_of(document([calls(call("lighthouse", n=1, m=2))]), "semantic")
     assert face_of(run, rules)(run.steps[0])[0] == {"tool": "lighthouse", "arguments": {"m": 2}}
 
@@ -60,5 +69,7 @@ def test_exact_counts_what_an_event_hangs_on_and_not_its_id() -> None:
 
 
 def test_marks_are_counted() -> None:
-    run = run_of(document([said("user", "[REDACTED:a:00000001] and [REDACTED:b:00000002]")]), "semantic")
+    run = run_of(
+        document([said("user", "[REDACTED:a:00000001] and [REDACTED:b:00000002]")]), "semantic"
+    )
     assert give_keys(run, SEMANTIC) == 2

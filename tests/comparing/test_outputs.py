@@ -10,13 +10,21 @@ from open_token.comparing.outputs import plain_output, steady
 @pytest.mark.parametrize(
     ("value", "deed", "plain"),
     [
-        ("Chunk ID: 1f\nWall time: 0.1 seconds\nProcess exited with code 0\nOutput:\nhi\n", "run", "hi"),
+        (
+            "Chunk ID: 1f\nWall time: 0.1 seconds\nProcess exited with code 0\nOutput:\nhi\n",
+            "run",
+            "hi",
+        ),
         ("Exit code: 0\nWall time: 0.1 seconds\nOutput:\nhi\n", "run", "hi"),
         ("Exit code 1\n1 failed", "run", "1 failed"),
         ('{"output":"hi\\n","metadata":{"exit_code":0}}', "run", "hi"),
         ('{"output": broken', "run", '{"output": broken'),
         ('{"output":3}', "run", '{"output":3}'),
-        ("Command: ls\nDirectory: (root)\nOutput: hi\nError: (none)\nExit Code: 0\nSignal: 0", "run", "hi"),
+        (
+            "Command: ls\nDirectory: (root)\nOutput: hi\nError: (none)\nExit Code: 0\nSignal: 0",
+            "run",
+            "hi",
+        ),
         ("Output: (empty)\nError: (none)\nExit Code: 0", "run", ""),
         ("Output: 3 files", "run", "Output: 3 files"),
         ("Command: 3\nExit Code: 3", "run", "Command: 3\nExit Code: 3"),
@@ -47,6 +55,8 @@ def test_what_is_new_each_time_is_the_same(one: str, other: str) -> None:
     assert steady(one) == steady(other)
 
 
-@pytest.mark.parametrize("text", ["3 failed", "v1.2.3", "x0.5s", "2026-03-01", "a-b-c-d-e", "10.0.0.1 up", "0x1f"])
+@pytest.mark.parametrize(
+    "text", ["3 failed", "v1.2.3", "x0.5s", "2026-03-01", "a-b-c-d-e", "10.0.0.1 up", "0x1f"]
+)
 def test_other_figures_stay(text: str) -> None:
     assert steady(text) == text

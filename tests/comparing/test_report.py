@@ -10,7 +10,9 @@ from runs import call, calls, document, said
 ONE = document(
     [
         said("user", "Fix it."),
-        calls(call("Bash", "bad", failed=True, command="make", timeout=1, env={"A": "1", "B": "2"})),
+        calls(
+            call("Bash", "bad", failed=True, command="make", timeout=1, env={"A": "1", "B": "2"})
+        ),
         calls(call("Edit", file_path="a.py", old_string="x", new_string="y")),
         said("assistant", "Done."),
     ]
@@ -18,7 +20,9 @@ ONE = document(
 OTHER = document(
     [
         said("user", "Fix it."),
-        calls(call("Bash", "bad", failed=True, command="make", env={"A": "1", "B": "3"}, when="now")),
+        calls(
+            call("Bash", "bad", failed=True, command="make", env={"A": "1", "B": "3"}, when="now")
+        ),
         calls(call("Edit", file_path="a.py", old_string="x", new_string="z")),
         calls(call("Write", file_path="b.py", content="w")),
         said("assistant", "Done."),
@@ -72,13 +76,24 @@ def test_each_value_that_differs_has_its_pointer() -> None:
 def test_true_is_not_one() -> None:
     one, other = (document([calls(call("lamp", on=value, at=[value]))]) for value in (True, 1))
     told = open_token.diff(one, other).as_json()["differences"][0]["changes"]
-    assert told == [{"path": "/arguments/on", "a": True, "b": 1}, {"path": "/arguments/at", "a": [True], "b": [1]}]
+    assert told == [
+        {"path": "/arguments/on", "a": True, "b": 1},
+        {"path": "/arguments/at", "a": [True], "b": [1]},
+    ]
 
 
 def test_marks_that_count_by_their_type_are_no_changes() -> None:
     one, other = (
         document(
-            [calls(call("lamp", key=f"[REDACTED:token:0000000{number}]", say=f"{number} [REDACTED:a:1234567{number}]"))]
+            [
+                calls(
+                    call(
+                        "lamp",
+                        key=f"[REDACTED:token:0000000{number}]",
+                        say=f"{number} [REDACTED:a:1234567{number}]",
+                    )
+                )
+            ]
         )
         for number in (1, 2)
     )
@@ -89,13 +104,24 @@ def test_marks_that_count_by_their_type_are_no_changes() -> None:
 
 def test_figures_of_a_side() -> None:
     side = open_token.diff(ONE, OTHER).a
-    assert (side.steps, side.calls, side.failed, side.files, side.models) == (4, 2, 1, ["a.py"], ["some-model-1"])
+    assert (side.steps, side.calls, side.failed, side.files, side.models) == (
+        4,
+        2,
+        1,
+        ["a.py"],
+        ["some-model-1"],
+    )
 
 
 def test_the_same_has_nothing_to_tell() -> None:
     told = open_token.diff(ONE, ONE).as_json()
     assert told["same"] is True
-    assert (told["parting"], told["first"], told["differences"], told["blast_radius"]) == (None, None, [], 0)
+    assert (told["parting"], told["first"], told["differences"], told["blast_radius"]) == (
+        None,
+        None,
+        [],
+        0,
+    )
 
 
 def test_the_same_bytes_each_time() -> None:

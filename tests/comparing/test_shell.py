@@ -25,7 +25,18 @@ def test_a_plain_command_is_what_it_does(command: str, deed: tuple[str, str]) ->
 
 @pytest.mark.parametrize(
     "command",
-    ["cat a b", "cat a > b", "ls; rm a", "cat $(x)", "cat 'a", "sed -i s/a/b/ c", "make", "", "nl -ba a", "x" * 500],
+    [
+        "cat a b",
+        "cat a > b",
+        "ls; rm a",
+        "cat $(x)",
+        "cat 'a",
+        "sed -i s/a/b/ c",
+        "make",
+        "",
+        "nl -ba a",
+        "x" * 500,
+    ],
 )
 def test_what_could_mean_more_stays_a_command(command: str) -> None:
     deed = Deed("run", command, known=True)

@@ -6,7 +6,10 @@ from runs import call, calls, document, said
 RUN = document(
     [
         said("user", "Fix it."),
-        calls(call("Bash", "1 failed", failed=True, command="make"), call("Read", None, file_path="/w/a.py")),
+        calls(
+            call("Bash", "1 failed", failed=True, command="make"),
+            call("Read", None, file_path="/w/a.py"),
+        ),
         calls(call("Edit", file_path="/w/a.py", old_string="x", new_string="y")),
     ],
     cwd="/w",
@@ -27,7 +30,11 @@ def test_calls_stand_with_their_results() -> None:
 
 
 def test_facts_of_the_whole() -> None:
-    run = run_of(RUN | {"participants": [{"model": "m", "actor_id": "act_001", "kind": "model", "name": "x"}]}, "exact")
+    run = run_of(
+        RUN
+        | {"participants": [{"model": "m", "actor_id": "act_001", "kind": "model", "name": "x"}]},
+        "exact",
+    )
     assert run.models == ["m"]
     assert run.actors == {"act_001": "model x"}
     assert run.ms == 1000 * (run.events - 1)
@@ -35,13 +42,16 @@ def test_facts_of_the_whole() -> None:
 
 
 def test_tokens_are_added_up() -> None:
-    events = [{**event, "usage": {"input_tokens": 10, "output_tokens": True}} for event in RUN["events"]]
+    events = [
+        {**event, "usage": {"input_tokens": 10, "output_tokens": True}} for event in RUN["events"]
+    ]
     assert run_of({"events": events}, "semantic").tokens == {"input_tokens": 10 * len(events)}
 
 
 def test_annotations_are_steps_when_something_happened_or_everything_counts() -> None:
     notes = [
-        {"type": "annotation", "content": {"data": {"kind": kind}}} for kind in ("interrupted", "notice", "usage", None)
+        {"type": "annotation", "content": {"data": {"kind": kind}}}
+        for kind in ("interrupted", "notice", "usage", None)
     ]
     assert len(run_of({"events": notes}, "semantic").steps) == 1
     assert len(run_of({"events": notes}, "exact").steps) == 3

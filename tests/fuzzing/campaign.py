@@ -1,4 +1,5 @@
-"""Runs a target on mutated inputs for a while: guided by coverage where atheris is installed, else at random."""
+"""Runs a target on mutated inputs for a while: guided by coverage where atheris is installed, else
+at random."""
 
 import contextlib
 import importlib.util
@@ -94,7 +95,9 @@ class Campaign:
         self.findings[kind] = small
         self._write(kind, small, data, settings, problem)
 
-    def _write(self, kind: str, small: bytes, data: bytes, settings: Any, problem: Exception) -> None:
+    def _write(
+        self, kind: str, small: bytes, data: bytes, settings: Any, problem: Exception
+    ) -> None:
         if self._folder is None:
             return
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -109,12 +112,17 @@ class Campaign:
 
 
 def signature(problem: Exception) -> str:
-    """What tells one finding from another: the property, or the exception and the line of ours that raised it."""
+    """What tells one finding from another: the property, or the exception and the line of ours that
+    raised it."""
     if isinstance(problem, Violated) and not isinstance(problem, TooSlow):
         return str(problem).partition(":")[0]
     frames = traceback.extract_tb(problem.__traceback__)
-    ours = [frame for frame in frames if f"{os.sep}open_token{os.sep}" in frame.filename] or list(frames)
-    place = f"{Path(ours[-1].filename).name} {ours[-1].name} {ours[-1].lineno}" if ours else "nowhere"
+    ours = [frame for frame in frames if f"{os.sep}open_token{os.sep}" in frame.filename] or list(
+        frames
+    )
+    place = (
+        f"{Path(ours[-1].filename).name} {ours[-1].name} {ours[-1].lineno}" if ours else "nowhere"
+    )
     return f"{type(problem).__name__} in {place}"
 
 
@@ -134,7 +142,8 @@ def within(seconds: float) -> Iterator[None]:
 
 
 def main(name: str, module: str, words: list[str]) -> int:
-    """`tests/fuzz_NAME.py SECONDS [--blind] [FOLDER ...]`: folders hold more seeds. Exit 1 when something was found."""
+    """`tests/fuzz_NAME.py SECONDS [--blind] [FOLDER ...]`: folders hold more seeds. Exit 1 when
+    something was found."""
     is_blind = "--blind" in words
     words = [word for word in words if word != "--blind"]
     seconds = float(words[0]) if words else 60.0
@@ -143,7 +152,10 @@ def main(name: str, module: str, words: list[str]) -> int:
         target: Any = import_module(module)
     seeds = target.seeds([Path(word) for word in words[1:]])
     campaign = Campaign(name, target)
-    print(f"{name}: {len(seeds)} seeds, {seconds:g} s, {'guided by coverage' if guided else 'at random'}", flush=True)
+    print(
+        f"{name}: {len(seeds)} seeds, {seconds:g} s, {'guided by coverage' if guided else 'at random'}",
+        flush=True,
+    )
     for data in seeds:
         campaign.run(data)
     (run_guided if guided else run_at_random)(campaign, seeds, time.monotonic() + seconds)
@@ -155,12 +167,18 @@ def watched() -> Iterator[None]:
     """Import ours so that atheris sees which lines run."""
     import atheris
 
-    with contextlib.redirect_stderr(io.StringIO()), atheris.instrument_imports(include=["open_token"]):
+    with (
+        contextlib.redirect_stderr(io.StringIO()),
+        atheris.instrument_imports(include=["open_token"]),
+    ):
         yield
 
 
-def inputs(seeds: list[bytes], rng: random.Random, kind: Callable[[bytes], str] | None = None) -> Iterator[bytes]:
-    """Mutated seeds without end, of each kind as many, and now and then a mutated one mutated again."""
+def inputs(
+    seeds: list[bytes], rng: random.Random, kind: Callable[[bytes], str] | None = None
+) -> Iterator[bytes]:
+    """Mutated seeds without end, of each kind as many, and now and then a mutated one mutated
+    again."""
     mutator = Mutator(seeds)
     pools: dict[str, list[bytes]] = {}
     for data in seeds:
@@ -186,7 +204,8 @@ def run_at_random(campaign: Campaign, seeds: list[bytes], deadline: float) -> No
 
 
 def run_guided(campaign: Campaign, seeds: list[bytes], deadline: float) -> None:
-    """Let libFuzzer choose what to mutate by the lines it reaches; it never returns, so the end is here."""
+    """Let libFuzzer choose what to mutate by the lines it reaches; it never returns, so the end is
+    here."""
     import atheris
 
     mutator = Mutator(seeds)
@@ -194,7 +213,11 @@ def run_guided(campaign: Campaign, seeds: list[bytes], deadline: float) -> None:
 
     def change(data: bytes, size: int, seed: int) -> bytes:
         rng = random.Random(seed)
-        return (mutator.change(data, rng) if rng.random() < 0.95 else by_byte(atheris.Mutate(data, size), rng))[:size]
+        return (
+            mutator.change(data, rng)
+            if rng.random() < 0.95
+            else by_byte(atheris.Mutate(data, size), rng)
+        )[:size]
 
     def one(data: bytes) -> None:
         campaign.run(data)

@@ -1,4 +1,5 @@
-"""The target behind fuzz_exports.py: strict parsing, canonical bytes, validate and verify take any bytes and agree."""
+"""The target behind fuzz_exports.py: strict parsing, canonical bytes, validate and verify take any
+bytes and agree."""
 
 import contextlib
 import io
@@ -95,7 +96,8 @@ def _alike(one: Any, other: Any) -> bool:
 
 
 def check_canonical(value: Any, faults: list[Fault]) -> None:
-    """Canonical bytes are there for all sound values, are those of the reference, and canonical once more."""
+    """Canonical bytes are there for all sound values, are those of the reference, and canonical
+    once more."""
     try:
         raw = dumps(value)
     except CanonicalError:
@@ -123,14 +125,21 @@ def check_verdict(data: bytes, problems: list[Problem]) -> None:
     verdict = verify_bytes(data)
     msgspec.json.encode(verdict._asdict())
     # A tree of an unknown kind is an error of form: verify leaves it unchecked, and says so.
-    told = [problem for problem in problems if problem.severity == "error" and problem.place != "integrity.tree.alg"]
+    told = [
+        problem
+        for problem in problems
+        if problem.severity == "error" and problem.place != "integrity.tree.alg"
+    ]
     errors = {problem.id for problem in told}
     if verdict.status == VERIFIED and errors & HASHES:
         raise Violated("verified: but validate finds another hash")
     if verdict.status not in (VERIFIED, UNVERIFIABLE) and not errors & HASHES:
         raise Violated("mismatch: but validate finds none")
     document = _whole(data) if verdict.status == VERIFIED else None
-    if document and _originals.get(document["integrity"]["document_hash"], b"") not in (b"", _covered(document)):
+    if document and _originals.get(document["integrity"]["document_hash"], b"") not in (
+        b"",
+        _covered(document),
+    ):
         raise Violated("verified: but changed since it was written")
 
 
@@ -156,10 +165,14 @@ def _joined(records: list[Any]) -> dict[str, Any]:
         kind = record.get("type") if isinstance(record, dict) else None
         if kind in ("header", "footer"):
             joined |= {name: item for name, item in record.items() if name != "type"}
-        elif kind == "event" and "event_type" not in record and isinstance(record.get("event"), dict):
+        elif (
+            kind == "event" and "event_type" not in record and isinstance(record.get("event"), dict)
+        ):
             joined["events"].append(record["event"])
         elif kind == "event":
-            joined["events"].append({("type" if n == "event_type" else n): v for n, v in record.items() if n != "type"})
+            joined["events"].append(
+                {("type" if n == "event_type" else n): v for n, v in record.items() if n != "type"}
+            )
         else:
             joined["events"].append(record)
     return joined
@@ -185,12 +198,19 @@ def check_reading(data: bytes, problems: list[Problem]) -> None:
         return
     found = validate(document)
     if is_valid and any(problem.severity == "error" for problem in found):
-        raise Violated(f"a valid export is read as {next(p.id for p in found if p.severity == 'error')}: not valid")
+        raise Violated(
+            f"a valid export is read as {next(p.id for p in found if p.severity == 'error')}: not valid"
+        )
 
 
 def check_commands(data: bytes) -> None:
     """The commands end with a code of theirs and without a word about trouble inside."""
-    for words in (["validate", "-"], ["validate", "-", "--json"], ["verify", "-"], ["verify", "-", "--json"]):
+    for words in (
+        ["validate", "-"],
+        ["validate", "-", "--json"],
+        ["verify", "-"],
+        ["verify", "-", "--json"],
+    ):
         code, said = command(words, data)
         if code not in (0, 1, 3) or b"inside open-token" in said or b"cannot go on" in said:
             raise Violated(
@@ -203,7 +223,10 @@ def check_commands(data: bytes) -> None:
 def command(words: list[str], data: bytes) -> tuple[int, bytes]:
     """One command in this process, and all that it said."""
     said = io.BytesIO()
-    streams = [io.TextIOWrapper(raw, encoding="utf-8", write_through=True) for raw in (io.BytesIO(data), said, said)]
+    streams = [
+        io.TextIOWrapper(raw, encoding="utf-8", write_through=True)
+        for raw in (io.BytesIO(data), said, said)
+    ]
     with patch.object(sys, "stdin", streams[0]), patch.object(sys, "stdout", streams[1]):
         with patch.object(sys, "stderr", streams[2]):
             code = main(words)

@@ -1,4 +1,5 @@
-"""A folder as one string of bytes, so that a conversation of several files is one input like any other."""
+"""A folder as one string of bytes, so that a conversation of several files is one input like any
+other."""
 
 import re
 import shutil
@@ -28,7 +29,8 @@ def unpack(data: bytes) -> dict[str, bytes]:
 
 
 def lay_out(files: dict[str, bytes], root: Path) -> Path:
-    """Write the files into an empty folder and give the path of the first one, or that of the folder."""
+    """Write the files into an empty folder and give the path of the first one, or that of the
+    folder."""
     shutil.rmtree(root, ignore_errors=True)
     laid = []
     for name, content in files.items():

@@ -1,4 +1,5 @@
-"""Changes an input at random: mostly as JSON, so that it gets past the parser; also line by line and byte by byte."""
+"""Changes an input at random: mostly as JSON, so that it gets past the parser; also line by line
+and byte by byte."""
 
 import gzip
 import json
@@ -29,7 +30,8 @@ _FILLINGS: dict[bytes, Callable[[int], bytes]] = {
     b"surrogate": lambda n: (rb'"\ud800"', rb'"a\udfffb"', rb'"\ud83d"', rb'"\udc00\ud800"')[n % 4],
     b"twice": lambda n: b'{"id":1,"id":"b","type":"text","type":%d}' % n,
 }  # fmt: skip
-"""What Python's own JSON writer would refuse or change is put in afterwards, for a string that stands for it."""
+"""What Python's own JSON writer would refuse or change is put in afterwards, for a string that
+stands for it."""
 
 _HOLES = [
     f"<hole:{kind}{n}>"
@@ -160,9 +162,16 @@ class Mutator:
         elif way == 4:
             lines[at : at + 2] = lines[at : at + 2][::-1]
         elif way == 5:
-            lines.insert(at, rng.choice((b"\n", b"\r\n", b"{}\n", b"[]\n", b"null\n", b"1\n", b"data: {}\n\n", b"x\n")))
+            lines.insert(
+                at,
+                rng.choice(
+                    (b"\n", b"\r\n", b"{}\n", b"[]\n", b"null\n", b"1\n", b"data: {}\n\n", b"x\n")
+                ),
+            )
         elif way == 6:
-            return data.replace(b"\n", rng.choice((b"\r\n", b"\r", b"\n\n", b"", b" ", "\u2028".encode())))
+            return data.replace(
+                b"\n", rng.choice((b"\r\n", b"\r", b"\n\n", b"", b" ", "\u2028".encode()))
+            )
         elif way == 7:
             return _wrap(data, rng)
         elif self._lines:
@@ -188,11 +197,15 @@ class _Unit:
         if self.changed:
             try:
                 text = json.dumps(
-                    self.value, ensure_ascii=rng.random() < 0.5, separators=rng.choice(((",", ":"), None))
+                    self.value,
+                    ensure_ascii=rng.random() < 0.5,
+                    separators=rng.choice(((",", ":"), None)),
                 )
             except RecursionError:
                 text = "[]"
-            raw = _HOLE.sub(lambda hole: _FILLINGS[hole[1]](int(hole[2])), text.encode("utf-8", "surrogatepass"))
+            raw = _HOLE.sub(
+                lambda hole: _FILLINGS[hole[1]](int(hole[2])), text.encode("utf-8", "surrogatepass")
+            )
         return self._before + raw + self._after
 
 
@@ -272,7 +285,13 @@ def _wrap(data: bytes, rng: random.Random) -> bytes:
     way = rng.randrange(8)
     if way < 3:
         packed = gzip.compress(data, 1, mtime=0)
-        return packed if way == 0 else packed[: rng.randrange(len(packed))] if way == 1 else by_byte(packed, rng)
+        return (
+            packed
+            if way == 0
+            else packed[: rng.randrange(len(packed))]
+            if way == 1
+            else by_byte(packed, rng)
+        )
     if way == 3:
         return data.decode("utf-8", "replace").encode("utf-16")
     if way == 4:

@@ -1,4 +1,5 @@
-"""Databases and zips as inputs that can be changed inside: a row or a member at a time, so that they stay readable."""
+"""Databases and zips as inputs that can be changed inside: a row or a member at a time, so that
+they stay readable."""
 
 import contextlib
 import io
@@ -64,7 +65,9 @@ def change_database(data: bytes, rng: random.Random, change: Change) -> bytes:
     with contextlib.closing(sqlite3.connect(":memory:")) as made, contextlib.suppress(*_REFUSED):
         made.deserialize(data)
         made.text_factory = bytes
-        tables = [name for (name,) in made.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        tables = [
+            name for (name,) in made.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        ]
         for _ in range(rng.choice((1, 1, 2, 4))):
             with contextlib.suppress(*_REFUSED):
                 _change_row(made, rng.choice(tables).decode(), rng, change)
@@ -84,13 +87,19 @@ def _change_row(made: sqlite3.Connection, table: str, rng: random.Random, change
     elif way < 0.16:
         names = ", ".join(f'"{name}"' for name in columns)
         made.execute(
-            f'INSERT OR IGNORE INTO "{table}" ({names}) SELECT {names} FROM "{table}" WHERE rowid = ?', (rowid,)
+            f'INSERT OR IGNORE INTO "{table}" ({names}) SELECT {names} FROM "{table}" WHERE rowid = ?',
+            (rowid,),
         )
     elif way < 0.2:
         made.execute(f'ALTER TABLE "{table}" DROP COLUMN "{column}"')
     else:
-        (value,) = made.execute(f'SELECT "{column}" FROM "{table}" WHERE rowid = ?', (rowid,)).fetchone() or (None,)
-        made.execute(f'UPDATE "{table}" SET "{column}" = ? WHERE rowid = ?', (_other(value, rng, change), rowid))
+        (value,) = made.execute(
+            f'SELECT "{column}" FROM "{table}" WHERE rowid = ?', (rowid,)
+        ).fetchone() or (None,)
+        made.execute(
+            f'UPDATE "{table}" SET "{column}" = ? WHERE rowid = ?',
+            (_other(value, rng, change), rowid),
+        )
 
 
 def _other(value: Any, rng: random.Random, change: Change) -> Any:
@@ -101,11 +110,20 @@ def _other(value: Any, rng: random.Random, change: Change) -> Any:
 
 
 def change_zip(data: bytes, rng: random.Random, change: Change) -> bytes:
-    """One member changed, left out, renamed or put in twice; the bytes as they are when it is no zip any more."""
+    """One member changed, left out, renamed or put in twice; the bytes as they are when it is no
+    zip any more."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as packed:
             files = {info.filename: packed.read(info) for info in packed.infolist()[:_MOST_MEMBERS]}
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError, NotImplementedError):
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        EOFError,
+        OSError,
+        ValueError,
+        RuntimeError,
+        NotImplementedError,
+    ):
         return data
     if not files:
         return data
@@ -115,7 +133,9 @@ def change_zip(data: bytes, rng: random.Random, change: Change) -> bytes:
     elif way < 0.87:
         del files[name]
     else:
-        files[rng.choice((f"folder/{name}", f"{name}.bak", "conversations.json", "header.json", "a.json"))] = files[
-            name
-        ]
+        files[
+            rng.choice(
+                (f"folder/{name}", f"{name}.bak", "conversations.json", "header.json", "a.json")
+            )
+        ] = files[name]
     return zip_of(files)

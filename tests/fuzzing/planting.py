@@ -1,4 +1,5 @@
-"""Secrets of every kind, hidden in every form, planted at random places of conversations: none may be written."""
+"""Secrets of every kind, hidden in every form, planted at random places of conversations: none may
+be written."""
 
 import functools
 import gzip
@@ -29,10 +30,21 @@ from open_token.walk import PLAIN
 from rule_holes import filled
 
 LEVELS = ("secrets", "pii")
-PERSONAL = ("email", "phone-international", "card", "iban", "us-ssn", "ipv4", "finnish-id", "home-folder")
+PERSONAL = (
+    "email",
+    "phone-international",
+    "card",
+    "iban",
+    "us-ssn",
+    "ipv4",
+    "finnish-id",
+    "home-folder",
+)
 ENTRIES = {level: tomllib.loads(sources()[level].decode())["rule"] for level in LEVELS}
 # What names a thing of the format and not of the conversation; a reader takes no other word for it.
-FORMAL = frozenset("type role model provider version timestamp ts subtype kind status level visibility object".split())
+FORMAL = frozenset(
+    "type role model provider version timestamp ts subtype kind status level visibility object".split()
+)
 LONGEST = 40_000
 LEAST_ENCODED = 18
 """Shorter texts in base64 are as short as words."""
@@ -48,7 +60,8 @@ TOLD_BY_WORDS = frozenset(
     "connection-string portainer-token intercom-token authress-key teamwork-token fullstory-key "
     "onepassword-token azure-signed-key logicmonitor-token pgpass terraform-variable".split()
 )
-# A wrapped line is looked at where it ends with the head of a token that many use, or with a name and its value.
+# A wrapped line is looked at where it ends with the head of a token that many use, or with a name
+# and its value.
 WRAPPED = frozenset(
     "jwt github-token github-fine-grained-token gitlab-token npm-token package-index-upload-token "
     "docker-token aws-access-key-id aws-secret-key google-api-key google-oauth-token "
@@ -58,7 +71,9 @@ WRAPPED = frozenset(
     "linear-key notion-token figma-token supabase-key databricks-token authorization bearer "
     "assigned-password environment-password assigned-secret connection-password url-password".split()
 )
-LINES = frozenset(("private-key", "private-key-end", "putty-private-key", "secret-below", "escapes"))
+LINES = frozenset(
+    ("private-key", "private-key-end", "putty-private-key", "secret-below", "escapes")
+)
 """Over several lines, of which each by itself is looked at behind escapes."""
 
 
@@ -126,7 +141,8 @@ def _wrapped(text: str, first: str = "", rest: str = "", end: str = "", width: i
     whole = f"{words[: (-len(text) * 3 // 5 - 1) % inner]} {text}"
     lines = [whole[place : place + inner] for place in range(0, len(whole), inner)]
     return "\n".join(
-        (rest if number else first) + (f"{line:{inner}}{end}" if end else line) for number, line in enumerate(lines)
+        (rest if number else first) + (f"{line:{inner}}{end}" if end else line)
+        for number, line in enumerate(lines)
     )
 
 
@@ -166,13 +182,21 @@ FORMS: dict[str, Callable[[str], str]] = {
     "percent twice": lambda text: f"/cb?x={as_percent(as_percent(text))}",
     "HTML": lambda text: f"<p>{html.escape(text)}</p>",
     "base64": lambda text: f"echo {b64encode(text.encode()).decode()} | base64 -d",
-    "base64 for addresses": lambda text: f"x={urlsafe_b64encode(text.encode()).decode().rstrip('=')}",
+    "base64 for addresses": lambda text: (
+        f"x={urlsafe_b64encode(text.encode()).decode().rstrip('=')}"
+    ),
     "base64 shifted": lambda text: b64encode(b": " + text.encode()).decode(),
     "base64 twice": lambda text: b64encode(b64encode(text.encode())).decode(),
     "base64 in lines": _in_lines,
-    "base64 of UTF-16": lambda text: f"powershell -EncodedCommand {b64encode(text.encode('utf-16-le')).decode()}",
-    "gzip in base64": lambda text: b64encode(gzip.compress(f"{_MORE}{text}".encode(), mtime=0)).decode(),
-    "gzip in base64 twice": lambda text: b64encode(b64encode(gzip.compress(text.encode(), mtime=0))).decode(),
+    "base64 of UTF-16": lambda text: (
+        f"powershell -EncodedCommand {b64encode(text.encode('utf-16-le')).decode()}"
+    ),
+    "gzip in base64": lambda text: b64encode(
+        gzip.compress(f"{_MORE}{text}".encode(), mtime=0)
+    ).decode(),
+    "gzip in base64 twice": lambda text: b64encode(
+        b64encode(gzip.compress(text.encode(), mtime=0))
+    ).decode(),
     "zlib in base64": lambda text: b64encode(zlib.compress(f"{_MORE}{text}".encode())).decode(),
     "zip in base64": _zipped,
     "base32": lambda text: b32encode(text.encode()).decode(),
@@ -180,9 +204,13 @@ FORMS: dict[str, Callable[[str], str]] = {
     "hexadecimal by xxd": lambda text: _dump(text, -2, ":"),
     "hexadecimal by hexdump": lambda text: _dump(text, 1, " ", "|"),
     "numbers in Python": lambda text: f"bytes({list(text.encode())}).decode()",
-    "numbers in lines": lambda text: "const b = Buffer.from([\n  " + ",\n  ".join(map(str, text.encode())) + "\n])",
+    "numbers in lines": lambda text: (
+        "const b = Buffer.from([\n  " + ",\n  ".join(map(str, text.encode())) + "\n])"
+    ),
     "octal": lambda text: "".join(f"\\{byte:03o}" for byte in text.encode()),
-    "full width": lambda text: "".join(chr(ord(sign) + 0xFEE0) if "!" <= sign <= "~" else sign for sign in text),
+    "full width": lambda text: "".join(
+        chr(ord(sign) + 0xFEE0) if "!" <= sign <= "~" else sign for sign in text
+    ),
     "UTF-16 read as something else": lambda text: "".join(f"{sign}\0" for sign in text),
     "quoted-printable": lambda text: quopri.encodestring(text.encode()).decode(),
     "cut by a colour": lambda text: _cut(text, "\x1b[0m\x1b[31m"),
@@ -195,7 +223,9 @@ FORMS: dict[str, Callable[[str], str]] = {
     "cut by a dot": lambda text: "'" + _cut(text, "' . '") + "'",
     "cut by quotes": lambda text: '"' + _cut(text, '" "') + '"',
     "cut in a list": lambda text: '["' + _cut(text, '", "') + '"].join("")',
-    "cut in a list of lines": lambda text: "x = ''.join([\n    '" + _cut(text, "',\n    '") + "',\n])",
+    "cut in a list of lines": lambda text: (
+        "x = ''.join([\n    '" + _cut(text, "',\n    '") + "',\n])"
+    ),
     "cut by a backslash": lambda text: _cut(text, "\\\n  "),
     "cut by a mail": lambda text: _cut(text, "=\n"),
     "wrapped": _wrapped,
@@ -222,7 +252,9 @@ def is_seen(plant: Plant, form: str) -> bool:
 def is_left(plant: Plant, form: str, written: str) -> bool:
     """Whether a value is still there, as it is or in the form in which it was hidden."""
     for value in plant.values:
-        if form.startswith(("cut", "wrapped")) and any(len(half) > 8 and half in written for half in _halves(value)):
+        if form.startswith(("cut", "wrapped")) and any(
+            len(half) > 8 and half in written for half in _halves(value)
+        ):
             return True
         hidden = json.dumps(FORMS[form](value), ensure_ascii=False)[1:-1]
         looks = (value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1])
@@ -262,8 +294,15 @@ def documents(more: list[Path]) -> list[list[Any]]:
 
 
 def places(value: Any, keys: Keys) -> Iterator[tuple[Any, Any]]:
-    """Where something is said: holder and key of every string that is no id, no seal and no word of a format."""
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    """Where something is said: holder and key of every string that is no id, no seal and no word of
+    a format."""
+    items = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     for key, item in items:
         if isinstance(key, str) and (keys[key] != PLAIN or key in FORMAL):
             continue
@@ -297,8 +336,12 @@ def drawn_case(lot: random.Random, found: list[list[Any]], kinds: list[Plant]) -
         return None
     hidden = FORMS[form](plant.text)
     if form.startswith("wrapped"):
-        hidden = f"\n{hidden}"  # a piece of a stream goes on within a line, which then has no margin
-    holder[key] = lot.choice((f"{hidden}\n", f"{holder[key]}\n{hidden}\n", f"{hidden}\n{holder[key]}"))
+        hidden = (
+            f"\n{hidden}"  # a piece of a stream goes on within a line, which then has no margin
+        )
+    holder[key] = lot.choice(
+        (f"{hidden}\n", f"{holder[key]}\n{hidden}\n", f"{hidden}\n{holder[key]}")
+    )
     words = {
         "redact": plant.level,
         "exported_at": "omit",

@@ -1,4 +1,5 @@
-"""The target behind fuzz_readers.py: any bytes give an error of ours or an export that keeps every promise."""
+"""The target behind fuzz_readers.py: any bytes give an error of ours or an export that keeps every
+promise."""
 
 import atexit
 import functools
@@ -34,7 +35,11 @@ from open_token.readers import NAMES, choose, load
 from open_token.source import Source
 
 SIZES = (1, 200, 600, 900, 1300, 2000, 3000, 5000, 9000, 20_000, 60_000)
-CHOICES = {option.name: option.values for option in TABLE if option.name not in ("mode", "max_bytes", "exported_at")}
+CHOICES = {
+    option.name: option.values
+    for option in TABLE
+    if option.name not in ("mode", "max_bytes", "exported_at")
+}
 PEEK = 1 << 15
 EXPORTS = 5
 """One seed in so many is an export: they have a target of their own."""
@@ -43,7 +48,8 @@ RARELY = 8
 ENVELOPE = ("id", "seq", "ts", "type", "actor_id", "visibility", "role", "links", "usage")
 UNTOUCHED = re.compile("data|mime|.*[Ii][Dd]s?|.*signature|encrypted.*|base64|sha.*", re.DOTALL)
 STALE = {"OT905", "OT906", "OT907", "OT908"}
-"""Hashes that do not match, which an export makes anew; with any other error an export may stay as bad as it is."""
+"""Hashes that do not match, which an export makes anew; with any other error an export may stay as
+bad as it is."""
 
 
 def _peer() -> Any:
@@ -146,11 +152,16 @@ def check_uses(data: bytes, settings: Settings) -> None:
     elif lot == 2:
         files = unpack(data) or {"input": data}
         if WHOLE not in files:
-            check_follow(lay_out(files, _GROUND.folder("input")), settings.reader, Context(words, key=known.KEY))
+            check_follow(
+                lay_out(files, _GROUND.folder("input")),
+                settings.reader,
+                Context(words, key=known.KEY),
+            )
 
 
 def check_peek(data: bytes) -> None:
-    """Every reader that can tell a title from the first lines does so from anything, in text or not at all."""
+    """Every reader that can tell a title from the first lines does so from anything, in text or not
+    at all."""
     try:
         records = Source("input", data=data).opening(PEEK)
     except OpenTokenError:
@@ -188,7 +199,9 @@ def source_of(data: bytes) -> Source:
 def check_words(answer: Answer) -> None:
     """Messages can be printed and tell nothing of what was said."""
     said = [str(answer.problem)] if answer.problem else []
-    if answer.problem and ("cannot be sealed" in answer.problem.what or answer.problem.code == "redaction.unfinished"):
+    if answer.problem and (
+        "cannot be sealed" in answer.problem.what or answer.problem.code == "redaction.unfinished"
+    ):
         raise Violated(f"{re.sub('[0-9]+', 'n', answer.problem.what)}: a reader let it through")
     if answer.receipt:
         said += [f"{note.code} {note.place} {note.detail}" for note in answer.receipt.notes]
@@ -222,10 +235,17 @@ def check_export(answer: Answer, data: bytes, settings: Settings) -> None:
 
 
 def check_exposed(value: Any, name: str = "content") -> None:
-    """No token stands in an event, but where ids, signatures and files stand that must stay as they are."""
+    """No token stands in an event, but where ids, signatures and files stand that must stay as they
+    are."""
     if isinstance(value, str) and TOKEN in value:
         raise Violated(f"not masked under {name}: a token in a text")
-    for key, item in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+    for key, item in (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    ):
         if isinstance(key, str) and TOKEN in key:
             raise Violated(f"not masked under {name}: a token in a key")
         special = isinstance(key, str) and UNTOUCHED.fullmatch(key) is not None
@@ -234,10 +254,13 @@ def check_exposed(value: Any, name: str = "content") -> None:
 
 
 def check_as_peer(answer: Answer, settings: Settings) -> None:
-    """A check that shares nothing with this project, where it lies beside the checkout, finds nothing either."""
+    """A check that shares nothing with this project, where it lies beside the checkout, finds
+    nothing either."""
     document, _, faults = PEER.load(answer.data)
     faults += PEER.check(document, settings.words.get("redact", "secrets"))
-    if "integrity" in document and document["integrity"]["events_hash"] != PEER.events_hash(document):
+    if "integrity" in document and document["integrity"]["events_hash"] != PEER.events_hash(
+        document
+    ):
         faults.append("events_hash")
     if faults:
         raise Violated(f"peer {re.sub('[0-9]+|[{].*', '', faults[0])}: {faults[:3]}")
@@ -267,7 +290,11 @@ def check_again(answer: Answer, settings: Settings) -> None:
 def changed_part(before: bytes, after: bytes) -> str:
     """Which part of a document is not the same, to tell one finding from another."""
     old, new = document_of(before), document_of(after)
-    names = [name for name in dict.fromkeys([*old, *new]) if old.get(name) != new.get(name) and name != "integrity"]
+    names = [
+        name
+        for name in dict.fromkeys([*old, *new])
+        if old.get(name) != new.get(name) and name != "integrity"
+    ]
     if "events" not in names:
         return " ".join(names) or "integrity or layout"
     if len(old["events"]) != len(new["events"]):
@@ -280,14 +307,19 @@ def changed_part(before: bytes, after: bytes) -> str:
 def check_shapes(as_json: Answer, as_ndjson: Answer) -> None:
     """Both shapes tell the same, or fail alike."""
     if as_json.problem or as_ndjson.problem:
-        codes = [answer.problem and (answer.problem.code, answer.problem.what) for answer in (as_json, as_ndjson)]
+        codes = [
+            answer.problem and (answer.problem.code, answer.problem.what)
+            for answer in (as_json, as_ndjson)
+        ]
         if codes[0] != codes[1]:
             raise Violated(f"json and ndjson fail differently: {codes}")
         if isinstance(as_json.problem, DoesNotFit):
             raise Violated("does not fit: without a limit")
         return
     if document_of(as_json.data) != document_of(as_ndjson.data):
-        raise Violated(f"json and ndjson differ in {changed_part(as_json.data, as_ndjson.data)}: two records")
+        raise Violated(
+            f"json and ndjson differ in {changed_part(as_json.data, as_ndjson.data)}: two records"
+        )
 
 
 def document_of(data: bytes) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""The inputs that mutation starts from: the examples, the golden cases, real conversations, and exports of them."""
+"""The inputs that mutation starts from: the examples, the golden cases, real conversations, and
+exports of them."""
 
 import io
 from collections.abc import Iterable, Iterator
@@ -19,7 +20,13 @@ LARGEST = 1 << 16
 KEY = bytes(range(32))
 WAYS: tuple[dict[str, str], ...] = (
     {"mode": "json"},
-    {"mode": "json", "pretty": "false", "integrity": "tree", "include": "include-internal", "internal": "full"},
+    {
+        "mode": "json",
+        "pretty": "false",
+        "integrity": "tree",
+        "include": "include-internal",
+        "internal": "full",
+    },
     {"mode": "ndjson", "native": "full"},
     {"mode": "ndjson", "integrity": "none", "include": "include-internal", "internal": "summary"},
 )
@@ -27,11 +34,17 @@ WAYS: tuple[dict[str, str], ...] = (
 
 def conversations(more: Iterable[Path] = ()) -> list[bytes]:
     """One input per format and case, and what is small of the folders that are named beside."""
-    found = [path.read_bytes() for path in sorted((TESTS.parent / "examples").glob("*")) if path.is_file()]
+    found = [
+        path.read_bytes()
+        for path in sorted((TESTS.parent / "examples").glob("*"))
+        if path.is_file()
+    ]
     for path in sorted((TESTS / "golden").glob("*/*/input*")):
         found += _of_case(path)
     for folder in more:
-        found += [data for path in sorted(folder.rglob("*")) if path.is_file() and (data := _told(path))]
+        found += [
+            data for path in sorted(folder.rglob("*")) if path.is_file() and (data := _told(path))
+        ]
     return [data for data in dict.fromkeys(found) if len(data) <= LARGEST]
 
 
@@ -53,7 +66,8 @@ def _told(path: Path) -> bytes:
 
 
 def _of_case(path: Path) -> list[bytes]:
-    """The inputs of a golden case: a database, a zip, a folder, or a file with the others beside it."""
+    """The inputs of a golden case: a database, a zip, a folder, or a file with the others beside
+    it."""
     if path.name == "input.sql":
         return [database_of(path.read_text())]
     if path.name == "input.zip":
@@ -66,9 +80,12 @@ def _of_case(path: Path) -> list[bytes]:
 
 
 def _folders(folder: Path, is_whole: bool) -> Iterator[bytes]:
-    """The folder as it is, or once per conversation in it: each is opened in turn, with the others beside it."""
+    """The folder as it is, or once per conversation in it: each is opened in turn, with the others
+    beside it."""
     files = {
-        path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
     }
     if is_whole:
         yield pack({WHOLE: b"", **files})
@@ -79,14 +96,22 @@ def _folders(folder: Path, is_whole: bool) -> Iterator[bytes]:
 
 def exports(sources: Iterable[bytes]) -> list[bytes]:
     """What becomes of the conversations, in every shape an export can have."""
-    return [made for number, data in enumerate(sources) if (made := exported(data, WAYS[number % len(WAYS)]))]
+    return [
+        made
+        for number, data in enumerate(sources)
+        if (made := exported(data, WAYS[number % len(WAYS)]))
+    ]
 
 
 def exported(data: bytes, words: dict[str, str]) -> bytes:
     """The export of an input; nothing when it is refused."""
     out = io.BytesIO()
     try:
-        export(Source("seed", data=data), out, Context(ExportOptions.of({"exported_at": "omit"} | words), key=KEY))
+        export(
+            Source("seed", data=data),
+            out,
+            Context(ExportOptions.of({"exported_at": "omit"} | words), key=KEY),
+        )
     except OpenTokenError:
         return b""
     return out.getvalue()

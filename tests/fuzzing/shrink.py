@@ -1,4 +1,5 @@
-"""Makes a failing input small: cuts lines, then keys and items, then texts, as long as it fails in the same way."""
+"""Makes a failing input small: cuts lines, then keys and items, then texts, as long as it fails in
+the same way."""
 
 import json
 import time
@@ -23,7 +24,9 @@ def shrink(data: bytes, fails: Fails, seconds: float = 20) -> bytes:
     return data
 
 
-def _cut(parts: list[bytes], join: Callable[[list[bytes]], bytes], fails: Fails, deadline: float) -> bytes:
+def _cut(
+    parts: list[bytes], join: Callable[[list[bytes]], bytes], fails: Fails, deadline: float
+) -> bytes:
     """Leave out as many parts as can be, large runs first."""
     size = max(1, len(parts) // 2)
     while size and time.monotonic() < deadline:
@@ -47,7 +50,11 @@ def _shrink_line(data: bytes, number: int, fails: Fails, deadline: float) -> byt
     bare = line.rstrip(b"\r\n")[len(prefix) :]
     end = line[len(prefix) + len(bare) :]
     return (
-        start + prefix + _shrink_json(bare, lambda raw: fails(start + prefix + raw + end + rest), deadline) + end + rest
+        start
+        + prefix
+        + _shrink_json(bare, lambda raw: fails(start + prefix + raw + end + rest), deadline)
+        + end
+        + rest
     )
 
 

@@ -1,4 +1,5 @@
-"""What else can be done with an input: kept whole and restored, exported one by one, reported on, followed."""
+"""What else can be done with an input: kept whole and restored, exported one by one, reported on,
+followed."""
 
 import io
 import shutil
@@ -36,7 +37,8 @@ def chosen(source: Source, reader: str, lot: int) -> None:
 
 
 def check_whole(source: Source, reader: str | None, key: bytes, folder: Path) -> None:
-    """With native=full what comes back is what went in, of every conversation that the input holds."""
+    """With native=full what comes back is what went in, of every conversation that the input
+    holds."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     context = Context(ExportOptions.of(WHOLE | {"exported_at": "omit"}), key=key)
@@ -55,7 +57,9 @@ def check_whole(source: Source, reader: str | None, key: bytes, folder: Path) ->
         _, wrong = there_and_back(source, reader, context, folder)
     except OpenTokenError as problem:
         if problem.code.startswith(_REFUSED):
-            raise Violated(f"restore {problem.code} {problem.what}: of an export that is whole") from problem
+            raise Violated(
+                f"restore {problem.code} {problem.what}: of an export that is whole"
+            ) from problem
         return
     if wrong:
         raise Violated(f"restore of {reader}: {wrong[0]} is not what it was")
@@ -76,9 +80,12 @@ def check_report(source: Source, reader: str | None, context: Context) -> None:
 
 
 def check_follow(path: Path, reader: str | None, context: Context) -> None:
-    """A session that grows while it is followed gives a valid stream, or an error of ours; broken off, it goes on."""
+    """A session that grows while it is followed gives a valid stream, or an error of ours; broken
+    off, it goes on."""
     steps = _growth(path)
-    context = Context(context.options.changed(mode="ndjson", max_bytes=None, native="none"), key=context.key)
+    context = Context(
+        context.options.changed(mode="ndjson", max_bytes=None, native="none"), key=context.key
+    )
     try:
         reader = reader or choose(Source.of(path))
         be_one(Source.of(path), reader)
@@ -91,7 +98,9 @@ def check_follow(path: Path, reader: str | None, context: Context) -> None:
             raise Violated("content in a message: of a session that is followed") from problem
 
 
-def _followed(before: bytes, path: Path, reader: str, context: Context, idle: Callable[[], bool]) -> bytes:
+def _followed(
+    before: bytes, path: Path, reader: str, context: Context, idle: Callable[[], bool]
+) -> bytes:
     out = io.BytesIO(before)
     growing = Growing(out, context, "out", written_in(out, "out") if before else None)
     growing.close(Follower(path, path.name, reader, context, growing, idle).run())
@@ -107,7 +116,8 @@ def _check_stream(stream: bytes, reader: str) -> None:
 
 
 def _growth(path: Path) -> list[Callable[[], bool]]:
-    """The file begins with its first half; the rest comes in two pieces, one of which may be half a line."""
+    """The file begins with its first half; the rest comes in two pieces, one of which may be half a
+    line."""
     data = path.read_bytes()
     middle = data.find(b"\n", len(data) // 2) + 1 or len(data)
     late = middle + (len(data) - middle) // 2

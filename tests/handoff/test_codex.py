@@ -30,7 +30,9 @@ def test_the_users_own_provider_holds(tmp_path: Path) -> None:
 
 def test_the_screen_shows_prompts_answers_and_commands(tmp_path: Path) -> None:
     lines = records(handed("codex", talk_of(SMALL), tmp_path)[0])
-    shown = [line["payload"]["item"] for line in lines if line["payload"].get("type") == "item_completed"]
+    shown = [
+        line["payload"]["item"] for line in lines if line["payload"].get("type") == "item_completed"
+    ]
     assert [item["type"] for item in shown] == [
         "UserMessage",
         "AgentMessage",

@@ -30,13 +30,17 @@ def test_a_copy_of_what_has_no_id() -> None:
     assert (found.is_note, found.origin) == (True, None)
 
 
-@pytest.mark.parametrize("more", [event("message", "go on"), event("tool_use"), event("tool_result", "out")])
+@pytest.mark.parametrize(
+    "more", [event("message", "go on"), event("tool_use"), event("tool_result", "out")]
+)
 def test_somebody_went_on(more: Any) -> None:
     found = ending(event("message", f"{NOTE}conversation a, 12 events. It is"), more)
     assert (found.is_note, found.origin) == (False, None)
 
 
-@pytest.mark.parametrize("last", [("tool_result", "tool"), ("tool_result", "user"), ("message", "assistant")])
+@pytest.mark.parametrize(
+    "last", [("tool_result", "tool"), ("tool_result", "user"), ("message", "assistant")]
+)
 def test_a_note_that_is_only_quoted(last: tuple[str, str]) -> None:
     note = event(last[0], f"{NOTE}conversation a, 12 events. It is", role=last[1])
     assert (ending(note).is_note, ending(note).origin) == (False, None)

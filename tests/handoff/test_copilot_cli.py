@@ -13,7 +13,8 @@ def test_all_of_it_arrives(tmp_path: Path) -> None:
     session, back = handed("copilot-cli", talk, tmp_path)
     assert told(back)[:-1] == told(talk)
     assert [str(path) for path in session.files] == [
-        f"/home/sam/.copilot/session-state/{session.id}/{name}" for name in ("events.jsonl", "workspace.yaml")
+        f"/home/sam/.copilot/session-state/{session.id}/{name}"
+        for name in ("events.jsonl", "workspace.yaml")
     ]
     assert session.start == [["copilot", f"--resume={session.id}"]]
 
@@ -27,4 +28,9 @@ def test_events_are_a_chain(tmp_path: Path) -> None:
 def test_its_workspace_is_yaml(tmp_path: Path) -> None:
     session, _ = handed("copilot-cli", talk_of(SMALL), tmp_path)
     about = yaml.safe_load(list(session.files.values())[1])
-    assert (about["id"], about["cwd"], about["name"], about["user_named"]) == (session.id, CWD, "Tides", False)
+    assert (about["id"], about["cwd"], about["name"], about["user_named"]) == (
+        session.id,
+        CWD,
+        "Tides",
+        False,
+    )

@@ -44,7 +44,9 @@ def test_the_folder_that_the_project_has_is_taken(tmp_path: Path) -> None:
     assert folder_in(tmp_path) == "tides-7"
 
 
-@pytest.mark.parametrize("registry", ["{", "[]", json.dumps({"projects": {CWD: "../out"}}), '{"projects": 1}'])
+@pytest.mark.parametrize(
+    "registry", ["{", "[]", json.dumps({"projects": {CWD: "../out"}}), '{"projects": 1}']
+)
 def test_a_registry_that_says_nothing_good_is_passed_over(tmp_path: Path, registry: str) -> None:
     (tmp_path / ".gemini").mkdir()
     (tmp_path / ".gemini" / "projects.json").write_text(registry)

@@ -30,6 +30,11 @@ def test_the_times_say_the_order() -> None:
 def test_a_failed_call_is_an_error() -> None:
     session = target("opencode").session(talk_of(SMALL), Scene(CWD, Path("/home/sam"), {}))
     made = json.loads(next(iter(session.files.values())))
-    states = [part["state"] for message in made["messages"] for part in message["parts"] if part["type"] == "tool"]
+    states = [
+        part["state"]
+        for message in made["messages"]
+        for part in message["parts"]
+        if part["type"] == "tool"
+    ]
     assert [state["status"] for state in states] == ["error", "completed"]
     assert states[0]["error"] == "1 failed"

@@ -20,6 +20,8 @@ def test_entries_are_a_chain_and_answers_have_a_usage(tmp_path: Path) -> None:
     head, *lines = records(handed("pi", talk_of(SMALL), tmp_path)[0])
     assert (head["type"], head["version"]) == ("session", 3)
     assert [line["parentId"] for line in lines] == [None, *(line["id"] for line in lines[:-1])]
-    spoken = [line["message"] for line in lines if line.get("message", {}).get("role") == "assistant"]
+    spoken = [
+        line["message"] for line in lines if line.get("message", {}).get("role") == "assistant"
+    ]
     assert spoken
     assert all(message["usage"]["totalTokens"] == 0 for message in spoken)

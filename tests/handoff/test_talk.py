@@ -31,13 +31,17 @@ def test_the_last_words_say_what_it_is() -> None:
 
 
 def test_a_call_after_a_result_is_another_answer() -> None:
-    talk = talk_of(document(said("user", "go"), called(1), answered(1, "a"), called(2), answered(2, "b")))
+    talk = talk_of(
+        document(said("user", "go"), called(1), answered(1, "a"), called(2), answered(2, "b"))
+    )
     assert [len(turn.calls) for turn in talk.turns if isinstance(turn, Answer)] == [1, 1]
 
 
 def test_a_call_that_never_ended_is_closed() -> None:
     missing = {"mime": "application/json", "data": {"missing_result": True}}
-    talk = talk_of(document(said("user", "go"), called(1), {**answered(1, ""), "content": missing}, called(2)))
+    talk = talk_of(
+        document(said("user", "go"), called(1), {**answered(1, ""), "content": missing}, called(2))
+    )
     assert all("no result" in call.output for call in talk.calls)
 
 
@@ -60,14 +64,25 @@ def test_what_stands_aside_stays_behind(about: dict[str, object], name: str) -> 
     start = {"content": {"mime": "application/json", "data": about}, "links": span}
     left = {**said("user", "no, this"), "links": span}
     talk = talk_of(
-        document({"type": "span_start", **start}, left, {"type": "span_end", "links": span}, said("user", "go"))
+        document(
+            {"type": "span_start", **start},
+            left,
+            {"type": "span_end", "links": span},
+            said("user", "go"),
+        )
     )
     assert told(talk)[:-1] == [("user", "go")]
     assert talk.behind == {name: 1}
 
 
 def test_what_stays_behind_is_counted() -> None:
-    image = {"type": "image", "media_type": "image/png", "encoding": "base64", "bytes": 4, "base64": "AAAA"}
+    image = {
+        "type": "image",
+        "media_type": "image/png",
+        "encoding": "base64",
+        "bytes": 4,
+        "base64": "AAAA",
+    }
     seen = {"mime": "application/json", "data": [{"type": "text", "text": "look"}, image]}
     span = {"span_id": "span_000001"}
     start = {"content": {"mime": "application/json", "data": {"kind": "subagent"}}, "links": span}
@@ -83,7 +98,10 @@ def test_what_stays_behind_is_counted() -> None:
             said("assistant", "Yes."),
         )
     )
-    assert told(talk)[:-1] == [("user", "look\n\n[left out: image/png, 4 bytes]"), ("assistant", "Yes.")]
+    assert told(talk)[:-1] == [
+        ("user", "look\n\n[left out: image/png, 4 bytes]"),
+        ("assistant", "Yes."),
+    ]
     assert talk.behind == {
         "subagents": 1,
         "system messages": 1,
@@ -122,7 +140,9 @@ def test_it_goes_on_from_the_last_compaction() -> None:
 @pytest.mark.parametrize("name", ["summary", "message"])
 def test_a_summary_that_stands_in_the_mark_goes_over(name: str) -> None:
     mark = noted(99, kind="compaction", **{name: "plums come first"})
-    made = document(said("user", "first"), said("assistant", "long ago"), mark, said("user", "and now?"))
+    made = document(
+        said("user", "first"), said("assistant", "long ago"), mark, said("user", "and now?")
+    )
     lines = [line[1] for line in told(talk_of(made))[:-1]]
     assert lines == ["[what was said before this, in short:]\n\nplums come first", "and now?"]
     assert talk_of(made).behind == {"events before the last compaction": 2}
@@ -130,19 +150,26 @@ def test_a_summary_that_stands_in_the_mark_goes_over(name: str) -> None:
 
 def test_a_summary_may_be_the_message_before_its_mark() -> None:
     summary = {**said("user", "both were counted"), "visibility": "internal"}
-    made = document(said("user", "count"), summary, noted(99, kind="compaction"), said("assistant", "Two."))
+    made = document(
+        said("user", "count"), summary, noted(99, kind="compaction"), said("assistant", "Two.")
+    )
     assert [line[1] for line in told(talk_of(made))[:-1]] == ["both were counted", "Two."]
 
 
 def test_nothing_is_cut_off_where_no_summary_takes_its_place() -> None:
     talk = [said("user", "first"), said("assistant", "an answer")]
-    for mark in (noted(99, kind="compaction"), noted(99, kind="compaction", summary=" ", text="too long")):
+    for mark in (
+        noted(99, kind="compaction"),
+        noted(99, kind="compaction", summary=" ", text="too long"),
+    ):
         made = document(*talk, mark, said("user", "on"))
         assert [line[1] for line in told(talk_of(made))[:-1]] == ["first", "an answer", "on"]
         assert not talk_of(made).behind
     at_the_end = document(*talk, noted(99, kind="compaction", summary="they talked"))
     assert [line[1] for line in told(talk_of(at_the_end))[:-1]] == ["first", "an answer"]
-    earlier = document(*talk, noted(2, kind="compaction_summary"), said("user", "on"), noted(99, kind="compaction"))
+    earlier = document(
+        *talk, noted(2, kind="compaction_summary"), said("user", "on"), noted(99, kind="compaction")
+    )
     assert [line[1] for line in told(talk_of(earlier))[1:-1]] == ["an answer", "on"]
 
 
@@ -155,7 +182,9 @@ def test_nothing_begins_with_an_answer() -> None:
 def test_a_talk_of_subagents_alone_is_told() -> None:
     span = {"span_id": "span_000001"}
     start = {"content": {"mime": "application/json", "data": {"kind": "subagent"}}, "links": span}
-    talk = talk_of(document({"type": "span_start", **start}, {**said("user", "do it"), "links": span}))
+    talk = talk_of(
+        document({"type": "span_start", **start}, {**said("user", "do it"), "links": span})
+    )
     assert told(talk)[0] == ("user", "do it")
     assert not talk.behind
 
@@ -167,7 +196,10 @@ def test_names_of_tools_fit_every_provider() -> None:
 
 def test_times_never_go_back_and_are_never_absent() -> None:
     talk = talk_of(
-        document({**said("user", "a"), "ts": "2026-03-01T10:00:09.123456Z"}, {**said("assistant", "b"), "ts": None})
+        document(
+            {**said("user", "a"), "ts": "2026-03-01T10:00:09.123456Z"},
+            {**said("assistant", "b"), "ts": None},
+        )
     )
     assert [iso(turn.ms) for turn in talk.turns] == [
         "2026-03-01T10:00:09.123Z",
@@ -178,11 +210,19 @@ def test_times_never_go_back_and_are_never_absent() -> None:
 
 def test_a_talk_without_times_has_the_same_ones_whenever_it_is_exported() -> None:
     made = document({**said("user", "a"), "ts": None})
-    assert talk_of({**made, "exported_at": "2026-01-01T00:00:00Z"}).began == talk_of(made).began == 946_684_800_000
+    assert (
+        talk_of({**made, "exported_at": "2026-01-01T00:00:00Z"}).began
+        == talk_of(made).began
+        == 946_684_800_000
+    )
 
 
 def test_ids_are_the_same_for_the_same_talk() -> None:
-    assert made_uuid(talk_of(SMALL), "a") == made_uuid(talk_of(SMALL), "a") != made_uuid(talk_of(SMALL), "b")
+    assert (
+        made_uuid(talk_of(SMALL), "a")
+        == made_uuid(talk_of(SMALL), "a")
+        != made_uuid(talk_of(SMALL), "b")
+    )
 
 
 def test_an_empty_conversation_has_no_turns() -> None:
@@ -190,25 +230,39 @@ def test_an_empty_conversation_has_no_turns() -> None:
 
 
 def test_ids_that_are_no_strings_name_nothing() -> None:
-    odd: dict[str, Any] = {"id": [], "actor_id": [], "links": {"call_id": "call_1", "span_id": [1], "parent_id": {}}}
+    odd: dict[str, Any] = {
+        "id": [],
+        "actor_id": [],
+        "links": {"call_id": "call_1", "span_id": [1], "parent_id": {}},
+    }
     facts = noted(1, kind="result_facts", is_error=True)
-    talk = talk_of(document({**called(1), **odd}, {**answered(1, "a"), **odd}, {**facts, **odd}, said("user", "go")))
+    talk = talk_of(
+        document(
+            {**called(1), **odd}, {**answered(1, "a"), **odd}, {**facts, **odd}, said("user", "go")
+        )
+    )
     assert [(call.output, call.failed) for call in talk.calls] == [("a", False)]
 
 
 def test_a_file_whose_size_is_no_number() -> None:
     file = {"media_type": "image/png", "base64": "AAAA", "bytes": "four"}
-    talk = talk_of(document({**said("user", ""), "content": {"mime": "application/json", "data": [file]}}))
+    talk = talk_of(
+        document({**said("user", ""), "content": {"mime": "application/json", "data": [file]}})
+    )
     assert told(talk)[0] == ("user", "[left out: image/png]")
 
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
     max_leaves=6,
 )
 keys = st.sampled_from(["type", "role", "content", "links", "ts", "id", "actor_id"])
-words = st.sampled_from(["message", "tool_use", "tool_result", "annotation", "span_start", "user", "assistant"])
+words = st.sampled_from(
+    ["message", "tool_use", "tool_result", "annotation", "span_start", "user", "assistant"]
+)
 
 
 @hypothesis.settings(max_examples=60)

@@ -42,7 +42,11 @@ def program(tmp_path: Path) -> tuple[str, ...]:
 
 def trees(machine: Machine) -> dict[str, bytes | None]:
     roots = (machine.home, machine.project)
-    return {str(path): path.read_bytes() if path.is_file() else None for root in roots for path in root.rglob("*")}
+    return {
+        str(path): path.read_bytes() if path.is_file() else None
+        for root in roots
+        for path in root.rglob("*")
+    }
 
 
 @pytest.mark.parametrize("scope", ["user", "project"])
@@ -53,14 +57,16 @@ def test_in_and_out_of_a_machine_without_the_file(
     root = machine.home if scope == "user" else machine.project
     path = root / FILES[name][scope == "project"]
     before = trees(machine)
-    assert install(machine, [name], scope, program, None, dry_run=True) == [Change(name, "write", path)]
+    assert install(machine, [name], scope, program, None, dry_run=True) == [
+        Change(name, "write", path)
+    ]
     assert trees(machine) == before
     assert install(machine, [name], scope, program, None) == [Change(name, "write", path)]
     assert f"{program[0]} hook run --for {name}" in path.read_text()
     assert installed_for(machine, scope) == [name]
-    assert [(place.scope, place.state) for place in status(machine, program) if place.state != "absent"] == [
-        (scope, "installed")
-    ]
+    assert [
+        (place.scope, place.state) for place in status(machine, program) if place.state != "absent"
+    ] == [(scope, "installed")]
     written = trees(machine)
     assert install(machine, [name], scope, program, None) == [Change(name, "same", path)]
     assert uninstall(machine, [name], scope, dry_run=True) == [Change(name, "remove", path)]
@@ -71,7 +77,9 @@ def test_in_and_out_of_a_machine_without_the_file(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_file_becomes_the_very_one_it_was(machine: Machine, program: tuple[str, ...], name: str) -> None:
+def test_a_file_becomes_the_very_one_it_was(
+    machine: Machine, program: tuple[str, ...], name: str
+) -> None:
     path = machine.home / FILES[name][0]
     path.parent.mkdir(parents=True)
     path.write_bytes(MINE)
@@ -98,14 +106,19 @@ def test_what_was_changed_since_stays(machine: Machine, program: tuple[str, ...]
     assert json.loads(path.read_text()) == {"model": "mine", "list": [1, 2], "theme": "dark"}
 
 
-def test_our_own_file_with_something_of_others_in_it_stays(machine: Machine, program: tuple[str, ...]) -> None:
+def test_our_own_file_with_something_of_others_in_it_stays(
+    machine: Machine, program: tuple[str, ...]
+) -> None:
     path = machine.home / ".cursor/hooks.json"
     install(machine, ["cursor"], "user", program, None)
     whole = json.loads(path.read_text())
     whole["hooks"]["stop"].insert(0, {"command": "say done"})
     path.write_text(json.dumps(whole))
     assert uninstall(machine, ["cursor"], "user")[0].action == "update"
-    assert json.loads(path.read_text()) == {"version": 1, "hooks": {"stop": [{"command": "say done"}]}}
+    assert json.loads(path.read_text()) == {
+        "version": 1,
+        "hooks": {"stop": [{"command": "say done"}]},
+    }
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b'{"version": 2}'])
@@ -120,7 +133,9 @@ def test_without_its_list_ours_are_known_by_their_command(
     assert json.loads(path.read_text()) == {}
 
 
-def test_folders_that_moved_are_followed(machine: Machine, program: tuple[str, ...], tmp_path: Path) -> None:
+def test_folders_that_moved_are_followed(
+    machine: Machine, program: tuple[str, ...], tmp_path: Path
+) -> None:
     env = {
         "CLAUDE_CONFIG_DIR": str(tmp_path / "c"), "CODEX_HOME": str(tmp_path / "x"), "QWEN_HOME": str(tmp_path / "q"),
         "GEMINI_CLI_HOME": str(tmp_path / "g"), "COPILOT_HOME": str(tmp_path / "o"),
@@ -132,7 +147,9 @@ def test_folders_that_moved_are_followed(machine: Machine, program: tuple[str, .
     ]  # fmt: skip
 
 
-def test_a_file_with_comments_is_left_and_the_words_are_given(machine: Machine, program: tuple[str, ...]) -> None:
+def test_a_file_with_comments_is_left_and_the_words_are_given(
+    machine: Machine, program: tuple[str, ...]
+) -> None:
     path = machine.home / ".gemini/settings.json"
     path.parent.mkdir()
     path.write_text('// mine\n{"theme": "dark"}\n')
@@ -161,7 +178,9 @@ def test_a_link_of_the_user_is_followed_and_stays_one(
     assert kept.read_bytes() == MINE
 
 
-def test_a_project_is_not_left_through_a_link(machine: Machine, program: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_project_is_not_left_through_a_link(
+    machine: Machine, program: tuple[str, ...], tmp_path: Path
+) -> None:
     (tmp_path / "elsewhere").mkdir()
     (machine.project / ".cursor").symlink_to(tmp_path / "elsewhere")
     (change,) = install(machine, ["cursor"], "project", program, None)
@@ -170,7 +189,9 @@ def test_a_project_is_not_left_through_a_link(machine: Machine, program: tuple[s
 
 
 @pytest.mark.parametrize("kind", ["folder", "pipe", "dangling"])
-def test_what_is_no_plain_file_is_left(machine: Machine, program: tuple[str, ...], kind: str) -> None:
+def test_what_is_no_plain_file_is_left(
+    machine: Machine, program: tuple[str, ...], kind: str
+) -> None:
     path = machine.home / ".cursor/hooks.json"
     path.parent.mkdir()
     if kind == "folder":

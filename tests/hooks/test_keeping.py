@@ -1,4 +1,5 @@
-"""Calls carried out: the conversation that is meant is kept once, whatever is said, and by whoever comes first."""
+"""Calls carried out: the conversation that is meant is kept once, whatever is said, and by whoever
+comes first."""
 
 import json
 import os
@@ -39,7 +40,9 @@ class Machine:
     def world(self) -> World:
         return World(
             lambda: Discovery({}, self.home),
-            lambda named: Archive(Path(named) if named else self.folder, self._context, lambda: 2e9),
+            lambda named: Archive(
+                Path(named) if named else self.folder, self._context, lambda: 2e9
+            ),
             lambda: "2026-01-02T03:04:05Z",
             lambda: self.now,
             self._work,
@@ -66,7 +69,10 @@ class Machine:
         return [(line["runtime"], line["result"]) for line in self.log()]
 
     def log(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in (self.waiting.folder / "log.ndjson").read_text().splitlines()]
+        return [
+            json.loads(line)
+            for line in (self.waiting.folder / "log.ndjson").read_text().splitlines()
+        ]
 
     def kept(self) -> list[str]:
         for path in self.folder.glob("*/*"):
@@ -81,7 +87,9 @@ def machine(tmp_path: Path) -> Machine:
 
 
 def said(machine: Machine, name: str) -> list[Call]:
-    found = [read_call(json.dumps(call).encode(), name) for call in calls(name, machine.paths[name])]
+    found = [
+        read_call(json.dumps(call).encode(), name) for call in calls(name, machine.paths[name])
+    ]
     return [call for call in found if call]
 
 
@@ -112,7 +120,10 @@ def test_others_are_not_marked_as_gone(machine: Machine) -> None:
     machine.keep(*(said(machine, name)[0] for name in TALKS))
     machine.paths["codex"].unlink()
     machine.keep(said(machine, "cursor")[2])
-    states = [json.loads(line).get("state") for line in (machine.folder / "index.ndjson").read_text().splitlines()[1:]]
+    states = [
+        json.loads(line).get("state")
+        for line in (machine.folder / "index.ndjson").read_text().splitlines()[1:]
+    ]
     assert states == ["current"] * 6
 
 
@@ -124,14 +135,18 @@ def test_the_log_has_nothing_of_what_was_said(machine: Machine) -> None:
     assert stat.S_IMODE((machine.waiting.folder / "log.ndjson").stat().st_mode) == 0o600
 
 
-def test_a_file_elsewhere_is_kept_only_if_its_runtime_wrote_it(machine: Machine, tmp_path: Path) -> None:
+def test_a_file_elsewhere_is_kept_only_if_its_runtime_wrote_it(
+    machine: Machine, tmp_path: Path
+) -> None:
     path = Path(shutil.move(machine.paths["codex"], tmp_path / "moved.jsonl"))
     strange = Call(runtime="cursor", path=str(path))
     assert meant(strange, Discovery({}, machine.home)) == []
     assert machine.keep(Call(runtime="codex", path=str(path))) == [("codex", "new")]
 
 
-@pytest.mark.parametrize("kind", ["link", "folder", "pipe", "gone", "words", "binary", "empty", "relative", "device"])
+@pytest.mark.parametrize(
+    "kind", ["link", "folder", "pipe", "gone", "words", "binary", "empty", "relative", "device"]
+)
 def test_a_path_that_is_no_log_does_nothing(
     machine: Machine, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,7 +158,9 @@ def test_a_path_that_is_no_log_does_nothing(
     elif kind == "pipe":
         os.mkfifo(path)
     elif kind != "gone":
-        path.write_bytes({"words": b"root:x:0:0\n", "binary": bytes(range(256)) * 64}.get(kind, b""))
+        path.write_bytes(
+            {"words": b"root:x:0:0\n", "binary": bytes(range(256)) * 64}.get(kind, b"")
+        )
     if kind == "relative":
         shutil.copy(machine.paths["codex"], path)
         monkeypatch.chdir(tmp_path)
@@ -212,7 +229,9 @@ def test_only_one_process_carries_them_out(machine: Machine) -> None:
     assert machine.keep() == [("codex", "new")]
 
 
-@pytest.mark.parametrize("problem", [InputError("no", code="x"), OutputError("full"), RuntimeError("secret words")])
+@pytest.mark.parametrize(
+    "problem", [InputError("no", code="x"), OutputError("full"), RuntimeError("secret words")]
+)
 def test_what_goes_wrong_is_in_the_log_by_its_name(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, problem: Exception
 ) -> None:

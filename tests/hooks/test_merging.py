@@ -1,4 +1,5 @@
-"""Handlers of ours in a file of somebody else: put in, put in again, taken out, and nothing else moves."""
+"""Handlers of ours in a file of somebody else: put in, put in again, taken out, and nothing else
+moves."""
 
 import json
 from typing import Any
@@ -43,7 +44,11 @@ def test_a_new_file_has_one_handler_for_each_event(name: str) -> None:
 def test_what_others_wrote_stays_where_it_was(name: str) -> None:
     runtime = runtimes()[name]
     entry: Any = {"matcher": "*", "hooks": [OTHER]} if runtime.grouped else OTHER
-    before = {"model": "x", "hooks": {runtime.events[2]: [entry], "Other": [entry], "enabled": True}, "z": [1, 2.5]}
+    before = {
+        "model": "x",
+        "hooks": {runtime.events[2]: [entry], "Other": [entry], "enabled": True},
+        "z": [1, 2.5],
+    }
     raw = put(json.dumps(before | runtime.top).encode(), name)
     after = json.loads(raw)
     assert after["hooks"][runtime.events[2]][0] == entry
@@ -58,13 +63,17 @@ def test_a_handler_beside_another_in_one_group_is_replaced_and_taken_out_alone()
     raw = put(json.dumps({"hooks": {"Stop": [group]}}).encode(), "claude-code")
     (stop,) = json.loads(raw)["hooks"]["Stop"]
     assert [handler["command"] for handler in stop["hooks"]] == [command("claude-code"), "say done"]
-    assert json.loads(out(raw, "claude-code")) == {"hooks": {"Stop": [{"matcher": "", "hooks": [OTHER]}]}}
+    assert json.loads(out(raw, "claude-code")) == {
+        "hooks": {"Stop": [{"matcher": "", "hooks": [OTHER]}]}
+    }
 
 
 def test_a_group_with_a_matcher_stays_when_it_gets_empty() -> None:
     ours = {"type": "command", "command": command("claude-code")}
     raw = json.dumps({"hooks": {"Stop": [{"matcher": "x", "hooks": [ours]}]}}).encode()
-    assert json.loads(out(raw, "claude-code")) == {"hooks": {"Stop": [{"matcher": "x", "hooks": []}]}}
+    assert json.loads(out(raw, "claude-code")) == {
+        "hooks": {"Stop": [{"matcher": "x", "hooks": []}]}
+    }
 
 
 def test_handlers_for_events_of_earlier_versions_go_too() -> None:
@@ -103,7 +112,13 @@ def test_what_would_lose_something_is_refused(raw: bytes, why: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "raw", [b'{"hooks": []}', b'{"hooks": {"Stop": {}}}', b'{"hooks": {"Stop": [1, {"hooks": 2}]}}', b"{}"]
+    "raw",
+    [
+        b'{"hooks": []}',
+        b'{"hooks": {"Stop": {}}}',
+        b'{"hooks": {"Stop": [1, {"hooks": 2}]}}',
+        b"{}",
+    ],
 )
 def test_nothing_of_ours_means_the_same_bytes(raw: bytes) -> None:
     assert out(raw, "claude-code") == raw
@@ -111,14 +126,19 @@ def test_nothing_of_ours_means_the_same_bytes(raw: bytes) -> None:
 
 
 LEAVES = st.none() | st.booleans() | st.integers() | st.text()
-VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3))
+VALUES = st.recursive(
+    LEAVES,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+)
 HANDLERS = st.lists(st.just(OTHER) | VALUES, min_size=1, max_size=3)
 EVENTS = st.sampled_from(["Stop", "SessionEnd", "stop", "sessionEnd", "Other"])
 FILES = st.dictionaries(st.text().filter(lambda key: key != "hooks"), VALUES, max_size=3)
 
 
 @given(FILES, st.dictionaries(EVENTS, HANDLERS, min_size=1), st.sampled_from(NAMES))
-def test_put_in_and_taken_out_is_as_before(others: dict[str, Any], hooks: dict[str, Any], name: str) -> None:
+def test_put_in_and_taken_out_is_as_before(
+    others: dict[str, Any], hooks: dict[str, Any], name: str
+) -> None:
     before = others | runtimes()[name].top | {"hooks": hooks}
     raw = json.dumps(before).encode()
     there = put(raw, name)

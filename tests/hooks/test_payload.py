@@ -27,12 +27,17 @@ def test_every_spelling(path: str, known: str, event: str) -> None:
 
 
 def test_an_end_without_a_name_is_known_by_its_reason() -> None:
-    ends = [call(sessionId=ID, **more) for more in ({"reason": "complete"}, {"stopReason": "end_turn"}, {})]
+    ends = [
+        call(sessionId=ID, **more)
+        for more in ({"reason": "complete"}, {"stopReason": "end_turn"}, {})
+    ]
     assert [found is not None and found.is_end for found in ends] == [True, False, False]
 
 
 def test_a_path_or_an_id_is_enough() -> None:
-    assert call(session_id=ID, transcript_path=None) == Call(runtime="codex", id=ID, folder="/talks")
+    assert call(session_id=ID, transcript_path=None) == Call(
+        runtime="codex", id=ID, folder="/talks"
+    )
     found = call(transcript_path=PATH, session_id=7, hook_event_name={"a": 1})
     assert found == Call(runtime="codex", path=PATH, folder="/talks")
     assert not found.is_end

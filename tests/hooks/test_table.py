@@ -11,7 +11,14 @@ US = "/opt/with space/open-token"
 
 
 def test_every_runtime_has_a_reader_and_three_events() -> None:
-    assert list(runtimes()) == ["claude-code", "codex", "gemini-cli", "qwen-code", "copilot-cli", "cursor"]
+    assert list(runtimes()) == [
+        "claude-code",
+        "codex",
+        "gemini-cli",
+        "qwen-code",
+        "copilot-cli",
+        "cursor",
+    ]
     for runtime in runtimes().values():
         assert runtime.reader in readers.NAMES
         assert len(runtime.events) == 3
@@ -20,7 +27,8 @@ def test_every_runtime_has_a_reader_and_three_events() -> None:
 
 def test_times_are_in_the_unit_of_the_runtime() -> None:
     limits = {
-        name: runtime.handler.get("timeout", runtime.handler.get("timeoutSec")) for name, runtime in runtimes().items()
+        name: runtime.handler.get("timeout", runtime.handler.get("timeoutSec"))
+        for name, runtime in runtimes().items()
     }
     assert limits["codex"] == 3  # more is cut down to that, with a warning at each start
     assert {name for name, limit in limits.items() if limit > 1000} == {"gemini-cli", "qwen-code"}

@@ -8,7 +8,10 @@ import pytest
 from open_token.hooks.payload import Call
 from open_token.hooks.waiting import Waiting
 
-ONE, TWO = Call(runtime="codex", id="one", event="Stop"), Call(runtime="codex", id="two", event="SessionEnd")
+ONE, TWO = (
+    Call(runtime="codex", id="one", event="Stop"),
+    Call(runtime="codex", id="two", event="SessionEnd"),
+)
 
 
 @pytest.fixture

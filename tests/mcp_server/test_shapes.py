@@ -9,10 +9,19 @@ from open_token.mcp_server.shapes import Events, ExportConversation, GetEvents, 
 def test_a_schema_is_an_object_that_takes_nothing_else() -> None:
     schema = schema_of(ExportConversation)
     jsonschema.Draft202012Validator.check_schema(schema)
-    assert (schema["type"], schema["required"], schema["additionalProperties"]) == ("object", ["session"], False)
+    assert (schema["type"], schema["required"], schema["additionalProperties"]) == (
+        "object",
+        ["session"],
+        False,
+    )
     assert all("description" in value for value in schema["properties"].values())
     jsonschema.validate({"session": "last", "redact": "pii"}, schema)
-    for wrong in ({}, {"session": ""}, {"session": "x", "redact": "some"}, {"session": "x", "path": "/etc"}):
+    for wrong in (
+        {},
+        {"session": ""},
+        {"session": "x", "redact": "some"},
+        {"session": "x", "path": "/etc"},
+    ):
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(wrong, schema)
 

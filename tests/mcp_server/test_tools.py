@@ -1,4 +1,5 @@
-"""The tools: conversations found, written below one folder, checked and read in parts, with nothing secret told."""
+"""The tools: conversations found, written below one folder, checked and read in parts, with nothing
+secret told."""
 
 import json
 import os
@@ -60,7 +61,14 @@ def desk(tmp_path: Path) -> Desk:
 
 def test_every_tool_says_what_it_does_to_the_world(desk: Desk) -> None:
     listed = {tool["name"]: tool for tool in desk.tools().listed()}
-    assert list(listed) == ["list_sessions", "brief", "export_conversation", "validate", "verify", "get_events"]
+    assert list(listed) == [
+        "list_sessions",
+        "brief",
+        "export_conversation",
+        "validate",
+        "verify",
+        "get_events",
+    ]
     for name, tool in listed.items():
         hints = tool["annotations"]
         assert hints["readOnlyHint"] == (name != "export_conversation")
@@ -81,7 +89,9 @@ def test_sessions_are_listed_newest_first(desk: Desk) -> None:
     (row,) = desk.ask("list_sessions", reader="codex")["sessions"]
     assert (row["reader"], row["folder"]) == ("codex", "/home/mara/orchard")
     assert row["modified"].startswith("2023-11-14T22:13:19")
-    assert [row["reader"] for row in desk.ask("list_sessions", folder="/home/mara/orchard")["sessions"]] == ["codex"]
+    assert [
+        row["reader"] for row in desk.ask("list_sessions", folder="/home/mara/orchard")["sessions"]
+    ] == ["codex"]
 
 
 def test_sessions_are_found_by_their_words(desk: Desk) -> None:
@@ -140,13 +150,18 @@ def test_a_conversation_is_written_and_not_told(desk: Desk, name: str) -> None:
     assert (found["events"], found["bytes"]) == (len(document["events"]), path.stat().st_size)
     assert found["events_hash"] == document["integrity"]["events_hash"]
     assert verify_bytes(path.read_bytes()).status == VERIFIED
-    assert desk.ask("export_conversation", session=TALKS[name].id)["events_hash"] == found["events_hash"]
+    assert (
+        desk.ask("export_conversation", session=TALKS[name].id)["events_hash"]
+        == found["events_hash"]
+    )
     assert len([path for path in desk.folder.rglob("*") if path.is_file()]) == 1
 
 
 def test_ids_and_options(desk: Desk) -> None:
     assert desk.ask("export_conversation", session="last")["reader"] == "claude_code"
-    found = desk.ask("export_conversation", session="0199c0de", mode="ndjson", redact="pii", max_bytes=100_000)
+    found = desk.ask(
+        "export_conversation", session="0199c0de", mode="ndjson", redact="pii", max_bytes=100_000
+    )
     assert (found["redact"], Path(found["file"]).suffix) == ("pii", ".ndjson")
     for wrong in ("nothing", "../../etc/passwd", str(desk.paths["codex"]), "0"):
         with pytest.raises(InputError):
@@ -154,7 +169,8 @@ def test_ids_and_options(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize(
-    "given", [{}, {"session": 1}, {"session": "x", "file": "/tmp/x"}, {"session": "x", "redact": "no"}]
+    "given",
+    [{}, {"session": 1}, {"session": "x", "file": "/tmp/x"}, {"session": "x", "redact": "no"}],
 )
 def test_other_arguments_are_refused(desk: Desk, given: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
@@ -168,7 +184,9 @@ def test_secrets_are_masked_whatever_is_asked_or_set(desk: Desk) -> None:
         desk.ask("export_conversation", session=known, redact="none")
     desk.env["OPEN_TOKEN_REDACT"] = "none"
     assert SECRET not in Path(desk.ask("export_conversation", session=known)["file"]).read_text()
-    allowed = desk.tools(may_unmask=True).call("export_conversation", {"session": known, "redact": "none"})
+    allowed = desk.tools(may_unmask=True).call(
+        "export_conversation", {"session": known, "redact": "none"}
+    )
     assert allowed
     assert SECRET in Path(allowed["file"]).read_text()
     events = desk.ask("get_events", file=allowed["file"], count=100, max_bytes=200_000)
@@ -179,7 +197,12 @@ def test_secrets_are_masked_whatever_is_asked_or_set(desk: Desk) -> None:
 def test_exports_are_checked(desk: Desk) -> None:
     path = Path(desk.ask("export_conversation", session="last")["file"])
     name = str(path.relative_to(desk.folder))
-    assert desk.ask("validate", file=name) == {"valid": True, "errors": 0, "warnings": 0, "problems": []}
+    assert desk.ask("validate", file=name) == {
+        "valid": True,
+        "errors": 0,
+        "warnings": 0,
+        "problems": [],
+    }
     assert desk.ask("verify", file=name)["unchanged"]
     path.write_text(path.read_text().replace('"seq": 2', '"seq": 7', 1))
     assert desk.ask("validate", file=name)["problems"]
@@ -201,7 +224,11 @@ def test_events_come_in_slices(desk: Desk, mode: str) -> None:
         seen += [event["seq"] for event in found["events"]]
         first = found["next"]
     assert seen == list(range(1, found["total"] + 1))
-    assert desk.ask("get_events", file=file, first=999) == {"events": [], "total": len(seen), "next": 0}
+    assert desk.ask("get_events", file=file, first=999) == {
+        "events": [],
+        "total": len(seen),
+        "next": 0,
+    }
 
 
 def test_a_slice_is_never_larger_than_was_asked(desk: Desk) -> None:
@@ -218,7 +245,17 @@ def test_only_files_below_the_folder_are_read(desk: Desk, tmp_path: Path) -> Non
     shutil.copy(path, outside)
     (desk.folder / "link.json").symlink_to(outside)
     os.mkfifo(desk.folder / "pipe")
-    for name in (str(outside), "../outside.json", "link.json", "pipe", ".", "", "a\0b", "gone.json", "/etc/passwd"):
+    for name in (
+        str(outside),
+        "../outside.json",
+        "link.json",
+        "pipe",
+        ".",
+        "",
+        "a\0b",
+        "gone.json",
+        "/etc/passwd",
+    ):
         for tool in ("validate", "verify", "get_events"):
             with pytest.raises(InputError, match="no such export"):
                 desk.ask(tool, file=name)

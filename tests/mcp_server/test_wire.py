@@ -29,7 +29,11 @@ class Fake:
 
 
 def ask(method: Any, params: Any = None, **more: Any) -> Any:
-    asked = {"jsonrpc": "2.0", "id": 1, "method": method} | ({} if params is None else {"params": params}) | more
+    asked = (
+        {"jsonrpc": "2.0", "id": 1, "method": method}
+        | ({} if params is None else {"params": params})
+        | more
+    )
     return answered(json.dumps(asked).encode(), Fake())
 
 
@@ -40,7 +44,9 @@ def code(answer: Any) -> int:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_version_that_we_speak_is_kept(version: str) -> None:
-    answer = ask("initialize", {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "x"}})
+    answer = ask(
+        "initialize", {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "x"}}
+    )
     assert (answer["jsonrpc"], answer["id"]) == ("2.0", 1)
     assert answer["result"]["protocolVersion"] == version
     assert answer["result"]["serverInfo"]["name"] == "open-token"
@@ -49,7 +55,9 @@ def test_a_version_that_we_speak_is_kept(version: str) -> None:
 
 @pytest.mark.parametrize("version", ["2024-11-05", "2099-01-01", 7, None])
 def test_any_other_is_offered_the_newest(version: Any) -> None:
-    assert ask("initialize", {"protocolVersion": version})["result"]["protocolVersion"] == VERSIONS[0]
+    assert (
+        ask("initialize", {"protocolVersion": version})["result"]["protocolVersion"] == VERSIONS[0]
+    )
 
 
 def test_lists_calls_and_pings() -> None:
@@ -68,7 +76,10 @@ def test_lists_calls_and_pings() -> None:
 
 def test_what_a_tool_cannot_do_is_told_to_the_model_without_content() -> None:
     failed = ask("tools/call", {"name": "fail"})["result"]
-    assert failed == {"content": [{"type": "text", "text": "it is broken\nhelp: mend it"}], "isError": True}
+    assert failed == {
+        "content": [{"type": "text", "text": "it is broken\nhelp: mend it"}],
+        "isError": True,
+    }
     crashed = ask("tools/call", {"name": "crash"})["result"]
     assert crashed["isError"]
     assert "secret" not in json.dumps(crashed)
@@ -96,7 +107,10 @@ def test_nobody_waits_for_an_answer_to_a_notification() -> None:
 def test_several_requests_in_one_line() -> None:
     asked = [{"jsonrpc": "2.0", "id": n, "method": "ping"} for n in (1, 2)]
     told = [{"jsonrpc": "2.0", "method": "notifications/initialized"}]
-    assert [answer["id"] for answer in answered(json.dumps(asked + told).encode(), Fake())] == [1, 2]
+    assert [answer["id"] for answer in answered(json.dumps(asked + told).encode(), Fake())] == [
+        1,
+        2,
+    ]
     assert answered(json.dumps(told).encode(), Fake()) is None
     assert code(answered(json.dumps(asked * 50).encode(), Fake())) == -32600
 
@@ -104,13 +118,22 @@ def test_several_requests_in_one_line() -> None:
 def test_lines_in_lines_out_until_the_end() -> None:
     ping = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
     out = io.BytesIO()
-    serve(io.BytesIO(b"\n".join([ping, b"", b"x" * (3 * LONGEST), ping, b"\xff", ping])), out, Fake())
+    serve(
+        io.BytesIO(b"\n".join([ping, b"", b"x" * (3 * LONGEST), ping, b"\xff", ping])), out, Fake()
+    )
     answers = [json.loads(line) for line in out.getvalue().splitlines()]
-    assert [answer.get("error", {}).get("code", 0) for answer in answers] == [0, -32600, 0, -32700, 0]
+    assert [answer.get("error", {}).get("code", 0) for answer in answers] == [
+        0,
+        -32600,
+        0,
+        -32700,
+        0,
+    ]
 
 
 @given(
-    st.binary(max_size=200) | st.recursive(st.text() | st.integers(), st.lists).map(lambda v: json.dumps(v).encode())
+    st.binary(max_size=200)
+    | st.recursive(st.text() | st.integers(), st.lists).map(lambda v: json.dumps(v).encode())
 )
 def test_no_line_raises(line: bytes) -> None:
     json.dumps(answered(line, Fake()))

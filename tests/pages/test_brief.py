@@ -62,7 +62,9 @@ def test_without_a_word_it_keeps_within_its_own_budget() -> None:
     assert BUDGET // 2 < len(brief(LONG).encode()) <= BUDGET
 
 
-@pytest.mark.parametrize("text", ["\x1b" * 9_000, "`" * 9_000, "潮" * 9_000, "\ud800" * 9_000, "a\n" * 9_000])
+@pytest.mark.parametrize(
+    "text", ["\x1b" * 9_000, "`" * 9_000, "潮" * 9_000, "\ud800" * 9_000, "a\n" * 9_000]
+)
 def test_text_that_grows_when_it_is_shown_keeps_within_the_budget(text: str) -> None:
     assert len(brief(everywhere(text)).encode()) <= BUDGET
 
@@ -97,12 +99,18 @@ def test_what_the_agent_kept_at_its_compaction_is_told() -> None:
 
 def test_a_summary_that_hangs_on_a_message_is_told() -> None:
     summary = {**said("user", "It is green now."), "visibility": "internal"}
-    told = parts(brief(document(said("user", "go"), summary, noted(2, kind="compaction"), said("user", "on"))))
+    told = parts(
+        brief(
+            document(said("user", "go"), summary, noted(2, kind="compaction"), said("user", "on"))
+        )
+    )
     assert told["What was before, as the agent itself kept it"] == "```\nIt is green now.\n```\n\n"
 
 
 def test_an_unanswered_prompt_is_told_as_such() -> None:
-    told = parts(brief(document(said("user", "one"), said("assistant", "yes"), said("user", "two"))))
+    told = parts(
+        brief(document(said("user", "one"), said("assistant", "yes"), said("user", "two")))
+    )
     assert told["What the agent said last, before the last prompt"] == "```\nyes\n```\n\n"
 
 

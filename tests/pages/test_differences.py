@@ -23,7 +23,10 @@ def test_lines_are_told_with_their_marks(old: str, new: str, marks: str) -> None
     assert "".join(line.mark for line in differences(old, new)) == marks
 
 
-@given(st.lists(st.sampled_from("abcd\n"), max_size=30), st.lists(st.sampled_from("abcd\n"), max_size=30))
+@given(
+    st.lists(st.sampled_from("abcd\n"), max_size=30),
+    st.lists(st.sampled_from("abcd\n"), max_size=30),
+)
 def test_both_texts_come_back(old: list[str], new: list[str]) -> None:
     lines = differences("\n".join(old), "\n".join(new))
     for marks, text in ((" -", "\n".join(old)), (" +", "\n".join(new))):
@@ -39,7 +42,11 @@ def test_large_texts_without_a_line_in_common_end() -> None:
 
 
 def test_near_leaves_out_what_stayed() -> None:
-    lines = [Line(" ", str(n)) for n in range(10)] + [Line("+", "new")] + [Line(" ", str(n)) for n in range(10)]
+    lines = (
+        [Line(" ", str(n)) for n in range(10)]
+        + [Line("+", "new")]
+        + [Line(" ", str(n)) for n in range(10)]
+    )
     told = near(lines)
     assert [line.mark for line in told] == ["@", " ", " ", " ", "+", " ", " ", " ", "@"]
     assert told[0].text == "7 lines as they were"
@@ -56,5 +63,7 @@ def test_patches_of_agents_are_read() -> None:
     told = [(change.path, change.verb, change.added, change.removed) for change in of_patch(text)]
     assert told == [("a.py", "", 1, 1), ("b.py", "new", 1, 0)]
     unified = "--- a/x.c\n+++ b/x.c\n@@ -1 +1 @@\n-old\n+new"
-    assert [(change.path, change.added, change.removed) for change in of_patch(unified)] == [("x.c", 1, 1)]
+    assert [(change.path, change.added, change.removed) for change in of_patch(unified)] == [
+        ("x.c", 1, 1)
+    ]
     assert of_patch("no patch at all\n+1") == []

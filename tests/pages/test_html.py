@@ -1,4 +1,5 @@
-"""The page: well formed and ours alone whatever was said, with a place for every event, the same each time."""
+"""The page: well formed and ours alone whatever was said, with a place for every event, the same
+each time."""
 
 import json
 import re
@@ -38,7 +39,12 @@ def test_every_event_has_its_place_and_the_story_is_in_order() -> None:
         f"evt_{n:06d}" for n in (1, 2, 3, 5, 6, 4, 7, 8)
     ]
     words = " ".join("".join(reader.words).split())
-    assert words.index("Fix the test.") < words.index("I look.") < words.index("make test") < words.index("naïvely")
+    assert (
+        words.index("Fix the test.")
+        < words.index("I look.")
+        < words.index("make test")
+        < words.index("naïvely")
+    )
     assert "failed · 2.0 s" in words
     assert receipt.integrity is not None
     assert receipt.integrity["events_hash"] in words
@@ -62,7 +68,8 @@ def test_script_and_style_are_small_and_ask_nobody() -> None:
     assert len(script()) < 15_000
     for text in (script(), style()):
         assert not re.search(
-            r"https?://|@import|url\(|fetch\(|XMLHttp|WebSocket|innerHTML|eval\(|document\.write", text
+            r"https?://|@import|url\(|fetch\(|XMLHttp|WebSocket|innerHTML|eval\(|document\.write",
+            text,
         )
     assert "prefers-color-scheme:dark" in style()
     assert "prefers-reduced-motion" in style()
@@ -70,7 +77,12 @@ def test_script_and_style_are_small_and_ask_nobody() -> None:
 
 def test_image_is_shown_and_a_drawing_that_can_run_is_not() -> None:
     image = {"media_type": "image/png", "encoding": "base64", "bytes": 4, "base64": "iVBORw=="}
-    drawing = {"media_type": "image/svg+xml", "encoding": "base64", "bytes": 4, "base64": "PHN2Zz4="}
+    drawing = {
+        "media_type": "image/svg+xml",
+        "encoding": "base64",
+        "bytes": 4,
+        "base64": "PHN2Zz4=",
+    }
     page, _ = made(document(called(1, "view_image", path="a.png"), block(1, [image, drawing])))
     assert re.findall(r'<img alt="([^"]*)" src="([^"]*)">', page) == [
         ("image/png, 4 bytes", "data:image/png;base64,iVBORw==")
@@ -80,11 +92,17 @@ def test_image_is_shown_and_a_drawing_that_can_run_is_not() -> None:
 
 def test_honest_marks_tell_what_is_missing() -> None:
     secret = "ghp_" + "a1B2" * 9
-    events = [said("user", f"my key is {secret}"), called(1, command="ls"), said("assistant", "w " * 4000)]
+    events = [
+        said("user", f"my key is {secret}"),
+        called(1, command="ls"),
+        said("assistant", "w " * 4000),
+    ]
     page, _ = made(document(*events), redact="secrets", max_bytes=6000)
     words = "".join(check(page).words)
     assert secret not in page
-    assert re.search(r'<mark title="redacted: github_token">\[REDACTED:github_token:\w{8}\]</mark>', page)
+    assert re.search(
+        r'<mark title="redacted: github_token">\[REDACTED:github_token:\w{8}\]</mark>', page
+    )
     assert "no result recorded" in words
     assert re.search(r"cut to fit: [\d,]+ of 8,000 characters are left", words)
 
@@ -111,7 +129,9 @@ def test_long_talk_is_in_blocks_and_deep_nesting_does_no_harm() -> None:
         inner["links"]["span_id"] = f"span_{n - 1:06d}"
         deep += [inner, span("span_start", n, n, kind="subagent")]
     deep += [span("span_end", n, n) for n in range(399, 0, -1)]
-    page, _ = made(document(said("user", "go"), *deep, *[said("assistant", f"line {n}") for n in range(200)]))
+    page, _ = made(
+        document(said("user", "go"), *deep, *[said("assistant", f"line {n}") for n in range(200)])
+    )
     check(page)
     assert page.count('class="blk h') >= 5
 
@@ -123,7 +143,10 @@ def test_odd_shapes_of_a_stranger_do_not_break_it() -> None:
         event["content"]["data"]["arguments"] = value
     for tool in ("TodoWrite", "AskUserQuestion", "Bash", "Task", "Grep", "MultiEdit"):
         keys = ("todos", "questions", "edits", "command", "prompt", "pattern", "options")
-        events += [called(len(events) + n, tool, **dict.fromkeys(keys, value)) for n, value in enumerate(odd, 1)]
+        events += [
+            called(len(events) + n, tool, **dict.fromkeys(keys, value))
+            for n, value in enumerate(odd, 1)
+        ]
     check(made(document(*events))[0])
 
 
@@ -163,8 +186,13 @@ def test_paths_are_cut_only_where_the_folder_begins_and_something_is_left() -> N
 
 
 def test_edit_whose_end_is_not_known_changed_nothing_that_is_known() -> None:
-    missing = {**answered(1, ""), "content": {"mime": "application/json", "data": {"missing_result": True}}}
-    page, _ = made(document(called(1, "Edit", file_path="a.py", old_string="x", new_string="y"), missing))
+    missing = {
+        **answered(1, ""),
+        "content": {"mime": "application/json", "data": {"missing_result": True}},
+    }
+    page, _ = made(
+        document(called(1, "Edit", file_path="a.py", old_string="x", new_string="y"), missing)
+    )
     assert "changed <b" not in page
 
 
@@ -181,18 +209,28 @@ def test_browser_runs_our_script_and_no_other(tmp_path: Path) -> None:
         pytest.skip("chromium is not on this machine")
     page = tmp_path / "page.html"
     page.write_text(made(everywhere("\n\n".join(HOSTILE)))[0], "utf-8")
-    words = [browser, *CHROMIUM, f"--user-data-dir={tmp_path / 'profile'}", f"{page.as_uri()}#evt_000008"]
+    words = [
+        browser,
+        *CHROMIUM,
+        f"--user-data-dir={tmp_path / 'profile'}",
+        f"{page.as_uri()}#evt_000008",
+    ]
     done = subprocess.run(words, capture_output=True, timeout=300, check=True)
     seen = done.stdout.decode()
     assert '<html lang="en" class="js">' in seen  # our script ran: the policy lets it
-    assert '<details class="row tool k-shell at" id="evt_000008" open="">' in seen  # and the link opened its row
+    assert (
+        '<details class="row tool k-shell at" id="evt_000008" open="">' in seen
+    )  # and the link opened its row
     assert b"CONSOLE" not in done.stderr  # nothing else tried to, and nothing was asked for
 
 
 def test_many_choices_are_not_looked_for_one_by_one() -> None:
     few = [{"question": "Which?", "options": ["red", "blue"]}]
     many = [{"question": "Which?", "options": [f"{'a' * 200}{n}" for n in range(20_000)]}]
-    calls = (called(1, "AskUserQuestion", questions=few), called(2, "AskUserQuestion", questions=many))
+    calls = (
+        called(1, "AskUserQuestion", questions=few),
+        called(2, "AskUserQuestion", questions=many),
+    )
     page, _ = made(document(calls[0], answered(1, "blue"), calls[1], answered(2, "a" * 1_000_000)))
     assert "<li>red</li><li><strong>blue</strong>, chosen</li>" in page
 
@@ -201,12 +239,17 @@ def test_many_choices_are_not_looked_for_one_by_one() -> None:
     ("answer", "chosen"),
     [
         ('"Where?"="Yes", "Also here, Yes?"="No".', ["Yes", "No"]),
-        ('"Where?"="Yes, everywhere", "Also here, Yes?"="No, Yes".', ["Yes, everywhere", "No", "Yes"]),
+        (
+            '"Where?"="Yes, everywhere", "Also here, Yes?"="No, Yes".',
+            ["Yes, everywhere", "No", "Yes"],
+        ),
         ('"Where?"="Yes and no", "Also here, Yes?"="None of them".', []),
         ("No", ["No"]),
     ],
 )
-def test_choice_counts_as_chosen_only_where_the_answer_names_it(answer: str, chosen: list[str]) -> None:
+def test_choice_counts_as_chosen_only_where_the_answer_names_it(
+    answer: str, chosen: list[str]
+) -> None:
     asked = [
         {"question": "Where?", "options": ["Yes", "Yes, everywhere"]},
         {"question": "Also here, Yes?", "options": ["No", "Yes"]},
@@ -231,16 +274,22 @@ def test_paper_is_white_and_has_everything_open() -> None:
     dark = [place.start() for place in re.finditer("--bg:#0f1318", style())]
     assert dark
     assert all("@media screen" in style()[style().rindex("\n", 0, place) : place] for place in dark)
-    assert "details::details-content{content-visibility:visible}" in style().partition("@media print{")[2]
+    assert (
+        "details::details-content{content-visibility:visible}"
+        in style().partition("@media print{")[2]
+    )
 
 
 def test_words_that_run_from_right_to_left_decide_that_themselves() -> None:
     talk = document(
-        said("assistant", "\u05e9\u05dc\u05d5\u05dd"), said("assistant_thought", "\u05e9\u05dc\u05d5\u05dd")
+        said("assistant", "\u05e9\u05dc\u05d5\u05dd"),
+        said("assistant_thought", "\u05e9\u05dc\u05d5\u05dd"),
     )
     page, _ = made(talk)
     # Where dir is auto the first letter decides that is in no element with a dir of its own.
-    firsts = re.findall(r'<div[^>]* dir="auto"[^>]*>(?:<a [^>]*dir="ltr"[^>]*>[^<]*</a>)?<p>(.)', page)
+    firsts = re.findall(
+        r'<div[^>]* dir="auto"[^>]*>(?:<a [^>]*dir="ltr"[^>]*>[^<]*</a>)?<p>(.)', page
+    )
     assert firsts == ["\u05e9", "\u05e9"]
 
 
@@ -252,7 +301,8 @@ def test_what_cannot_be_seen_is_shown() -> None:
 
 
 def test_search_leaves_the_page_where_it_is() -> None:
-    # With a padding of the page, a browser scrolls whenever the field in the bar gets the focus or a letter.
+    # With a padding of the page, a browser scrolls whenever the field in the bar gets the focus or
+    # a letter.
     assert "scroll-padding" not in style()
     assert "main *{scroll-margin-top:" in style()
     assert "find.focus({ preventScroll: true })" in script()

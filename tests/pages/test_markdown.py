@@ -18,7 +18,9 @@ def test_story_is_told_in_order() -> None:
     assert lines[1] == "1 prompt · 2 calls (1 failed) · 7.0 s"
     assert receipt.integrity is not None
     assert f"- sealed sha256:{receipt.integrity['events_hash']}" in lines
-    assert lines.index("> Fix the test.") < lines.index("I look.") < lines.index("Done, naïvely: 潮.")
+    assert (
+        lines.index("> Fix the test.") < lines.index("I look.") < lines.index("Done, naïvely: 潮.")
+    )
     assert "<details><summary><b>Bash</b> make test · failed · 2.0 s</summary>" in lines
     assert made(SMALL, "markdown")[0] == page
 
@@ -45,5 +47,8 @@ def test_what_is_missing_is_told() -> None:
 
 
 def test_what_the_runtime_says_is_not_told_as_of_the_user() -> None:
-    page, _ = made(document({**said("user", "be brief"), "visibility": "internal"}, said("user", "go")), "markdown")
+    page, _ = made(
+        document({**said("user", "be brief"), "visibility": "internal"}, said("user", "go")),
+        "markdown",
+    )
     assert "<b>internal</b> be brief" in page

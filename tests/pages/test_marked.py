@@ -22,7 +22,10 @@ CASES = [
     ),
     ("---", "<hr>"),
     ("`a*b*` **bold _in_** x", "<p><code>a*b*</code> <strong>bold <em>in</em></strong> x</p>"),
-    ("*slant* ~~no~~ snake_case_name 2*3*4", "<p><em>slant</em> <del>no</del> snake_case_name 2*3*4</p>"),
+    (
+        "*slant* ~~no~~ snake_case_name 2*3*4",
+        "<p><em>slant</em> <del>no</del> snake_case_name 2*3*4</p>",
+    ),
     ("\\*no\\* \\<b\\>", "<p>*no* &lt;b&gt;</p>"),
     ("see https://a.test/x_y?b=1&c=2.", f'<p>see <a href="{LONG}" {SAFE}>{LONG}</a>.</p>'),
     (

@@ -24,7 +24,9 @@ def test_kinds_can_be_loaded() -> None:
 
 
 def pages(source: Source) -> None:
-    context = Context(ExportOptions.of({"redact": "none", "branches": "all", "include": "include-internal"}))
+    context = Context(
+        ExportOptions.of({"redact": "none", "branches": "all", "include": "include-internal"})
+    )
     for kind in KINDS:
         out = io.BytesIO()
         try:
@@ -33,12 +35,19 @@ def pages(source: Source) -> None:
             pytest.skip(f"no single conversation in it: {problem.code}")
         assert receipt.bytes == len(out.getvalue()) > 100
         if kind == "html":
-            assert sum(one.startswith("evt_") for one in check(out.getvalue().decode()).ids) == receipt.events
+            assert (
+                sum(one.startswith("evt_") for one in check(out.getvalue().decode()).ids)
+                == receipt.events
+            )
 
 
-@pytest.mark.parametrize("folder", sorted(path.name for path in CORPUS.glob("*") if path.is_dir()) or [None])
+@pytest.mark.parametrize(
+    "folder", sorted(path.name for path in CORPUS.glob("*") if path.is_dir()) or [None]
+)
 def test_small_real_conversation_of_each_kind_gives_pages(folder: str | None, corpus: Path) -> None:
-    found = [path for path in files() if path.is_file() and path.relative_to(corpus).parts[0] == folder]
+    found = [
+        path for path in files() if path.is_file() and path.relative_to(corpus).parts[0] == folder
+    ]
     sizes = sorted((path.stat().st_size, path) for path in found)
     small = [path for size, path in sizes if 2_000 < size < 120_000]
     if not small:

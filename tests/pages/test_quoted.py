@@ -1,4 +1,5 @@
-"""Markdown inside Markdown, read by another parser: nothing of a stranger is a tag, a picture or a strange link."""
+"""Markdown inside Markdown, read by another parser: nothing of a stranger is a tag, a picture or a
+strange link."""
 
 import pytest
 from hypothesis import given, settings
@@ -32,9 +33,14 @@ def test_code_stays_code() -> None:
 
 
 def test_fence_with_more_than_a_language_is_a_fence() -> None:
-    assert prose('```py title="a.py"\nx = "<b>"\n```\nafter <b>') == '```py\nx = "<b>"\n```\nafter &#60;b>'
+    assert (
+        prose('```py title="a.py"\nx = "<b>"\n```\nafter <b>')
+        == '```py\nx = "<b>"\n```\nafter &#60;b>'
+    )
 
 
-@pytest.mark.parametrize("line", ["~~~ a `b` c", "- ~~~", "> ~~~~", "~~~~~~ x y", "``` a b", "    ~~~"])
+@pytest.mark.parametrize(
+    "line", ["~~~ a `b` c", "- ~~~", "> ~~~~", "~~~~~~ x y", "``` a b", "    ~~~"]
+)
 def test_no_fence_of_a_stranger_hides_what_follows(line: str) -> None:
     assert rendered(f"{prose(line)}\n\n<details>\n\n") == ["html_block <details>\n"]

@@ -4,7 +4,17 @@ from typing import Any
 
 import pytest
 
-from open_token.pages.rows import Row, duration, moment, output_of, plan_of, plural, questions_of, row_of, said
+from open_token.pages.rows import (
+    Row,
+    duration,
+    moment,
+    output_of,
+    plan_of,
+    plural,
+    questions_of,
+    row_of,
+    said,
+)
 from open_token.pages.story import Item
 from talks import answered, called
 
@@ -13,7 +23,9 @@ PATCH = "*** Begin Patch\n*** Update File: a.py\n-a\n+b\n*** Add File: b.py\n+c\
 TODOS = [{"content": "one", "status": "completed"}, {"content": "two", "status": "in_progress"}]
 
 
-def row(tool: str, output: str = "l1\nl2", facts: dict[str, Any] | None = None, **arguments: Any) -> Row:
+def row(
+    tool: str, output: str = "l1\nl2", facts: dict[str, Any] | None = None, **arguments: Any
+) -> Row:
     use: Any = {**called(1, tool, **arguments), "ts": "2026-03-01T10:00:00Z"}
     result: Any = {**answered(1, output), "ts": "2026-03-01T10:00:02Z"}
     return row_of(Item("call", use, result=result, facts=facts or {}))
@@ -23,7 +35,12 @@ def row(tool: str, output: str = "l1\nl2", facts: dict[str, Any] | None = None, 
     ("tool", "arguments", "target", "outcome"),
     [
         ("Bash", {"command": "cd /x && make test\nmore"}, "make test", ["2 lines", "2.0 s"]),
-        ("shell", {"command": ["bash", "-lc", "ls -l"], "workdir": "/"}, "ls -l", ["2 lines", "2.0 s"]),
+        (
+            "shell",
+            {"command": ["bash", "-lc", "ls -l"], "workdir": "/"},
+            "ls -l",
+            ["2 lines", "2.0 s"],
+        ),
         ("exec_command", {"cmd": "# why\npwd"}, "pwd", ["2 lines", "2.0 s"]),
         ("run_shell_command", {"command": "ls"}, "ls", ["2 lines", "2.0 s"]),
         ("run_terminal_cmd", {"command": "ls"}, "ls", ["2 lines", "2.0 s"]),
@@ -33,24 +50,46 @@ def row(tool: str, output: str = "l1\nl2", facts: dict[str, Any] | None = None, 
         ("MultiEdit", {"file_path": "a.py", "edits": [EDIT, EDIT]}, "a.py", ["+4 -2", "2.0 s"]),
         ("replace", {**EDIT, "instruction": "x"}, "a.py", ["+2 -1", "2.0 s"]),
         ("apply_patch", {"input": PATCH}, "a.py, b.py", ["+2 -1", "2.0 s"]),
-        ("str_replace_editor", {"command": "create", "path": "n", "file_text": "a\nb\n"}, "n", ["+2 -0", "2.0 s"]),
+        (
+            "str_replace_editor",
+            {"command": "create", "path": "n", "file_text": "a\nb\n"},
+            "n",
+            ["+2 -0", "2.0 s"],
+        ),
         ("str_replace_editor", {"command": "view", "path": "n"}, "n", ["2 lines", "2.0 s"]),
         ("Write", {"file_path": "n.py", "content": "a\n"}, "n.py", ["+1 -0", "2.0 s"]),
-        ("Read", {"file_path": "a.py", "offset": 5, "limit": 10}, "a.py:5-14", ["2 lines", "2.0 s"]),
+        (
+            "Read",
+            {"file_path": "a.py", "offset": 5, "limit": 10},
+            "a.py:5-14",
+            ["2 lines", "2.0 s"],
+        ),
         ("read_file", {"absolute_path": "/a"}, "/a", ["2 lines", "2.0 s"]),
         ("Grep", {"pattern": "x.*y", "path": "src"}, "x.*y in src", ["2 lines", "2.0 s"]),
         ("glob", {"pattern": "**/*.py"}, "**/*.py", ["2 lines", "2.0 s"]),
         ("TodoWrite", {"todos": TODOS}, "two", ["1/2 done", "2.0 s"]),
-        ("update_plan", {"plan": [{"step": "s", "status": "completed"}]}, "all done", ["1/1 done", "2.0 s"]),
+        (
+            "update_plan",
+            {"plan": [{"step": "s", "status": "completed"}]},
+            "all done",
+            ["1/1 done", "2.0 s"],
+        ),
         ("WebSearch", {"query": "tides"}, "tides", ["2.0 s"]),
         ("web_fetch", {"url": "https://a.test/x"}, "https://a.test/x", ["2.0 s"]),
-        ("Task", {"subagent_type": "explore", "description": "Find it"}, "explore: Find it", ["2.0 s"]),
+        (
+            "Task",
+            {"subagent_type": "explore", "description": "Find it"},
+            "explore: Find it",
+            ["2.0 s"],
+        ),
         ("AskUserQuestion", {"questions": [{"question": "Which?"}]}, "Which?", ["2.0 s"]),
         ("mcp__x__odd", {"n": 3, "name": "Sam"}, "Sam", ["2.0 s"]),
         ("nothing", {}, "", ["2.0 s"]),
     ],
 )
-def test_row_says_verb_object_and_outcome(tool: str, arguments: Any, target: str, outcome: list[str]) -> None:
+def test_row_says_verb_object_and_outcome(
+    tool: str, arguments: Any, target: str, outcome: list[str]
+) -> None:
     made = row(tool, **arguments)
     assert (made.target, made.outcome) == (target, outcome)
 
@@ -89,5 +128,10 @@ def test_output_that_codex_wrapped_in_json_is_read_as_output() -> None:
     wrapped = '{"output":"a\\nb\\n","metadata":{"exit_code":0,"duration_seconds":0.1}}'
     facts = [{"metadata": {"exit_code": 0, "duration_seconds": 0.1}}]
     assert output_of({"content": {"text": wrapped}}) == ("a\nb\n", facts)
-    others = ('{"output":"a"', '{"output":1}', '{"output":"a","rows":[]}', '{"output":' + "[" * 100_000)
+    others = (
+        '{"output":"a"',
+        '{"output":1}',
+        '{"output":"a","rows":[]}',
+        '{"output":' + "[" * 100_000,
+    )
     assert all(output_of({"content": {"text": text}}) == (text, []) for text in others)

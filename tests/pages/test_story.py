@@ -24,7 +24,13 @@ def inside(number: int, event: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_parallel_calls_keep_their_order_and_get_their_results() -> None:
-    told = story(called(1), called(2), answered(2, "b"), answered(1, "a"), noted(4, kind="result_facts", exit_code=1))
+    told = story(
+        called(1),
+        called(2),
+        answered(2, "b"),
+        answered(1, "a"),
+        noted(4, kind="result_facts", exit_code=1),
+    )
     assert [(item.kind, item.result and item.result["content"]["text"]) for item in told] == [
         ("call", "a"),
         ("call", "b"),
@@ -44,32 +50,53 @@ def test_interleaved_subagents_stand_in_their_calls() -> None:
         inside(1, said("user", "first")), inside(2, said("user", "second")), inside(1, said("assistant", "done 1")),
         span("span_end", 1), span("span_end", 2), answered(1, "a"), answered(2, "b"), said("assistant", "end"),
     )  # fmt: skip
-    assert [(item.kind, len(item.inside)) for item in told] == [("call", 2), ("call", 1), ("say", 0)]
+    assert [(item.kind, len(item.inside)) for item in told] == [
+        ("call", 2),
+        ("call", 1),
+        ("say", 0),
+    ]
 
 
 def test_span_without_call_and_result_without_call_stand_alone() -> None:
-    told = story(span("span_start", 1), inside(1, said("user", "x")), span("span_end", 1), answered(9, "orphan"))
+    told = story(
+        span("span_start", 1),
+        inside(1, said("user", "x")),
+        span("span_end", 1),
+        answered(9, "orphan"),
+    )
     assert [(item.kind, len(item.inside)) for item in told] == [("span", 1), ("result", 0)]
 
 
 def test_broken_spans_lose_nothing() -> None:
-    told = story(span("span_end", 7), span("span_start", 1), inside(1, said("user", "x")), said("assistant", "y"))
+    told = story(
+        span("span_end", 7),
+        span("span_start", 1),
+        inside(1, said("user", "x")),
+        said("assistant", "y"),
+    )
     assert [item.kind for item in told] == ["note", "span", "say"]
 
 
 def test_what_the_runtime_says_in_the_place_of_the_user_is_no_prompt() -> None:
-    told = story({**said("user", "reminder"), "visibility": "internal"}, said("user", "hello"), said("developer", "x"))
+    told = story(
+        {**said("user", "reminder"), "visibility": "internal"},
+        said("user", "hello"),
+        said("developer", "x"),
+    )
     assert [item.kind for item in told] == ["system", "prompt", "system"]
     assert story(noted(1, kind="cost"))[0].is_quiet
 
 
 def handed_over(*events: Any) -> list[tuple[str, int, bool]]:
-    """Each item as it was in the moment it was told: how much stood in it, whether it had a result."""
+    """Each item as it was in the moment it was told: how much stood in it, whether it had a
+    result."""
     listed = document(*events)["events"]
     known = Known()
     for event in listed:
         known.take(event)
-    return [(item.kind, len(item.inside), item.result is not None) for item in Story(known).tell(listed)]
+    return [
+        (item.kind, len(item.inside), item.result is not None) for item in Story(known).tell(listed)
+    ]
 
 
 def test_span_without_an_end_waits_for_its_last_event() -> None:
@@ -89,5 +116,7 @@ def test_what_comes_after_its_item_was_told_stands_by_itself() -> None:
 
 
 def test_facts_of_what_is_no_result_stay_a_note() -> None:
-    told = story(said("user", "x"), noted(1, kind="result_facts", exit_code=7), said("assistant", "end"))
+    told = story(
+        said("user", "x"), noted(1, kind="result_facts", exit_code=7), said("assistant", "end")
+    )
     assert [item.kind for item in told] == ["prompt", "note", "say"]

@@ -1,4 +1,5 @@
-"""Street addresses: found in the forms of many countries, and not where words are only followed by a number."""
+"""Street addresses: found in the forms of many countries, and not where words are only followed by
+a number."""
 
 import gzip
 import json
@@ -93,7 +94,8 @@ def test_words_with_a_number_are_no_address(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["1 Aa Street ", "Apt. 1 A ", "Via A ", "Aa Suite 101\n", "address: 1 A ", "路1号", "Aaweg "]
+    "piece",
+    ["1 Aa Street ", "Apt. 1 A ", "Via A ", "Aa Suite 101\n", "address: 1 A ", "路1号", "Aaweg "],
 )
 def test_time_grows_with_the_length_and_no_faster(piece: str) -> None:
     assert grows_no_faster(lambda size: FAST._search([piece * (size // len(piece))]), 40_000)

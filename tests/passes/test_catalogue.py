@@ -5,7 +5,9 @@ from open_token.options import ExportOptions
 from open_token.passes.catalogue import BUILT_IN, catalogue, failures, own_entries
 
 CONTEXT = Context(ExportOptions())
-RULE = OwnRule("t", "ticket", "pii", "ACME-[0-9]{6}", ("acme-",), matches=("a ACME-{digit:6}",), file="x.toml")
+RULE = OwnRule(
+    "t", "ticket", "pii", "ACME-[0-9]{6}", ("acme-",), matches=("a ACME-{digit:6}",), file="x.toml"
+)
 
 
 def test_ones_own_come_first() -> None:
@@ -21,7 +23,15 @@ def test_fields_are_those_of_the_file() -> None:
 
 
 def test_examples_are_tried_with_their_holes_filled() -> None:
-    bad = OwnRule("t", "t", "secrets", "A-[0-9]{3}", ("b",), matches=("A-{digit:3}",), ignores=("A-12", "b A-123"))
+    bad = OwnRule(
+        "t",
+        "t",
+        "secrets",
+        "A-[0-9]{3}",
+        ("b",),
+        matches=("A-{digit:3}",),
+        ignores=("A-12", "b A-123"),
+    )
     told = failures(own_entries((bad,))[0], CONTEXT)
     assert [(item.list, item.number, item.example) for item in told] == [
         ("matches", 1, "A-{digit:3}"),
@@ -31,7 +41,13 @@ def test_examples_are_tried_with_their_holes_filled() -> None:
 
 
 def test_braces_that_are_no_hole_stay() -> None:
-    odd = OwnRule("t", "t", "secrets", "x", matches=("x {hex} {nothing:3} {hex:999999999999} {luhn:} {iban:9}",))
+    odd = OwnRule(
+        "t",
+        "t",
+        "secrets",
+        "x",
+        matches=("x {hex} {nothing:3} {hex:999999999999} {luhn:} {iban:9}",),
+    )
     assert failures(own_entries((odd,))[0], CONTEXT) == []
 
 

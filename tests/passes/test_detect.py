@@ -1,4 +1,5 @@
-"""Finding: both engines agree, code is left alone, hidden forms are seen, and time grows with the length only."""
+"""Finding: both engines agree, code is left alone, hidden forms are seen, and time grows with the
+length only."""
 
 import gzip
 import json
@@ -20,13 +21,21 @@ from open_token.passes._rules import load_rules, parse_rules, sources
 from rule_holes import filled
 from small_disks import fill, small_disk
 
-FAST = {level: Detector(load_rules(level), engine="hyperscan") for level in ("secrets", "pii", "strict")}
-SLOW = {level: Detector(load_rules(level), engine="keywords") for level in ("secrets", "pii", "strict")}
+FAST = {
+    level: Detector(load_rules(level), engine="hyperscan") for level in ("secrets", "pii", "strict")
+}
+SLOW = {
+    level: Detector(load_rules(level), engine="keywords") for level in ("secrets", "pii", "strict")
+}
 
 
 def found(text: str, level: str = "secrets") -> list[str]:
     raw = text.encode()
-    return [raw[item.start : item.end].decode() for _, items in FAST[level].find([text]) for item in items]
+    return [
+        raw[item.start : item.end].decode()
+        for _, items in FAST[level].find([text])
+        for item in items
+    ]
 
 
 def drawn(hole: str) -> str:
@@ -78,7 +87,9 @@ FRAGMENTS = [
 ]
 
 
-@given(st.lists(st.lists(st.sampled_from(FRAGMENTS), max_size=8).map("".join), min_size=1, max_size=4))
+@given(
+    st.lists(st.lists(st.sampled_from(FRAGMENTS), max_size=8).map("".join), min_size=1, max_size=4)
+)
 def test_both_engines_find_the_same(leaves: list[str]) -> None:
     for level in ("secrets", "strict"):
         assert FAST[level].find(leaves) == SLOW[level].find(leaves)
@@ -89,7 +100,23 @@ def test_any_text_can_be_searched(leaves: list[str]) -> None:
     assert FAST["strict"].find(leaves) == SLOW["strict"].find(leaves)
 
 
-NAMES = [*" \n", "\0", "é", "Ö", "name: ", " said", "'s", ": ", " van ", "Torvild", "Enqvist", "a", "Aa", "氏", "<x@y"]
+NAMES = [
+    *" \n",
+    "\0",
+    "é",
+    "Ö",
+    "name: ",
+    " said",
+    "'s",
+    ": ",
+    " van ",
+    "Torvild",
+    "Enqvist",
+    "a",
+    "Aa",
+    "氏",
+    "<x@y",
+]
 
 
 @given(st.lists(st.sampled_from(NAMES), max_size=24).map("".join))
@@ -110,11 +137,17 @@ def test_the_gate_opens_for_all_strings_that_code_puts_together(text: str) -> No
         assert compiled(rule.gate).search(text.encode())
 
 
-@pytest.mark.parametrize("name", ["secret", "pii", "clean_real", "clean_rulefp", "clean_piifp", "nearmiss"])
+@pytest.mark.parametrize(
+    "name", ["secret", "pii", "clean_real", "clean_rulefp", "clean_piifp", "nearmiss"]
+)
 def test_both_engines_find_the_same_in_the_shared_set(corpus: Path, name: str) -> None:
     with gzip.open(corpus / "redaction" / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
         texts = [json.loads(line)["text"] for line in lines]
-    different = [number for number, text in enumerate(texts) if FAST["pii"].find([text]) != SLOW["pii"].find([text])]
+    different = [
+        number
+        for number, text in enumerate(texts)
+        if FAST["pii"].find([text]) != SLOW["pii"].find([text])
+    ]
     assert not different, f"rows {different} of {name}"
     whole = "\n".join(texts)
     assert FAST["pii"].find([whole]) == SLOW["pii"].find([whole])
@@ -126,7 +159,9 @@ def test_a_value_below_its_name_is_found_wherever_words_for_secrets_stand_above(
         text = f"{above}\nacme_token:\n  {value}\nthe end of it"
         told = [engine["secrets"].find([text]) for engine in (FAST, SLOW)]
         assert told[0] == told[1]
-        assert [text.encode()[item.start : item.end].decode() for _, items in told[0] for item in items] == [value]
+        assert [
+            text.encode()[item.start : item.end].decode() for _, items in told[0] for item in items
+        ] == [value]
 
 
 def test_what_stands_alone_is_found_in_neighbours_by_both_engines() -> None:
@@ -138,7 +173,9 @@ def test_what_stands_alone_is_found_in_neighbours_by_both_engines() -> None:
 def test_leaves_are_found_by_their_number_and_do_not_touch() -> None:
     token = drawn("ghp_{alnum:36}")
     leaves = ["password=", token, "x" * 10, f"a\0b {token}", "ünïcödé " + token]
-    numbers = {number: [item.start for item in items] for number, items in FAST["secrets"].find(leaves)}
+    numbers = {
+        number: [item.start for item in items] for number, items in FAST["secrets"].find(leaves)
+    }
     assert numbers == {1: [0], 3: [4], 4: [len("ünïcödé ".encode())]}
 
 
@@ -221,7 +258,8 @@ def test_a_private_key_is_seen_whole_escaped_and_cut_short() -> None:
 
 
 @pytest.mark.parametrize(
-    "frame", ["│ {:70} │", "┃ {:70} ┃", "║ {:70} ║", "│  12 {:70} │", "id.pem-12-{}", " 12   12 +{}"]
+    "frame",
+    ["│ {:70} │", "┃ {:70} ┃", "║ {:70} ║", "│  12 {:70} │", "id.pem-12-{}", " 12   12 +{}"],
 )
 @pytest.mark.parametrize("last", [4, 20, 33, 48])
 def test_a_private_key_is_seen_in_a_frame(frame: str, last: int) -> None:
@@ -277,8 +315,16 @@ def test_personal_data_needs_its_level() -> None:
 def test_overlapping_findings_become_one_and_weak_ones_give_way() -> None:
     strong, weak = load_rules("secrets")[0], load_rules("secrets")[-1]
     weak = weak if weak.weak else next(rule for rule in load_rules("secrets") if rule.weak)
-    items = [Finding(5, 9, 0, strong), Finding(7, 20, 1, strong), Finding(8, 30, 150, weak), Finding(40, 50, 150, weak)]
-    assert [(item.start, item.end, item.rank) for item in merged(items)] == [(5, 20, 1), (40, 50, 150)]
+    items = [
+        Finding(5, 9, 0, strong),
+        Finding(7, 20, 1, strong),
+        Finding(8, 30, 150, weak),
+        Finding(40, 50, 150, weak),
+    ]
+    assert [(item.start, item.end, item.rank) for item in merged(items)] == [
+        (5, 20, 1),
+        (40, 50, 150),
+    ]
 
 
 def test_a_secret_counts_before_personal_data_that_overlaps_it() -> None:
@@ -299,7 +345,9 @@ def test_a_password_in_a_url_is_a_password_at_every_level(user: str, host: str) 
     for level in ("secrets", "pii"):
         for detector in (FAST[level], SLOW[level]):
             ((_, findings),) = detector.find([text])
-            assert [item.rule.type for item in findings if text[item.start : item.end] == password] == ["password"]
+            assert [
+                item.rule.type for item in findings if text[item.start : item.end] == password
+            ] == ["password"]
             assert not any(item.rule.type == "email" for item in findings)
 
 
@@ -341,7 +389,13 @@ def test_the_database_is_kept_and_a_damaged_one_is_made_anew(tmp_path: Path) -> 
     assert again is not None
     assert again(token) == gate(token)
     file = next(cache.glob("*.hyperscan"))
-    for damage in (b"", b"garbage", kept[:100], kept[:-1], kept[:200] + bytes([kept[200] ^ 255]) + kept[201:]):
+    for damage in (
+        b"",
+        b"garbage",
+        kept[:100],
+        kept[:-1],
+        kept[:200] + bytes([kept[200] ^ 255]) + kept[201:],
+    ):
         file.write_bytes(damage)
         mended = hyperscan_gate(rules, cache, stored_databases(rules, cache))
         assert mended is not None
@@ -353,14 +407,24 @@ def test_what_looks_behind_a_disguise_and_what_looks_for_names_have_databases_of
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_hyperscan, "_COMPILED", {})
-    few = tuple(rule for rule in load_rules("pii") if rule.id in ("glue", "escapes", "github-token", "person", "card"))
+    few = tuple(
+        rule
+        for rule in load_rules("pii")
+        if rule.id in ("glue", "escapes", "github-token", "person", "card")
+    )
     assert hyperscan_gate(few, tmp_path, None) is not None
     assert len(list(tmp_path.glob("*.hyperscan"))) == 4
 
 
-def test_each_level_has_a_database_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_level_has_a_database_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(_hyperscan, "_COMPILED", {})
-    few = tuple(rule for rule in load_rules("strict") if rule.id in ("github-token", "us-ssn", "card", "config-path"))
+    few = tuple(
+        rule
+        for rule in load_rules("strict")
+        if rule.id in ("github-token", "us-ssn", "card", "config-path")
+    )
     cache = tmp_path / "cache"
     assert hyperscan_gate(few, cache, None) is not None
     assert len(list(cache.glob("*.hyperscan"))) == len({rule.level for rule in few})
@@ -379,8 +443,12 @@ def test_without_a_writable_cache_everything_still_works(tmp_path: Path) -> None
     assert gate is not None
 
 
-@pytest.mark.parametrize("damage", ["a folder", "a pipe", "a link", "a link to nothing", "others can write it"])
-def test_whatever_lies_in_the_place_of_a_database(damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "damage", ["a folder", "a pipe", "a link", "a link to nothing", "others can write it"]
+)
+def test_whatever_lies_in_the_place_of_a_database(
+    damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(_hyperscan, "_COMPILED", {})
     rules, token = load_rules("none"), drawn("AGE-SECRET-KEY-1{upper:58}").encode()
     first = hyperscan_gate(rules, tmp_path, None)
@@ -408,7 +476,9 @@ def test_whatever_lies_in_the_place_of_a_database(damage: str, tmp_path: Path, m
         assert (file.is_symlink(), file.stat().st_mode & 0o777) == (False, 0o600)
 
 
-def test_a_full_disk_costs_the_cache_and_not_the_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_costs_the_cache_and_not_the_export(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(_hyperscan, "_COMPILED", {})
     monkeypatch.setattr(_hyperscan, "_OPENED", {})
     with small_disk(tmp_path / "disk", "64k") as disk:
@@ -419,7 +489,9 @@ def test_a_full_disk_costs_the_cache_and_not_the_export(tmp_path: Path, monkeypa
     assert _hyperscan.stored_databases(rules, tmp_path / "none")
 
 
-def test_what_no_cache_can_keep_is_compiled_once_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_no_cache_can_keep_is_compiled_once_a_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(_hyperscan, "_COMPILED", {})
     monkeypatch.setattr(_hyperscan, "_OPENED", {})
     rules, (word, *_) = load_rules("none"), load_rules("none")[0].keywords
@@ -533,7 +605,9 @@ HOSTILE = [
 
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_time_grows_with_the_length_and_no_faster(piece: str) -> None:
-    assert grows_no_faster(lambda size: FAST["strict"]._search([piece * (size // len(piece))]), 40_000)
+    assert grows_no_faster(
+        lambda size: FAST["strict"]._search([piece * (size // len(piece))]), 40_000
+    )
 
 
 def test_all_rules_fit_both_engines() -> None:

@@ -1,4 +1,5 @@
-"""Values drawn by lot: none is taken for a word, a path or a placeholder because of a few letters in it."""
+"""Values drawn by lot: none is taken for a word, a path or a placeholder because of a few letters
+in it."""
 
 import random
 import string
@@ -16,10 +17,16 @@ COUNT, FEW = 400, 2
 MOST_MISSED = {"no digit by chance": 12, "a slash in front": 40, "a password without digits": 30}
 DRAWN: dict[str, Callable[[random.Random], str]] = {
     "letters alone": lambda lot: "hf_" + drawn(lot, LETTERS, 34),
-    "letters behind an underscore": lambda lot: f"AIza{drawn(lot, ALNUM, 14)}_{drawn(lot, LETTERS, 20)}",
+    "letters behind an underscore": lambda lot: (
+        f"AIza{drawn(lot, ALNUM, 14)}_{drawn(lot, LETTERS, 20)}"
+    ),
     "no digit by chance": lambda lot: f"re_{drawn(lot, LETTERS, 8)}_{drawn(lot, LETTERS, 24)}",
-    "the word for what is left to do": lambda lot: f"sk-ant-api03-{drawn(lot, URL, 40)}tOdO{drawn(lot, ALNUM, 49)}AA",
-    "my between two signs": lambda lot: f"hvs.{drawn(lot, ALNUM, 30)}-my_{drawn(lot, string.digits, 60)}",
+    "the word for what is left to do": lambda lot: (
+        f"sk-ant-api03-{drawn(lot, URL, 40)}tOdO{drawn(lot, ALNUM, 49)}AA"
+    ),
+    "my between two signs": lambda lot: (
+        f"hvs.{drawn(lot, ALNUM, 30)}-my_{drawn(lot, string.digits, 60)}"
+    ),
     "a slash in front": lambda lot: f'JWT_SECRET="/{drawn(lot, BASE64, 42)}7"',
     "a password without digits": lambda lot: f'PGPASSWORD = "{drawn(lot, LETTERS, 20)}"',
 }

@@ -24,7 +24,9 @@ def near(text: str, level: str = "secrets", **rest: Any) -> dict[str, str]:
 
 def test_what_fires_is_told_with_its_line() -> None:
     explained = told(f"hello\nsee {GITHUB}\n")
-    assert [(item.rule, item.places[0].where) for item in explained.findings] == [("github-token", "line 2")]
+    assert [(item.rule, item.places[0].where) for item in explained.findings] == [
+        ("github-token", "line 2")
+    ]
     assert explained.near == []
 
 
@@ -32,9 +34,19 @@ def test_what_fires_is_told_with_its_line() -> None:
     ("text", "level", "rule", "why"),
     [
         ("ghp_" + "x" * 36, "secrets", "github-token", "a placeholder"),
-        (f"card {CARD[:-1]}{(int(CARD[-1]) + 1) % 10}", "pii", "card", "its checksum or its first digits"),
+        (
+            f"card {CARD[:-1]}{(int(CARD[-1]) + 1) % 10}",
+            "pii",
+            "card",
+            "its checksum or its first digits",
+        ),
         ("ip 127.0.0.1", "pii", "ipv4", "no host of somebody's"),
-        (filled("eyJ{alnum:30}.{alnum:30}.{alnum:20}", "jwt")[0], "secrets", "jwt", "its first part is no header"),
+        (
+            filled("eyJ{alnum:30}.{alnum:30}.{alnum:20}", "jwt")[0],
+            "secrets",
+            "jwt",
+            "its first part is no header",
+        ),
         ("password=changeme", "secrets", "assigned-password", "a placeholder"),
     ],
 )

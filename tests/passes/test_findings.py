@@ -16,7 +16,9 @@ KEY = bytes(range(32))
 GITHUB = filled("ghp_{alnum:36}", "findings")[0]
 OTHER = filled("ghp_{alnum:36}", "another")[0]
 PASSWORD = filled("{pass:14}", "findings")[0]
-PEM = filled("-----BEGIN PRIVATE KEY-----\n{b64:64}\n{b64:64}\n-----END PRIVATE KEY-----", "findings")[0]
+PEM = filled(
+    "-----BEGIN PRIVATE KEY-----\n{b64:64}\n{b64:64}\n-----END PRIVATE KEY-----", "findings"
+)[0]
 
 
 def context(redact: str = "secrets", **rest: Any) -> Context:
@@ -26,16 +28,27 @@ def context(redact: str = "secrets", **rest: Any) -> Context:
 def record(*contents: Any, **rest: Any) -> Record:
     events = []
     for number, content in enumerate(contents, 1):
-        body = {"mime": "text/plain", "text": content} if isinstance(content, str) else {"mime": "x", "data": content}
+        body = (
+            {"mime": "text/plain", "text": content}
+            if isinstance(content, str)
+            else {"mime": "x", "data": content}
+        )
         facts = {"type": "message", "actor_id": "act_001", "visibility": "public", "role": "user"}
         events.append({"id": f"evt_{number:06d}", "seq": number, **facts, "content": body})
     return Record(conversation={"id": "c", **rest}, participants=[], events=events)  # type: ignore[arg-type,typeddict-item]
 
 
 def test_each_value_once_with_its_rule_and_all_places() -> None:
-    talk = record(f"see {GITHUB} and {OTHER}", {"key": [f"x {GITHUB}"], OTHER: 1}, title=f"about {GITHUB}")
+    talk = record(
+        f"see {GITHUB} and {OTHER}", {"key": [f"x {GITHUB}"], OTHER: 1}, title=f"about {GITHUB}"
+    )
     first, second = findings_of(talk, context())
-    assert (first.type, first.rule, first.level, first.count) == ("github_token", "github-token", "secrets", 3)
+    assert (first.type, first.rule, first.level, first.count) == (
+        "github_token",
+        "github-token",
+        "secrets",
+        3,
+    )
     assert [place.where for place in first.places] == [
         "conversation /title",
         "evt_000001 /content/text",
@@ -51,7 +64,9 @@ def test_they_are_those_of_the_export() -> None:
     talk = record(f"{GITHUB} {PASSWORD}", f"password={PASSWORD}", {"t": f"a {GITHUB}"})
     told = findings_of(talk, context())
     notes = redact(talk, context()).conversation["redaction"]["notes"]
-    assert sorted(f"masked {item.count} {item.type}" for item in told) == [note.partition(" (")[0] for note in notes]
+    assert sorted(f"masked {item.count} {item.type}" for item in told) == [
+        note.partition(" (")[0] for note in notes
+    ]
 
 
 def test_nothing_is_found_where_nothing_is_or_nothing_is_wanted() -> None:

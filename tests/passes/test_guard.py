@@ -1,4 +1,5 @@
-"""The last look: what should have been masked and was not stops the export, and nothing of it is told or written."""
+"""The last look: what should have been masked and was not stops the export, and nothing of it is
+told or written."""
 
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,9 @@ def look(engine: str, event: dict[str, Any], *known: str) -> None:
         ({"content": {"data": {"x": f"a\nb {PASSWORD}"}}}, [PASSWORD]),
     ],
 )
-def test_a_survivor_stops_it_and_is_not_told(event: dict[str, Any], known: list[str], engine: str) -> None:
+def test_a_survivor_stops_it_and_is_not_told(
+    event: dict[str, Any], known: list[str], engine: str
+) -> None:
     with pytest.raises(OpenTokenError) as caught:
         look(engine, event, *known)
     assert caught.value.code == "redaction.survivor"
@@ -57,7 +60,12 @@ def test_a_survivor_stops_it_and_is_not_told(event: dict[str, Any], known: list[
 def test_what_must_stay_passes(engine: str) -> None:
     look(engine, {"content": {"text": "[REDACTED:github_token:0123abcd]"}})
     look(
-        engine, {"links": {"call_id": TOKEN}, "content": {"data": {"signature": TOKEN, "call_id": PASSWORD}}}, PASSWORD
+        engine,
+        {
+            "links": {"call_id": TOKEN},
+            "content": {"data": {"signature": TOKEN, "call_id": PASSWORD}},
+        },
+        PASSWORD,
     )
 
 
@@ -69,11 +77,18 @@ def test_what_stands_around_the_events_is_looked_at_too() -> None:
 
 @pytest.mark.parametrize("words", [[], ["mode=ndjson"], ["--to", "html"]], ids=str)
 def test_no_file_appears(
-    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    words: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(_masking, "mask", lambda record, *rest: record)
     talk = tmp_path / "talk.json"
-    talk.write_bytes(msgspec.json.encode({"model": "m", "messages": [{"role": "user", "content": f"see {TOKEN}"}]}))
+    talk.write_bytes(
+        msgspec.json.encode(
+            {"model": "m", "messages": [{"role": "user", "content": f"see {TOKEN}"}]}
+        )
+    )
     assert main(["export", str(talk), "-o", str(tmp_path / "out"), *words]) == 3
     assert not (tmp_path / "out").exists()
     out, err = capsys.readouterr()

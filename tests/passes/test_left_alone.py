@@ -1,4 +1,5 @@
-"""What code, logs and documents of other people hold that looks like a secret and is none: it stays as it is."""
+"""What code, logs and documents of other people hold that looks like a secret and is none: it stays
+as it is."""
 
 from pathlib import Path
 
@@ -120,7 +121,9 @@ def test_it_is_no_secret(example: str, detector: Detector) -> None:
     assert detector.find([filled(example, "left alone")[0]]) == []
 
 
-HEADER = "Authorization: Basic {b64:30}\n            Content-Type: application/x-www-form-urlencoded"
+HEADER = (
+    "Authorization: Basic {b64:30}\n            Content-Type: application/x-www-form-urlencoded"
+)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +133,9 @@ HEADER = "Authorization: Basic {b64:30}\n            Content-Type: application/x
         "https://example.org/what/else/there/is/to/see/here?access_token={alnum:14}\n   :target: https://example.org/",
     ],
 )
-def test_a_line_that_begins_with_a_name_does_not_go_on_with_a_value(example: str, detector: Detector) -> None:
+def test_a_line_that_begins_with_a_name_does_not_go_on_with_a_value(
+    example: str, detector: Detector
+) -> None:
     text, values = filled(example, "left alone")
     ((_, findings),) = detector.find([text])
     assert [text[item.start : item.end] for item in findings] == values

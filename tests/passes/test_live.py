@@ -23,7 +23,9 @@ def event(text: str) -> Any:
     }
 
 
-def live(key: bytes | None = bytes(32), policy: Policy | None = None, **words: str) -> LiveRedaction:
+def live(
+    key: bytes | None = bytes(32), policy: Policy | None = None, **words: str
+) -> LiveRedaction:
     return LiveRedaction(Context(ExportOptions.of(words), key=key, policy=policy or Policy()))
 
 
@@ -46,7 +48,9 @@ def test_a_value_found_once_is_masked_in_all_that_follows() -> None:
 def test_nothing_found_is_said_too() -> None:
     redaction = live()
     assert texts(redaction.events([event("hello")], "talk")) == ["hello"]
-    assert redaction.facts(Record({"id": "talk"}, PEOPLE, ())).conversation["redaction"]["notes"] == []
+    assert (
+        redaction.facts(Record({"id": "talk"}, PEOPLE, ())).conversation["redaction"]["notes"] == []
+    )
 
 
 def test_none_touches_nothing() -> None:
@@ -56,7 +60,9 @@ def test_none_touches_nothing() -> None:
 
 
 def test_the_policy_holds() -> None:
-    assert SECRET not in str(live(policy=Policy(min_redact="secrets"), redact="none").events([event(SECRET)], "talk"))
+    assert SECRET not in str(
+        live(policy=Policy(min_redact="secrets"), redact="none").events([event(SECRET)], "talk")
+    )
 
 
 def test_without_a_key_nothing_of_the_value_is_told() -> None:

@@ -71,7 +71,9 @@ def test_numbers_count_values_in_order_of_first_use() -> None:
 
 def test_numbers_in_the_text_are_not_used_again() -> None:
     numbers = Numbers()
-    numbers.pass_over("see [REDACTED:email:00000007] and [REDACTED:secret:deadbeef] and [REDACTED:x:98765432]")
+    numbers.pass_over(
+        "see [REDACTED:email:00000007] and [REDACTED:secret:deadbeef] and [REDACTED:x:98765432]"
+    )
     assert numbers.marker().mark("secret", "one") == "[REDACTED:secret:00000008]"
 
 

@@ -1,4 +1,5 @@
-"""Rules and allow-lists of one's own: checked with their place, run by RE2 alone, and no way around the policy."""
+"""Rules and allow-lists of one's own: checked with their place, run by RE2 alone, and no way around
+the policy."""
 
 import contextlib
 import re
@@ -54,7 +55,12 @@ def event(content: Any, number: int = 1) -> Any:
     name = "text" if isinstance(content, str) else "data"
     mime = "text/plain" if isinstance(content, str) else "application/json"
     facts = {"type": "message", "actor_id": "act_001", "visibility": "public", "role": "user"}
-    return {"id": f"evt_{number:06d}", "seq": number, **facts, "content": {"mime": mime, name: content}}
+    return {
+        "id": f"evt_{number:06d}",
+        "seq": number,
+        **facts,
+        "content": {"mime": mime, name: content},
+    }
 
 
 def masked(context: Context, *contents: Any) -> list[Any]:
@@ -94,7 +100,12 @@ def test_a_rule_has_defaults() -> None:
     first, second = rules(GOOD)
     expected = OwnRule("acme-ticket", "acme_ticket", "secrets", "ACME-[0-9]{6}", ("acme-", "Ärger"))
     assert first == replace(expected, matches=("ACME-{digit:6}",), file="x.toml")
-    assert (second.type, second.level, second.validator, second.ignores) == ("staff", "pii", "any", ("staff",))
+    assert (second.type, second.level, second.validator, second.ignores) == (
+        "staff",
+        "pii",
+        "any",
+        ("staff",),
+    )
 
 
 @pytest.mark.parametrize(
@@ -121,14 +132,24 @@ def test_a_rule_has_defaults() -> None:
         ("[[rule]]\nid = 'a'\npattern = 'b'\nlevel = 'none'", "no such level", "x.toml:4"),
         ("[[rule]]\nid = 'a'\npattern = 'b'\ntype = 'A]'", "type is the word", "x.toml:4"),
         ("[[rule]]\nid = 'a'\npattern = 'b'\nvalidator = 'lunh'", "no such validator", "x.toml:4"),
-        ("[[rule]]\nid = 'a'\npattern = 'b'\nkeyword = ['b']", "no such field", "x.toml:4 (rule 1, keyword)"),
+        (
+            "[[rule]]\nid = 'a'\npattern = 'b'\nkeyword = ['b']",
+            "no such field",
+            "x.toml:4 (rule 1, keyword)",
+        ),
         ("[[rule]]\nid = 'a'\npattern = 'b'\nkeywords = 'b'", "not a list of texts", "x.toml:4"),
         ("[[rule]]\nid = 'a'\npattern = 'b'\nkeywords = ['']", "not a list of texts", "x.toml:4"),
-        ("[[rule]]\nid='a'\npattern='b'\n[[rule]]\nid='a'\npattern='c'", "the same id", "x.toml:5 (rule 2, id)"),
+        (
+            "[[rule]]\nid='a'\npattern='b'\n[[rule]]\nid='a'\npattern='c'",
+            "the same id",
+            "x.toml:5 (rule 2, id)",
+        ),
         ("rule = [{id = 'a', pattern = '('}]", "RE2", "x.toml (rule 1)"),
     ],
 )
-def test_what_is_wrong_with_a_rule_is_named_with_its_place(text: str, what: str, where: str) -> None:
+def test_what_is_wrong_with_a_rule_is_named_with_its_place(
+    text: str, what: str, where: str
+) -> None:
     with pytest.raises(UsageError) as caught:
         rules(text)
     assert what in caught.value.what
@@ -203,7 +224,10 @@ def test_letters_of_all_scripts_are_letters() -> None:
 
 def test_anchors_mean_lines() -> None:
     rule = OwnRule("a", "a", "secrets", "^code [0-9]{3}$")
-    assert mark(masked(context(rule), "x\ncode 123\ny code 123\ncode 1234")[0]) == "x\n<a>\ny code 123\ncode 1234"
+    assert (
+        mark(masked(context(rule), "x\ncode 123\ny code 123\ncode 1234")[0])
+        == "x\n<a>\ny code 123\ncode 1234"
+    )
 
 
 def test_a_validator_of_any_level_judges() -> None:
@@ -219,7 +243,9 @@ def test_levels_hold() -> None:
     assert masked(context(rule), "ACME-123456")[0] == "ACME-123456"
     assert mark(masked(context(rule, redact="pii"), "ACME-123456")[0]) == "<ticket>"
     key = replace(TICKET, type="private_key")
-    forbidding = context(TICKET, key_rule(key), redact="none", policy=Policy(never_export_private_keys=True))
+    forbidding = context(
+        TICKET, key_rule(key), redact="none", policy=Policy(never_export_private_keys=True)
+    )
     assert mark(masked(forbidding, "ACME-123456 KEY-1")[0]) == "ACME-123456 <private_key>"
 
 
@@ -245,15 +271,27 @@ def test_a_running_conversation_is_searched_too() -> None:
 
 
 @pytest.mark.parametrize(
-    "pattern", ["(a+)+$", "(a|aa)+b", "a(?:.*z)?", "(?:a?){500}a{500}", ".*.*.*=.*", "((a{1,30}){1,30})!", "[^b]*b?c|a"]
+    "pattern",
+    [
+        "(a+)+$",
+        "(a|aa)+b",
+        "a(?:.*z)?",
+        "(?:a?){500}a{500}",
+        ".*.*.*=.*",
+        "((a{1,30}){1,30})!",
+        "[^b]*b?c|a",
+    ],
 )
 def test_no_pattern_hangs(pattern: str) -> None:
-    """Whatever the pattern, time grows with the text alone; a hostile project cannot stop an export."""
+    """Whatever the pattern, time grows with the text alone; a hostile project cannot stop an
+    export."""
     detector_context = context(OwnRule("a", "b", "secrets", pattern))
 
     def work(size: int) -> None:
         record = Record(conversation={"id": "c"}, participants=[], events=[event("a" * size)])
-        with contextlib.suppress(OpenTokenError):  # some of them never come to an end, and that is said
+        with contextlib.suppress(
+            OpenTokenError
+        ):  # some of them never come to an end, and that is said
             redact(record, detector_context, "keywords")
 
     assert grows_no_faster(work, 4_000)
@@ -263,7 +301,10 @@ def test_no_pattern_hangs(pattern: str) -> None:
 @pytest.mark.parametrize("before", [12_285, 12_288, 16_381, 16_384])
 def test_the_end_of_a_piece_is_no_end_of_a_line_or_a_word(pattern: str, before: int) -> None:
     within = f"{'x' * before}123{'y' * 20_000}\n"
-    assert mark(masked(context(OwnRule("a", "b", "secrets", pattern)), f"{within}123\n")[0]) == f"{within}<b>\n"
+    assert (
+        mark(masked(context(OwnRule("a", "b", "secrets", pattern)), f"{within}123\n")[0])
+        == f"{within}<b>\n"
+    )
 
 
 @given(st.text(alphabet="ACME-0123456 \n\x01é[]REDACTED:", max_size=60), st.integers(0, 3))
@@ -280,7 +321,9 @@ def test_a_long_text_is_searched_as_a_short_one_is(text: str, shift: int) -> Non
 def test_by_the_keyed_hash_of_a_value() -> None:
     entry = Allowance(value=value_hash(KEY, "github_token", GITHUB))
     other = filled("ghp_{alnum:36}", "other")[0]
-    assert mark(masked(context(allow=(entry,)), f"{GITHUB} {other}")[0]) == f"{GITHUB} <github_token>"
+    assert (
+        mark(masked(context(allow=(entry,)), f"{GITHUB} {other}")[0]) == f"{GITHUB} <github_token>"
+    )
     assert GITHUB not in masked(context(allow=(entry,), key=bytes(32)), GITHUB)[0]
     assert GITHUB not in masked(context(allow=(entry,), key=None), GITHUB)[0]
     assert GITHUB not in entry.value
@@ -314,7 +357,9 @@ def test_by_rule_key_path_and_form(entry: Allowance, kept: bool) -> None:
 
 
 def test_a_value_that_is_masked_elsewhere_is_masked_where_it_would_be_allowed() -> None:
-    told = masked(context(allow=(Allowance(key="fixture_*"),)), {"fixture_one": GITHUB}, f"and {GITHUB}")
+    told = masked(
+        context(allow=(Allowance(key="fixture_*"),)), {"fixture_one": GITHUB}, f"and {GITHUB}"
+    )
     assert GITHUB not in str(told)
 
 
@@ -325,7 +370,9 @@ def test_base64_of_what_is_allowed_is_allowed() -> None:
 
 
 def test_policy_wins_over_every_entry() -> None:
-    pem = filled("-----BEGIN PRIVATE KEY-----\n{b64:64}\n{b64:64}\n-----END PRIVATE KEY-----", "own")[0]
+    pem = filled(
+        "-----BEGIN PRIVATE KEY-----\n{b64:64}\n{b64:64}\n-----END PRIVATE KEY-----", "own"
+    )[0]
     everything = (Allowance(rule="*"), Allowance(value=value_hash(KEY, "private_key", pem)))
     assert masked(context(allow=everything), pem)[0] == pem
     told = masked(context(allow=everything, policy=Policy(never_export_private_keys=True)), pem)

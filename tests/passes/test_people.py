@@ -1,4 +1,5 @@
-"""Names of people: found by lists and by context, in many languages, and never in code, products or places."""
+"""Names of people: found by lists and by context, in many languages, and never in code, products or
+places."""
 
 import gzip
 import hashlib
@@ -27,7 +28,9 @@ from open_token.passes._people_search import PeopleSearch, telling_lines
 from open_token.passes._rules import load_rules
 from open_token.passes.redact import redact
 
-needs_lists = pytest.mark.skipif(_extra.names_folder() is None, reason="open-token[pii] is not installed")
+needs_lists = pytest.mark.skipif(
+    _extra.names_folder() is None, reason="open-token[pii] is not installed"
+)
 PERSON = tuple(rule for rule in load_rules("pii") if rule.type == "person")
 FAST, SLOW = (Detector(PERSON, engine=engine) for engine in ("hyperscan", "keywords"))
 
@@ -162,20 +165,29 @@ def test_the_parts_of_a_name_are_those_that_are_no_words() -> None:
 
 def record(*texts: str) -> Record:
     events: list[Event] = [
-        {"id": f"e{n}", "seq": n, "type": "message", "content": {"mime": "text/plain", "text": text}}
+        {
+            "id": f"e{n}",
+            "seq": n,
+            "type": "message",
+            "content": {"mime": "text/plain", "text": text},
+        }
         for n, text in enumerate(texts, 1)
     ]
     return Record(conversation={"id": "c"}, participants=[], events=events)
 
 
-def masked(*texts: str, level: str = "pii", cache: Path | None = None) -> tuple[list[str], dict[str, Any]]:
+def masked(
+    *texts: str, level: str = "pii", cache: Path | None = None
+) -> tuple[list[str], dict[str, Any]]:
     context = Context(ExportOptions.of({"redact": level}), key=bytes(32), rule_cache=cache)
     done = redact(record(*texts), context, "keywords")
     return [event["content"]["text"] for event in done.events], dict(done.conversation["redaction"])
 
 
 def test_a_full_name_and_its_parts_are_masked_wherever_they_recur() -> None:
-    texts, account = masked("my name is Torvild Enqvist", "git blame Enqvist", "so Torvild Enqvist did it", "torvild")
+    texts, account = masked(
+        "my name is Torvild Enqvist", "git blame Enqvist", "so Torvild Enqvist did it", "torvild"
+    )
     assert not any("Enqvist" in text for text in texts)
     assert texts[3] == "torvild"
     assert texts[0].removeprefix("my name is ") == texts[2][3:-7]
@@ -183,7 +195,11 @@ def test_a_full_name_and_its_parts_are_masked_wherever_they_recur() -> None:
 
 
 def test_accents_apart_from_their_letters_are_a_part_of_the_name() -> None:
-    texts, _ = masked(unicodedata.normalize("NFD", "my name is Zoë Müller-Lüdenscheidt, ask Zoë Müller-Lüdenscheidt"))
+    texts, _ = masked(
+        unicodedata.normalize(
+            "NFD", "my name is Zoë Müller-Lüdenscheidt, ask Zoë Müller-Lüdenscheidt"
+        )
+    )
     assert MARK.sub("#", texts[0]) == "my name is #, ask #"
 
 
@@ -202,7 +218,10 @@ def test_names_are_left_at_lower_levels() -> None:
 def test_an_account_says_when_the_lists_are_missing() -> None:
     remark = "people's names were looked for by context alone: open-token[pii] is not installed"
     assert masked("nothing here")[1]["notes"] == [remark]
-    assert masked("my name is Torvild")[1]["notes"] == ["masked 1 person (1 distinct value)", remark]
+    assert masked("my name is Torvild")[1]["notes"] == [
+        "masked 1 person (1 distinct value)",
+        remark,
+    ]
     assert masked("nothing here", level="secrets")[1]["notes"] == []
 
 
@@ -244,19 +263,55 @@ ROLES = """author maintainer contributors creator customer patient assignee revi
     Ansprechpartner autora auteur cliente kontakt автор клиент first_name Surname display-name Vorname Nachname prénom
     PRÉNOM apellidos sobrenome cognome imię nazwisko příjmení jméno имя όνομα""".split()
 CUES = [
-    *(f"{start}{word}{sign} {{}} and" for word in STRONG for start, sign in (("", ""), ('say "', ","), ("x\n", "."))),
+    *(
+        f"{start}{word}{sign} {{}} and"
+        for word in STRONG
+        for start, sign in (("", ""), ('say "', ","), ("x\n", "."))
+    ),
     *(f"{start}{word.upper()} {{}}" for word in STRONG for start in ("", "(")),
     *(f"{role}{sign}{{}}" for role in ROLES for sign in (": ", "=", '": "', "**: ", "\x01")),
-    *("my name is {}", "the woman called {} is", "ich heiße {}", "je m'appelle {}", "me llamo {}", "volám sa {}"),
-    *("meu nome é {}", "nazywam się {}", "меня зовут {}", "με λένε {}", "benim adım {}", "jmenuji se {}"),
-    *("{} <q.x@mail.test>", "{}, said", "{} told us", "by {}", "{} has", "{}'s", "© 2024 {}", "{}: hm"),
+    *(
+        "my name is {}",
+        "the woman called {} is",
+        "ich heiße {}",
+        "je m'appelle {}",
+        "me llamo {}",
+        "volám sa {}",
+    ),
+    *(
+        "meu nome é {}",
+        "nazywam się {}",
+        "меня зовут {}",
+        "με λένε {}",
+        "benim adım {}",
+        "jmenuji se {}",
+    ),
+    *(
+        "{} <q.x@mail.test>",
+        "{}, said",
+        "{} told us",
+        "by {}",
+        "{} has",
+        "{}'s",
+        "© 2024 {}",
+        "{}: hm",
+    ),
 ]
-WHO = ("Qoxvu", "Qoxvu Zzyv", "Qoxvu B. Zzyv", "Qoxvu van Zzyv", "Élqov Zzyv", "Jennifer", "Иван Петрович Зюв")
+WHO = (
+    "Qoxvu",
+    "Qoxvu Zzyv",
+    "Qoxvu B. Zzyv",
+    "Qoxvu van Zzyv",
+    "Élqov Zzyv",
+    "Jennifer",
+    "Иван Петрович Зюв",
+)
 
 
 @pytest.mark.parametrize("who", WHO)
 def test_every_line_with_a_name_is_opened(who: str) -> None:
-    """The words and the cues that open a line must be there wherever the search would find a name in it."""
+    """The words and the cues that open a line must be there wherever the search would find a name
+    in it."""
     for cue in CUES:
         text = cue.format(who)
         for line in text.split("\n"):
@@ -271,7 +326,20 @@ def test_every_line_with_a_name_is_opened(who: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["A ", "Aa ", "Jennifer Johnson ", "A-", "O'", "Dr. ", "Jennifer: ", "A. ", "姓名", "<a@b", "name: Aa "]
+    "piece",
+    [
+        "A ",
+        "Aa ",
+        "Jennifer Johnson ",
+        "A-",
+        "O'",
+        "Dr. ",
+        "Jennifer: ",
+        "A. ",
+        "姓名",
+        "<a@b",
+        "name: Aa ",
+    ],
 )
 def test_time_grows_with_the_length_and_no_faster(piece: str) -> None:
     assert grows_no_faster(lambda size: people(piece * (size // len(piece))), 40_000)
@@ -289,8 +357,12 @@ def is_kept_apart(row: dict[str, Any]) -> bool:
 @needs_lists
 def test_most_names_of_texts_that_were_kept_apart_are_found(corpus: Path) -> None:
     rows = [row for row in texts_of(corpus, "pii") if is_kept_apart(row)]
-    spans = [(row["text"], span) for row in rows for span in row["spans"] if span["type"] == "person"]
-    missed = [1 for text, span in spans if text[span["start"] : span["end"]] not in " ".join(names(text))]
+    spans = [
+        (row["text"], span) for row in rows for span in row["spans"] if span["type"] == "person"
+    ]
+    missed = [
+        1 for text, span in spans if text[span["start"] : span["end"]] not in " ".join(names(text))
+    ]
     assert len(missed) < 0.4 * len(spans)
 
 
@@ -304,7 +376,10 @@ def test_hardly_anything_is_taken_for_a_name(corpus: Path, name: str) -> None:
 @needs_lists
 @pytest.mark.parametrize(
     ("address", "name"),
-    [("TorvildEnqvist@mail.test", "Torvild Enqvist"), ("torvild.enqvist7@mail.test", "Torvild  Enqvist")],
+    [
+        ("TorvildEnqvist@mail.test", "Torvild Enqvist"),
+        ("torvild.enqvist7@mail.test", "Torvild  Enqvist"),
+    ],
 )
 def test_a_name_that_an_address_spells_is_masked_elsewhere(address: str, name: str) -> None:
     detector = Detector(load_rules("pii"), engine="keywords")
@@ -312,7 +387,9 @@ def test_a_name_that_an_address_spells_is_masked_elsewhere(address: str, name: s
     assert name in [value for value, _, _ in found.within]
 
 
-@pytest.mark.parametrize("address", ["customer.support@mail.test", "release@mail.test", "TheTeam@mail.test"])
+@pytest.mark.parametrize(
+    "address", ["customer.support@mail.test", "release@mail.test", "TheTeam@mail.test"]
+)
 def test_an_address_of_words_spells_no_name(address: str) -> None:
     detector = Detector(load_rules("pii"), engine="keywords")
     [(_, [found])] = detector.find([f"write to {address}"])
@@ -325,7 +402,8 @@ def test_a_list_of_many_people_takes_no_longer_for_each() -> None:
 
     def work(size: int) -> None:
         text = "\n".join(
-            f"member {name.title()} since the year {2000 + number % 20}" for number, name in enumerate(known[:size])
+            f"member {name.title()} since the year {2000 + number % 20}"
+            for number, name in enumerate(known[:size])
         )
         lines_with_names(text.encode())
 
@@ -335,7 +413,9 @@ def test_a_list_of_many_people_takes_no_longer_for_each() -> None:
 @needs_lists
 @pytest.mark.parametrize("count", [3, 200])
 def test_the_lines_with_names_are_told_in_bytes(count: int) -> None:
-    known = sorted(name.title() for name in _people_lists.lists().given if name.isalpha() and len(name) > 5)
+    known = sorted(
+        name.title() for name in _people_lists.lists().given if name.isalpha() and len(name) > 5
+    )
     few = [name for name in known if _people.telling_words(name)][:count]
     text = "".join(f"ü {name} ü\nnobody here\n" for name in few)
     lines = lines_with_names(text.encode())
@@ -349,7 +429,9 @@ def test_kept_names_say_what_the_lists_say(tmp_path: Path) -> None:
     assert _people_table.known(tmp_path / "cache") == sets
     kept = _people_table.known(tmp_path / "cache")
     assert isinstance(kept.given, _people_table.Table)
-    listed = sorted(_people_lists.lists().given | _people_lists.lists().family | _people_lists.words())[::7]
+    listed = sorted(
+        _people_lists.lists().given | _people_lists.lists().family | _people_lists.words()
+    )[::7]
     for word in [*listed, *(f"{word}x" for word in listed), "", "\ud800", "a\n", "no such-name"]:
         assert [word in names for names in kept] == [word in names for names in sets], word
         assert _people._weighed(word.title(), kept) == _people._weighed(word.title(), sets)
@@ -359,7 +441,9 @@ def test_kept_names_that_are_damaged_or_open_to_others_are_made_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_people_table, "names_folder", lambda: tmp_path)
-    monkeypatch.setattr(_people_table, "lists", lambda: _people_lists.Lists(frozenset({"torvild"}), frozenset()))
+    monkeypatch.setattr(
+        _people_table, "lists", lambda: _people_lists.Lists(frozenset({"torvild"}), frozenset())
+    )
     monkeypatch.setattr(_people_table, "words", lambda: frozenset({"table"}))
     cache = tmp_path / "cache"
     _people_table.known(cache)
@@ -376,11 +460,19 @@ def test_kept_names_that_are_damaged_or_open_to_others_are_made_anew(
     assert stat.S_IMODE(file.stat().st_mode) & 0o022 == 0, "what others may write is replaced"
     kept = _people_table.known(cache)
     assert isinstance(kept.given, _people_table.Table)
-    assert ("torvild" in kept.given, "torvild" in kept.family, "table" in kept.ordinary) == (True, False, True)
+    assert ("torvild" in kept.given, "torvild" in kept.family, "table" in kept.ordinary) == (
+        True,
+        False,
+        True,
+    )
 
 
-def test_names_that_no_cache_can_keep_are_read_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_that_no_cache_can_keep_are_read_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(_people_table, "names_folder", lambda: tmp_path)
-    monkeypatch.setattr(_people_table, "lists", lambda: _people_lists.Lists(frozenset({"torvild"}), frozenset()))
+    monkeypatch.setattr(
+        _people_table, "lists", lambda: _people_lists.Lists(frozenset({"torvild"}), frozenset())
+    )
     (tmp_path / "file").write_text("in the way")
     assert "torvild" in _people_table.known(tmp_path / "file" / "cache").given

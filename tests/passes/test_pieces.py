@@ -1,4 +1,5 @@
-"""Values that a stream cut in pieces: found over the pieces, marked in the first, gone from the others."""
+"""Values that a stream cut in pieces: found over the pieces, marked in the first, gone from the
+others."""
 
 import json
 from pathlib import Path
@@ -28,13 +29,21 @@ def event(number: int, content: Any, role: str = "assistant") -> dict[str, Any]:
         if isinstance(content, str)
         else {"mime": "application/json", "data": content}
     )
-    facts = {"seq": number, "type": "message", "actor_id": "act_001", "visibility": "public", "role": role}
+    facts = {
+        "seq": number,
+        "type": "message",
+        "actor_id": "act_001",
+        "visibility": "public",
+        "role": role,
+    }
     return {"id": f"evt_{number:06d}", **facts, "content": body}
 
 
 def redacted(events: list[dict[str, Any]], cache: Path, engine: str = "auto") -> list[Any]:
     record = Record(conversation={"id": "c"}, participants=[], events=events)  # type: ignore[arg-type]
-    context = Context(ExportOptions.of({"redact": "secrets"}), key=KEY, policy=Policy(), rule_cache=cache)
+    context = Context(
+        ExportOptions.of({"redact": "secrets"}), key=KEY, policy=Policy(), rule_cache=cache
+    )
     return list(redact(record, context, engine).events)
 
 
@@ -55,7 +64,9 @@ def test_texts_that_follow_one_another(size: int, engine: str, cache: Path) -> N
     whole = said(after)
     assert MARK.sub("", whole) == "so it is:  and no more"
     assert len(MARK.findall(whole)) == 1
-    assert [{**item, "content": None} for item in after] == [{**item, "content": None} for item in before]
+    assert [{**item, "content": None} for item in after] == [
+        {**item, "content": None} for item in before
+    ]
     assert MARK.search(after[1]["content"]["text"])
 
 
@@ -85,9 +96,15 @@ def test_strings_of_data(shape: Any, size: int, cache: Path) -> None:
 
 @pytest.mark.parametrize("size", [5, 11])
 def test_records_of_a_stream_that_come_along_whole(size: int, cache: Path) -> None:
-    wire = [{"choices": [{"delta": {"content": part}}]} for part in ("see ", *pieces(TOKEN, size), " there")]
+    wire = [
+        {"choices": [{"delta": {"content": part}}]}
+        for part in ("see ", *pieces(TOKEN, size), " there")
+    ]
     after = redacted(
-        [event(n, {"kind": "native", "reader": "openai_chat", "file": "x", "value": w}) for n, w in enumerate(wire, 1)],
+        [
+            event(n, {"kind": "native", "reader": "openai_chat", "file": "x", "value": w})
+            for n, w in enumerate(wire, 1)
+        ],
         cache,
     )
     told = json.dumps([item["content"] for item in after])
@@ -106,6 +123,9 @@ def test_what_others_say_in_between_parts_it(cache: Path) -> None:
 
 
 def test_a_value_in_pieces_is_known_elsewhere(cache: Path) -> None:
-    after = redacted([event(1, f"x {TOKEN[:20]}"), event(2, f"{TOKEN[20:]} y"), event(3, f"it was {TOKEN}")], cache)
+    after = redacted(
+        [event(1, f"x {TOKEN[:20]}"), event(2, f"{TOKEN[20:]} y"), event(3, f"it was {TOKEN}")],
+        cache,
+    )
     assert len(set(MARK.findall(said(after)))) == 1
     assert TOKEN not in said(after)

@@ -1,4 +1,5 @@
-"""The redaction pass: everything is reached, nothing is broken, the same twice, and an honest account."""
+"""The redaction pass: everything is reached, nothing is broken, the same twice, and an honest
+account."""
 
 import copy
 import json
@@ -49,10 +50,14 @@ def rule_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
 CACHES: list[Path] = []
 
 
-def context(redact: str = "secrets", key: bytes | None = KEY, policy: Policy | None = None, **rest: Any) -> Context:
+def context(
+    redact: str = "secrets", key: bytes | None = KEY, policy: Policy | None = None, **rest: Any
+) -> Context:
     team_key = rest.pop("team_key", None)
     options = ExportOptions.of({"redact": redact, **rest})
-    return Context(options, key=key, team_key=team_key, policy=policy or Policy(), rule_cache=CACHES[-1])
+    return Context(
+        options, key=key, team_key=team_key, policy=policy or Policy(), rule_cache=CACHES[-1]
+    )
 
 
 def event(content: Any, number: int = 1, **rest: Any) -> Event:
@@ -80,14 +85,19 @@ def record(*contents: Any, **rest: Any) -> Record:
     ]
     return Record(
         conversation=rest.pop("conversation", {"id": "conv_1"}),
-        participants=rest.pop("participants", [{"actor_id": "act_001", "kind": "human", "name": "user"}]),
+        participants=rest.pop(
+            "participants", [{"actor_id": "act_001", "kind": "human", "name": "user"}]
+        ),
         events=events,
         **rest,
     )
 
 
 def dump(made: Record) -> str:
-    return json.dumps([made.conversation, made.participants, list(made.events), made.coercions], ensure_ascii=False)
+    return json.dumps(
+        [made.conversation, made.participants, list(made.events), made.coercions],
+        ensure_ascii=False,
+    )
 
 
 def texts(made: Record) -> list[Any]:
@@ -101,7 +111,10 @@ def test_nothing_found_leaves_the_events_and_tells_the_level() -> None:
     before = record("hello", {"tool_name": "x", "arguments": {}})
     after = redact(before, context())
     assert after.events is before.events
-    assert after.conversation == {"id": "conv_1", "redaction": {"mode": "secrets", "strategy": "mask", "notes": []}}
+    assert after.conversation == {
+        "id": "conv_1",
+        "redaction": {"mode": "secrets", "strategy": "mask", "notes": []},
+    }
 
 
 def test_none_leaves_the_record() -> None:
@@ -119,7 +132,11 @@ def test_notes_count_marks_and_values_by_type() -> None:
 
 
 def test_an_export_keeps_its_notes_and_the_stronger_mode() -> None:
-    told = {"mode": "pii", "strategy": "hash", "notes": ["masked 2 email (2 distinct values)", "by hand"]}
+    told = {
+        "mode": "pii",
+        "strategy": "hash",
+        "notes": ["masked 2 email (2 distinct values)", "by hand"],
+    }
     before = record("hello", conversation={"id": "conv_1", "redaction": told}, is_export=True)
     assert redact(before, context()).conversation["redaction"] == told
     again = replace(before, events=[event(f"{GITHUB} {EMAIL}")])
@@ -127,7 +144,11 @@ def test_an_export_keeps_its_notes_and_the_stronger_mode() -> None:
     assert after == {
         "mode": "pii",
         "strategy": "mask",
-        "notes": ["masked 3 email (3 distinct values)", "by hand", "masked 1 github_token (1 distinct value)"],
+        "notes": [
+            "masked 3 email (3 distinct values)",
+            "by hand",
+            "masked 1 github_token (1 distinct value)",
+        ],
     }
 
 
@@ -135,7 +156,9 @@ def test_an_export_keeps_its_notes_and_the_stronger_mode() -> None:
 
 
 def test_private_keys_never_leave_where_policy_forbids_it() -> None:
-    key, values = filled("-----BEGIN PRIVATE KEY-----\n{b64:64}\n{b64:64}\n-----END PRIVATE KEY-----", "redact")
+    key, values = filled(
+        "-----BEGIN PRIVATE KEY-----\n{b64:64}\n{b64:64}\n-----END PRIVATE KEY-----", "redact"
+    )
     before = record(f"{key} and {GITHUB}")
     after = redact(before, context("none", policy=Policy(never_export_private_keys=True)))
     assert values[0] not in dump(after)
@@ -159,7 +182,9 @@ def test_strategies() -> None:
         return str(texts(redact(made, context(**options)))[0])
 
     assert mark(here) != mark(there)
-    assert mark(here, strategy="hash", team_key=b"team") == mark(there, strategy="hash", team_key=b"team")
+    assert mark(here, strategy="hash", team_key=b"team") == mark(
+        there, strategy="hash", team_key=b"team"
+    )
     assert mark(here, strategy="hash") == mark(there, strategy="hash")
     assert mark(here, strategy="drop") == "[REDACTED:github_token:00000000]"
 
@@ -167,7 +192,9 @@ def test_strategies() -> None:
 def test_without_a_team_key_the_notes_say_so() -> None:
     notes = redact(record(GITHUB), context(strategy="hash")).conversation["redaction"]["notes"]
     assert notes[-1] == "no team key is set: marks match across exports of this user only"
-    notes = redact(record(GITHUB), context(strategy="hash", team_key=b"team")).conversation["redaction"]["notes"]
+    notes = redact(record(GITHUB), context(strategy="hash", team_key=b"team")).conversation[
+        "redaction"
+    ]["notes"]
     assert len(notes) == 1
 
 
@@ -177,7 +204,9 @@ def test_without_a_key_marks_are_numbered() -> None:
         "[REDACTED:password:00000001] later",
         "password=[REDACTED:password:00000001] [REDACTED:github_token:00000002]",
     ]
-    more = redact(replace(after, events=[*after.events, event(drawn("glpat-{alnum:20}"))]), context(key=None))
+    more = redact(
+        replace(after, events=[*after.events, event(drawn("glpat-{alnum:20}"))]), context(key=None)
+    )
     assert texts(more)[2] == "[REDACTED:gitlab_token:00000003]"
 
 
@@ -188,12 +217,18 @@ PLACES: dict[str, Any] = {
     "argument": lambda value: record({"tool_name": "x", "arguments": {"a": [{"b": f"x {value}"}]}}),
     "key": lambda value: record({"tool_name": "x", "arguments": {value: 1}}),
     "title": lambda value: record("x", conversation={"id": "c", "title": f"about {value}"}),
-    "name": lambda value: record("x", participants=[{"actor_id": "act_001", "kind": "human", "name": value}]),
-    "annotation": lambda value: record(event({"kind": "note", "say": value}, type="annotation", visibility="metadata")),
+    "name": lambda value: record(
+        "x", participants=[{"actor_id": "act_001", "kind": "human", "name": value}]
+    ),
+    "annotation": lambda value: record(
+        event({"kind": "note", "say": value}, type="annotation", visibility="metadata")
+    ),
     "json in a string": lambda value: record(json.dumps({"a": json.dumps({"b": [f"\n{value}"]})})),
     "json without escapes": lambda value: record(json.dumps({"a": value})),
     "broken json": lambda value: record(json.dumps({"a": f"\n{value}"})[:-1]),
-    "unicode escapes": lambda value: record('{"a":"' + "".join(f"\\u{ord(letter):04x}" for letter in value) + '"}'),
+    "unicode escapes": lambda value: record(
+        '{"a":"' + "".join(f"\\u{ord(letter):04x}" for letter in value) + '"}'
+    ),
     "beside a truncation": lambda value: record(
         event("x") | {"content": {"mime": "text/plain", "text": value, "data": {"truncated": True}}}
     ),
@@ -201,13 +236,21 @@ PLACES: dict[str, Any] = {
     "a foreign link": lambda value: record(
         event("x") | {"links": {"parent_id": "evt_000001", "note": f"n {value}"}}, is_export=True
     ),
-    "a foreign count": lambda value: record(event("x") | {"usage": {"input_tokens": 1, value: value}}, is_export=True),
-    "a timezone": lambda value: record("x", conversation={"id": "c", "timezone": value, "provider": value}),
+    "a foreign count": lambda value: record(
+        event("x") | {"usage": {"input_tokens": 1, value: value}}, is_export=True
+    ),
+    "a timezone": lambda value: record(
+        "x", conversation={"id": "c", "timezone": value, "provider": value}
+    ),
     "a model": lambda value: record(
-        "x", participants=[{"actor_id": "act_001", "kind": "model", "name": "x", "model": value, "provider": value}]
+        "x",
+        participants=[
+            {"actor_id": "act_001", "kind": "model", "name": "x", "model": value, "provider": value}
+        ],
     ),
     "a pointer": lambda value: record(
-        {value: 1}, coercions=[{"id": "evt_000001", "ptr": f"/content/data/{value}", "was": "integer"}]
+        {value: 1},
+        coercions=[{"id": "evt_000001", "ptr": f"/content/data/{value}", "was": "integer"}],
     ),
 }
 
@@ -223,9 +266,22 @@ def test_every_place_is_reached(place: str, value: str, engine: str) -> None:
 
 
 def test_what_names_a_model_or_a_service_stays() -> None:
-    who = {"actor_id": "act_001", "kind": "model", "name": "x", "model": "claude-opus-4-1-20250805", "provider": "x"}
-    about = {"id": "c", "timezone": "Europe/Athens", "source_runtime": "claude_code", "provider": "anthropic"}
-    after = redact(record(f"see {GITHUB}", conversation=about, participants=[who]), context("strict"))
+    who = {
+        "actor_id": "act_001",
+        "kind": "model",
+        "name": "x",
+        "model": "claude-opus-4-1-20250805",
+        "provider": "x",
+    }
+    about = {
+        "id": "c",
+        "timezone": "Europe/Athens",
+        "source_runtime": "claude_code",
+        "provider": "anthropic",
+    }
+    after = redact(
+        record(f"see {GITHUB}", conversation=about, participants=[who]), context("strict")
+    )
     assert after.participants == [who]
     assert {key: after.conversation.get(key) for key in about} == about
 
@@ -305,33 +361,50 @@ def test_a_confirmed_value_is_masked_wherever_it_recurs() -> None:
     assert b64encode(b"a:" + secret.encode()).decode()[4:-4] not in said
 
 
-NAMED = ("DB_PASSWORD={}", "the api key is {}", "acme_secret_key: {}", "--password {}", "Authorization: Bearer {}")
+NAMED = (
+    "DB_PASSWORD={}",
+    "the api key is {}",
+    "acme_secret_key: {}",
+    "--password {}",
+    "Authorization: Bearer {}",
+)
 
 
-@pytest.mark.parametrize("sign", [",", ".", ";", ":", "!", "?", ")", "]", "}", "`", "*", "**", "|", "&user=me", ".`)"])
+@pytest.mark.parametrize(
+    "sign", [",", ".", ";", ":", "!", "?", ")", "]", "}", "`", "*", "**", "|", "&user=me", ".`)"]
+)
 @pytest.mark.parametrize("named", NAMED)
-def test_a_sign_behind_a_value_does_not_keep_it_from_being_known_elsewhere(named: str, sign: str) -> None:
+def test_a_sign_behind_a_value_does_not_keep_it_from_being_known_elsewhere(
+    named: str, sign: str
+) -> None:
     secret = drawn("{alnum:32}", named)
-    after = redact(record(f"{named.format(secret)}{sign} and so on", f"it was {secret} again"), context())
+    after = redact(
+        record(f"{named.format(secret)}{sign} and so on", f"it was {secret} again"), context()
+    )
     assert secret not in dump(after)
 
 
 @pytest.mark.parametrize("named", NAMED)
 def test_the_end_of_a_sentence_is_no_part_of_a_value(named: str) -> None:
     secret = drawn("{alnum:32}", named)
-    after = redact(record(f"{named.format(secret)}.", f"{named.format(secret)}, too", f"{secret}"), context())
+    after = redact(
+        record(f"{named.format(secret)}.", f"{named.format(secret)}, too", f"{secret}"), context()
+    )
     assert len(set(MARK.findall(dump(after)))) == 1
     assert texts(after)[0].endswith("].")
     assert texts(after)[1].endswith("], too")
 
 
 def test_a_value_under_its_key_keeps_its_last_sign() -> None:
-    assert MARK.fullmatch(texts(redact(record({"password": "kT9xw-herons."}), context()))[0]["password"])
+    assert MARK.fullmatch(
+        texts(redact(record({"password": "kT9xw-herons."}), context()))[0]["password"]
+    )
 
 
 def test_a_short_or_plain_value_does_not_spread() -> None:
     after = redact(
-        record({"password": "sesame"}, "open sesame", {"password": "correcthorse"}, "correcthorse"), context()
+        record({"password": "sesame"}, "open sesame", {"password": "correcthorse"}, "correcthorse"),
+        context(),
     )
     assert texts(after)[1] == "open sesame"
     assert texts(after)[3] == "correcthorse"
@@ -386,7 +459,12 @@ def test_what_belongs_to_the_format_stays() -> None:
         "thoughtSignature": token,
         "thinkingSignature": token,
         "encrypted_content": token,
-        "image": {"media_type": "image/png", "encoding": "base64", "sha256": drawn("{hex:64}"), "base64": token},
+        "image": {
+            "media_type": "image/png",
+            "encoding": "base64",
+            "sha256": drawn("{hex:64}"),
+            "base64": token,
+        },
         "source": {"type": "base64", "media_type": "image/png", "data": token},
     }
     before = event(
@@ -397,7 +475,14 @@ def test_what_belongs_to_the_format_stays() -> None:
         usage={"input_tokens": 4111111111111111},
     )
     participants = [
-        {"actor_id": token, "kind": "model", "name": "m", "model": "m-1", "provider": "p", "instance_id": token}
+        {
+            "actor_id": token,
+            "kind": "model",
+            "name": "m",
+            "model": "m-1",
+            "provider": "p",
+            "instance_id": token,
+        }
     ]
     made = record(before, participants=participants, conversation={"id": token, "provider": "p"})
     after = redact(made, context("pii"))
@@ -417,7 +502,9 @@ def test_an_id_stays_even_if_its_letters_are_a_secret_elsewhere() -> None:
 
 
 def test_a_token_in_the_place_of_an_id_is_masked() -> None:
-    assert GITHUB not in dump(redact(record({"session_id": GITHUB, "id": GITHUB, "user_id": EMAIL}), context("pii")))
+    assert GITHUB not in dump(
+        redact(record({"session_id": GITHUB, "id": GITHUB, "user_id": EMAIL}), context("pii"))
+    )
 
 
 def test_an_access_key_id_is_no_id() -> None:
@@ -453,7 +540,10 @@ def test_keys_that_become_equal_are_both_kept() -> None:
 def test_long_numbers_are_personal_data_too() -> None:
     card = int(drawn("{luhn:4,16}"))
     after = redact(
-        record({"card": card, "count": 12, "ms": 1700000000000, "order_id": card}, json.dumps({"card": card})),
+        record(
+            {"card": card, "count": 12, "ms": 1700000000000, "order_id": card},
+            json.dumps({"card": card}),
+        ),
         context("pii"),
     )
     first, second = texts(after)
@@ -474,8 +564,16 @@ def test_strict_masks_prompts_and_outputs_as_a_whole() -> None:
         event("output of a tool", 4, type="tool_result", role="tool"),
         event({"rows": [1, 2]}, 5, type="tool_result", role="tool"),
         event({"missing_result": True}, 6, type="tool_result", role="tool"),
-        event({"kind": "native", "reader": "x", "record": 1, "value": {"a": "b"}}, 7, type="annotation"),
-        event({"kind": "repeated_result", "call_id": "call_000001", "output": "again"}, 8, type="annotation"),
+        event(
+            {"kind": "native", "reader": "x", "record": 1, "value": {"a": "b"}},
+            7,
+            type="annotation",
+        ),
+        event(
+            {"kind": "repeated_result", "call_id": "call_000001", "output": "again"},
+            8,
+            type="annotation",
+        ),
         event("", 9, type="tool_result", role="tool"),
     )
     after = redact(made, context("strict"))
@@ -509,8 +607,14 @@ STRICT = {
 
 
 def strict_record() -> Record:
-    kinds: dict[str, Any] = {"system-prompt": {"role": "system"}, "tool-output": {"type": "tool_result"}}
-    made = [event(text, number, **kinds.get(rule, {})) for number, (rule, text) in enumerate(STRICT.items(), 1)]
+    kinds: dict[str, Any] = {
+        "system-prompt": {"role": "system"},
+        "tool-output": {"type": "tool_result"},
+    }
+    made = [
+        event(text, number, **kinds.get(rule, {}))
+        for number, (rule, text) in enumerate(STRICT.items(), 1)
+    ]
     return record(*made, event({"rows": ["of the tool"]}, 6, type="tool_result", role="tool"))
 
 
@@ -518,7 +622,9 @@ def strict_record() -> Record:
 def test_each_thing_that_strict_masks_is_a_choice(rule: str) -> None:
     chosen = replace(context("strict"), screen=Screen(allowed=(Allowance(rule=rule),)))
     said = texts(redact(strict_record(), chosen))
-    assert [name for name, text in zip(STRICT, said, strict=False) if text == STRICT[name]] == [rule]
+    assert [name for name, text in zip(STRICT, said, strict=False) if text == STRICT[name]] == [
+        rule
+    ]
     assert (said[5] == {"rows": ["of the tool"]}) is (rule == "tool-output")
     demanding = replace(chosen, policy=Policy(min_redact="strict"))
     assert set(texts(redact(strict_record(), demanding))[:5]).isdisjoint(STRICT.values())
@@ -533,7 +639,9 @@ def test_an_output_that_may_stay_is_searched_as_all_else() -> None:
 
 def test_strict_still_learns_from_what_it_hides() -> None:
     after = redact(
-        record(event(f"password={PASSWORD}", 1, type="tool_result", role="tool"), f"I saw {PASSWORD}"),
+        record(
+            event(f"password={PASSWORD}", 1, type="tool_result", role="tool"), f"I saw {PASSWORD}"
+        ),
         context("strict"),
     )
     assert PASSWORD not in dump(after)
@@ -550,13 +658,18 @@ def test_strict_masks_configuration() -> None:
 
 def test_the_second_time_changes_nothing() -> None:
     made = record(
-        f"password={PASSWORD} {EMAIL}", {"password": "sesame", EMAIL: [GITHUB]}, f"{PASSWORD}", json.dumps({"a": EMAIL})
+        f"password={PASSWORD} {EMAIL}",
+        {"password": "sesame", EMAIL: [GITHUB]},
+        f"{PASSWORD}",
+        json.dumps({"a": EMAIL}),
     )
     for level in ("secrets", "pii", "strict"):
         for key in (KEY, None):
             once = redact(made, context(level, key=key))
             assert dump(redact(once, context(level, key=key))) == dump(once)
-            assert dump(redact(replace(once, is_export=True), context(level, key=key))) == dump(once)
+            assert dump(redact(replace(once, is_export=True), context(level, key=key))) == dump(
+                once
+            )
 
 
 LEAVES = [
@@ -606,11 +719,15 @@ data = st.recursive(
     leaf | st.integers() | st.none() | st.booleans(),
     lambda inner: (
         st.lists(inner, max_size=3)
-        | st.dictionaries(leaf | st.sampled_from(["password", "name", "value", "id"]), inner, max_size=3)
+        | st.dictionaries(
+            leaf | st.sampled_from(["password", "name", "value", "id"]), inner, max_size=3
+        )
     ),
     max_leaves=6,
 )
-contents = st.lists(leaf | data.filter(lambda value: isinstance(value, dict | list)), min_size=1, max_size=4)
+contents = st.lists(
+    leaf | data.filter(lambda value: isinstance(value, dict | list)), min_size=1, max_size=4
+)
 
 
 def shape(value: Any) -> Any:
@@ -619,11 +736,17 @@ def shape(value: Any) -> Any:
         return sorted((shape(item) for item in value.values()), key=repr)
     if isinstance(value, list):
         return [shape(item) for item in value]
-    return "text" if isinstance(value, str) or (isinstance(value, int) and value > 9_999_999) else value
+    return (
+        "text"
+        if isinstance(value, str) or (isinstance(value, int) and value > 9_999_999)
+        else value
+    )
 
 
 @given(contents, st.sampled_from(["secrets", "pii", "strict"]), st.sampled_from([KEY, None]))
-def test_redaction_is_idempotent_and_keeps_the_shape(contents: list[Any], level: str, key: bytes | None) -> None:
+def test_redaction_is_idempotent_and_keeps_the_shape(
+    contents: list[Any], level: str, key: bytes | None
+) -> None:
     made = record(*contents)
     once = redact(made, context(level, key=key))
     assert dump(redact(once, context(level, key=key))) == dump(once)
@@ -631,7 +754,9 @@ def test_redaction_is_idempotent_and_keeps_the_shape(contents: list[Any], level:
     assert not any(alone.search(text) for text in strings([*texts(once)]))
     for before, after in zip(made.events, once.events, strict=True):
         assert shape(after["content"].get("data")) == shape(before["content"].get("data"))
-        assert {k: v for k, v in after.items() if k != "content"} == {k: v for k, v in before.items() if k != "content"}
+        assert {k: v for k, v in after.items() if k != "content"} == {
+            k: v for k, v in before.items() if k != "content"
+        }
     for mark in MARK.findall(dump(once)):
         assert mark.count("REDACTED") == 1
 
@@ -640,7 +765,9 @@ LINES = "\nnothing at all is said in this line\n" * 20
 
 
 @given(st.lists(leaf, min_size=4, max_size=6).map(LINES.join), st.sampled_from(["secrets", "pii"]))
-def test_a_long_text_is_masked_as_if_all_of_it_were_looked_through_again(text: str, level: str) -> None:
+def test_a_long_text_is_masked_as_if_all_of_it_were_looked_through_again(
+    text: str, level: str
+) -> None:
     made = record(text, {"token": text, "note": [text]})
     once = redact(made, context(level))
     with mock.patch.object(_mask, "_LONG", len(text) * 2):
@@ -658,20 +785,25 @@ def test_what_masking_brings_to_light_in_a_long_text_is_masked() -> None:
         return found[-1]
 
     with mock.patch.object(_mask.Masker, "_found_again", told):
-        (masked,) = texts(redact(record(f"{LINES * 3}graphhopperPRIVATE12-{key}{LINES}"), context("secrets")))
+        (masked,) = texts(
+            redact(record(f"{LINES * 3}graphhopperPRIVATE12-{key}{LINES}"), context("secrets"))
+        )
     assert [bool(some) for some in found[:2]] == [True, False]
     assert not any(part in masked for part in (key[:8], key[-14:]))
 
 
 def in_order(value: Any) -> Any:
-    """What of a value redaction leaves alone: how many keys and items there are, in which order, of which kind."""
+    """What of a value redaction leaves alone: how many keys and items there are, in which order, of
+    which kind."""
     if isinstance(value, dict):
         return [in_order(item) for item in value.values()]
     return [in_order(item) for item in value] if isinstance(value, list) else shape(value)
 
 
 @given(contents, st.sampled_from(["secrets", "pii", "strict"]))
-def test_redaction_is_deterministic_and_keeps_order_ids_and_shape(contents: list[Any], level: str) -> None:
+def test_redaction_is_deterministic_and_keeps_order_ids_and_shape(
+    contents: list[Any], level: str
+) -> None:
     made = record(*contents)
     once = redact(made, context(level))
     assert dump(redact(copy.deepcopy(made), context(level))) == dump(once)
@@ -685,7 +817,9 @@ def test_redaction_is_deterministic_and_keeps_order_ids_and_shape(contents: list
 @given(contents)
 def test_both_engines_mask_the_same(contents: list[Any]) -> None:
     made = record(*contents)
-    assert dump(redact(made, context("pii"), "hyperscan")) == dump(redact(made, context("pii"), "keywords"))
+    assert dump(redact(made, context("pii"), "hyperscan")) == dump(
+        redact(made, context("pii"), "keywords")
+    )
 
 
 @given(data)
@@ -715,7 +849,10 @@ def test_many_events_stream_through(monkeypatch: pytest.MonkeyPatch, kept: int, 
         def __iter__(self) -> Any:
             Counted.walks += 1
             for number in range(3000):
-                yield event(f"line {number} " + "x" * 200 + (f" {GITHUB}" if number % 1000 == 7 else ""), number + 1)
+                yield event(
+                    f"line {number} " + "x" * 200 + (f" {GITHUB}" if number % 1000 == 7 else ""),
+                    number + 1,
+                )
 
     after = redact(replace(record(), events=Counted()), context())
     assert Counted.walks == walks
@@ -738,9 +875,14 @@ def test_too_many_values_to_look_for_are_told(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(_spread, "MOST_VALUES", 1)
     monkeypatch.setattr(_masking, "MOST_VALUES", 1)
     other = drawn("{pass:12}", "other")
-    after = redact(record(f"password={PASSWORD}", f"password={other}", f"{PASSWORD} {other}"), context())
+    after = redact(
+        record(f"password={PASSWORD}", f"password={other}", f"{PASSWORD} {other}"), context()
+    )
     assert str(texts(after)[2]).endswith(other)
-    assert after.conversation["redaction"]["notes"][-1] == "recurrences were masked for the first 1 values only"
+    assert (
+        after.conversation["redaction"]["notes"][-1]
+        == "recurrences were masked for the first 1 values only"
+    )
 
 
 def test_a_start_loads_nothing_heavy() -> None:
@@ -771,9 +913,11 @@ def test_masking_that_does_not_end_fails_closed(monkeypatch: pytest.MonkeyPatch)
 
 
 def planted() -> tuple[list[str], list[str], Record]:
-    """Twenty things to mask and six that only look like it, in the places where they stand in real sessions."""
+    """Twenty things to mask and six that only look like it, in the places where they stand in real
+    sessions."""
     pem, pem_values = filled(
-        "-----BEGIN RSA PRIVATE KEY-----\n{b64:64}\n{b64:64}\n-----END RSA PRIVATE KEY-----", "planted"
+        "-----BEGIN RSA PRIVATE KEY-----\n{b64:64}\n{b64:64}\n-----END RSA PRIVATE KEY-----",
+        "planted",
     )
     secrets = {
         name: drawn(hole, "planted")
@@ -819,7 +963,10 @@ def planted() -> tuple[list[str], list[str], Record]:
                 "arguments": {
                     "command": f"export GH={secrets['github fine']}\n"
                     f"curl -H 'Authorization: Bearer {secrets['bearer']}' https://x.test",
-                    "env": {"ANTHROPIC_API_KEY": secrets["anthropic"], "OPENAI_API_KEY": secrets["openai"]},
+                    "env": {
+                        "ANTHROPIC_API_KEY": secrets["anthropic"],
+                        "OPENAI_API_KEY": secrets["openai"],
+                    },
                 },
             },
             2,

@@ -96,7 +96,9 @@ def test_the_size_is_known_before(level: str, count: int) -> None:
     record = record_of(*([{"n": 2**60}] for _ in range(count)))
     before = expected_integrity(record, count, level)
     _, made = sealed(record, level)
-    assert len(rfc8785.dumps(dict(made.integrity() or {}))) <= len(rfc8785.dumps(dict(before or {})))
+    assert len(rfc8785.dumps(dict(made.integrity() or {}))) <= len(
+        rfc8785.dumps(dict(before or {}))
+    )
 
 
 def test_what_cannot_be_hashed_is_an_error_with_its_place() -> None:
@@ -108,7 +110,10 @@ def test_what_cannot_be_hashed_is_an_error_with_its_place() -> None:
 
 def test_only_integrity_source_commits_to_the_source() -> None:
     for level in ("hash", "none", "tree"):
-        assert commit(record_of("a"), Context(ExportOptions.of({"integrity": level}), key=bytes(32))) is None
+        assert (
+            commit(record_of("a"), Context(ExportOptions.of({"integrity": level}), key=bytes(32)))
+            is None
+        )
 
 
 def test_the_source_is_in_the_integrity_object() -> None:
@@ -133,7 +138,10 @@ def test_a_source_cannot_be_committed_to_without_a_key() -> None:
 
 def test_a_source_event_that_cannot_be_hashed_is_an_error_with_its_place() -> None:
     record = record_of("a")
-    record.events = [*record.events, {"id": "evt_000002", "seq": 0, "type": "message", "content": {"data": {1, 2}}}]
+    record.events = [
+        *record.events,
+        {"id": "evt_000002", "seq": 0, "type": "message", "content": {"data": {1, 2}}},
+    ]
     with pytest.raises(InputError, match="event 2 cannot be sealed"):
         commit(record, Context(ExportOptions.of({"integrity": "source"}), key=bytes(32)))
 
@@ -149,7 +157,11 @@ def test_runs_seal_and_encode_as_one_by_one(level: str) -> None:
     events, one_by_one = sealed(record_of(*texts), level)
     record = record_of(*texts)
     made = seal(record, Context(ExportOptions.of({"integrity": level})))
-    runs = list(made.runs(record.events, lambda event, place: f"{place} {event['id']};".encode() + b" " * 20_000))
+    runs = list(
+        made.runs(
+            record.events, lambda event, place: f"{place} {event['id']};".encode() + b" " * 20_000
+        )
+    )
     assert len(runs) > 1
     assert [event for run, _ in runs for event in run] == events
     assert b"".join(lines for _, lines in runs).split()[-1] == b"evt_000008;"

@@ -1,4 +1,5 @@
-"""Hidden reasoning: left out, a placeholder, a summary, or its words; and nothing else is touched."""
+"""Hidden reasoning: left out, a placeholder, a summary, or its words; and nothing else is
+touched."""
 
 from typing import Any
 
@@ -19,7 +20,8 @@ PLACEHOLDER = {"mime": "application/json", "data": {"redacted": True}}
 def made() -> Record:
     draft = Draft()
     system, person, model = (
-        draft.actor(kind, name) for kind, name in (("system", "system"), ("human", "user"), ("model", "m"))
+        draft.actor(kind, name)
+        for kind, name in (("system", "system"), ("human", "user"), ("model", "m"))
     )
     draft.message("system", "be good", system)
     draft.message("user", "hi", person)
@@ -72,7 +74,11 @@ def test_placeholders_hold_no_word() -> None:
 
 def test_summaries_are_the_runtimes_or_the_first_sentence() -> None:
     found = thoughts(run(made(), include="include-internal", internal="summary"))
-    assert found[0] == {"mime": "text/plain", "text": "First I look.", "data": {"summary": "extract"}}
+    assert found[0] == {
+        "mime": "text/plain",
+        "text": "First I look.",
+        "data": {"summary": "extract"},
+    }
     assert found[1] == {"mime": "text/plain", "text": "the gist", "data": {"summary": "runtime"}}
     assert found[2]["data"]["encrypted"] is True
     assert found[3]["text"] == "counted"
@@ -84,7 +90,9 @@ def test_full_is_every_word() -> None:
 
 
 def test_the_policy_can_forbid_full() -> None:
-    found = thoughts(run(made(), Policy(forbid_internal_full=True), include="include-internal", internal="full"))
+    found = thoughts(
+        run(made(), Policy(forbid_internal_full=True), include="include-internal", internal="full")
+    )
     assert found[0]["text"] == "First I look."
 
 
@@ -125,7 +133,9 @@ def test_an_empty_thought_has_no_summary(empty: str) -> None:
     st.sampled_from(["visible-only", "include-internal"]),
     st.sampled_from(["redacted", "summary", "full"]),
 )
-def test_a_second_time_changes_nothing(texts: list[str | None], include: str, internal: str) -> None:
+def test_a_second_time_changes_nothing(
+    texts: list[str | None], include: str, internal: str
+) -> None:
     draft = Draft()
     model = draft.actor("model", "m")
     for text in texts:

@@ -1,4 +1,5 @@
-"""Plain text as it streams by: found whole across every border, all else byte for byte, in bounded memory."""
+"""Plain text as it streams by: found whole across every border, all else byte for byte, in bounded
+memory."""
 
 import json
 import re
@@ -22,7 +23,9 @@ from rule_holes import filled
 KEY = bytes(range(32))
 GITHUB = filled("ghp_{alnum:36}", "text")[0]
 PASSWORD = filled("{pass:14}", "text")[0]
-PEM = filled("-----BEGIN PRIVATE KEY-----\n{b64:64}\n{b64:64}\n{b64:64}\n-----END PRIVATE KEY-----", "text")[0]
+PEM = filled(
+    "-----BEGIN PRIVATE KEY-----\n{b64:64}\n{b64:64}\n{b64:64}\n-----END PRIVATE KEY-----", "text"
+)[0]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -44,7 +47,9 @@ def filtered(data: bytes, size: int = 1 << 16, made: Context | None = None) -> b
 
 
 def mark(data: bytes) -> str:
-    return re.sub(r"\[REDACTED:(\w+):[0-9a-f]{8}\]", r"<\1>", data.decode("utf-8", "surrogateescape"))
+    return re.sub(
+        r"\[REDACTED:(\w+):[0-9a-f]{8}\]", r"<\1>", data.decode("utf-8", "surrogateescape")
+    )
 
 
 @pytest.fixture
@@ -70,11 +75,15 @@ def test_none_is_the_same_bytes() -> None:
     assert filtered(GITHUB.encode(), made=context("none")) == GITHUB.encode()
     assert text_level(context("none")) is None
     forbidding = context("none", policy=Policy(never_export_private_keys=True))
-    assert mark(filtered(f"{PEM}\n{GITHUB}".encode(), made=forbidding)) == f"<private_key>\n{GITHUB}"
+    assert (
+        mark(filtered(f"{PEM}\n{GITHUB}".encode(), made=forbidding)) == f"<private_key>\n{GITHUB}"
+    )
 
 
 @pytest.mark.parametrize("size", [1, 7, 64, 1000])
-@pytest.mark.parametrize("secret", [GITHUB, PEM, f"password = {PASSWORD}"], ids=["token", "key", "password"])
+@pytest.mark.parametrize(
+    "secret", [GITHUB, PEM, f"password = {PASSWORD}"], ids=["token", "key", "password"]
+)
 def test_a_secret_across_borders_is_found(secret: str, size: int, small: None) -> None:
     for shift in range(0, 130, 9):
         data = f"{'word ' * 20}{'x' * shift} {secret} {'more ' * 300}\n{secret}\nend".encode()
@@ -84,7 +93,12 @@ def test_a_secret_across_borders_is_found(secret: str, size: int, small: None) -
         assert out.endswith(b"end")
 
 
-@given(st.lists(st.sampled_from([GITHUB, "word", " ", "\n", f"password={PASSWORD}", "é", '{"a": 1}']), max_size=60))
+@given(
+    st.lists(
+        st.sampled_from([GITHUB, "word", " ", "\n", f"password={PASSWORD}", "é", '{"a": 1}']),
+        max_size=60,
+    )
+)
 def test_the_way_it_is_cut_does_not_matter(parts: list[str]) -> None:
     data = "".join(parts).encode()
     with pytest.MonkeyPatch.context() as patch:
@@ -110,8 +124,12 @@ def test_lines_of_json_are_searched_as_what_they_mean() -> None:
 
 def test_a_value_is_masked_from_where_it_is_recognised_on() -> None:
     line = "a line of a log that is of no interest\n"
-    data = f"first {PASSWORD} here\n{line * 20_000}\npassword={PASSWORD}\nthen {PASSWORD}\n".encode()
-    once = redacted_text([data[place : place + 65_536] for place in range(0, len(data), 65_536)], context(), "x")
+    data = (
+        f"first {PASSWORD} here\n{line * 20_000}\npassword={PASSWORD}\nthen {PASSWORD}\n".encode()
+    )
+    once = redacted_text(
+        [data[place : place + 65_536] for place in range(0, len(data), 65_536)], context(), "x"
+    )
     out = b"".join(once)
     assert PASSWORD.encode() not in out[100:]
     assert out.startswith(f"first {PASSWORD}".encode())
@@ -132,12 +150,17 @@ def test_the_account_counts() -> None:
     walk = redacted_text([f"{GITHUB} {GITHUB}\npassword={PASSWORD}".encode()], context(), "x")
     assert walk.notes == []
     assert b"".join(walk)
-    assert walk.notes == ["masked 2 github_token (1 distinct value)", "masked 1 password (1 distinct value)"]
+    assert walk.notes == [
+        "masked 2 github_token (1 distinct value)",
+        "masked 1 password (1 distinct value)",
+    ]
 
 
 def test_rules_of_ones_own_hold_in_text() -> None:
     rule = OwnRule("t", "ticket", "secrets", "ACME-[0-9]{6}")
-    assert mark(filtered(b"x ACME-123456 y", made=context(screen=Screen((rule,))))) == "x <ticket> y"
+    assert (
+        mark(filtered(b"x ACME-123456 y", made=context(screen=Screen((rule,))))) == "x <ticket> y"
+    )
 
 
 def test_memory_is_bounded() -> None:
@@ -158,7 +181,8 @@ def test_memory_is_bounded() -> None:
 def test_one_endless_find_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_MOST", 1 << 20)
     endless = (
-        b"-----BEGIN PRIVATE KEY-----\n" if not number else b"QUJDREVGR0hJSktMTU5PUA==\n" * 4000 for number in range(40)
+        b"-----BEGIN PRIVATE KEY-----\n" if not number else b"QUJDREVGR0hJSktMTU5PUA==\n" * 4000
+        for number in range(40)
     )
     told: list[bytes] = []
     with pytest.raises(OpenTokenError) as caught:
@@ -180,7 +204,9 @@ def test_values_are_found_in_all_layers() -> None:
 
 def at_pauses(*chunks: str) -> list[str]:
     """What comes out between pauses."""
-    walk = redacted_text((part for chunk in chunks for part in (chunk.encode(), b"")), context(), "x")
+    walk = redacted_text(
+        (part for chunk in chunks for part in (chunk.encode(), b"")), context(), "x"
+    )
     return [mark(piece) for piece in walk if piece]
 
 
@@ -205,7 +231,9 @@ def test_a_name_before_a_pause_counts_behind_it() -> None:
 
 def test_lines_of_json_come_out_at_a_pause() -> None:
     line = json.dumps({"note": f"line\n{GITHUB}"}) + "\n"
-    assert "".join(at_pauses(line, line[:20], line[20:])) == 2 * '{"note":"line\\n<github_token>"}\n'
+    assert (
+        "".join(at_pauses(line, line[:20], line[20:])) == 2 * '{"note":"line\\n<github_token>"}\n'
+    )
 
 
 @pytest.mark.parametrize("engine", ["hyperscan", "keywords"])

@@ -1,4 +1,5 @@
-"""An export fits into max_bytes as the spec says: largest texts first, marks and pairs whole, always the same bytes."""
+"""An export fits into max_bytes as the spec says: largest texts first, marks and pairs whole,
+always the same bytes."""
 
 import io
 import json
@@ -37,7 +38,13 @@ def data(value: Any) -> Document:
 
 
 def message(words: str) -> Document:
-    return {"type": "message", "actor_id": "act_001", "visibility": "public", "role": "user", "content": text(words)}
+    return {
+        "type": "message",
+        "actor_id": "act_001",
+        "visibility": "public",
+        "role": "user",
+        "content": text(words),
+    }
 
 
 def use(call: int, arguments: Any, span: int = 0) -> Document:
@@ -53,7 +60,13 @@ def use(call: int, arguments: Any, span: int = 0) -> Document:
 
 
 def result(call: int, content: Document, span: int = 0) -> Document:
-    made = {"type": "tool_result", "actor_id": "act_003", "visibility": "internal", "role": "tool", "content": content}
+    made = {
+        "type": "tool_result",
+        "actor_id": "act_003",
+        "visibility": "internal",
+        "role": "tool",
+        "content": content,
+    }
     return made | {"links": _links(call, span)}
 
 
@@ -69,7 +82,12 @@ def edge(kind: str, span: int, call: int = 0) -> Document:
 
 def about(place: int, facts: Document) -> Document:
     """An annotation about the event at a place (from 1)."""
-    made = {"type": "annotation", "actor_id": "act_003", "visibility": "metadata", "content": data(facts)}
+    made = {
+        "type": "annotation",
+        "actor_id": "act_003",
+        "visibility": "metadata",
+        "content": data(facts),
+    }
     return made | {"links": {"parent_id": f"evt_{place:06d}"}}
 
 
@@ -88,7 +106,9 @@ def document(*events: Document, **more: Any) -> Document:
 def run(source: Document | bytes, **options: Any) -> bytes:
     raw = source if isinstance(source, bytes) else orjson.dumps(source)
     out = io.BytesIO()
-    context = Context(ExportOptions.of({"redact": "none", "pretty": False, "exported_at": "omit", **options}))
+    context = Context(
+        ExportOptions.of({"redact": "none", "pretty": False, "exported_at": "omit", **options})
+    )
     export(Source("test", data=raw), out, context, "open_token")
     return out.getvalue()
 
@@ -178,10 +198,19 @@ def test_a_mark_at_the_last_edge_is_never_cut(tail: int) -> None:
 
 
 def test_data_of_a_summary_stays() -> None:
-    thought = {**message("x" * 5000), "actor_id": "act_002", "visibility": "internal", "role": "assistant_thought"}
+    thought = {
+        **message("x" * 5000),
+        "actor_id": "act_002",
+        "visibility": "internal",
+        "role": "assistant_thought",
+    }
     thought["content"]["data"] = {"summary": "runtime"}
     raw = squeezed(document(thought), include="include-internal", internal="summary")
-    assert contents(raw)[0]["data"] == {"summary": "runtime", "truncated": True, "original_length": 5000}
+    assert contents(raw)[0]["data"] == {
+        "summary": "runtime",
+        "truncated": True,
+        "original_length": 5000,
+    }
 
 
 def test_a_cut_text_keeps_its_original_length_when_it_is_cut_again() -> None:
@@ -203,15 +232,22 @@ def test_texts_go_before_data() -> None:
 
 def test_a_string_in_an_object_is_marked_beside_it() -> None:
     words = ascending(5000)
-    source = document(use(1, {"command": words, "cwd": "x"}), result(1, data({"a": {"b": words}, "c": 1})))
+    source = document(
+        use(1, {"command": words, "cwd": "x"}), result(1, data({"a": {"b": words}, "c": 1}))
+    )
     cut = words[:1024] + "…" + words[-256:]
     first, second = contents(squeezed(source))
-    assert first["data"] == {"tool_name": "sh", "arguments": {"command": cut, "cwd": "x", "truncated": True}}
+    assert first["data"] == {
+        "tool_name": "sh",
+        "arguments": {"command": cut, "cwd": "x", "truncated": True},
+    }
     assert second["data"] == {"a": {"b": cut, "truncated": True}, "c": 1}
 
 
 def test_the_largest_string_goes_first() -> None:
-    source = document(use(1, {"a": "x" * 4000, "b": "y" * 9000}), result(1, data({"c": "z" * 6000})))
+    source = document(
+        use(1, {"a": "x" * 4000, "b": "y" * 9000}), result(1, data({"c": "z" * 6000}))
+    )
     whole = len(run(source))
     first, second = contents(run(source, max_bytes=whole - 7000))
     assert [len(first["data"]["arguments"][name]) for name in "ab"] == [4000, 1281]
@@ -229,7 +265,9 @@ def test_a_string_in_an_array_is_marked_in_the_nearest_object() -> None:
 
 
 def test_strings_and_arrays_without_an_object_around() -> None:
-    source = document(use(1, {}), result(1, data(["x" * 5000])), use(2, {}), result(2, data("y" * 5000)))
+    source = document(
+        use(1, {}), result(1, data(["x" * 5000])), use(2, {}), result(2, data("y" * 5000))
+    )
     _, first, _, second = contents(squeezed(source))
     assert [len(first["data"][0]), first["data"][1]] == [1281, {"truncated": True, "omitted": 0}]
     assert len(second["data"].pop("text")) == 1281
@@ -237,14 +275,27 @@ def test_strings_and_arrays_without_an_object_around() -> None:
 
 
 def test_a_key_that_means_something_else_is_not_overwritten() -> None:
-    _, content = contents(squeezed(document(use(1, {}), result(1, data({"in": {"truncated": "no", "s": "x" * 5000}})))))
+    _, content = contents(
+        squeezed(
+            document(use(1, {}), result(1, data({"in": {"truncated": "no", "s": "x" * 5000}})))
+        )
+    )
     assert content["data"]["in"]["truncated"] == "no"
     assert content["data"]["truncated"] is True
 
 
 def test_media_keep_their_hash_and_lose_their_bytes() -> None:
-    media = {"type": "image", "media_type": "image/png", "encoding": "base64", "bytes": 3000, "sha256": "0" * 64}
-    source = document(use(1, {}), result(1, data([{"type": "text", "text": "ok"}, {**media, "base64": "AAAA" * 1000}])))
+    media = {
+        "type": "image",
+        "media_type": "image/png",
+        "encoding": "base64",
+        "bytes": 3000,
+        "sha256": "0" * 64,
+    }
+    source = document(
+        use(1, {}),
+        result(1, data([{"type": "text", "text": "ok"}, {**media, "base64": "AAAA" * 1000}])),
+    )
     _, content = contents(squeezed(source))
     assert content["data"] == [{"type": "text", "text": "ok"}, {**media, "truncated": True}]
 
@@ -294,7 +345,10 @@ def test_an_event_with_very_many_strings_is_cut_in_groups() -> None:
     source = document(use(1, {}), result(1, data({f"k{n}": "x" * (2000 + n) for n in range(300)})))
     whole = len(run(source))
     _, content = contents(run(source, max_bytes=whole - 1))
-    assert sorted(len(v) for k, v in content["data"].items() if k != "truncated")[:20].count(1281) == 19
+    assert (
+        sorted(len(v) for k, v in content["data"].items() if k != "truncated")[:20].count(1281)
+        == 19
+    )
     _, content = contents(squeezed(source))
     assert all(len(v) == 1281 for k, v in content["data"].items() if k != "truncated")
 
@@ -307,11 +361,15 @@ def test_missing_results_and_placeholders_stay() -> None:
 # --- the end of what can be cut ---
 
 
-@pytest.mark.parametrize("options", [{"mode": "json", "pretty": True}, {"mode": "json"}, {"mode": "ndjson"}])
+@pytest.mark.parametrize(
+    "options", [{"mode": "json", "pretty": True}, {"mode": "json"}, {"mode": "ndjson"}]
+)
 @pytest.mark.parametrize("integrity", ["hash", "none", "tree"])
 def test_the_smallest_size_is_exact(options: Document, integrity: str) -> None:
     source = document(
-        *(message("é" * size) for size in (10, 4000, 2000)), use(1, {}), result(1, data(["z" * 4000] * 3))
+        *(message("é" * size) for size in (10, 4000, 2000)),
+        use(1, {}),
+        result(1, data(["z" * 4000] * 3)),
     )
     with pytest.raises(DoesNotFit) as caught:
         run(source, max_bytes=1000, integrity=integrity, **options)
@@ -349,7 +407,11 @@ def test_the_oldest_go_and_an_annotation_counts_them() -> None:
     }
     assert [event["id"] for event in rest] == [f"evt_{n:06d}" for n in range(count + 1, 21)]
     assert [event["seq"] for event in rest] == list(range(2, len(rest) + 2))
-    assert json.loads(made)["participants"][-1] == {"actor_id": "act_004", "kind": "system", "name": "open-token"}
+    assert json.loads(made)["participants"][-1] == {
+        "actor_id": "act_004",
+        "kind": "system",
+        "name": "open-token",
+    }
     assert 5300 < len(made) <= 6000
 
 
@@ -405,16 +467,23 @@ def test_a_second_drop_takes_over_the_account_of_the_first() -> None:
     twice = run(once, max_bytes=4000, drop="oldest")
     account = contents(twice)[0]["data"]
     assert account["events"] + len(events(twice)) - 1 == 20
-    assert (account["first_id"], account["by_type"]) == ("evt_000001", {"message": account["events"]})
+    assert (account["first_id"], account["by_type"]) == (
+        "evt_000001",
+        {"message": account["events"]},
+    )
     assert [event["type"] for event in events(twice)].count("annotation") == 1
     assert len(json.loads(twice)["participants"]) == 4
 
 
 def test_coercions_of_dropped_events_go_too() -> None:
     source = document(*(message(f"{n} " + "x" * 500) for n in range(20)))
-    source["integrity"] = {"coercions": [{"seq": n, "ptr": "/content/data/n", "was": "integer"} for n in (1, 20)]}
+    source["integrity"] = {
+        "coercions": [{"seq": n, "ptr": "/content/data/n", "was": "integer"} for n in (1, 20)]
+    }
     made = json.loads(run(source, max_bytes=6000, drop="oldest"))
-    assert made["integrity"]["coercions"] == [{"seq": len(made["events"]), "ptr": "/content/data/n", "was": "integer"}]
+    assert made["integrity"]["coercions"] == [
+        {"seq": len(made["events"]), "ptr": "/content/data/n", "was": "integer"}
+    ]
 
 
 def test_when_even_that_is_too_large_the_smallest_size_is_told() -> None:
@@ -430,12 +499,15 @@ def test_when_even_that_is_too_large_the_smallest_size_is_told() -> None:
 
 SIZES = st.sampled_from([0, 3, 200, 1281, 1282, 1330, 2500, 6000])
 WORDS = st.builds(
-    lambda size, fill: (fill * size)[:size], SIZES, st.sampled_from(["a", "é", "😀x", MARK, f"ab {MARK}", '"\n'])
+    lambda size, fill: (fill * size)[:size],
+    SIZES,
+    st.sampled_from(["a", "é", "😀x", MARK, f"ab {MARK}", '"\n']),
 )
 VALUES = st.recursive(
     WORDS | st.integers(0, 99) | st.booleans(),
     lambda inner: (
-        st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(["a", "b", "truncated"]), inner, max_size=3)
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.sampled_from(["a", "b", "truncated"]), inner, max_size=3)
     ),
     max_leaves=6,
 )
@@ -446,14 +518,26 @@ def conversations(draw: st.DrawFn) -> Document:
     made: list[Document] = []
     calls = spans = 0
     for kind in draw(
-        st.lists(st.sampled_from(["message", "call", "parallel", "span", "missing"]), min_size=1, max_size=8)
+        st.lists(
+            st.sampled_from(["message", "call", "parallel", "span", "missing"]),
+            min_size=1,
+            max_size=8,
+        )
     ):
         if kind == "message":
             made.append(message(draw(WORDS)))
         elif kind == "span":
             calls, spans = calls + 2, spans + 1
-            inner = [use(calls, {"x": draw(VALUES)}, spans), result(calls, text(draw(WORDS)), spans)]
-            made += [use(calls - 1, {}), edge("span_start", spans, calls - 1), *inner, edge("span_end", spans)]
+            inner = [
+                use(calls, {"x": draw(VALUES)}, spans),
+                result(calls, text(draw(WORDS)), spans),
+            ]
+            made += [
+                use(calls - 1, {}),
+                edge("span_start", spans, calls - 1),
+                *inner,
+                edge("span_end", spans),
+            ]
             made += [result(calls - 1, text(draw(WORDS)))]
         elif kind == "parallel":
             calls += 2
@@ -462,7 +546,9 @@ def conversations(draw: st.DrawFn) -> Document:
         else:
             calls += 1
             made += [use(calls, {"x": draw(VALUES)})]
-            made += [result(calls, data({"missing_result": True} if kind == "missing" else draw(VALUES)))]
+            made += [
+                result(calls, data({"missing_result": True} if kind == "missing" else draw(VALUES)))
+            ]
             made += [about(len(made), {"exit_code": 1})]
     return document(*made)
 
@@ -479,7 +565,9 @@ def read(raw: bytes, form: Document) -> list[Document]:
 
 
 @given(conversations(), FORMS, SHARES, st.sampled_from(["never", "oldest"]))
-def test_any_conversation_fits_or_says_why(source: Document, form: Document, share: float, drop: str) -> None:
+def test_any_conversation_fits_or_says_why(
+    source: Document, form: Document, share: float, drop: str
+) -> None:
     whole = run(source, **form)
     limit = int(len(whole) * share) + 1
     try:
@@ -523,4 +611,6 @@ def check_texts(before: Document, after: Document) -> None:
     assert words.endswith(tail)
     assert 1024 <= len(head) <= 1024 + len(MARK)
     assert 256 <= len(tail) <= 256 + len(MARK)
-    assert "[REDACTED" not in re.sub(re.escape(MARK), "", cut) or "[REDACTED" in words.replace(MARK, "")
+    assert "[REDACTED" not in re.sub(re.escape(MARK), "", cut) or "[REDACTED" in words.replace(
+        MARK, ""
+    )

@@ -1,4 +1,5 @@
-"""Lines of Claude Code files for the tests, of our own writing, and what the reader makes of them."""
+"""Lines of Claude Code files for the tests, of our own writing, and what the reader makes of
+them."""
 
 import json
 from pathlib import Path
@@ -11,12 +12,18 @@ from open_token.source import Source
 
 SESSION = "5e551011-0000-4000-8000-000000000001"
 MODEL = "claude-sonnet-4-5"
-COUNTS = {"input_tokens": 3, "cache_creation_input_tokens": 10, "cache_read_input_tokens": 100, "output_tokens": 7}
+COUNTS = {
+    "input_tokens": 3,
+    "cache_creation_input_tokens": 10,
+    "cache_read_input_tokens": 100,
+    "output_tokens": 7,
+}
 Line = dict[str, Any]
 
 
 class File:
-    """A session file under construction: each line follows the one before, unless it says otherwise."""
+    """A session file under construction: each line follows the one before, unless it says
+    otherwise."""
 
     def __init__(self, session: str = SESSION, **common: Any) -> None:
         self.lines: list[Line] = []
@@ -52,8 +59,15 @@ class File:
     def user(self, content: Any, **more: Any) -> str:
         return self.add("user", message={"role": "user", "content": content}, **more)
 
-    def assistant(self, *blocks: Line, id: str = "", usage: Any = None, model: str = MODEL, **more: Any) -> str:
-        message = {"id": id or f"msg_{len(self.lines)}", "type": "message", "role": "assistant", "model": model}
+    def assistant(
+        self, *blocks: Line, id: str = "", usage: Any = None, model: str = MODEL, **more: Any
+    ) -> str:
+        message = {
+            "id": id or f"msg_{len(self.lines)}",
+            "type": "message",
+            "role": "assistant",
+            "model": model,
+        }
         message |= {"content": list(blocks), "usage": COUNTS if usage is None else usage}
         return self.add("assistant", message=message, **more)
 

@@ -20,13 +20,20 @@ def line(kind: str, /, **payload: Any) -> dict[str, Any]:
 
 def meta(session: str = ME, **more: Any) -> dict[str, Any]:
     return line(
-        "session_meta", id=session, timestamp=TS, cwd="/w", originator="codex_cli_rs", cli_version="0.104.0", **more
+        "session_meta",
+        id=session,
+        timestamp=TS,
+        cwd="/w",
+        originator="codex_cli_rs",
+        cli_version="0.104.0",
+        **more,
     )
 
 
 def turn(**more: Any) -> dict[str, Any]:
     return line(
-        "turn_context", **{"cwd": "/w", "model": "gpt-5.2", "effort": "high", "approval_policy": "never", **more}
+        "turn_context",
+        **{"cwd": "/w", "model": "gpt-5.2", "effort": "high", "approval_policy": "never", **more},
     )
 
 
@@ -35,20 +42,35 @@ def event(kind: str, /, **payload: Any) -> dict[str, Any]:
 
 
 def user(text: str) -> dict[str, Any]:
-    return line("response_item", type="message", role="user", content=[{"type": "input_text", "text": text}])
+    return line(
+        "response_item", type="message", role="user", content=[{"type": "input_text", "text": text}]
+    )
 
 
 def said(text: str) -> dict[str, Any]:
-    return line("response_item", type="message", role="assistant", content=[{"type": "output_text", "text": text}])
+    return line(
+        "response_item",
+        type="message",
+        role="assistant",
+        content=[{"type": "output_text", "text": text}],
+    )
 
 
 def thought(*summary: str, sealed: str | None = "gAAAA") -> dict[str, Any]:
     parts = [{"type": "summary_text", "text": text} for text in summary]
-    return line("response_item", type="reasoning", summary=parts, content=None, encrypted_content=sealed)
+    return line(
+        "response_item", type="reasoning", summary=parts, content=None, encrypted_content=sealed
+    )
 
 
 def call(call_id: str, name: str = "exec_command", **arguments: Any) -> dict[str, Any]:
-    return line("response_item", type="function_call", name=name, arguments=json.dumps(arguments), call_id=call_id)
+    return line(
+        "response_item",
+        type="function_call",
+        name=name,
+        arguments=json.dumps(arguments),
+        call_id=call_id,
+    )
 
 
 def output(call_id: str, text: Any) -> dict[str, Any]:
@@ -57,15 +79,24 @@ def output(call_id: str, text: Any) -> dict[str, Any]:
 
 def count(spent: int, total: int) -> dict[str, Any]:
     def tokens(n: int) -> dict[str, int]:
-        return {"input_tokens": n, "cached_input_tokens": n // 2, "output_tokens": 3, "reasoning_output_tokens": 1}
+        return {
+            "input_tokens": n,
+            "cached_input_tokens": n // 2,
+            "output_tokens": 3,
+            "reasoning_output_tokens": 1,
+        }
 
     return event(
-        "token_count", info={"total_token_usage": tokens(total), "last_token_usage": tokens(spent)}, rate_limits=None
+        "token_count",
+        info={"total_token_usage": tokens(total), "last_token_usage": tokens(spent)},
+        rate_limits=None,
     )
 
 
 def source(records: list[Any]) -> Source:
-    return Source("rollout.jsonl", data=b"".join(json.dumps(record).encode() + b"\n" for record in records))
+    return Source(
+        "rollout.jsonl", data=b"".join(json.dumps(record).encode() + b"\n" for record in records)
+    )
 
 
 def read(*records: Any, at: Path | None = None, **options: str) -> tuple[Record, list[Event]]:
@@ -81,11 +112,17 @@ def body(item: Event) -> Any:
 
 def talk(events: list[Event]) -> list[tuple[str, Any]]:
     """All that is not an annotation, by role or type."""
-    return [(item.get("role", item["type"]), body(item)) for item in events if item["type"] != "annotation"]
+    return [
+        (item.get("role", item["type"]), body(item))
+        for item in events
+        if item["type"] != "annotation"
+    ]
 
 
 def notes(events: list[Event], kind: str) -> list[dict[str, Any]]:
-    return [body(item) for item in events if item["type"] == "annotation" and body(item)["kind"] == kind]
+    return [
+        body(item) for item in events if item["type"] == "annotation" and body(item)["kind"] == kind
+    ]
 
 
 def assert_paired(events: list[Event]) -> None:
@@ -96,7 +133,9 @@ def assert_paired(events: list[Event]) -> None:
     }
     uses = Counter(item["links"]["call_id"] for item in events if item["type"] == "tool_use")
     results = Counter(
-        item["links"]["call_id"] for item in events if item["type"] == "tool_result" and item["id"] not in orphans
+        item["links"]["call_id"]
+        for item in events
+        if item["type"] == "tool_result" and item["id"] not in orphans
     )
     assert uses == results
     assert all(number == 1 for number in uses.values())

@@ -22,7 +22,9 @@ def database(folder: Path, script: str, rows: Mapping[str, Any]) -> Source:
         for table, values in rows.items():
             for row in values:
                 marks = ", ".join("?" * len(row))
-                made.execute(f"INSERT INTO {table} VALUES ({marks})", [_cell(value) for value in row])
+                made.execute(
+                    f"INSERT INTO {table} VALUES ({marks})", [_cell(value) for value in row]
+                )
         made.commit()
     return Source.of(path)
 
@@ -31,7 +33,9 @@ def _cell(value: Any) -> Any:
     return json.dumps(value) if isinstance(value, dict | list) else value
 
 
-def told(reader: ModuleType, source: Source, conversation: str | None = None, **options: Any) -> tuple[Record, Any]:
+def told(
+    reader: ModuleType, source: Source, conversation: str | None = None, **options: Any
+) -> tuple[Record, Any]:
     """What a reader, which must claim the source, makes of a conversation in it."""
     assert reader.sniff(source)
     source.conversation = conversation

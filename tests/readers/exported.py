@@ -1,4 +1,5 @@
-"""Whole exports of files with one or many conversations: shared by the tests over chat exports and recordings."""
+"""Whole exports of files with one or many conversations: shared by the tests over chat exports and
+recordings."""
 
 import io
 import json

@@ -1,4 +1,5 @@
-"""What the tests of the framework readers share: exports with everything in them, and how much of a file they keep."""
+"""What the tests of the framework readers share: exports with everything in them, and how much of a
+file they keep."""
 
 import io
 import json
@@ -75,4 +76,8 @@ def paired(events: list[Any]) -> None:
 def notes_of(events: list[Event], kind: str) -> list[dict[str, Any]]:
     """The data of the annotations of a kind, without it."""
     found = [event["content"]["data"] for event in events if event["type"] == "annotation"]
-    return [{name: item for name, item in data.items() if name != "kind"} for data in found if data["kind"] == kind]
+    return [
+        {name: item for name, item in data.items() if name != "kind"}
+        for data in found
+        if data["kind"] == kind
+    ]

@@ -1,14 +1,33 @@
-"""Records as no runtime writes them: each part of a value taken away, or replaced by something of another kind."""
+"""Records as no runtime writes them: each part of a value taken away, or replaced by something of
+another kind."""
 
 import copy
 from collections.abc import Iterator
 from typing import Any
 
-ODD: tuple[Any, ...] = (None, True, -1, 2**70, 1.5, "", "x", [], [None, []], {}, {"type": {"a": [1]}})
+ODD: tuple[Any, ...] = (
+    None,
+    True,
+    -1,
+    2**70,
+    1.5,
+    "",
+    "x",
+    [],
+    [None, []],
+    {},
+    {"type": {"a": [1]}},
+)
 
 
 def _places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    items = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     for key, item in items:
         yield (*path, key)
         yield from _places(item, (*path, key))

@@ -1,14 +1,28 @@
-"""Documents with one value in the wrong shape, one after another: no reader may stumble over any of them."""
+"""Documents with one value in the wrong shape, one after another: no reader may stumble over any of
+them."""
 
 import copy
 from collections.abc import Iterator
 from typing import Any
 
-ODD: tuple[Any, ...] = (None, 7, "odd", [], {}, [None], {"odd": [1, {}]}, True, -1.5, 10**30, [["a"]])
+ODD: tuple[Any, ...] = (
+    None,
+    7,
+    "odd",
+    [],
+    {},
+    [None],
+    {"odd": [1, {}]},
+    True,
+    -1.5,
+    10**30,
+    [["a"]],
+)
 
 
 def bent(document: Any, rounds: int = 3) -> Iterator[Any]:
-    """The document again and again, each time with another value replaced, by turns with every odd one."""
+    """The document again and again, each time with another value replaced, by turns with every odd
+    one."""
     number = 0
     for _ in range(rounds):
         for path in list(_paths(document)):
@@ -20,7 +34,13 @@ def bent(document: Any, rounds: int = 3) -> Iterator[Any]:
 def _paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     if path:
         yield path
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    items = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     for name, part in items:
         yield from _paths(part, (*path, name))
 

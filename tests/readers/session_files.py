@@ -23,11 +23,14 @@ def lines(*records: Any) -> bytes:
 
 
 def laid_out(folder: Path, **files: Any) -> Path:
-    """A folder with files of JSON lines, or of one value where that is no list; gives the folder."""
+    """A folder with files of JSON lines, or of one value where that is no list; gives the
+    folder."""
     for name, records in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(lines(*records) if isinstance(records, list) else json.dumps(records).encode())
+        path.write_bytes(
+            lines(*records) if isinstance(records, list) else json.dumps(records).encode()
+        )
     return folder
 
 
@@ -49,7 +52,11 @@ def talk(events: list[Event]) -> list[tuple[str, str, Any]]:
     """Role, visibility and words of each message."""
     said = [event for event in events if event["type"] == "message"]
     return [
-        (event["role"], event["visibility"], event["content"].get("text", event["content"].get("data")))
+        (
+            event["role"],
+            event["visibility"],
+            event["content"].get("text", event["content"].get("data")),
+        )
         for event in said
     ]
 
@@ -66,15 +73,22 @@ def golden_records(reader: str) -> Iterator[list[Any]]:
     """The records of every golden input of a reader that lies alone."""
     for path in sorted((GOLDEN / reader).glob("*/input.*")):
         text = path.read_text()
-        yield [json.loads(text)] if path.suffix == ".json" else [json.loads(line) for line in text.splitlines()]
+        yield (
+            [json.loads(text)]
+            if path.suffix == ".json"
+            else [json.loads(line) for line in text.splitlines()]
+        )
 
 
 def assert_takes_odd_shapes(reader: ModuleType, name: str) -> None:
-    """Whatever stands in whatever field of a golden input: an export that pairs, or an error of ours."""
+    """Whatever stands in whatever field of a golden input: an export that pairs, or an error of
+    ours."""
     tried = 0
     for records in golden_records(name):
         for made in bent(records, rounds=1):
-            source = Source("odd", data=lines(*made) if isinstance(made, list) else json.dumps(made).encode())
+            source = Source(
+                "odd", data=lines(*made) if isinstance(made, list) else json.dumps(made).encode()
+            )
             draft = Draft(branches="all")
             try:
                 reader.sniff(source)
@@ -87,13 +101,20 @@ def assert_takes_odd_shapes(reader: ModuleType, name: str) -> None:
     assert tried > 100
 
 
-def assert_whole(path: Path, reader: str, names: tuple[str, ...], within: Callable[[Any], bool] = bool) -> None:
-    """A real file is claimed by its reader alone, and all words under these names are in its export."""
+def assert_whole(
+    path: Path, reader: str, names: tuple[str, ...], within: Callable[[Any], bool] = bool
+) -> None:
+    """A real file is claimed by its reader alone, and all words under these names are in its
+    export."""
     assert choose(Source.of(path)) == reader
     made = list(documents(Source.of(path)))
     everything = "\n".join(words(made))
     text = path.read_text(encoding="utf-8")
-    records = [json.loads(text)] if text.startswith("{\n") else [json.loads(line) for line in text.splitlines()]
+    records = (
+        [json.loads(text)]
+        if text.startswith("{\n")
+        else [json.loads(line) for line in text.splitlines()]
+    )
     wanted = [text for record in records for text in _under(record, names) if within(text)]
     assert wanted
     assert [text for text in wanted if text.strip() not in everything] == []

@@ -1,4 +1,5 @@
-"""AG-UI streams: pieces joined where they began, snapshots woven in, subagents side by side, times of any unit."""
+"""AG-UI streams: pieces joined where they began, snapshots woven in, subagents side by side, times
+of any unit."""
 
 import json
 from typing import Any
@@ -96,13 +97,18 @@ def test_pieces_are_joined_where_they_began() -> None:
 
 def test_an_empty_message_before_a_call_is_nothing() -> None:
     record, events = read(lines(BEGIN, *text("m"), *call("1"), END))
-    assert [item["type"] for item in events if item["type"] != "annotation"] == ["tool_use", "tool_result"]
+    assert [item["type"] for item in events if item["type"] != "annotation"] == [
+        "tool_use",
+        "tool_result",
+    ]
     assert record.notes == []
 
 
 def test_the_end_of_a_call_is_the_end_of_its_arguments() -> None:
     _, events = read(lines(BEGIN, *call("1", "{}"), END))
-    assert [item["content"]["data"] for item in events if item["type"] == "tool_result"] == [{"missing_result": True}]
+    assert [item["content"]["data"] for item in events if item["type"] == "tool_result"] == [
+        {"missing_result": True}
+    ]
 
 
 def test_chunks_go_on_with_the_message_of_their_agent() -> None:
@@ -126,25 +132,38 @@ def test_chunks_go_on_with_the_message_of_their_agent() -> None:
 @pytest.mark.parametrize(
     "kinds",
     [
-        ("THINKING_TEXT_MESSAGE_START", "THINKING_TEXT_MESSAGE_CONTENT", "THINKING_TEXT_MESSAGE_END"),
+        (
+            "THINKING_TEXT_MESSAGE_START",
+            "THINKING_TEXT_MESSAGE_CONTENT",
+            "THINKING_TEXT_MESSAGE_END",
+        ),
         ("THINKING_TEXT_MESSAGE_CONTENT",),
         ("REASONING_MESSAGE_START", "REASONING_MESSAGE_CONTENT", "REASONING_MESSAGE_END"),
     ],
 )
 def test_thinking_of_every_version(kinds: tuple[str, ...]) -> None:
     thoughts = [
-        event(kind, delta="hm", messageId="m") if "CONTENT" in kind else event(kind, messageId="m") for kind in kinds
+        event(kind, delta="hm", messageId="m") if "CONTENT" in kind else event(kind, messageId="m")
+        for kind in kinds
     ]
     if kinds[0].startswith("THINKING"):
-        thoughts = [{key: item for key, item in thought.items() if key != "messageId"} for thought in thoughts]
+        thoughts = [
+            {key: item for key, item in thought.items() if key != "messageId"}
+            for thought in thoughts
+        ]
     _, events = read(lines(BEGIN, *thoughts, *thoughts, END))
-    assert [words for role, words in brief(events) if role == "assistant_thought"] in (["hm", "hm"], ["hmhm"])
+    assert [words for role, words in brief(events) if role == "assistant_thought"] in (
+        ["hm", "hm"],
+        ["hmhm"],
+    )
 
 
 def test_sealed_reasoning() -> None:
     sealed = event("REASONING_ENCRYPTED_VALUE", subtype="message", entityId="m", encryptedValue="x")
     begin = event("REASONING_MESSAGE_START", messageId="m", role="reasoning")
-    record, events = read(lines(BEGIN, begin, sealed, {**sealed, "subtype": "tool-call", "entityId": "c"}, END))
+    record, events = read(
+        lines(BEGIN, begin, sealed, {**sealed, "subtype": "tool-call", "entityId": "c"}, END)
+    )
     assert [words for role, words in brief(events) if role == "assistant_thought"] == [
         {"redacted": True, "encrypted": True}
     ]
@@ -153,8 +172,13 @@ def test_sealed_reasoning() -> None:
 
 def test_a_sealed_value_beside_a_result_or_words_is_no_thought() -> None:
     result = event("TOOL_CALL_RESULT", messageId="r", toolCallId="c", content="done")
-    sealed = [event("REASONING_ENCRYPTED_VALUE", subtype="message", entityId=n, encryptedValue="x") for n in "rm"]
-    record, events = read(lines(BEGIN, event("TOOL_CALL_START", toolCallId="c", toolCallName="f"), result, sealed[0]))
+    sealed = [
+        event("REASONING_ENCRYPTED_VALUE", subtype="message", entityId=n, encryptedValue="x")
+        for n in "rm"
+    ]
+    record, events = read(
+        lines(BEGIN, event("TOOL_CALL_START", toolCallId="c", toolCallName="f"), result, sealed[0])
+    )
     assert "assistant_thought" not in [role for role, _ in brief(events)]
     assert [note.code for note in record.notes] == ["sealed-value"]
     _, events = read(lines(BEGIN, *text("m", "a"), sealed[1], END))
@@ -163,7 +187,9 @@ def test_a_sealed_value_beside_a_result_or_words_is_no_thought() -> None:
 
 def test_a_snapshot_shows_what_the_person_said() -> None:
     shown = snapshot(user("q"), {"id": "x", "role": "assistant", "content": "a"})
-    _, events = read(lines(BEGIN, event("STEP_STARTED", stepName="s"), *text("m", "a"), shown, shown, END))
+    _, events = read(
+        lines(BEGIN, event("STEP_STARTED", stepName="s"), *text("m", "a"), shown, shown, END)
+    )
     assert [words for role, words in brief(events) if role != "annotation"] == ["q", "a"]
 
 
@@ -176,14 +202,30 @@ def test_snapshots_with_new_ids_say_nothing_twice() -> None:
             "toolCalls": [{"id": "1", "function": {"name": "f", "arguments": "{}"}}],
         }
         return snapshot(
-            user("q", name + "u"), made, {"id": name + "t", "role": "tool", "toolCallId": "1", "content": "ok"}
+            user("q", name + "u"),
+            made,
+            {"id": name + "t", "role": "tool", "toolCallId": "1", "content": "ok"},
         )
 
     _, events = read(
-        lines(BEGIN, shown("1"), *text("m", "a"), *call("1", "{}"), shown("2"), result("1"), shown("3"), END)
+        lines(
+            BEGIN,
+            shown("1"),
+            *text("m", "a"),
+            *call("1", "{}"),
+            shown("2"),
+            result("1"),
+            shown("3"),
+            END,
+        )
     )
     told = [(item.get("role"), item["type"]) for item in events if item["type"] != "annotation"]
-    assert told == [("user", "message"), ("assistant", "message"), ("assistant", "tool_use"), ("tool", "tool_result")]
+    assert told == [
+        ("user", "message"),
+        ("assistant", "message"),
+        ("assistant", "tool_use"),
+        ("tool", "tool_result"),
+    ]
 
 
 def test_a_result_that_only_a_snapshot_has_stands_before_the_answer() -> None:
@@ -211,7 +253,11 @@ def test_a_later_run_says_the_same_words_again() -> None:
             *text("b", "good"),
             END,
         ],
-        [{**BEGIN, "input": {"threadId": "t", "runId": "r", "messages": [user("yes")]}}, *text("c", "good"), END],
+        [
+            {**BEGIN, "input": {"threadId": "t", "runId": "r", "messages": [user("yes")]}},
+            *text("c", "good"),
+            END,
+        ],
     ]
     _, events = read(lines(*(item for run in runs for item in run)))
     assert [words for role, words in brief(events) if role != "annotation"] == ["yes", "good"] * 3
@@ -248,13 +294,19 @@ def test_times_in_seconds_and_milliseconds(given: Any, told: str | None) -> None
 def test_subagents_side_by_side() -> None:
     started = [
         event(
-            "SUBAGENT_STARTED", subagentRunId=name, name="helper", parentToolCallId=call_id, parentSubagentRunId=above
+            "SUBAGENT_STARTED",
+            subagentRunId=name,
+            name="helper",
+            parentToolCallId=call_id,
+            parentSubagentRunId=above,
         )
         for name, call_id, above in (("s1", "1", None), ("s2", "x", "s1"))
     ]
     mixed = [
         pair
-        for pairs in zip(text("a", "one", subagentRunId="s1"), text("b", "two", subagentRunId="s2"), strict=True)
+        for pairs in zip(
+            text("a", "one", subagentRunId="s1"), text("b", "two", subagentRunId="s2"), strict=True
+        )
         for pair in pairs
     ]
     finished = event("SUBAGENT_FINISHED", subagentRunId="s1", outcome={"type": "suspended"})
@@ -316,9 +368,16 @@ def test_what_stands_beside_the_talk() -> None:
             {**END, "usage": [{"model": "m", "inputTokens": 3, "outputTokens": 1}, 5]},
         )
     )
-    assert notes_of(events, "activity") == [{"activity_type": "PLAN", "message_id": "p", "patch": [{"op": "add"}]}]
+    assert notes_of(events, "activity") == [
+        {"activity_type": "PLAN", "message_id": "p", "patch": [{"op": "add"}]}
+    ]
     assert events[-1]["usage"] == {"input_tokens": 3, "output_tokens": 1}
-    assert {note.code for note in record.notes} == {"state", "metadata", "raw-event", "unknown-event"}
+    assert {note.code for note in record.notes} == {
+        "state",
+        "metadata",
+        "raw-event",
+        "unknown-event",
+    }
 
 
 @pytest.mark.parametrize("odd", [None, 5, "x", [], {}, [[]], {"type": 5}, True])

@@ -1,4 +1,5 @@
-"""Prompts of Google AI Studio: chunks, thoughts and their tokens, code, files, what was not sent."""
+"""Prompts of Google AI Studio: chunks, thoughts and their tokens, code, files, what was not
+sent."""
 
 import json
 from pathlib import Path
@@ -15,7 +16,11 @@ read = reading(ai_studio)
 
 
 def prompt(*chunks: Any, **more: Any) -> dict[str, Any]:
-    return {"runSettings": {"model": "models/gemini-x"}, "chunkedPrompt": {"chunks": list(chunks)}, **more}
+    return {
+        "runSettings": {"model": "models/gemini-x"},
+        "chunkedPrompt": {"chunks": list(chunks)},
+        **more,
+    }
 
 
 def user(text: str, **more: Any) -> dict[str, Any]:
@@ -31,17 +36,25 @@ def talk(value: Any) -> list[Any]:
 
 
 def test_facts_of_the_conversation() -> None:
-    record, events = read(prompt(user("hi", createTime="2026-01-01T00:00:00Z"), model("ho"), title="T", id="p1"))
+    record, events = read(
+        prompt(user("hi", createTime="2026-01-01T00:00:00Z"), model("ho"), title="T", id="p1")
+    )
     facts = record.conversation
     assert (facts["id"], facts["title"], facts["started_at"]) == ("p1", "T", "2026-01-01T00:00:00Z")
     assert (facts["source_runtime"], facts["provider"]) == ("web", "google")
     assert record.participants[-1]["model"] == "gemini-x"
-    assert brief(events)[0] == ("annotation", {"kind": "context", "run_settings": {"model": "models/gemini-x"}})
+    assert brief(events)[0] == (
+        "annotation",
+        {"kind": "context", "run_settings": {"model": "models/gemini-x"}},
+    )
 
 
 @pytest.mark.parametrize("instruction", [{"text": "S"}, {"parts": [{"text": "S"}]}, "S"])
 def test_the_system_instruction(instruction: Any) -> None:
-    assert talk(prompt(user("x"), systemInstruction=instruction)) == [("system", "S"), ("user", "x")]
+    assert talk(prompt(user("x"), systemInstruction=instruction)) == [
+        ("system", "S"),
+        ("user", "x"),
+    ]
 
 
 @pytest.mark.parametrize("instruction", [None, {}, {"parts": []}, {"text": ""}, 5])
@@ -50,14 +63,18 @@ def test_no_system_instruction(instruction: Any) -> None:
 
 
 def test_tokens_of_thoughts_are_told_with_the_answer() -> None:
-    _, events = read(prompt(user("q"), model("t", isThought=True, tokenCount=7), model("a", tokenCount=3)))
+    _, events = read(
+        prompt(user("q"), model("t", isThought=True, tokenCount=7), model("a", tokenCount=3))
+    )
     assert brief(events)[2:] == [("assistant_thought", "t"), ("assistant", "a")]
     assert events[-2]["content"]["data"] == {"summary": "runtime"}
     assert events[-1]["usage"] == {"output_tokens": 10, "reasoning_tokens": 7}
 
 
 def test_tokens_of_thoughts_without_an_answer() -> None:
-    _, events = read(prompt(model("t", isThought=True, tokenCount=7), user("q"), model("a", tokenCount=1)))
+    _, events = read(
+        prompt(model("t", isThought=True, tokenCount=7), user("q"), model("a", tokenCount=1))
+    )
     assert [event.get("usage") for event in events][1:] == [
         *(None, {"output_tokens": 7, "reasoning_tokens": 7}, None, {"output_tokens": 1}),
     ]
@@ -68,8 +85,14 @@ def test_tokens_of_thoughts_without_an_answer() -> None:
     [
         ({"text": "ab", "parts": [{"text": "a"}, {"text": "b"}]}, "ab"),
         ({"text": "ab", "parts": [{"text": "a"}]}, "ab"),
-        ({"parts": [{"text": "a"}, {"text": "b"}]}, [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]),
-        ({"text": "x", "parts": [{"text": "y"}]}, [{"type": "text", "text": "x"}, {"type": "text", "text": "y"}]),
+        (
+            {"parts": [{"text": "a"}, {"text": "b"}]},
+            [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}],
+        ),
+        (
+            {"text": "x", "parts": [{"text": "y"}]},
+            [{"type": "text", "text": "x"}, {"type": "text", "text": "y"}],
+        ),
         ({"text": "", "parts": [{"text": "y"}]}, "y"),
     ],
 )
@@ -106,23 +129,47 @@ def test_files() -> None:
 
 
 def test_what_was_not_sent_is_beside_the_talk() -> None:
-    value = prompt(user("x"), pendingInputs=[{"text": "", "role": "user"}, {"text": "hal", "role": "user"}, 5])
+    value = prompt(
+        user("x"), pendingInputs=[{"text": "", "role": "user"}, {"text": "hal", "role": "user"}, 5]
+    )
     assert brief(read(value)[1])[-1] == ("annotation", {"kind": "pending_input", "text": "hal"})
 
 
 @pytest.mark.parametrize(
     "chunk",
     [
-        *(None, 5, [], {}, {"role": []}, {"role": "system", "text": "x"}, {"role": "user", "text": 5, "parts": 5}),
-        {"role": "model", "text": [], "parts": [5, None, {}], "tokenCount": "x", "executableCode": []},
-        {"role": "model", "inlineFile": {"data": 5}, "driveImage": 5, "createTime": 5, "errorMessage": {}},
+        *(
+            None,
+            5,
+            [],
+            {},
+            {"role": []},
+            {"role": "system", "text": "x"},
+            {"role": "user", "text": 5, "parts": 5},
+        ),
+        {
+            "role": "model",
+            "text": [],
+            "parts": [5, None, {}],
+            "tokenCount": "x",
+            "executableCode": [],
+        },
+        {
+            "role": "model",
+            "inlineFile": {"data": 5},
+            "driveImage": 5,
+            "createTime": 5,
+            "errorMessage": {},
+        },
     ],
 )
 def test_hostile_chunks(chunk: Any) -> None:
     assert ("user", "said") in brief(read(prompt(user("said"), chunk))[1])
 
 
-@pytest.mark.parametrize("value", [{"chunkedPrompt": []}, {"chunkedPrompt": {}}, [], {"chunks": []}])
+@pytest.mark.parametrize(
+    "value", [{"chunkedPrompt": []}, {"chunkedPrompt": {}}, [], {"chunks": []}]
+)
 def test_what_is_not_claimed(value: Any) -> None:
     assert not ai_studio.sniff(Source("x", data=json.dumps(value).encode()))
 

@@ -1,4 +1,5 @@
-"""Histories of aider: whose line is whose, one conversation for each session, and no time that is not known."""
+"""Histories of aider: whose line is whose, one conversation for each session, and no time that is
+not known."""
 
 from pathlib import Path
 from typing import Any
@@ -30,22 +31,40 @@ def told(text: str, conversation: str | None = None) -> tuple[Draft, list[Event]
 class TestBlocks:
     def test_the_three_voices(self) -> None:
         text = "> a  \n> b  \n\n#### one  \n####   \n#### two  \n\nsaid\n\nmore\n\n> c  \n"
-        assert cut(text) == [(AIDER, "a\nb"), (PERSON, "one\n\ntwo"), (MODEL, "said\n\nmore"), (AIDER, "c")]
+        assert cut(text) == [
+            (AIDER, "a\nb"),
+            (PERSON, "one\n\ntwo"),
+            (MODEL, "said\n\nmore"),
+            (AIDER, "c"),
+        ]
 
     def test_prompts_that_follow_each_other_are_two(self) -> None:
         assert cut("\n#### /undo  \n\n#### /undo  \n") == [(PERSON, "/undo"), (PERSON, "/undo")]
 
     def test_headings_and_quotes_of_an_answer(self) -> None:
         answer = "#### Heading\n\n> quoted\n\n>>> code\n\ntext\n> in a paragraph  \nend"
-        assert cut(f"#### q  \n\n{answer}\n\n> t  \n") == [(PERSON, "q"), (MODEL, answer), (AIDER, "t")]
+        assert cut(f"#### q  \n\n{answer}\n\n> t  \n") == [
+            (PERSON, "q"),
+            (MODEL, answer),
+            (AIDER, "t"),
+        ]
 
     def test_words_of_aider_that_have_several_lines(self) -> None:
         text = "#### /test  \n> first\nmiddle\n\n> inner\nlast  \n> next  \n\nanswer\n"
-        assert cut(text) == [(PERSON, "/test"), (AIDER, "first\nmiddle\n\n> inner\nlast\nnext"), (MODEL, "answer")]
+        assert cut(text) == [
+            (PERSON, "/test"),
+            (AIDER, "first\nmiddle\n\n> inner\nlast\nnext"),
+            (MODEL, "answer"),
+        ]
 
     def test_words_of_aider_that_never_end(self) -> None:
         text = "#### /run  \n> first\nmiddle\n\n#### next  \n\nanswer\n"
-        assert cut(text) == [(PERSON, "/run"), (AIDER, "first\nmiddle\n"), (PERSON, "next"), (MODEL, "answer")]
+        assert cut(text) == [
+            (PERSON, "/run"),
+            (AIDER, "first\nmiddle\n"),
+            (PERSON, "next"),
+            (MODEL, "answer"),
+        ]
 
     def test_a_file_without_the_spaces_at_the_ends(self) -> None:
         text = "> a\n> b\n\n#### one\n#### two\n\nsaid\n\n> c\n"
@@ -62,19 +81,31 @@ class TestSessions:
 
     def test_each_is_a_conversation(self) -> None:
         found = aider.conversations(Source("x", data=self.TEXT.encode()))
-        assert [item.id for item in found] == ["beginning", "2026-02-01T08:15:00", "2026-02-01T08:15:00-2"]
-        assert [(item.title, item.started_at) for item in found] == [(None, None), ("one", None), (None, None)]
+        assert [item.id for item in found] == [
+            "beginning",
+            "2026-02-01T08:15:00",
+            "2026-02-01T08:15:00-2",
+        ]
+        assert [(item.title, item.started_at) for item in found] == [
+            (None, None),
+            ("one", None),
+            (None, None),
+        ]
 
     def test_the_folder_is_that_of_the_history(self, tmp_path: Path) -> None:
         for name, folder in ((".aider.chat.history.md", str(tmp_path)), ("copy.md", None)):
             (tmp_path / name).write_text(self.TEXT)
-            assert {item.cwd for item in aider.conversations(Source.of(tmp_path / name))} == {folder}
+            assert {item.cwd for item in aider.conversations(Source.of(tmp_path / name))} == {
+                folder
+            }
 
     def test_one_is_told(self) -> None:
         draft, events = told(self.TEXT, "2026-02-01T08:15:00-2")
         said = [event["content"]["text"] for event in events if event["type"] == "message"]
         assert said == ["/two", "# aider chat started at soon"]
-        assert draft.conversation["id"] != told(self.TEXT, "2026-02-01T08:15:00")[0].conversation["id"]
+        assert (
+            draft.conversation["id"] != told(self.TEXT, "2026-02-01T08:15:00")[0].conversation["id"]
+        )
 
     def test_blocks_belong_to_them_also_in_pieces(self) -> None:
         source = Source("x", data=f"\n{self.TEXT}".encode())
@@ -109,7 +140,10 @@ class TestTelling:
     @pytest.mark.parametrize(
         ("line", "usage"),
         [
-            ("Tokens: 5,244 sent, 604 received. Cost: $0.02", {"input_tokens": 5244, "output_tokens": 604}),
+            (
+                "Tokens: 5,244 sent, 604 received. Cost: $0.02",
+                {"input_tokens": 5244, "output_tokens": 604},
+            ),
             ("Tokens: 5.2k sent, 604 received.", {"output_tokens": 604}),
             ("Tokens: 12k sent, 1.1k received.", None),
             ("Tokens: 900 sent, 800 cache hit, 7 received.", {"output_tokens": 7}),
@@ -118,14 +152,19 @@ class TestTelling:
     )
     def test_only_exact_counts(self, line: str, usage: Any) -> None:
         _, events = told(f"{START}\n#### q  \n\nanswer\n\n> {line}  \n")
-        assert [event.get("usage") for event in events if event.get("role") == "assistant"] == [usage]
+        assert [event.get("usage") for event in events if event.get("role") == "assistant"] == [
+            usage
+        ]
 
     @pytest.mark.parametrize(
         ("line", "model"),
         [
             ("Models: gpt-4o with diff edit format, weak model gpt-4o-mini", "gpt-4o"),
             ("Model: gpt-4o with whole edit format", "gpt-4o"),
-            ("Main model: anthropic/claude-3-opus with diff edit format", "anthropic/claude-3-opus"),
+            (
+                "Main model: anthropic/claude-3-opus with diff edit format",
+                "anthropic/claude-3-opus",
+            ),
             ("Modeling: x", None),
         ],
     )
@@ -141,11 +180,21 @@ class TestTelling:
         _, events = told(
             f"{START}\n#### q  \n\na.py\n<<<<<<< SEARCH\n=======\n>>>>>>> REPLACE\n\n> Applied edit to a.py  \n"
         )
-        assert [event["type"] for event in events] == ["annotation", "message", "message", "annotation"]
+        assert [event["type"] for event in events] == [
+            "annotation",
+            "message",
+            "message",
+            "annotation",
+        ]
 
 
 @pytest.mark.parametrize(
-    "text", ["# aider chat started at noon\n", "x # aider chat started at 2026-02-01 08:15:00\n", '{"a": 1}\n' + START]
+    "text",
+    [
+        "# aider chat started at noon\n",
+        "x # aider chat started at 2026-02-01 08:15:00\n",
+        '{"a": 1}\n' + START,
+    ],
 )
 def test_what_is_no_history(text: str) -> None:
     assert not aider.sniff(Source("x", data=text.encode()))
@@ -164,7 +213,10 @@ def test_the_corpus_is_read_whole(corpus: Path) -> None:
         aider.read(source, draft)
         for event in draft.finish(lambda: "0" * 64).events:
             said: Any = event["content"]
-            carried |= {line.strip() for line in said.get("text", said.get("data", {}).get("text", "")).split("\n")}
+            carried |= {
+                line.strip()
+                for line in said.get("text", said.get("data", {}).get("text", "")).split("\n")
+            }
     for line in source.text.split("\n"):
         if not line.startswith("# aider chat"):
             bare = {line.strip(), line.removeprefix(">").strip(), line.removeprefix("####").strip()}

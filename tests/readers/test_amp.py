@@ -1,4 +1,5 @@
-"""Amp threads: how runs of tools ended, whose messages are whose, what was spent, and what else looks like a thread."""
+"""Amp threads: how runs of tools ended, whose messages are whose, what was spent, and what else
+looks like a thread."""
 
 import json
 from pathlib import Path
@@ -49,7 +50,10 @@ class TestRuns:
             "x",
             {"kind": "result_facts", "exit_code": 3},
         )
-        assert result(status="done", result={"output": "x", "more": 1}) == ({"output": "x", "more": 1}, {})
+        assert result(status="done", result={"output": "x", "more": 1}) == (
+            {"output": "x", "more": 1},
+            {},
+        )
 
     @pytest.mark.parametrize(
         ("run", "output"),
@@ -62,7 +66,9 @@ class TestRuns:
             ({}, ""),
         ],
     )
-    def test_what_stands_for_a_result_that_did_not_come(self, run: dict[str, Any], output: str) -> None:
+    def test_what_stands_for_a_result_that_did_not_come(
+        self, run: dict[str, Any], output: str
+    ) -> None:
         told, facts = result(status="cancelled", **run)
         assert (told, facts["status"], facts["is_error"]) == (output, "cancelled", True)
 
@@ -78,8 +84,18 @@ class TestUsage:
         return [event["usage"] for event in events if "usage" in event]
 
     def test_the_input_counts_cached_tokens(self) -> None:
-        parts = {"inputTokens": 1, "outputTokens": 2, "cacheReadInputTokens": 3, "cacheCreationInputTokens": 4}
-        made = {"input_tokens": 8, "output_tokens": 2, "cache_read_tokens": 3, "cache_write_tokens": 4}
+        parts = {
+            "inputTokens": 1,
+            "outputTokens": 2,
+            "cacheReadInputTokens": 3,
+            "cacheCreationInputTokens": 4,
+        }
+        made = {
+            "input_tokens": 8,
+            "output_tokens": 2,
+            "cache_read_tokens": 3,
+            "cache_write_tokens": 4,
+        }
         assert self.spent(parts) == self.spent({**parts, "totalInputTokens": 8}) == [made]
 
     def test_the_ledger_speaks_for_messages_that_do_not(self) -> None:
@@ -105,7 +121,10 @@ class TestSubagents:
             "tool_result",
             "message",
         ]
-        assert [event["visibility"] for event in events if event["type"] == "message"] == ["internal", "public"]
+        assert [event["visibility"] for event in events if event["type"] == "message"] == [
+            "internal",
+            "public",
+        ]
 
     def test_left_out(self) -> None:
         record, events = read(thread(*self.messages()), subagents="none")
@@ -114,7 +133,10 @@ class TestSubagents:
 
 
 def test_words_around_results_keep_their_order() -> None:
-    blocks: list[Any] = [{"type": "text", "text": "before"}, *ran("t", status="done", result="r")["content"]]
+    blocks: list[Any] = [
+        {"type": "text", "text": "before"},
+        *ran("t", status="done", result="r")["content"],
+    ]
     blocks.append({"type": "text", "text": "after"})
     _, events = read(thread(called("t"), {"role": "user", "content": blocks}))
     assert brief(events)[1:] == [("user", "before"), ("tool", "r"), ("user", "after")]
@@ -138,7 +160,9 @@ def test_what_is_no_thread(value: Any) -> None:
     assert not amp.sniff(Source("x", data=json.dumps(value).encode()))
 
 
-@pytest.mark.parametrize("value", [thread(text("user", "x"), created=1), thread(text("user", "x", messageId=0))])
+@pytest.mark.parametrize(
+    "value", [thread(text("user", "x"), created=1), thread(text("user", "x", messageId=0))]
+)
 def test_nobody_else_claims_a_thread(value: Any) -> None:
     for indent in (None, 2):
         assert choose(Source("x", data=json.dumps(value, indent=indent).encode())) == "amp"
@@ -146,7 +170,13 @@ def test_nobody_else_claims_a_thread(value: Any) -> None:
 
 @pytest.mark.parametrize(
     ("uri", "folder"),
-    [("file:///home/a%20b", "/home/a b"), ("/plain", "/plain"), ("file://[", "file://["), ("", None), (5, None)],
+    [
+        ("file:///home/a%20b", "/home/a b"),
+        ("/plain", "/plain"),
+        ("file://[", "file://["),
+        ("", None),
+        (5, None),
+    ],
 )
 def test_the_folder(uri: Any, folder: str | None) -> None:
     value = thread(env={"initial": {"trees": [{"uri": uri}]}}, title="t")

@@ -1,4 +1,5 @@
-"""ATIF: steps of every version, files that go on in other files, subagents in and beside the document."""
+"""ATIF: steps of every version, files that go on in other files, subagents in and beside the
+document."""
 
 import json
 from pathlib import Path
@@ -20,7 +21,13 @@ read = reading(atif)
 
 def trajectory(*steps: Any, version: str = "1.7", **fields: Any) -> dict[str, Any]:
     agent = {"name": "agent", "version": "1"}
-    return {"schema_version": f"ATIF-v{version}", "session_id": "s", "agent": agent, "steps": list(steps), **fields}
+    return {
+        "schema_version": f"ATIF-v{version}",
+        "session_id": "s",
+        "agent": agent,
+        "steps": list(steps),
+        **fields,
+    }
 
 
 def step(source: str, message: Any, **fields: Any) -> dict[str, Any]:
@@ -50,7 +57,9 @@ def words(events: list[Event]) -> list[Any]:
 
 def answers(events: list[Event]) -> dict[str, Any]:
     return {
-        event["links"]["call_id"]: event["content"].get("text") for event in events if event["type"] == "tool_result"
+        event["links"]["call_id"]: event["content"].get("text")
+        for event in events
+        if event["type"] == "tool_result"
     }
 
 
@@ -58,24 +67,36 @@ class TestPairing:
     def test_without_ids_results_answer_in_order(self) -> None:
         results = [{"content": "1"}, {"content": "2"}]
         _, events = read(
-            trajectory(step("agent", "", tool_calls=[call("a"), call("b")], observation={"results": results}))
+            trajectory(
+                step(
+                    "agent", "", tool_calls=[call("a"), call("b")], observation={"results": results}
+                )
+            )
         )
         pairs = {
-            event["links"]["call_id"]: event["content"]["text"] for event in events if event["type"] == "tool_result"
+            event["links"]["call_id"]: event["content"]["text"]
+            for event in events
+            if event["type"] == "tool_result"
         }
         assert pairs == {"call_000001": "1", "call_000002": "2"}
 
     def test_a_named_result_leaves_the_others_in_order(self) -> None:
         results = [{"source_call_id": "b", "content": "2"}, {"content": "1"}, {"content": "3"}]
         calls = [call("a"), call("b"), call("c")]
-        _, events = read(trajectory(step("agent", "", tool_calls=calls, observation={"results": results})))
+        _, events = read(
+            trajectory(step("agent", "", tool_calls=calls, observation={"results": results}))
+        )
         pairs = {
-            event["links"]["call_id"]: event["content"]["text"] for event in events if event["type"] == "tool_result"
+            event["links"]["call_id"]: event["content"]["text"]
+            for event in events
+            if event["type"] == "tool_result"
         }
         assert pairs == {"call_000001": "1", "call_000002": "2", "call_000003": "3"}
 
     def test_a_result_may_come_with_a_later_step(self) -> None:
-        later = step("agent", "Done.", observation={"results": [{"source_call_id": "a", "content": "1"}]})
+        later = step(
+            "agent", "Done.", observation={"results": [{"source_call_id": "a", "content": "1"}]}
+        )
         _, events = read(trajectory(step("agent", "", tool_calls=[call("a")]), later))
         results = [event for event in events if event["type"] == "tool_result"]
         assert [event["content"].get("text") for event in results] == ["1"]
@@ -83,26 +104,43 @@ class TestPairing:
     def test_two_calls_of_one_id_stay_two(self) -> None:
         results = [{"content": "1"}, {"content": "2"}]
         _, events = read(
-            trajectory(step("agent", "", tool_calls=[call("a"), call("a")], observation={"results": results}))
+            trajectory(
+                step(
+                    "agent", "", tool_calls=[call("a"), call("a")], observation={"results": results}
+                )
+            )
         )
-        assert [event["content"]["text"] for event in events if event["type"] == "tool_result"] == ["1", "2"]
+        assert [event["content"]["text"] for event in events if event["type"] == "tool_result"] == [
+            "1",
+            "2",
+        ]
 
     @pytest.mark.parametrize("mark", ["is_error", "tool_result_is_error"])
     def test_failed_call_is_told_in_the_words_of_any_agent(self, mark: str) -> None:
         results = [{"source_call_id": "c", "content": "no", "extra": {mark: True, "exit_code": 1}}]
         made = step("agent", "", tool_calls=[call("c")], observation={"results": results})
         _, events = read(trajectory(made))
-        (facts,) = (event["content"]["data"] for event in events if "result_facts" in str(event["content"]))
-        assert facts == {"kind": "result_facts", "extra": {mark: True, "exit_code": 1}, "is_error": True}
+        (facts,) = (
+            event["content"]["data"] for event in events if "result_facts" in str(event["content"])
+        )
+        assert facts == {
+            "kind": "result_facts",
+            "extra": {mark: True, "exit_code": 1},
+            "is_error": True,
+        }
 
     def test_result_that_says_it_is_missing_is_none(self) -> None:
         results = [{"source_call_id": "c", "extra": {"missing_result": True}}]
         made = step("agent", "", tool_calls=[call("c")], observation={"results": results})
         _, events = read(trajectory(made))
-        assert [event["content"]["data"] for event in events if event["type"] == "tool_result"] == [MISSING]
+        assert [event["content"]["data"] for event in events if event["type"] == "tool_result"] == [
+            MISSING
+        ]
 
     def test_what_answers_no_call_is_the_environment_speaking(self) -> None:
-        _, events = read(trajectory(step("agent", "ls", observation={"results": [{"content": "a.txt"}]})))
+        _, events = read(
+            trajectory(step("agent", "ls", observation={"results": [{"content": "a.txt"}]}))
+        )
         assert words(events) == [("assistant", "ls"), ("user", "a.txt")]
         assert events[-1]["visibility"] == "internal"
 
@@ -125,7 +163,9 @@ class TestFiles:
         (tmp_path / "up.json").write_text(json.dumps(trajectory(step("user", "secret"))))
         folder = tmp_path / "inner"
         folder.mkdir()
-        record, events = told(beside(folder, main=trajectory(step("user", "one"), continued_trajectory_ref=ref)))
+        record, events = told(
+            beside(folder, main=trajectory(step("user", "one"), continued_trajectory_ref=ref))
+        )
         assert words(events) == [("user", "one")]
         assert "missing-file" in {note.code for note in record.notes}
 
@@ -147,7 +187,11 @@ class TestFiles:
 
     def test_ids_of_different_files_do_not_meet(self) -> None:
         record, events = told(Source.of(GOLDEN / "embedded" / "input.json"))
-        calls = [event["content"]["data"]["native_call_id"] for event in events if event["type"] == "tool_use"]
+        calls = [
+            event["content"]["data"]["native_call_id"]
+            for event in events
+            if event["type"] == "tool_use"
+        ]
         assert calls == ["call_1", "call_1", "call_2"]
         assert "duplicate-call" not in {note.code for note in record.notes}
 
@@ -155,7 +199,9 @@ class TestFiles:
         document = trajectory(step("user", "end"), trajectory_id="t0")
         for number in range(1, 25):
             document = trajectory(
-                step("user", str(number)), trajectory_id=f"t{number}", subagent_trajectories=[document]
+                step("user", str(number)),
+                trajectory_id=f"t{number}",
+                subagent_trajectories=[document],
             )
         record, _ = read(document)
         assert "deep-subagent" in {note.code for note in record.notes}
@@ -177,14 +223,20 @@ class TestCopies:
 
 class TestMany:
     DATA = b"".join(
-        json.dumps(trajectory(step("user", name), trajectory_id=name)).encode() + b"\n" for name in ("a", "b", "a")
+        json.dumps(trajectory(step("user", name), trajectory_id=name)).encode() + b"\n"
+        for name in ("a", "b", "a")
     )
 
     def test_each_line_is_a_conversation(self) -> None:
         source = Source("set", data=self.DATA)
         assert atif.sniff(source)
         assert [found.id for found in atif.conversations(source)] == ["a", "b", "a#3"]
-        assert [atif.belongs(source, f"/{number}", None) for number in (1, 2, 3, 4)] == ["a", "b", "a#3", None]
+        assert [atif.belongs(source, f"/{number}", None) for number in (1, 2, 3, 4)] == [
+            "a",
+            "b",
+            "a#3",
+            None,
+        ]
         source.conversation = "a#3"
         assert words(told(source)[1]) == [("user", "a")]
 
@@ -192,7 +244,12 @@ class TestMany:
         documents = [json.loads(line) for line in self.DATA.splitlines()]
         source = Source("set", data=json.dumps(documents).encode())
         assert atif.sniff(source)
-        assert [atif.belongs(source, f"/{number}", None) for number in (0, 1, 2, 3)] == ["a", "b", "a#3", None]
+        assert [atif.belongs(source, f"/{number}", None) for number in (0, 1, 2, 3)] == [
+            "a",
+            "b",
+            "a#3",
+            None,
+        ]
         assert atif.belongs(source, "/steps/0", None) is None
 
     def test_one_that_is_not_there_is_an_error(self) -> None:
@@ -217,13 +274,22 @@ def test_nobody_else_claims_these() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [{"schema_version": "ATIF-v1.5"}, {"schema_version": "v1.5", "steps": []}, {"steps": []}, [], [3]]
+    "value",
+    [
+        {"schema_version": "ATIF-v1.5"},
+        {"schema_version": "v1.5", "steps": []},
+        {"steps": []},
+        [],
+        [3],
+    ],
 )
 def test_what_only_looks_alike_is_not_claimed(value: Any) -> None:
     assert not atif.sniff(Source("x", data=json.dumps(value).encode()))
 
 
-@pytest.mark.parametrize("path", sorted(GOLDEN.glob("*/input.json")), ids=lambda path: path.parts[-2])
+@pytest.mark.parametrize(
+    "path", sorted(GOLDEN.glob("*/input.json")), ids=lambda path: path.parts[-2]
+)
 def test_no_odd_value_is_an_accident(path: Path) -> None:
     for value in bent(json.loads(path.read_text())):
         source = Source("x", data=json.dumps(value).encode())

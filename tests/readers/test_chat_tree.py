@@ -1,4 +1,5 @@
-"""The tree of messages: every node once, branches where they fork, circles cut, whatever the depth."""
+"""The tree of messages: every node once, branches where they fork, circles cut, whatever the
+depth."""
 
 import pytest
 
@@ -6,10 +7,13 @@ from open_token.draft import Draft
 from open_token.readers._chat_tree import Branches, walk
 
 
-def steps(parents: dict[str, str | None], leaf: str | None = None, rank: dict[str, int] | None = None) -> str:
+def steps(
+    parents: dict[str, str | None], leaf: str | None = None, rank: dict[str, int] | None = None
+) -> str:
     signs = {"node": "", "begin": "(", "end": ")"}
     return "".join(
-        ")" if what == "end" else signs[what] + key * (what == "node") for what, key in walk(parents, leaf, rank)
+        ")" if what == "end" else signs[what] + key * (what == "node")
+        for what, key in walk(parents, leaf, rank)
     )
 
 
@@ -77,4 +81,6 @@ def test_branches_are_left_out_otherwise() -> None:
     branches.end()
     draft.message("user", "taken", actor)
     branches.close()
-    assert [event["content"].get("text") for event in draft.finish(lambda: "0" * 64).events] == ["taken"]
+    assert [event["content"].get("text") for event in draft.finish(lambda: "0" * 64).events] == [
+        "taken"
+    ]

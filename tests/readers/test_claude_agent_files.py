@@ -19,8 +19,12 @@ def files(folder: Path, *names: str, alone: bool = False) -> AgentFiles:
 
 
 def test_files_are_found_beside_and_in_the_folder(tmp_path: Path) -> None:
-    inside = [f"s/subagents/{name}.jsonl" for name in ("agent-b", "agent-b.superseded-1", "journal")]
-    found = files(tmp_path, "s.jsonl", "agent-a.jsonl", *inside, "s/subagents/workflows/w/agent-c.jsonl")
+    inside = [
+        f"s/subagents/{name}.jsonl" for name in ("agent-b", "agent-b.superseded-1", "journal")
+    ]
+    found = files(
+        tmp_path, "s.jsonl", "agent-a.jsonl", *inside, "s/subagents/workflows/w/agent-c.jsonl"
+    )
     assert [bool(found.find(name)) for name in ("a", "b", "c", "d")] == [True, True, True, False]
     assert [name for name, _ in found.rest({"b"}, frozenset([SESSION]))] == ["c", "a"]
 

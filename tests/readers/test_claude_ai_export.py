@@ -1,4 +1,5 @@
-"""The Claude.ai export: blocks, thoughts, calls without ids, attachments, the tree of the API's form."""
+"""The Claude.ai export: blocks, thoughts, calls without ids, attachments, the tree of the API's
+form."""
 
 import json
 from pathlib import Path
@@ -15,11 +16,23 @@ read = reading(claude_ai_export)
 
 
 def talk(*messages: dict[str, Any], **more: Any) -> list[dict[str, Any]]:
-    return [{"uuid": "c1", "name": "N", "created_at": "2026-01-01T00:00:00Z", "chat_messages": list(messages), **more}]
+    return [
+        {
+            "uuid": "c1",
+            "name": "N",
+            "created_at": "2026-01-01T00:00:00Z",
+            "chat_messages": list(messages),
+            **more,
+        }
+    ]
 
 
 def human(*blocks: Any, **more: Any) -> dict[str, Any]:
-    return {"sender": "human", "content": [text(b) if isinstance(b, str) else b for b in blocks], **more}
+    return {
+        "sender": "human",
+        "content": [text(b) if isinstance(b, str) else b for b in blocks],
+        **more,
+    }
 
 
 def model(*blocks: Any, **more: Any) -> dict[str, Any]:
@@ -79,10 +92,22 @@ def test_the_words_are_told_once(message: dict[str, Any], said: str) -> None:
 
 
 def test_thoughts_and_their_summaries() -> None:
-    thought = {"type": "thinking", "thinking": "Words.", "summaries": [{"summary": "Short"}, {}, 5], "cut_off": True}
-    record, events = read(talk(model(thought, {"type": "redacted_thinking"}, {"type": "thinking", "thinking": ""})))
+    thought = {
+        "type": "thinking",
+        "thinking": "Words.",
+        "summaries": [{"summary": "Short"}, {}, 5],
+        "cut_off": True,
+    }
+    record, events = read(
+        talk(model(thought, {"type": "redacted_thinking"}, {"type": "thinking", "thinking": ""}))
+    )
     assert [event["content"].get("text", event["content"].get("data")) for event in events] == [
-        *("Short", "Words.", {"kind": "message_facts", "cut_off": True}, {"redacted": True, "encrypted": True}),
+        *(
+            "Short",
+            "Words.",
+            {"kind": "message_facts", "cut_off": True},
+            {"redacted": True, "encrypted": True},
+        ),
     ]
     assert [(note.code, note.detail) for note in record.notes] == [
         ("empty-reasoning", "a summary without words"),
@@ -94,16 +119,29 @@ def test_calls_without_ids_are_paired_within_their_message() -> None:
     _, events = read(
         talk(
             model(call("search", {"q": "cancelled"})),
-            model(call("search", {"q": 1}), call("fetch", {"q": 2}), call("search", {"q": 3}), result("search", "one")),
+            model(
+                call("search", {"q": 1}),
+                call("fetch", {"q": 2}),
+                call("search", {"q": 3}),
+                result("search", "one"),
+            ),
         )
     )
     results = {e["links"]["call_id"]: e["content"] for e in events if e["type"] == "tool_result"}
     uses = [e for e in events if e["type"] == "tool_use"]
-    assert [results[use["links"]["call_id"]].get("text") for use in uses] == [None, "one", None, None]
+    assert [results[use["links"]["call_id"]].get("text") for use in uses] == [
+        None,
+        "one",
+        None,
+        None,
+    ]
 
 
 def test_results_keep_blocks_and_facts() -> None:
-    blocks = [{"type": "knowledge", "title": "T", "url": "u", "flags": None}, {"type": "text", "text": "x"}]
+    blocks = [
+        {"type": "knowledge", "title": "T", "url": "u", "flags": None},
+        {"type": "text", "text": "x"},
+    ]
     _, events = read(
         talk(
             model(
@@ -124,8 +162,15 @@ def test_results_keep_blocks_and_facts() -> None:
 
 
 def test_attachments_and_files() -> None:
-    attached = [{"file_name": "a.txt", "file_size": 3, "file_type": "txt", "extracted_content": "abc"}, {}, 5]
-    files = [{"file_uuid": "f1", "file_name": "p.png"}, {"file_name": "q.pdf", "file_kind": "document"}]
+    attached = [
+        {"file_name": "a.txt", "file_size": 3, "file_type": "txt", "extracted_content": "abc"},
+        {},
+        5,
+    ]
+    files = [
+        {"file_uuid": "f1", "file_name": "p.png"},
+        {"file_name": "q.pdf", "file_kind": "document"},
+    ]
     _, events = read(talk(human("see", attachments=attached, files=files, files_v2=files[:1])))
     assert events[0]["content"]["data"] == [
         {"type": "text", "text": "see"},
@@ -141,12 +186,22 @@ def test_one_answer_cut_by_its_sources() -> None:
     _, events = read(talk(model(text("Green "), cited, text("."))))
     assert brief(events) == [
         ("assistant", "Green moss."),
-        ("annotation", {"kind": "message_facts", "citations": [{"start": 6, "end": 10, "citation": {"url": "u"}}]}),
+        (
+            "annotation",
+            {
+                "kind": "message_facts",
+                "citations": [{"start": 6, "end": 10, "citation": {"url": "u"}}],
+            },
+        ),
     ]
 
 
 def test_marks_of_the_runtime() -> None:
-    record, events = read(talk(human("x", {"type": "token_budget"}, {"type": "flag", "flag": "tip", "helpline": None})))
+    record, events = read(
+        talk(
+            human("x", {"type": "token_budget"}, {"type": "flag", "flag": "tip", "helpline": None})
+        )
+    )
     assert brief(events) == [("user", "x"), ("annotation", {"kind": "flag", "flag": "tip"})]
     assert [note.code for note in record.notes] == ["token-budget"]
 
@@ -170,7 +225,11 @@ def test_without_a_leaf_the_last_message_ends_the_line(leaf: Any) -> None:
 
 
 def test_parents_that_say_nothing_make_a_line() -> None:
-    assert [said for _, said in brief(read(tree(None, a=None, b=None, c=None))[1])] == ["a", "b", "c"]
+    assert [said for _, said in brief(read(tree(None, a=None, b=None, c=None))[1])] == [
+        "a",
+        "b",
+        "c",
+    ]
 
 
 def test_the_same_id_twice_loses_nothing() -> None:
@@ -179,7 +238,9 @@ def test_the_same_id_twice_loses_nothing() -> None:
 
 
 def test_the_model_of_the_api() -> None:
-    record, events = read(talk(model("x", stop_reason="refusal"), model="claude-opus-4-5", summary="S"))
+    record, events = read(
+        talk(model("x", stop_reason="refusal"), model="claude-opus-4-5", summary="S")
+    )
     assert record.participants[1]["model"] == "claude-opus-4-5"
     assert brief(events) == [
         ("annotation", {"kind": "context", "summary": "S"}),
@@ -191,12 +252,39 @@ def test_the_model_of_the_api() -> None:
 @pytest.mark.parametrize(
     "message",
     [
-        *(None, 5, [], {}, {"sender": 5}, {"sender": "tool", "text": "x"}, {"sender": "human", "content": {}}),
-        {"sender": "human", "content": [None, 5, {}, {"type": []}, {"type": "text", "text": 5}], "attachments": 5},
-        {"sender": "assistant", "content": [{"type": "tool_use", "input": "x", "name": 5, "id": []}]},
-        {"sender": "assistant", "content": [{"type": "tool_result", "tool_use_id": {}, "content": 5}]},
-        {"sender": "assistant", "content": [{"type": "thinking", "thinking": [], "summaries": 5}], "uuid": []},
-        {"sender": "human", "files": [{"file_name": [], "file_uuid": 5}], "parent_message_uuid": [], "text": []},
+        *(
+            None,
+            5,
+            [],
+            {},
+            {"sender": 5},
+            {"sender": "tool", "text": "x"},
+            {"sender": "human", "content": {}},
+        ),
+        {
+            "sender": "human",
+            "content": [None, 5, {}, {"type": []}, {"type": "text", "text": 5}],
+            "attachments": 5,
+        },
+        {
+            "sender": "assistant",
+            "content": [{"type": "tool_use", "input": "x", "name": 5, "id": []}],
+        },
+        {
+            "sender": "assistant",
+            "content": [{"type": "tool_result", "tool_use_id": {}, "content": 5}],
+        },
+        {
+            "sender": "assistant",
+            "content": [{"type": "thinking", "thinking": [], "summaries": 5}],
+            "uuid": [],
+        },
+        {
+            "sender": "human",
+            "files": [{"file_name": [], "file_uuid": 5}],
+            "parent_message_uuid": [],
+            "text": [],
+        },
     ],
 )
 def test_hostile_messages(message: Any) -> None:
@@ -207,7 +295,12 @@ def test_hostile_messages(message: Any) -> None:
 def test_a_list_says_what_it_holds() -> None:
     value = talk(human("a"), model("b"), updated_at="2026-01-02T00:00:00Z")
     (found,) = claude_ai_export.conversations(Source("x", data=json.dumps(value).encode()))
-    assert (found.id, found.title, found.messages, found.updated_at) == ("c1", "N", 2, "2026-01-02T00:00:00Z")
+    assert (found.id, found.title, found.messages, found.updated_at) == (
+        "c1",
+        "N",
+        2,
+        "2026-01-02T00:00:00Z",
+    )
 
 
 def test_real_exports_are_told_whole(corpus: Path) -> None:
@@ -220,4 +313,8 @@ def test_real_exports_are_told_whole(corpus: Path) -> None:
             turns = [event for event in document["events"] if event["type"] == "message"]
             assert len(turns) >= len(conversation["chat_messages"])
             for message in conversation["chat_messages"]:
-                assert all(text in said for text in words([message["text"], message["content"]]) if " " in text)
+                assert all(
+                    text in said
+                    for text in words([message["text"], message["content"]])
+                    if " " in text
+                )

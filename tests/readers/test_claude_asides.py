@@ -1,4 +1,5 @@
-"""Notices, attachments and requests: what the model got to read is a message, the rest an annotation."""
+"""Notices, attachments and requests: what the model got to read is a message, the rest an
+annotation."""
 
 import base64
 from typing import Any
@@ -20,7 +21,9 @@ def attached(**attachment: Any) -> File:
 def test_a_compaction_is_marked() -> None:
     file = File()
     meta = {"trigger": "auto", "preTokens": 160000, "postTokens": 9000, "preservedSegment": {}}
-    file.add("system", subtype="compact_boundary", content="Conversation compacted", compactMetadata=meta)
+    file.add(
+        "system", subtype="compact_boundary", content="Conversation compacted", compactMetadata=meta
+    )
     file.add("system", subtype="microcompact_boundary", compactMetadata=None)
     assert [body(e) for e in events(file)] == [
         {"kind": "compaction", "trigger": "auto", "pre_tokens": 160000, "post_tokens": 9000},
@@ -54,13 +57,19 @@ def test_notices_carry_what_they_say_and_empty_ones_are_noted() -> None:
         {"kind": "notice", "subtype": "turn_duration", "duration_ms": 900},
         {"kind": "notice", "subtype": "informational", "level": "info", "text": "Model changed."},
     ]
-    assert [(note.code, note.detail) for note in record.notes] == [("skipped-record", "type system")]
+    assert [(note.code, note.detail) for note in record.notes] == [
+        ("skipped-record", "type system")
+    ]
 
 
 def test_local_commands_are_internal() -> None:
     file = File()
     file.add("system", subtype="local_command", content="<command-name>/cost</command-name>")
-    file.add("system", subtype="local_command", content="<local-command-stdout>3 cents</local-command-stdout>")
+    file.add(
+        "system",
+        subtype="local_command",
+        content="<local-command-stdout>3 cents</local-command-stdout>",
+    )
     names = {p["actor_id"]: p["name"] for p in read(file).participants}
     assert [(names[e["actor_id"]], e["role"], e["visibility"]) for e in events(file)] == [
         ("user", "user", "internal"),
@@ -71,20 +80,41 @@ def test_local_commands_are_internal() -> None:
 def test_a_queued_prompt_is_a_persons_word() -> None:
     file = attached(type="queued_command", prompt="also the docs", commandMode="prompt")
     file.add(
-        "attachment", attachment={"type": "queued_command", "prompt": "job 7 ended", "commandMode": "task-notification"}
+        "attachment",
+        attachment={
+            "type": "queued_command",
+            "prompt": "job 7 ended",
+            "commandMode": "task-notification",
+        },
     )
-    prompt = [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}, "see"]
+    prompt = [
+        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}},
+        "see",
+    ]
     file.add("attachment", attachment={"type": "queued_command", "prompt": prompt})
     one, two, three = events(file)
-    assert (one["role"], one["visibility"], one["content"]["text"]) == ("user", "public", "also the docs")
+    assert (one["role"], one["visibility"], one["content"]["text"]) == (
+        "user",
+        "public",
+        "also the docs",
+    )
     assert (two["role"], two["visibility"]) == ("user", "internal")
     assert three["content"]["data"][0]["sha256"]
 
 
 def test_what_the_model_read_is_told_as_it_was_rendered() -> None:
-    file = attached(type="date", newDate="2026-02-03", rendered=[{"content": "Today is the 3rd."}], renderedRole="user")
+    file = attached(
+        type="date",
+        newDate="2026-02-03",
+        rendered=[{"content": "Today is the 3rd."}],
+        renderedRole="user",
+    )
     blocks = [{"type": "text", "text": "Skills: none"}]
-    file.add("attachment", attachment={"type": "skill_listing"}, rendered=[{"content": blocks}, {"content": 4}])
+    file.add(
+        "attachment",
+        attachment={"type": "skill_listing"},
+        rendered=[{"content": blocks}, {"content": 4}],
+    )
     assert told(file) == ["user: Today is the 3rd.", "system: Skills: none"]
     assert {e["visibility"] for e in events(file)} == {"internal"}
 
@@ -114,24 +144,35 @@ def test_system_prompt_and_tools_are_told_once_for_each_shape() -> None:
     file.bare("api-request-shape", **shape)
     file.bare("api-request-shape", **shape)
     file.bare("api-request-blob", hash="b", message={"role": "user", "content": "hi"})
-    file.add("attachment", attachment={"type": "prompt_snapshot", "systemPrompt": ["You are terse."], "tools": tools})
+    file.add(
+        "attachment",
+        attachment={"type": "prompt_snapshot", "systemPrompt": ["You are terse."], "tools": tools},
+    )
     file.bare("api-request-shape", system="You are kind.", tools=tools[:1])
     record = read(file)
     made = list(record.events)[2:]
-    assert [(e.get("role"), e["visibility"]) for e in made] == [("system", "internal"), (None, "metadata")] * 2
+    assert [(e.get("role"), e["visibility"]) for e in made] == [
+        ("system", "internal"),
+        (None, "metadata"),
+    ] * 2
     assert [e["content"].get("text") or body(e)["tools"] for e in made] == [
         "You are terse.",
         ["Bash", "Read"],
         "You are kind.",
         ["Bash"],
     ]
-    assert [(note.code, note.count) for note in record.notes] == [("tool-definitions", 2), ("skipped-record", 1)]
+    assert [(note.code, note.count) for note in record.notes] == [
+        ("tool-definitions", 2),
+        ("skipped-record", 1),
+    ]
 
 
 def test_a_pull_request_is_told() -> None:
     file = File()
     file.user("ship it")
-    file.bare("pr-link", prNumber=4, prUrl="https://example.invalid/pull/4", prRepository="kim/shop")
+    file.bare(
+        "pr-link", prNumber=4, prUrl="https://example.invalid/pull/4", prRepository="kim/shop"
+    )
     assert body(events(file)[-1]) == {
         "kind": "pull_request",
         "number": 4,

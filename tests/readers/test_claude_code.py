@@ -1,4 +1,5 @@
-"""The Claude Code reader on whole files: which it claims, and that nothing of the real ones is lost."""
+"""The Claude Code reader on whole files: which it claims, and that nothing of the real ones is
+lost."""
 
 import json
 from collections import Counter
@@ -99,7 +100,12 @@ def test_real_files_count_usage_once(real: Path) -> None:
     best: dict[str, int] = {}
     for record in raw_records(real):
         message = record.get("message")
-        if record["type"] == "assistant" and isinstance(message, dict) and "usage" in message and "id" in message:
+        if (
+            record["type"] == "assistant"
+            and isinstance(message, dict)
+            and "usage" in message
+            and "id" in message
+        ):
             output = message["usage"].get("output_tokens", 0)
             best[message["id"]] = max(best.get(message["id"], 0), output)
     made = list(read(real).events)
@@ -125,7 +131,10 @@ def test_the_oldest_format_repeats_itself(corpus: Path) -> None:
 def test_files_of_other_runtimes_are_not_claimed(corpus: Path) -> None:
     claimed = []
     for path in sorted(corpus.rglob("*.json*")):
-        if "claude" in path.parent.as_posix().removeprefix(corpus.as_posix()) and path.suffix == ".jsonl":
+        if (
+            "claude" in path.parent.as_posix().removeprefix(corpus.as_posix())
+            and path.suffix == ".jsonl"
+        ):
             continue
         if path.stat().st_size < 1 << 22:
             try:
@@ -160,8 +169,16 @@ def test_claimed(data: bytes) -> None:
         line(type="user", uuid="u", parentUuid=None, message={"parts": []}),
         line(type="user", message={"content": "hi"}),
         line(type="user", uuid="u", parentUuid=None, message="hi"),
-        line(type="assistant", uuid="u", parentUuid=None, sessionId="session-1", message={"content": []}),
-        line(type="assistant", uuid="u", parentUuid=None, message={"id": "response-1", "content": []}),
+        line(
+            type="assistant",
+            uuid="u",
+            parentUuid=None,
+            sessionId="session-1",
+            message={"content": []},
+        ),
+        line(
+            type="assistant", uuid="u", parentUuid=None, message={"id": "response-1", "content": []}
+        ),
         line(
             type="user",
             uuid="u",

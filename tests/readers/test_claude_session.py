@@ -119,7 +119,13 @@ def test_the_context_is_told_when_it_changes() -> None:
     file.user("still there", cwd="/home/kim/shop/api", gitBranch=None)
     found = [body(e) for e in read(file).events if body(e)]
     assert found == [
-        {"kind": "context", "cwd": cwd, "git_branch": "main", "version": "2.1.0", "session_id": SESSION}
+        {
+            "kind": "context",
+            "cwd": cwd,
+            "git_branch": "main",
+            "version": "2.1.0",
+            "session_id": SESSION,
+        }
         for cwd in ("/home/kim/shop", "/home/kim/shop/api")
     ]
 
@@ -141,6 +147,11 @@ def test_what_is_not_carried_over_is_counted() -> None:
 def test_a_half_last_line_and_lone_surrogates() -> None:
     file = File()
     file.user("hi")
-    broken = json.dumps(file.lines[0] | {"uuid": "u2", "message": {"content": "SURROGATE"}, "toolUseResult": {"a": 1}})
-    data = file.data + broken.replace("SURROGATE", "\\ud83d").encode() + b'\n{"type":"assistant","mess'
+    broken = json.dumps(
+        file.lines[0]
+        | {"uuid": "u2", "message": {"content": "SURROGATE"}, "toolUseResult": {"a": 1}}
+    )
+    data = (
+        file.data + broken.replace("SURROGATE", "\\ud83d").encode() + b'\n{"type":"assistant","mess'
+    )
     assert [e["content"].get("text") for e in read(data).events][1:] == ["hi", "�"]

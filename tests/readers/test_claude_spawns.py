@@ -22,7 +22,9 @@ def test_the_prompt_decides() -> None:
 
 
 def test_without_its_prompt_the_first_of_its_kind_is_taken() -> None:
-    made = spawns({"subagent_type": "review"}, {"subagent_type": "plan"}, {}, {"subagent_type": "plan"})
+    made = spawns(
+        {"subagent_type": "review"}, {"subagent_type": "plan"}, {}, {"subagent_type": "plan"}
+    )
     assert [key_of(made.take(None, "plan")) for _ in range(4)] == ["k1", "k2", "k3", None]
     assert key_of(made.take(7, None)) == "k0"
 

@@ -8,15 +8,34 @@ from typing import Any
 import pytest
 
 from open_token.model import Event
-from readers.claude_lines import SESSION, File, Line, body, brief, call, events, read, task, text, told
+from readers.claude_lines import (
+    SESSION,
+    File,
+    Line,
+    body,
+    brief,
+    call,
+    events,
+    read,
+    task,
+    text,
+    told,
+)
 
 
-def agent(agent_id: str, *, prompt: str = "Look around.", session: str = SESSION, name: str = "") -> File:
+def agent(
+    agent_id: str, *, prompt: str = "Look around.", session: str = SESSION, name: str = ""
+) -> File:
     """What a subagent's file holds; its records have uuids of their own."""
     file = File(session=session, isSidechain=True, agentId=agent_id)
     file._prefix = f"{name or agent_id:x<8}"[:8]
     file.user(prompt)
-    file.assistant(text(f"{agent_id} looks"), call(f"t_{agent_id}"), id=f"m_{agent_id}", model="claude-haiku-4-5")
+    file.assistant(
+        text(f"{agent_id} looks"),
+        call(f"t_{agent_id}"),
+        id=f"m_{agent_id}",
+        model="claude-haiku-4-5",
+    )
     file.result(f"t_{agent_id}", f"{agent_id} saw")
     return file
 
@@ -28,7 +47,11 @@ def parent(*agents: str) -> File:
     for agent_id in agents:
         file.assistant(task(f"task_{agent_id}"), id="m1")
     for agent_id in agents:
-        file.result(f"task_{agent_id}", f"{agent_id} says so", side={"agentId": agent_id, "status": "completed"})
+        file.result(
+            f"task_{agent_id}",
+            f"{agent_id} says so",
+            side={"agentId": agent_id, "status": "completed"},
+        )
     file.assistant(text("Found."))
     return file
 
@@ -60,10 +83,13 @@ AROUND = [
 
 
 @pytest.mark.parametrize(
-    "name", ["agent-a1", f"{SESSION}/subagents/agent-a1", f"{SESSION}/subagents/workflows/w1/agent-a1"]
+    "name",
+    ["agent-a1", f"{SESSION}/subagents/agent-a1", f"{SESSION}/subagents/workflows/w1/agent-a1"],
 )
 def test_a_file_of_its_own_stands_before_the_result(tmp_path: Path, name: str) -> None:
-    path = place(tmp_path, parent("a1"), (name, agent("a1")), meta={"agentType": "scout", "spawnDepth": 1})
+    path = place(
+        tmp_path, parent("a1"), (name, agent("a1")), meta={"agentType": "scout", "spawnDepth": 1}
+    )
     assert told(path) == AROUND
     record = read(path)
     made = {e["id"]: e for e in record.events}
@@ -100,7 +126,9 @@ def inlined(agent_id: str | None) -> File:
     file.user("Look around.", parentUuid=None, **own)
     file.assistant(text("a1 looks"), call("t_a1"), model="claude-haiku-4-5", **own)
     file.result("t_a1", "a1 saw", **own)
-    file.result("task_a1", "a1 says so", side={"totalToolUseCount": 1}, parentUuid=file.lines[1]["uuid"])
+    file.result(
+        "task_a1", "a1 says so", side={"totalToolUseCount": 1}, parentUuid=file.lines[1]["uuid"]
+    )
     file.assistant(text("Found."))
     return file
 
@@ -121,18 +149,34 @@ def test_two_at_once_in_the_same_file() -> None:
     file.result("t2")
     made = events(file)
     spans = {
-        brief(e): e["links"]["span_id"] for e in made if "span_id" in e.get("links", {}) and e["type"] == "message"
+        brief(e): e["links"]["span_id"]
+        for e in made
+        if "span_id" in e.get("links", {}) and e["type"] == "message"
     }
-    assert spans["user: Go north."] == spans["assistant: cold"] != spans["user: Go south."] == spans["assistant: warm"]
-    starts = {e["links"]["span_id"]: e["links"]["call_id"] for e in made if e["type"] == "span_start"}
+    assert (
+        spans["user: Go north."]
+        == spans["assistant: cold"]
+        != spans["user: Go south."]
+        == spans["assistant: warm"]
+    )
+    starts = {
+        e["links"]["span_id"]: e["links"]["call_id"] for e in made if e["type"] == "span_start"
+    }
     assert starts[spans["assistant: cold"]] == "call_000001"
-    assert [brief(e) for e in made][-4:] == ["span_end: {}", "tool_result: done", "span_end: {}", "tool_result: done"]
+    assert [brief(e) for e in made][-4:] == [
+        "span_end: {}",
+        "tool_result: done",
+        "span_end: {}",
+        "tool_result: done",
+    ]
 
 
 def test_each_is_a_participant_of_its_own_also_without_an_id() -> None:
     file = File()
     file.assistant(task("t1", prompt="Go north."), task("t2", prompt="Go south."))
-    firsts = [file.user(f"Go {way}.", isSidechain=True, parentUuid=None) for way in ("north", "south")]
+    firsts = [
+        file.user(f"Go {way}.", isSidechain=True, parentUuid=None) for way in ("north", "south")
+    ]
     for first in firsts:
         file.assistant(text("gone"), isSidechain=True, parentUuid=first)
     record = read(file)
@@ -179,7 +223,9 @@ def test_subagents_of_subagents(tmp_path: Path) -> None:
     one.assistant(task("task_a2", prompt="Deeper."))
     one.result("task_a2", "so deep", side={"agentId": "a2"})
     folder = f"{SESSION}/subagents/agent-"
-    path = place(tmp_path, parent("a1"), (f"{folder}a1", one), (f"{folder}a2", agent("a2", prompt="Deeper.")))
+    path = place(
+        tmp_path, parent("a1"), (f"{folder}a1", one), (f"{folder}a2", agent("a2", prompt="Deeper."))
+    )
     made = events(path)
     spans = [(e["type"], e["links"]["span_id"]) for e in made if e["type"].startswith("span")]
     assert spans == [
@@ -234,9 +280,17 @@ def test_an_agent_file_alone_is_a_conversation(tmp_path: Path) -> None:
     path.with_suffix(".meta.json").write_text('{"agentType": "scout"}')
     agent("a2").write(tmp_path / "agent-a2.jsonl")
     record = read(path)
-    assert told(path) == ["user: Look around.", "assistant: a1 looks", "tool_use: t_a1", "tool_result: a1 saw"]
+    assert told(path) == [
+        "user: Look around.",
+        "assistant: a1 looks",
+        "tool_use: t_a1",
+        "tool_result: a1 saw",
+    ]
     assert record.conversation["id"] == "agent-a1"
-    assert [(p["kind"], p["name"]) for p in record.participants][1:3] == [("model", "parent agent"), ("model", "scout")]
+    assert [(p["kind"], p["name"]) for p in record.participants][1:3] == [
+        ("model", "parent agent"),
+        ("model", "scout"),
+    ]
     assert {e["visibility"] for e in record.events if e["type"] == "message"} == {"public"}
 
 
@@ -281,10 +335,19 @@ def test_faults_of_an_agent_file_are_noted(tmp_path: Path) -> None:
 @pytest.mark.parametrize("odd", [None, 3, [], "", "../../x", {"a": 1}])
 def test_odd_agents_break_nothing(tmp_path: Path, odd: Any) -> None:
     main = parent("a1")
-    main.assistant(call("t5", "Task"), {"type": "tool_use", "id": "t6", "name": "Agent", "input": odd})
+    main.assistant(
+        call("t5", "Task"), {"type": "tool_use", "id": "t6", "name": "Agent", "input": odd}
+    )
     main.result("t5", side={"agentId": odd, "totalToolUseCount": odd})
     main.user("x", isSidechain=True, agentId=odd, parentUuid=odd)
-    main.add("assistant", isSidechain=True, agentId=odd, parentUuid=odd, message={"content": odd}, uuid=odd)
+    main.add(
+        "assistant",
+        isSidechain=True,
+        agentId=odd,
+        parentUuid=odd,
+        message={"content": odd},
+        uuid=odd,
+    )
     made: list[Event] = events(
         place(tmp_path, main, ("agent-a1", agent("a1")), meta={"agentType": odd, "spawnDepth": odd})
     )

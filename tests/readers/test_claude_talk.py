@@ -1,4 +1,5 @@
-"""What people, models and tools said in Claude Code: messages over several lines, injected text, results."""
+"""What people, models and tools said in Claude Code: messages over several lines, injected text,
+results."""
 
 import base64
 from typing import Any
@@ -32,7 +33,12 @@ def test_a_message_over_several_lines_counts_its_usage_once_on_what_is_not_thoug
         ("assistant_thought", None),
         (
             "assistant",
-            {"input_tokens": 113, "output_tokens": 44, "cache_read_tokens": 100, "cache_write_tokens": 10},
+            {
+                "input_tokens": 113,
+                "output_tokens": 44,
+                "cache_read_tokens": 100,
+                "cache_write_tokens": 10,
+            },
         ),
         ("assistant", None),
         ("tool", None),
@@ -109,7 +115,12 @@ def test_a_rejected_call_keeps_its_result_and_says_so() -> None:
     file.user([text("[Request interrupted by user for tool use]")])
     _, result, facts, interruption, mark = events(file)
     assert result["content"] == {"mime": "text/plain", "text": refused}
-    assert body(facts) == {"kind": "result_facts", "is_error": True, "rejected": True, "denial": "user-rejected"}
+    assert body(facts) == {
+        "kind": "result_facts",
+        "is_error": True,
+        "rejected": True,
+        "denial": "user-rejected",
+    }
     assert facts["links"]["parent_id"] == result["id"]
     assert (interruption["role"], interruption["visibility"]) == ("user", "internal")
     assert body(mark) == {"kind": "interrupted"}
@@ -153,11 +164,17 @@ def test_what_was_put_in_stands_apart_from_what_was_typed() -> None:
     file.user("<local-command-stdout>ok</local-command-stdout>")
     file.user("Caveat: the words below are not for you", isMeta=True)
     file.user(
-        [text("<ide_opened_file>a.py</ide_opened_file>"), text("fix it"), text("<system-reminder>x</system-reminder>")]
+        [
+            text("<ide_opened_file>a.py</ide_opened_file>"),
+            text("fix it"),
+            text("<system-reminder>x</system-reminder>"),
+        ]
     )
     file.user("please\n<system-reminder>todo list is empty</system-reminder>")
     names = {p["actor_id"]: p["name"] for p in read(file).participants}
-    assert [(names[e["actor_id"]], e["visibility"], e["content"]["text"]) for e in events(file)] == [
+    assert [
+        (names[e["actor_id"]], e["visibility"], e["content"]["text"]) for e in events(file)
+    ] == [
         ("user", "internal", "<command-name>/clear</command-name>\n<command-args></command-args>"),
         ("Claude Code", "internal", "<local-command-stdout>ok</local-command-stdout>"),
         ("Claude Code", "internal", "Caveat: the words below are not for you"),
@@ -182,7 +199,9 @@ def test_another_agent_that_writes_in_is_a_speaker_of_its_own() -> None:
 
 def test_lines_that_the_client_made_up_are_no_turn_of_the_model() -> None:
     file = File()
-    file.assistant(text("API Error: 529"), model="<synthetic>", isApiErrorMessage=True, error="overloaded")
+    file.assistant(
+        text("API Error: 529"), model="<synthetic>", isApiErrorMessage=True, error="overloaded"
+    )
     file.assistant(text("No response requested."), model="<synthetic>")
     record = read(file)
     assert [body(e) for e in record.events][1:] == [
@@ -195,7 +214,12 @@ def test_lines_that_the_client_made_up_are_no_turn_of_the_model() -> None:
 def test_unusual_ends_are_told() -> None:
     file = File()
     file.assistant(text("I will"), isAbortedMidStream=True)
-    message = {"id": "m", "model": "claude-x", "content": [text("far too long")], "stop_reason": "max_tokens"}
+    message = {
+        "id": "m",
+        "model": "claude-x",
+        "content": [text("far too long")],
+        "stop_reason": "max_tokens",
+    }
     file.add("assistant", message=message, costUSD=0.25, durationMs=1200)
     assert [body(e) for e in events(file) if e["type"] == "annotation"] == [
         {"kind": "aborted"},
@@ -206,17 +230,27 @@ def test_unusual_ends_are_told() -> None:
 
 def test_calls_without_ids_are_paired_in_order() -> None:
     file = File()
-    file.add("assistant", message={"content": [{"type": "tool_use", "name": "a"}, {"type": "tool_use", "name": "b"}]})
+    file.add(
+        "assistant",
+        message={"content": [{"type": "tool_use", "name": "a"}, {"type": "tool_use", "name": "b"}]},
+    )
     file.user([{"type": "tool_result", "content": "of a"}])
     file.user([{"type": "tool_result", "content": "of b"}])
     made = [e for e in events(file) if "links" in e]
-    assert [e["links"]["call_id"] for e in made] == ["call_000001", "call_000002", "call_000001", "call_000002"]
+    assert [e["links"]["call_id"] for e in made] == [
+        "call_000001",
+        "call_000002",
+        "call_000001",
+        "call_000002",
+    ]
 
 
 def test_a_compaction_summary_is_internal() -> None:
     file = File()
     file.user("Summary: we fixed things.", isCompactSummary=True)
-    file.user("This session is being continued from a previous conversation that ran out of context. We did much.")
+    file.user(
+        "This session is being continued from a previous conversation that ran out of context. We did much."
+    )
     assert [(e.get("visibility"), body(e)) for e in events(file)] == [
         ("internal", {}),
         ("metadata", {"kind": "compaction_summary"}),
@@ -229,17 +263,31 @@ def test_every_model_is_a_participant() -> None:
     file.assistant(text("b"), model="glm-4.7")
     file.assistant(text("c"), model="claude-opus-5")
     models = [p for p in read(file).participants if p["kind"] == "model"]
-    assert [(p["model"], p.get("provider")) for p in models] == [("claude-opus-5", "anthropic"), ("glm-4.7", None)]
+    assert [(p["model"], p.get("provider")) for p in models] == [
+        ("claude-opus-5", "anthropic"),
+        ("glm-4.7", None),
+    ]
 
 
 @pytest.mark.parametrize(
-    "content", [None, 7, "", [], [None], [[]], [{"type": 5}], [{"type": []}], [{}], {"type": "text"}]
+    "content",
+    [None, 7, "", [], [None], [[]], [{"type": 5}], [{"type": []}], [{}], {"type": "text"}],
 )
 @pytest.mark.parametrize("kind", ["user", "assistant"])
 def test_odd_content_breaks_nothing(kind: str, content: Any) -> None:
     file = File()
     file.user("start")
-    for extra in ({}, {"isMeta": True}, {"isCompactSummary": True}, {"origin": 3}, {"toolUseResult": 4}):
-        file.add(kind, message={"id": 5, "model": [], "content": content, "usage": 3, "stop_reason": {}}, **extra)
+    for extra in (
+        {},
+        {"isMeta": True},
+        {"isCompactSummary": True},
+        {"origin": 3},
+        {"toolUseResult": 4},
+    ):
+        file.add(
+            kind,
+            message={"id": 5, "model": [], "content": content, "usage": 3, "stop_reason": {}},
+            **extra,
+        )
         file.add(kind, message=content, **extra)
     assert told(file)[0] == "user: start"

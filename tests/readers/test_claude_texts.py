@@ -8,7 +8,15 @@ from open_token.readers._claude_texts import pieces
 
 REMINDER = "<system-reminder>note</system-reminder>"
 PARTS = st.sampled_from(
-    [REMINDER, "<ide_selection>x</ide_selection>", " ", "\n", "words", "<system-reminder>", "</system-reminder>"]
+    [
+        REMINDER,
+        "<ide_selection>x</ide_selection>",
+        " ",
+        "\n",
+        "words",
+        "<system-reminder>",
+        "</system-reminder>",
+    ]
 )
 
 

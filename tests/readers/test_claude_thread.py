@@ -20,7 +20,13 @@ from open_token.readers._claude_thread import Thread, usage_from
     ],
 )
 def test_usage(counts: TokenCounts | None, expected: tuple[int | None, ...] | None) -> None:
-    names = ("input_tokens", "output_tokens", "reasoning_tokens", "cache_read_tokens", "cache_write_tokens")
+    names = (
+        "input_tokens",
+        "output_tokens",
+        "reasoning_tokens",
+        "cache_read_tokens",
+        "cache_write_tokens",
+    )
     usage = usage_from(counts)
     assert (usage and tuple(usage.get(name) for name in names)) == expected
 

@@ -1,4 +1,5 @@
-"""Branches and repetitions: what a later prompt superseded, and what must never be taken for that."""
+"""Branches and repetitions: what a later prompt superseded, and what must never be taken for
+that."""
 
 import tracemalloc
 
@@ -19,7 +20,12 @@ def rewound() -> File:
 
 
 def test_a_superseded_branch_is_dropped() -> None:
-    assert told(rewound()) == ["user: start", "assistant: ready", "user: make it blue", "assistant: blue"]
+    assert told(rewound()) == [
+        "user: start",
+        "assistant: ready",
+        "user: make it blue",
+        "assistant: blue",
+    ]
 
 
 def test_with_all_branches_it_stands_in_a_span() -> None:
@@ -62,7 +68,13 @@ def test_a_compaction_in_a_dropped_branch_goes_with_it() -> None:
     file = File()
     start = file.user("start")
     last = file.user("first", parentUuid=start)
-    file.add("system", subtype="compact_boundary", parentUuid=None, logicalParentUuid=last, compactMetadata={})
+    file.add(
+        "system",
+        subtype="compact_boundary",
+        parentUuid=None,
+        logicalParentUuid=last,
+        compactMetadata={},
+    )
     file.user("sum of it", isCompactSummary=True)
     file.user("second", parentUuid=start)
     assert told(file) == ["user: start", "user: second"]
@@ -93,7 +105,9 @@ def test_prompts_queued_while_the_model_works_supersede_nothing() -> None:
     file = File()
     start = file.user("start")
     for word in ("one", "two"):
-        file.add("attachment", attachment={"type": "queued_command", "prompt": word}, parentUuid=start)
+        file.add(
+            "attachment", attachment={"type": "queued_command", "prompt": word}, parentUuid=start
+        )
     assert len(told(file)) == 3
 
 
@@ -122,7 +136,9 @@ def test_repeated_records_are_told_once() -> None:
     file.lines += file.lines
     record = read(file)
     assert len(list(record.events)) == 6
-    assert [(note.code, note.place, note.count) for note in record.notes] == [("duplicate-record", "line 4", 3)]
+    assert [(note.code, note.place, note.count) for note in record.notes] == [
+        ("duplicate-record", "line 4", 3)
+    ]
 
 
 def test_a_record_of_another_kind_is_no_repetition() -> None:

@@ -1,4 +1,5 @@
-"""Tasks of Cline: results found by order, whose words are whose, and one conversation from whichever file is opened."""
+"""Tasks of Cline: results found by order, whose words are whose, and one conversation from
+whichever file is opened."""
 
 import json
 from pathlib import Path
@@ -17,7 +18,10 @@ from readers.told import brief, reading
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "cline"
 TASK = "1769000000000"
-ENV = {"type": "text", "text": "<environment_details>\n# Current Mode\nACT MODE\n</environment_details>"}
+ENV = {
+    "type": "text",
+    "text": "<environment_details>\n# Current Mode\nACT MODE\n</environment_details>",
+}
 read = reading(cline)
 
 
@@ -26,11 +30,17 @@ def text(words: str) -> dict[str, Any]:
 
 
 def user(*words: Any) -> dict[str, Any]:
-    return {"role": "user", "content": [text(item) if isinstance(item, str) else item for item in words]}
+    return {
+        "role": "user",
+        "content": [text(item) if isinstance(item, str) else item for item in words],
+    }
 
 
 def calls(*tools: str) -> dict[str, Any]:
-    blocks = [{"type": "tool_use", "id": f"c{n}", "name": tool, "input": {"n": n}} for n, tool in enumerate(tools)]
+    blocks = [
+        {"type": "tool_use", "id": f"c{n}", "name": tool, "input": {"n": n}}
+        for n, tool in enumerate(tools)
+    ]
     return {"role": "assistant", "content": blocks}
 
 
@@ -40,14 +50,25 @@ FIRST = user("<task>\ndo\n</task>", ENV)
 def results(*messages: Any) -> list[tuple[str, Any]]:
     """Each call's own id with its result."""
     _, events = read([FIRST, *messages])
-    names = {e["links"]["call_id"]: e["content"]["data"]["native_call_id"] for e in events if e["type"] == "tool_use"}
+    names = {
+        e["links"]["call_id"]: e["content"]["data"]["native_call_id"]
+        for e in events
+        if e["type"] == "tool_use"
+    }
     told = [event for event in events if event["type"] == "tool_result"]
-    return sorted((names[e["links"]["call_id"]], e["content"].get("text", e["content"].get("data"))) for e in told)
+    return sorted(
+        (names[e["links"]["call_id"]], e["content"].get("text", e["content"].get("data")))
+        for e in told
+    )
 
 
 class TestResults:
     def test_by_name_and_order(self) -> None:
-        texts = ["[read_file for 'a'] Result:\n1", "[list_files for '.'] Result:\n2", "[read_file for 'b'] Result:\n3"]
+        texts = [
+            "[read_file for 'a'] Result:\n1",
+            "[list_files for '.'] Result:\n2",
+            "[read_file for 'b'] Result:\n3",
+        ]
         assert results(calls("read_file", "read_file", "list_files"), user(*texts, ENV)) == [
             ("c0", texts[0]),
             ("c1", texts[2]),
@@ -60,7 +81,9 @@ class TestResults:
 
     def test_refused_calls(self) -> None:
         refused = "Tool [read_file] was not executed because a tool has already been used in this message."
-        assert results(calls("read_file", "read_file"), user("[read_file for 'a'] Result:\n1", refused))[1] == (
+        assert results(
+            calls("read_file", "read_file"), user("[read_file for 'a'] Result:\n1", refused)
+        )[1] == (
             "c1",
             refused,
         )
@@ -71,13 +94,21 @@ class TestResults:
 
     def test_a_result_answers_only_the_turn_before(self) -> None:
         missing = {"missing_result": True}
-        first = {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "read_file", "input": {}}]}
+        first = {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "a", "name": "read_file", "input": {}}],
+        }
         words = "[read_file for 'b'] Result:\n2"
         told = results(first, user(ENV), calls("read_file"), user(words))
         assert told == [("a", missing), ("c0", words)]
 
     def test_results_as_blocks(self) -> None:
-        block = {"type": "tool_result", "tool_use_id": "c0", "content": [text("out")], "is_error": True}
+        block = {
+            "type": "tool_result",
+            "tool_use_id": "c0",
+            "content": [text("out")],
+            "is_error": True,
+        }
         assert results(calls("read_file"), user(block, ENV)) == [("c0", "out")]
 
     def test_a_heading_with_the_output_in_blocks_behind_it(self) -> None:
@@ -92,11 +123,22 @@ class TestResults:
         assert results(calls("one", "two"), user(*texts)) == [("c0", "1"), ("c1", "2")]
 
     def test_a_final_answer_is_said(self) -> None:
-        block = {"type": "tool_use", "id": "c", "name": "attempt_completion", "input": {"result": "Done."}}
+        block = {
+            "type": "tool_use",
+            "id": "c",
+            "name": "attempt_completion",
+            "input": {"result": "Done."},
+        }
         _, events = read([FIRST, {"role": "assistant", "content": [block]}])
         said = events[-1] if events[-1]["type"] == "message" else events[-2]
-        assert (said["role"], said["visibility"], said["content"]["text"]) == ("assistant", "public", "Done.")
-        assert said["links"]["parent_id"] == next(event["id"] for event in events if event["type"] == "tool_use")
+        assert (said["role"], said["visibility"], said["content"]["text"]) == (
+            "assistant",
+            "public",
+            "Done.",
+        )
+        assert said["links"]["parent_id"] == next(
+            event["id"] for event in events if event["type"] == "tool_use"
+        )
 
 
 class TestTexts:
@@ -130,12 +172,16 @@ class TestTexts:
         assert outcome is not None
         assert answered_in(asked, outcome) == "yes"
 
-    @pytest.mark.parametrize("words", ["[Result]", "a [read_file] Result:", "[1] Result:", "[read file] Result:"])
+    @pytest.mark.parametrize(
+        "words", ["[Result]", "a [read_file] Result:", "[1] Result:", "[read file] Result:"]
+    )
     def test_what_is_no_result(self, words: str) -> None:
         assert outcome_of(words) is None
 
     def test_who_says_it(self) -> None:
-        record, events = read([FIRST, calls(), user("[ERROR] no tool", "typed", "[old_tool for 'x'] Result:\ny")])
+        record, events = read(
+            [FIRST, calls(), user("[ERROR] no tool", "typed", "[old_tool for 'x'] Result:\ny")]
+        )
         kinds = {who["actor_id"]: who["kind"] for who in record.participants}
         said = [(kinds[e["actor_id"]], e["visibility"]) for e in events if e.get("role") == "user"]
         mine, put_in = ("human", "public"), ("system", "internal")
@@ -149,7 +195,9 @@ class TestTexts:
         ):
             _, events = read([FIRST, xml, user(*words, ENV)])
             said = [event["content"]["text"] for event in events if event.get("role") == "user"]
-            public = [event["content"]["text"] for event in events if event.get("visibility") == "public"]
+            public = [
+                event["content"]["text"] for event in events if event.get("visibility") == "public"
+            ]
             assert public[-1] == "no"
             assert words[0] in said
 
@@ -188,7 +236,9 @@ class TestFiles:
 
     def test_every_file_gives_the_same(self, task: Path) -> None:
         files = ("api_conversation_history.json", "ui_messages.json", "task_metadata.json")
-        told = [self.told(Source.of(task / name)) for name in files] + [self.told(Source.of_folder(task))]
+        told = [self.told(Source.of(task / name)) for name in files] + [
+            self.told(Source.of_folder(task))
+        ]
         assert all(events == told[0] for events in told)
         assert len(told[0]) > 15
 
@@ -197,7 +247,9 @@ class TestFiles:
         draft = Draft()
         cline.read(Source.of(task / "api_conversation_history.json"), draft)
         notes = draft.finish(lambda: "0" * 64).notes
-        assert ("unreadable-part", "ui_messages.json") in [(note.code, note.place) for note in notes]
+        assert ("unreadable-part", "ui_messages.json") in [
+            (note.code, note.place) for note in notes
+        ]
 
     def test_metadata_alone_are_no_conversation(self, task: Path) -> None:
         for name in ("api_conversation_history.json", "ui_messages.json"):
@@ -238,7 +290,12 @@ class TestSniff:
         "value",
         [
             [FIRST],
-            [{"role": "user", "content": "<task>\nx\n</task>\n<environment_details>y</environment_details>"}],
+            [
+                {
+                    "role": "user",
+                    "content": "<task>\nx\n</task>\n<environment_details>y</environment_details>",
+                }
+            ],
             [user("hello"), {"role": "assistant", "content": [], "modelInfo": {"modelId": "m"}}],
             [{"ts": 1, "type": "say", "say": "text", "text": "x"}],
         ],
@@ -249,9 +306,13 @@ class TestSniff:
 
 
 def test_a_look_at_the_first_messages() -> None:
-    place = text("<environment_details>\n# Current Working Directory (/w) Files\n</environment_details>")
+    place = text(
+        "<environment_details>\n# Current Working Directory (/w) Files\n</environment_details>"
+    )
     assert cline.peek([user("<task>\nwords\n</task>", place), 2]) == {"cwd": "/w", "title": "words"}
-    assert cline.peek([{"ts": 1, "type": "say", "say": "text", "text": "words"}]) == {"title": "words"}
+    assert cline.peek([{"ts": 1, "type": "say", "say": "text", "text": "words"}]) == {
+        "title": "words"
+    }
     assert cline.peek([{"content": 5}]) == cline.peek([]) == cline.peek([[]]) == {}
 
 

@@ -1,4 +1,5 @@
-"""Sessions of Cline's command line: the same talk by its folder, agents that were left out, odd values, the list."""
+"""Sessions of Cline's command line: the same talk by its folder, agents that were left out, odd
+values, the list."""
 
 import json
 import shutil
@@ -36,9 +37,17 @@ def test_a_session_by_its_folder() -> None:
 
 
 def test_agents_are_named_or_left_out() -> None:
-    spans = [event for event in told(Source.of(MAIN), subagents="reference") if event["type"] == "span_start"]
-    assert [event["content"]["data"]["file"] for event in spans][-1] == "agent_1793696409000_cccccc.messages.json"
-    assert not [event for event in told(Source.of(MAIN), subagents="none") if event["type"] == "span_start"]
+    spans = [
+        event
+        for event in told(Source.of(MAIN), subagents="reference")
+        if event["type"] == "span_start"
+    ]
+    assert [event["content"]["data"]["file"] for event in spans][
+        -1
+    ] == "agent_1793696409000_cccccc.messages.json"
+    assert not [
+        event for event in told(Source.of(MAIN), subagents="none") if event["type"] == "span_start"
+    ]
 
 
 def test_a_broken_file_of_an_agent(tmp_path: Path) -> None:

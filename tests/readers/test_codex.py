@@ -1,4 +1,5 @@
-"""Codex rollouts: who said what, what is shown twice, what was put in, what it cost, and which forms there are."""
+"""Codex rollouts: who said what, what is shown twice, what was put in, what it cost, and which
+forms there are."""
 
 import copy
 import io
@@ -45,7 +46,9 @@ from readers.codex_rollouts import (
 def test_a_seal_in_which_a_key_seems_to_stand_stays_whole() -> None:
     seal = "gAAAAAB" + "sk-" + "proj-" + "Zx8vK2mQ9rT4wY7uJ1nB5cD3fG6hL0pS2aEo" * 2
     out = io.BytesIO()
-    context = Context(ExportOptions.of({"native": "full", "redact": "secrets", "mode": "ndjson"}), key=bytes(32))
+    context = Context(
+        ExportOptions.of({"native": "full", "redact": "secrets", "mode": "ndjson"}), key=bytes(32)
+    )
     export(source([meta(), user("hi"), thought("hm", sealed=seal), said("yo")]), out, context)
     assert seal.encode() in out.getvalue()
 
@@ -53,12 +56,20 @@ def test_a_seal_in_which_a_key_seems_to_stand_stays_whole() -> None:
 class TestSession:
     def test_a_context_that_stays_is_told_once(self) -> None:
         _, events = read(meta(), *[turn(), said("one")] * 3, turn(model="gpt-5.3"), said("two"))
-        told = [item for item in notes(events, "context") + notes(events, "turn_context") if "gpt-5" in str(item)]
+        told = [
+            item
+            for item in notes(events, "context") + notes(events, "turn_context")
+            if "gpt-5" in str(item)
+        ]
         assert len(told) == 2
 
     def test_it_frames_the_conversation(self) -> None:
         record, events = read(
-            meta(model_provider="openai", base_instructions={"text": "You are Codex."}, git={"branch": "main"}),
+            meta(
+                model_provider="openai",
+                base_instructions={"text": "You are Codex."},
+                git={"branch": "main"},
+            ),
             turn(timezone="Europe/Oslo"),
             said("hi"),
             event("thread_name_updated", thread_name="Greeting"),
@@ -81,7 +92,11 @@ class TestSession:
                 "originator": "codex_cli_rs",
             }
         ]
-        assert (events[1]["role"], events[1]["visibility"], body(events[1])) == ("system", "internal", "You are Codex.")
+        assert (events[1]["role"], events[1]["visibility"], body(events[1])) == (
+            "system",
+            "internal",
+            "You are Codex.",
+        )
         assert record.participants[-1] == {
             "actor_id": "act_003",
             "kind": "model",
@@ -108,7 +123,9 @@ class TestSession:
 
     def test_later_metas_tell_the_lineage(self) -> None:
         record, events = read(
-            meta(CHILD, forked_from_id=ME, instructions="Be kind."), meta(ME, instructions="Be kind."), said("x")
+            meta(CHILD, forked_from_id=ME, instructions="Be kind."),
+            meta(ME, instructions="Be kind."),
+            said("x"),
         )
         assert record.conversation["id"] == CHILD
         assert notes(events, "context")[0]["forked_from_id"] == ME
@@ -127,15 +144,27 @@ class TestSession:
             said("c"),
         )
         assert notes(events, "turn_context") == [
-            {"kind": "turn_context", "model": "gpt-5.2", "effort": "high", "approval_policy": "never"},
+            {
+                "kind": "turn_context",
+                "model": "gpt-5.2",
+                "effort": "high",
+                "approval_policy": "never",
+            },
             {"kind": "turn_context", "effort": "low"},
             {"kind": "turn_context", "cwd": "/x", "model": "gpt-5.3"},
         ]
-        assert [who.get("model") for who in record.participants if who["kind"] == "model"] == ["gpt-5.2", "gpt-5.3"]
+        assert [who.get("model") for who in record.participants if who["kind"] == "model"] == [
+            "gpt-5.2",
+            "gpt-5.3",
+        ]
 
 
 class TestMirrors:
-    HELLO: tuple[tuple[str, str], ...] = (("user", "hello"), ("assistant_thought", "**Hm**"), ("assistant", "hi"))
+    HELLO: tuple[tuple[str, str], ...] = (
+        ("user", "hello"),
+        ("assistant_thought", "**Hm**"),
+        ("assistant", "hi"),
+    )
 
     @pytest.mark.parametrize(
         "records",
@@ -165,17 +194,30 @@ class TestMirrors:
                 user("hello"),
                 event(
                     "item_completed",
-                    item={"type": "UserMessage", "id": "u", "content": [{"type": "text", "text": "hello"}]},
+                    item={
+                        "type": "UserMessage",
+                        "id": "u",
+                        "content": [{"type": "text", "text": "hello"}],
+                    },
                 ),
                 event(
                     "item_completed",
-                    item={"type": "Reasoning", "id": "r", "summary_text": ["**Hm**"], "raw_content": []},
+                    item={
+                        "type": "Reasoning",
+                        "id": "r",
+                        "summary_text": ["**Hm**"],
+                        "raw_content": [],
+                    },
                 ),
                 thought("**Hm**"),
                 said("hi"),
                 event(
                     "item_completed",
-                    item={"type": "AgentMessage", "id": "a", "content": [{"type": "Text", "text": "hi"}]},
+                    item={
+                        "type": "AgentMessage",
+                        "id": "a",
+                        "content": [{"type": "Text", "text": "hi"}],
+                    },
                 ),
             ],
             # Events alone, in either form.
@@ -185,9 +227,15 @@ class TestMirrors:
                 event("agent_message", message="hi"),
             ],
             [
-                event("item_completed", item={"type": "UserMessage", "content": [{"type": "text", "text": "hello"}]}),
+                event(
+                    "item_completed",
+                    item={"type": "UserMessage", "content": [{"type": "text", "text": "hello"}]},
+                ),
                 event("item_completed", item={"type": "Reasoning", "summary_text": ["**Hm**"]}),
-                event("item_completed", item={"type": "AgentMessage", "content": [{"type": "Text", "text": "hi"}]}),
+                event(
+                    "item_completed",
+                    item={"type": "AgentMessage", "content": [{"type": "Text", "text": "hi"}]},
+                ),
             ],
             # Items alone.
             [user("hello"), thought("**Hm**"), said("hi")],
@@ -199,19 +247,34 @@ class TestMirrors:
         assert [item["visibility"] for item in events if item.get("role") == "user"] == ["public"]
 
     def test_the_same_words_twice_are_two_messages(self) -> None:
-        again = [user("yes"), event("user_message", message="yes"), said("ok"), event("agent_message", message="ok")]
+        again = [
+            user("yes"),
+            event("user_message", message="yes"),
+            said("ok"),
+            event("agent_message", message="ok"),
+        ]
         _, events = read(meta(), *again, *again, *again)
         assert talk(events) == [("user", "yes"), ("assistant", "ok")] * 3
 
     def test_sections_of_one_thought_are_shown_one_by_one(self) -> None:
-        before = [event("agent_reasoning", text="a"), event("agent_reasoning", text="b"), thought("a", "b")]
-        after = [thought("c", "d"), event("agent_reasoning", text="c"), event("agent_reasoning", text="d")]
+        before = [
+            event("agent_reasoning", text="a"),
+            event("agent_reasoning", text="b"),
+            thought("a", "b"),
+        ]
+        after = [
+            thought("c", "d"),
+            event("agent_reasoning", text="c"),
+            event("agent_reasoning", text="d"),
+        ]
         _, events = read(meta(), *before, *after)
         assert talk(events) == [("assistant_thought", "a\n\nb"), ("assistant_thought", "c\n\nd")]
 
     def test_words_without_an_item_keep_their_place(self) -> None:
         many = [record for n in range(40) for record in (call(f"c{n}"), output(f"c{n}", "x"))]
-        _, events = read(meta(), user("a"), event("agent_message", message="only shown"), *many, said("z"))
+        _, events = read(
+            meta(), user("a"), event("agent_message", message="only shown"), *many, said("z")
+        )
         assert talk(events)[:3] == [
             ("user", "a"),
             ("assistant", "only shown"),
@@ -226,7 +289,9 @@ class TestMirrors:
         _, events = read(meta(), event("user_message", message="see", images=["x"]), item)
         assert [block["type"] for block in talk(events)[0][1]] == ["text", "image"]
         assert len(talk(events)) == 1
-        _, events = read(meta(), event("user_message", message="see", images=[picture["image_url"]]))
+        _, events = read(
+            meta(), event("user_message", message="see", images=[picture["image_url"]])
+        )
         assert [block["type"] for block in talk(events)[0][1]] == ["text", "image"]
 
 
@@ -243,15 +308,28 @@ class TestInjected:
     )
     def test_what_codex_puts_in_is_internal(self, text: str) -> None:
         record, events = read(meta(), user(text), user("mine"), said("ok"))
-        assert [item["visibility"] for item in events if item.get("role") == "user"] == ["internal", "public"]
+        assert [item["visibility"] for item in events if item.get("role") == "user"] == [
+            "internal",
+            "public",
+        ]
         kinds = {who["actor_id"]: who["kind"] for who in record.participants}
-        assert [kinds[item["actor_id"]] for item in events if item.get("role") == "user"] == ["system", "human"]
+        assert [kinds[item["actor_id"]] for item in events if item.get("role") == "user"] == [
+            "system",
+            "human",
+        ]
 
     def test_where_events_show_what_is_typed_the_rest_is_not(self) -> None:
         _, events = read(
-            meta(), user("a plugin's note"), user("mine"), event("user_message", message="mine"), said("ok")
+            meta(),
+            user("a plugin's note"),
+            user("mine"),
+            event("user_message", message="mine"),
+            said("ok"),
         )
-        assert [item["visibility"] for item in events if item.get("role") == "user"] == ["internal", "public"]
+        assert [item["visibility"] for item in events if item.get("role") == "user"] == [
+            "internal",
+            "public",
+        ]
 
     def test_typed_text_may_look_injected(self) -> None:
         text = "<environment_context> what is that?"
@@ -260,20 +338,31 @@ class TestInjected:
             [event("user_message", message=text), user(text)],
         ):
             _, events = read(meta(), *records, said("ok"))
-            assert [item["visibility"] for item in events if item.get("role") == "user"] == ["public"]
+            assert [item["visibility"] for item in events if item.get("role") == "user"] == [
+                "public"
+            ]
 
     def test_developer_messages(self) -> None:
         developer = line(
-            "response_item", type="message", role="developer", content=[{"type": "input_text", "text": "d"}]
+            "response_item",
+            type="message",
+            role="developer",
+            content=[{"type": "input_text", "text": "d"}],
         )
         _, events = read(meta(), developer)
         assert (events[1]["role"], events[1]["visibility"]) == ("developer", "internal")
 
     def test_an_editor_says_where_the_request_begins(self) -> None:
-        text = "# Context from my IDE setup:\n\n## Open tabs:\n- a\n\n## My request for Codex:\nfix it"
+        text = (
+            "# Context from my IDE setup:\n\n## Open tabs:\n- a\n\n## My request for Codex:\nfix it"
+        )
         _, events = read(meta(), user(text), event("user_message", message=text), said("ok"))
         assert talk(events)[0] == ("user", text)
-        note = next(item for item in events if item["type"] == "annotation" and body(item)["kind"] == "ide_context")
+        note = next(
+            item
+            for item in events
+            if item["type"] == "annotation" and body(item)["kind"] == "ide_context"
+        )
         assert note["links"]["parent_id"] == "evt_000002"
         assert body(note)["typed_after"] == "## My request for Codex:"
 
@@ -301,7 +390,12 @@ class TestUsage:
         assert self.spent(events) == [("tool_use", 10), ("message", 20)]
         last = next(item for item in events if item["type"] == "tool_use" and "usage" in item)
         assert body(last)["native_call_id"] == "b"
-        assert last["usage"] == {"input_tokens": 10, "output_tokens": 3, "reasoning_tokens": 1, "cache_read_tokens": 5}
+        assert last["usage"] == {
+            "input_tokens": 10,
+            "output_tokens": 3,
+            "reasoning_tokens": 1,
+            "cache_read_tokens": 5,
+        }
 
     def test_counts_before_the_items(self) -> None:
         _, events = read(
@@ -321,7 +415,9 @@ class TestUsage:
         assert self.spent(events) == [("tool_use", 10), ("message", 20), ("message", 30)]
 
     def test_a_thought_takes_it_only_when_nothing_else_was_said(self) -> None:
-        _, events = read(meta(), said("a"), thought("t"), count(10, 10), user("q"), thought("u"), count(20, 30))
+        _, events = read(
+            meta(), said("a"), thought("t"), count(10, 10), user("q"), thought("u"), count(20, 30)
+        )
         roles = [item.get("role") for item in events if "usage" in item]
         assert roles == ["assistant", "assistant_thought"]
 
@@ -331,7 +427,13 @@ class TestUsage:
 
     def test_what_was_aborted_takes_no_later_count(self) -> None:
         _, events = read(
-            meta(), user("q"), call("a"), event("turn_aborted", reason="interrupted"), user("r"), count(7, 7), said("b")
+            meta(),
+            user("q"),
+            call("a"),
+            event("turn_aborted", reason="interrupted"),
+            user("r"),
+            count(7, 7),
+            said("b"),
         )
         assert self.spent(events) == [("message", 7)]
 
@@ -354,13 +456,19 @@ class TestUsage:
         assert self.spent(events) == [("tool_use", 7), ("message", 10), ("message", 5)]
 
     def test_nothing_counts_nothing(self) -> None:
-        _, events = read(meta(), said("a"), count(0, 0), event("token_count"), event("token_count", info=[1]))
+        _, events = read(
+            meta(), said("a"), count(0, 0), event("token_count"), event("token_count", info=[1])
+        )
         assert [item["usage"]["output_tokens"] for item in events if "usage" in item] == [3]
 
 
 class TestHistory:
     def test_a_compaction_is_noted_and_its_copy_is_not_told(self) -> None:
-        copied = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "q"}]}
+        copied = {
+            "type": "message",
+            "role": "user",
+            "content": [{"type": "input_text", "text": "q"}],
+        }
         record, events = read(
             meta(),
             user("q"),
@@ -407,7 +515,15 @@ class TestHistory:
         back = event("thread_rolled_back", num_turns=1)
         end = event("exec_command_end", **END)
         record, events = read(
-            meta(), user("a"), call("a"), call("b"), back, output("b", "x"), end, user("c"), said("d")
+            meta(),
+            user("a"),
+            call("a"),
+            call("b"),
+            back,
+            output("b", "x"),
+            end,
+            user("c"),
+            said("d"),
         )
         assert talk(events) == [("user", "c"), ("assistant", "d")]
         assert [(note.code, note.count) for note in record.notes] == [
@@ -425,7 +541,16 @@ class TestHistory:
         wait = event("collab_waiting_end", call_id="w", statuses={CHILD: {"completed": "done"}})
         back = event("thread_rolled_back", num_turns=1)
         _, events = read(
-            meta(), user("a"), call("c"), spawn, user("b"), wait, said("x"), output("c", "late"), back, said("d")
+            meta(),
+            user("a"),
+            call("c"),
+            spawn,
+            user("b"),
+            wait,
+            said("x"),
+            output("c", "late"),
+            back,
+            said("d"),
         )
         assert [kind for kind, _ in talk(events)] == [
             "user",
@@ -453,7 +578,15 @@ class TestHistory:
             line("novelty", x=1),
         )
         kinds = [body(item)["kind"] for item in events]
-        assert kinds == ["context", "error", "entered_review_mode", "exited_review_mode", "error", "plan", "goal"]
+        assert kinds == [
+            "context",
+            "error",
+            "entered_review_mode",
+            "exited_review_mode",
+            "error",
+            "plan",
+            "goal",
+        ]
         assert {(note.code, note.detail) for note in record.notes} == {
             ("bookkeeping", "event task_started"),
             ("bookkeeping", "event exec_command_begin"),
@@ -463,9 +596,19 @@ class TestHistory:
         }
 
     def test_messages_between_agents(self) -> None:
-        parts = [{"type": "input_text", "text": "done"}, {"type": "encrypted_content", "encrypted_content": "gAAAA"}]
+        parts = [
+            {"type": "input_text", "text": "done"},
+            {"type": "encrypted_content", "encrypted_content": "gAAAA"},
+        ]
         record, events = read(
-            meta(), line("response_item", type="agent_message", author="/lead/fern", recipient="/lead", content=parts)
+            meta(),
+            line(
+                "response_item",
+                type="agent_message",
+                author="/lead/fern",
+                recipient="/lead",
+                content=parts,
+            ),
         )
         assert (events[1]["role"], events[1]["visibility"]) == ("user", "internal")
         assert record.participants[-1]["name"] == "/lead/fern"
@@ -518,7 +661,12 @@ class TestForms:
             BARE,
             BARE[:1],
             [{"type": "thread.started", "thread_id": ME}],
-            [{"type": "item.completed", "item": {"id": "item_0", "type": "agent_message", "text": "x"}}],
+            [
+                {
+                    "type": "item.completed",
+                    "item": {"id": "item_0", "type": "agent_message", "text": "x"},
+                }
+            ],
             [{"type": "error", "message": "x"}, {"type": "thread.started", "thread_id": ME}],
         ],
     )
@@ -559,7 +707,19 @@ class TestForms:
         assert not codex.sniff(source(records))
 
 
-ODD: tuple[Any, ...] = (None, 0, -1.5, True, "", "text", [], [None, 3, "x", {}], {}, {"type": 1}, {"a": {"b": [None]}})
+ODD: tuple[Any, ...] = (
+    None,
+    0,
+    -1.5,
+    True,
+    "",
+    "text",
+    [],
+    [None, 3, "x", {}],
+    {},
+    {"type": 1},
+    {"a": {"b": [None]}},
+)
 RICH: list[Any] = [
     meta(base_instructions={"text": "b"}, git={}, model_provider="p"),
     turn(timezone="UTC"),
@@ -568,18 +728,46 @@ RICH: list[Any] = [
     event("agent_reasoning", text="t"),
     thought("t"),
     call("a", "spawn_agent", message="m"),
-    event("collab_agent_spawn_end", call_id="a", new_thread_id=CHILD, prompt="p", model="m", status="running"),
+    event(
+        "collab_agent_spawn_end",
+        call_id="a",
+        new_thread_id=CHILD,
+        prompt="p",
+        model="m",
+        status="running",
+    ),
     output("a", json.dumps({"agent_id": GRANDCHILD})),
-    event("collab_waiting_end", call_id="w", agent_statuses=[{"thread_id": CHILD, "status": "done"}], statuses={}),
+    event(
+        "collab_waiting_end",
+        call_id="w",
+        agent_statuses=[{"thread_id": CHILD, "status": "done"}],
+        statuses={},
+    ),
     event("collab_close_end", call_id="w", receiver_thread_id=GRANDCHILD, status="running"),
-    event("collab_agent_interaction_end", call_id="w", receiver_thread_id=CHILD, prompt="p", status="s"),
+    event(
+        "collab_agent_interaction_end",
+        call_id="w",
+        receiver_thread_id=CHILD,
+        prompt="p",
+        status="s",
+    ),
     event("sub_agent_activity", agent_thread_id=CHILD, kind="started", event_id="e"),
     event("exec_command_end", **END),
     event(
-        "mcp_tool_call_end", call_id="m", invocation={"tool": "t"}, duration={"secs": 1, "nanos": 1}, result={"Ok": {}}
+        "mcp_tool_call_end",
+        call_id="m",
+        invocation={"tool": "t"},
+        duration={"secs": 1, "nanos": 1},
+        result={"Ok": {}},
     ),
     event("patch_apply_end", call_id="p", changes={"a": {"type": "add"}}, stdout="s", success=True),
-    event("dynamic_tool_call_response", call_id="d", content_items=[{"text": "x"}], tool="t", arguments={}),
+    event(
+        "dynamic_tool_call_response",
+        call_id="d",
+        content_items=[{"text": "x"}],
+        tool="t",
+        arguments={},
+    ),
     event("web_search_end", call_id="w", query="q", action={"query": "q"}, results=[]),
     event("image_generation_end", call_id="i", result="r", saved_path="p"),
     count(1, 1),
@@ -590,7 +778,10 @@ RICH: list[Any] = [
     line("compacted", message="m", replacement_history=[]),
     line("response_item", type="agent_message", author="a", recipient="r", content=[]),
     {"type": "thread.started", "thread_id": ME},
-    {"type": "item.completed", "item": {"id": "item_0", "type": "mcp_tool_call", "result": {"content": []}}},
+    {
+        "type": "item.completed",
+        "item": {"id": "item_0", "type": "mcp_tool_call", "result": {"content": []}},
+    },
 ]
 
 
@@ -641,10 +832,23 @@ def leaves(value: Any) -> Iterator[str]:
 def words_of(record: Any) -> Iterator[str]:
     """Every text of a record that the conversation consists of."""
     payload = record.get("payload")
-    kept = payload if isinstance(payload, dict) and record["type"] == "response_item" else record.get("item")
+    kept = (
+        payload
+        if isinstance(payload, dict) and record["type"] == "response_item"
+        else record.get("item")
+    )
     if not isinstance(kept, dict) or kept.get("type") == "ghost_snapshot":
         return
-    for name in ("content", "summary", "output", "input", "name", "text", "command", "aggregated_output"):
+    for name in (
+        "content",
+        "summary",
+        "output",
+        "input",
+        "name",
+        "text",
+        "command",
+        "aggregated_output",
+    ):
         yield from leaves(kept.get(name))
 
 
@@ -670,15 +874,23 @@ def test_the_corpus_counts_each_request_once(rollouts: list[Path]) -> None:
             if record["payload"].get("type") == "token_count" and record["payload"].get("info")
         ]
         _, events = read(at=path)
-        for ours, theirs in (("input_tokens", "input_tokens"), ("reasoning_tokens", "reasoning_output_tokens")):
-            assert sum(item["usage"][ours] for item in events if "usage" in item) == totals[-1][theirs]  # type: ignore[literal-required]
+        for ours, theirs in (
+            ("input_tokens", "input_tokens"),
+            ("reasoning_tokens", "reasoning_output_tokens"),
+        ):
+            assert (
+                sum(item["usage"][ours] for item in events if "usage" in item) == totals[-1][theirs]
+            )  # type: ignore[literal-required]
 
 
 def test_the_last_name_of_a_thread_is_its_title_in_a_list() -> None:
     def renamed(name: object) -> dict[str, object]:
-        return {"type": "event_msg", "payload": {"type": "thread_name_updated", "thread_name": name}}
+        return {
+            "type": "event_msg",
+            "payload": {"type": "thread_name_updated", "thread_name": name},
+        }
 
-    assert codex.late([renamed("first"), renamed("second"), renamed(5), renamed(""), None, {"payload": []}]) == {
-        "title": "second"
-    }
+    assert codex.late(
+        [renamed("first"), renamed("second"), renamed(5), renamed(""), None, {"payload": []}]
+    ) == {"title": "second"}
     assert codex.late([]) == {}

@@ -134,12 +134,25 @@ class TestSubagents:
 
     def test_activity_of_the_second_version(self) -> None:
         def activity(kind: str) -> dict[str, Any]:
-            return event("sub_agent_activity", event_id="s", agent_thread_id=CHILD, agent_path="/lead/a", kind=kind)
+            return event(
+                "sub_agent_activity",
+                event_id="s",
+                agent_thread_id=CHILD,
+                agent_path="/lead/a",
+                kind=kind,
+            )
 
         _, events = read(
-            meta(), call("s", "spawn_agent"), activity("started"), activity("interacted"), activity("interrupted")
+            meta(),
+            call("s", "spawn_agent"),
+            activity("started"),
+            activity("interacted"),
+            activity("interrupted"),
         )
-        assert [item["type"] for item in events if item["type"].startswith("span")] == ["span_start", "span_end"]
+        assert [item["type"] for item in events if item["type"].startswith("span")] == [
+            "span_start",
+            "span_end",
+        ]
         assert notes(events, "subagent_activity")[0]["activity"] == "interacted"
 
     def test_an_id_is_never_a_pattern(self, tree: Path) -> None:
@@ -150,21 +163,35 @@ class TestSubagents:
 
     def test_agents_as_items(self) -> None:
         def told(tool: str, **more: Any) -> dict[str, Any]:
-            item = {"type": "CollabAgentToolCall", "tool": tool, "receiver_thread_ids": [CHILD], **more}
+            item = {
+                "type": "CollabAgentToolCall",
+                "tool": tool,
+                "receiver_thread_ids": [CHILD],
+                **more,
+            }
             return event("item_completed", item=item)
 
         agent = {"thread_id": CHILD, "agent_nickname": "Fern", "agent_role": None}
         record, events = read(
             meta(),
             call("s", "spawn_agent", message="look"),
-            told("spawn_agent", id="s", receiver_agents=[agent], prompt="look", agents_states={CHILD: "running"}),
+            told(
+                "spawn_agent",
+                id="s",
+                receiver_agents=[agent],
+                prompt="look",
+                agents_states={CHILD: "running"},
+            ),
             output("s", json.dumps({"agent_id": CHILD})),
             told("send_input", id="i", prompt="look up", agents_states={CHILD: "running"}),
             told("wait", id="w", agents_states={CHILD: {"completed": "all well"}}),
             told("wait", id="w"),
         )
         start, end = (item for item in events if item["type"].startswith("span"))
-        assert (start["links"]["call_id"], body(start)["nickname"]) == (events[1]["links"]["call_id"], "Fern")
+        assert (start["links"]["call_id"], body(start)["nickname"]) == (
+            events[1]["links"]["call_id"],
+            "Fern",
+        )
         assert body(end) == {"status": "completed", "result": "all well"}
         assert notes(events, "subagent_message")[0]["prompt"] == "look up"
         assert not record.notes

@@ -6,7 +6,10 @@ from readers.codex_rollouts import ME, assert_paired, notes, read, talk
 
 
 class TestExec:
-    START: tuple[dict[str, Any], ...] = ({"type": "thread.started", "thread_id": ME}, {"type": "turn.started"})
+    START: tuple[dict[str, Any], ...] = (
+        {"type": "thread.started", "thread_id": ME},
+        {"type": "turn.started"},
+    )
 
     def done(self, kind: str, number: int = 0, **more: Any) -> dict[str, Any]:
         return {"type": "item.completed", "item": {"id": f"item_{number}", "type": kind, **more}}
@@ -29,21 +32,44 @@ class TestExec:
                 "item": {**command, "aggregated_output": "a\n", "exit_code": 3, "status": "failed"},
             },
             self.done("agent_message", 2, text="one file"),
-            {"type": "turn.completed", "usage": {"input_tokens": 9, "cached_input_tokens": 4, "output_tokens": 2}},
+            {
+                "type": "turn.completed",
+                "usage": {"input_tokens": 9, "cached_input_tokens": 4, "output_tokens": 2},
+            },
         )
-        assert record.conversation == {"id": ME, "source_runtime": "cli", "internal_availability": "available"}
+        assert record.conversation == {
+            "id": ME,
+            "source_runtime": "cli",
+            "internal_availability": "available",
+        }
         assert talk(events) == [
             ("assistant_thought", "hm"),
-            ("assistant", {"tool_name": "shell", "arguments": {"command": "ls"}, "native_call_id": "turn_1/item_1"}),
+            (
+                "assistant",
+                {
+                    "tool_name": "shell",
+                    "arguments": {"command": "ls"},
+                    "native_call_id": "turn_1/item_1",
+                },
+            ),
             ("tool", "a\n"),
             ("assistant", "one file"),
         ]
-        assert notes(events, "result_facts") == [{"kind": "result_facts", "exit_code": 3, "status": "failed"}]
-        assert events[-1]["usage"] == {"input_tokens": 9, "output_tokens": 2, "cache_read_tokens": 4}
+        assert notes(events, "result_facts") == [
+            {"kind": "result_facts", "exit_code": 3, "status": "failed"}
+        ]
+        assert events[-1]["usage"] == {
+            "input_tokens": 9,
+            "output_tokens": 2,
+            "cache_read_tokens": 4,
+        }
         assert not [item for item in events if "ts" in item]
 
     def test_ids_begin_anew_in_each_turn(self) -> None:
-        started = {"type": "item.started", "item": {"id": "item_0", "type": "command_execution", "command": "ls"}}
+        started = {
+            "type": "item.started",
+            "item": {"id": "item_0", "type": "command_execution", "command": "ls"},
+        }
         _, events = read(
             *self.START,
             started,
@@ -51,7 +77,10 @@ class TestExec:
             started,
             self.done("command_execution", aggregated_output="x"),
         )
-        assert [value for role, value in talk(events) if role == "tool"] == [{"missing_result": True}, "x"]
+        assert [value for role, value in talk(events) if role == "tool"] == [
+            {"missing_result": True},
+            "x",
+        ]
         assert_paired(events)
 
     def test_other_items(self) -> None:
@@ -66,11 +95,15 @@ class TestExec:
                 arguments={"q": 1},
                 result={"content": [{"type": "text", "text": "r"}]},
             ),
-            self.done("mcp_tool_call", 2, server="s", tool="t", arguments=None, error={"message": "e"}),
+            self.done(
+                "mcp_tool_call", 2, server="s", tool="t", arguments=None, error={"message": "e"}
+            ),
             self.done("web_search", 3, query="q"),
             self.done("todo_list", 4, items=[{"text": "a", "completed": False}]),
             self.done("todo_list", 4, items=[{"text": "a", "completed": False}]),
-            self.done("collab_tool_call", 5, tool="wait", agents_states={"x": {"status": "completed"}}),
+            self.done(
+                "collab_tool_call", 5, tool="wait", agents_states={"x": {"status": "completed"}}
+            ),
             self.done("error", 6, message="slow"),
             self.done("novelty", 7),
             {"type": "turn.failed", "error": {"message": "broken"}},

@@ -1,4 +1,5 @@
-"""Calls in Codex rollouts: outputs and facts about them, ends that only events tell, searches and pictures."""
+"""Calls in Codex rollouts: outputs and facts about them, ends that only events tell, searches and
+pictures."""
 
 from typing import Any
 
@@ -20,13 +21,20 @@ from readers.codex_rollouts import (
     user,
 )
 
-FACTS: dict[str, Any] = {"kind": "result_facts", "exit_code": 1, "duration_seconds": 2.5, "status": "failed"}
+FACTS: dict[str, Any] = {
+    "kind": "result_facts",
+    "exit_code": 1,
+    "duration_seconds": 2.5,
+    "status": "failed",
+}
 
 
 class TestTools:
     def test_outputs_stay_as_they_are_and_facts_stand_beside(self) -> None:
         header = "Chunk ID: 9f\nWall time: 1.25 seconds\nProcess exited with code 127\nOutput:\nExit code: 5\n"
-        wrapped = '{"output":"a \\"metadata\\":{}","metadata":{"exit_code":2,"duration_seconds":0.5}}'
+        wrapped = (
+            '{"output":"a \\"metadata\\":{}","metadata":{"exit_code":2,"duration_seconds":0.5}}'
+        )
         plain = "Exit code is in here: Exit code: 3"
         _, events = read(
             meta(),
@@ -61,15 +69,22 @@ class TestTools:
 
     def test_an_end_after_the_output_is_noted_beside_it(self) -> None:
         running = "Process running with session ID 7\nOutput:\n"
-        _, events = read(meta(), call("a"), output("a", running), said("wait"), event("exec_command_end", **END))
+        _, events = read(
+            meta(), call("a"), output("a", running), said("wait"), event("exec_command_end", **END)
+        )
         assert notes(events, "result_facts") == [{"kind": "result_facts", "session_id": 7}, FACTS]
         result = next(item for item in events if item["type"] == "tool_result")
         assert events[-1]["links"]["parent_id"] == result["id"]
         assert events[-1]["actor_id"] == result["actor_id"]
 
     def test_an_end_without_an_output_is_the_output(self) -> None:
-        _, events = read(meta(), call("a"), event("exec_command_end", **END), user("next"), call("b"))
-        assert [value for role, value in talk(events) if role == "tool"] == ["cut …", {"missing_result": True}]
+        _, events = read(
+            meta(), call("a"), event("exec_command_end", **END), user("next"), call("b")
+        )
+        assert [value for role, value in talk(events) if role == "tool"] == [
+            "cut …",
+            {"missing_result": True},
+        ]
         assert_paired(events)
 
     def test_an_end_without_a_call_is_the_call(self) -> None:
@@ -130,7 +145,9 @@ class TestTools:
                     "error": {"message": "bad"},
                 },
             ),
-            event("exec_command_end", call_id="x", command=["ls"], source="user_shell", exit_code=0),
+            event(
+                "exec_command_end", call_id="x", command=["ls"], source="user_shell", exit_code=0
+            ),
         )
         uses = [value["tool_name"] for role, value in talk(events) if role == "assistant"]
         assert uses == ["t", "t", "apply_patch", "dyn", "view_image", "u"]
@@ -156,8 +173,16 @@ class TestTools:
         assert_paired(events)
 
     def test_custom_tools_and_broken_arguments(self) -> None:
-        broken = line("response_item", type="function_call", name="f", arguments='{"a":', call_id="b")
-        patch = line("response_item", type="custom_tool_call", name="apply_patch", input="*** Begin Patch", call_id="a")
+        broken = line(
+            "response_item", type="function_call", name="f", arguments='{"a":', call_id="b"
+        )
+        patch = line(
+            "response_item",
+            type="custom_tool_call",
+            name="apply_patch",
+            input="*** Begin Patch",
+            call_id="a",
+        )
         _, events = read(meta(), patch, broken)
         assert [value["arguments"] for role, value in talk(events) if role == "assistant"] == [
             {"input": "*** Begin Patch"},
@@ -188,7 +213,9 @@ class TestTools:
             "user",
             "assistant",
         ]
-        assert [value for role, value in talk(events) if role == "tool"] == [{"missing_result": True}] * 2
+        assert [value for role, value in talk(events) if role == "tool"] == [
+            {"missing_result": True}
+        ] * 2
         assert notes(events, "turn_aborted") == [{"kind": "turn_aborted", "reason": "interrupted"}]
 
     def test_an_orphan_result_is_kept(self) -> None:
@@ -201,17 +228,29 @@ class TestSearches:
 
     def search(self, **more: Any) -> dict[str, Any]:
         return line(
-            "response_item", type="web_search_call", status="completed", action={"type": "search", "query": "q"}, **more
+            "response_item",
+            type="web_search_call",
+            status="completed",
+            action={"type": "search", "query": "q"},
+            **more,
         )
 
     def end(self, **more: Any) -> dict[str, Any]:
-        return event("web_search_end", call_id="w", query="q", action={"type": "search", "query": "q"}, **more)
+        return event(
+            "web_search_end",
+            call_id="w",
+            query="q",
+            action={"type": "search", "query": "q"},
+            **more,
+        )
 
     def results(self, *records: Any) -> list[Any]:
         _, events = read(meta(), *records)
         assert_paired(events)
         assert sum(item["type"] == "tool_use" for item in events) == 1
-        return [value for role, value in talk(events) if role == "tool"] + notes(events, "web_search_results")
+        return [value for role, value in talk(events) if role == "tool"] + notes(
+            events, "web_search_results"
+        )
 
     def test_a_search_has_no_result(self) -> None:
         missing = [{"missing_result": True}]
@@ -234,14 +273,28 @@ class TestSearches:
         ]
 
     def test_images(self) -> None:
-        item = line("response_item", type="image_generation_call", id="g", result="iVBORw0KGgo=", revised_prompt="p")
+        item = line(
+            "response_item",
+            type="image_generation_call",
+            id="g",
+            result="iVBORw0KGgo=",
+            revised_prompt="p",
+        )
         end = event(
-            "image_generation_end", call_id="g", result="iVBORw0KGgo=", revised_prompt="p", saved_path="/w/g.png"
+            "image_generation_end",
+            call_id="g",
+            result="iVBORw0KGgo=",
+            revised_prompt="p",
+            saved_path="/w/g.png",
         )
         for records in ([item, end], [end, item], [end]):
             _, events = read(meta(), *records)
-            assert [value[0]["media_type"] for role, value in talk(events) if role == "tool"] == ["image/png"]
-            assert [value for value in strings([body(one) for one in events]) if value == "/w/g.png"] == ["/w/g.png"]
+            assert [value[0]["media_type"] for role, value in talk(events) if role == "tool"] == [
+                "image/png"
+            ]
+            assert [
+                value for value in strings([body(one) for one in events]) if value == "/w/g.png"
+            ] == ["/w/g.png"]
 
     def test_a_script_says_how_it_ended(self) -> None:
         def ended(text: str) -> list[dict[str, Any]]:
@@ -254,7 +307,8 @@ class TestSearches:
             *(call("c", "exec"), output("c", ended("Script running with cell ID g3:1"))),
         )
         assert [
-            {name: fact for name, fact in told.items() if name != "kind"} for told in notes(events, "result_facts")
+            {name: fact for name, fact in told.items() if name != "kind"}
+            for told in notes(events, "result_facts")
         ] == [
             {"status": "failed", "duration_seconds": 0.5},
             {"duration_seconds": 0.5},

@@ -1,4 +1,5 @@
-"""Turns that are taken back: what goes, what stays, and that each part goes once however often turns are taken back."""
+"""Turns that are taken back: what goes, what stays, and that each part goes once however often
+turns are taken back."""
 
 from typing import Any, cast
 
@@ -28,11 +29,14 @@ def turns() -> tuple[Turns, Counting]:
 
 
 Steps = list[tuple[str, int]]
-STEPS = st.lists(st.tuples(st.sampled_from(("turn", "event", "late", "back")), st.integers(1, 4)), max_size=40)
+STEPS = st.lists(
+    st.tuples(st.sampled_from(("turn", "event", "late", "back")), st.integers(1, 4)), max_size=40
+)
 
 
 def taken_back(steps: Steps) -> set[int]:
-    """What goes, by the plain rule: all from the first turn on, but for what belongs to an event before it."""
+    """What goes, by the plain rule: all from the first turn on, but for what belongs to an event
+    before it."""
     count, starts, late, gone = 0, list[int](), list[tuple[int, int]](), set[int]()
     for step, size in steps:
         if step == "turn":

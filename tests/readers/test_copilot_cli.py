@@ -1,4 +1,5 @@
-"""Copilot CLI logs: what is told once though it is logged twice, whose words are whose, and where subagents stand."""
+"""Copilot CLI logs: what is told once though it is logged twice, whose words are whose, and where
+subagents stand."""
 
 import json
 from pathlib import Path
@@ -22,7 +23,12 @@ read_bytes = reading(copilot_cli)
 
 
 def event(kind: str, data: Any = None, **more: Any) -> dict[str, Any]:
-    made = {"type": kind, "data": {} if data is None else data, "id": "e", "timestamp": "2026-01-01T00:00:00.000Z"}
+    made = {
+        "type": kind,
+        "data": {} if data is None else data,
+        "id": "e",
+        "timestamp": "2026-01-01T00:00:00.000Z",
+    }
     return {**made, "parentId": None, **more}
 
 
@@ -36,7 +42,9 @@ def told(*events: Any, **options: Any) -> list[Event]:
 
 def answer(text: str = "", *requests: Any, **more: Any) -> dict[str, Any]:
     agent = {"agentId": more.pop("agent")} if "agent" in more else {}
-    return event("assistant.message", {"content": text, "toolRequests": list(requests), **more}, **agent)
+    return event(
+        "assistant.message", {"content": text, "toolRequests": list(requests), **more}, **agent
+    )
 
 
 def request(name: str, tool: str = "bash", given: Any = None) -> dict[str, Any]:
@@ -54,28 +62,52 @@ def of_type(events: list[Event], kind: str) -> list[Event]:
 
 def notes(events: list[Event], kind: str) -> list[Any]:
     return [
-        item["content"]["data"] for item in of_type(events, "annotation") if item["content"]["data"]["kind"] == kind
+        item["content"]["data"]
+        for item in of_type(events, "annotation")
+        if item["content"]["data"]["kind"] == kind
     ]
 
 
 class TestTwice:
     def test_a_call_is_told_once_with_what_the_model_asked_for(self) -> None:
-        start = event("tool.execution_start", {"toolCallId": "c", "toolName": "bash", "arguments": {"command": "ls"}})
-        events = told(answer("", request("c", given={"command": "ls", "description": "d"})), start, done("c"), start)
+        start = event(
+            "tool.execution_start",
+            {"toolCallId": "c", "toolName": "bash", "arguments": {"command": "ls"}},
+        )
+        events = told(
+            answer("", request("c", given={"command": "ls", "description": "d"})),
+            start,
+            done("c"),
+            start,
+        )
         [call] = of_type(events, "tool_use")
         assert call["content"]["data"]["arguments"] == {"command": "ls", "description": "d"}
         assert len(of_type(events, "tool_result")) == 1
 
     def test_a_call_that_no_answer_asked_for(self) -> None:
-        start = event("tool.execution_start", {"toolCallId": "c", "toolName": "glob", "arguments": '{"pattern":"*"}'})
+        start = event(
+            "tool.execution_start",
+            {"toolCallId": "c", "toolName": "glob", "arguments": '{"pattern":"*"}'},
+        )
         [call] = of_type(told(start), "tool_use")
-        assert call["content"]["data"] == {"tool_name": "glob", "arguments": {"pattern": "*"}, "native_call_id": "c"}
+        assert call["content"]["data"] == {
+            "tool_name": "glob",
+            "arguments": {"pattern": "*"},
+            "native_call_id": "c",
+        }
 
     def test_a_prompt_is_told_again_when_it_is_another(self) -> None:
         def prompt(text: str, role: str = "system") -> dict[str, Any]:
             return event("system.message", {"role": role, "content": text})
 
-        events = told(prompt("a"), prompt("a"), prompt("b", "developer"), prompt("a"), prompt("c"), prompt("a"))
+        events = told(
+            prompt("a"),
+            prompt("a"),
+            prompt("b", "developer"),
+            prompt("a"),
+            prompt("c"),
+            prompt("a"),
+        )
         said = [(item["role"], item["content"]["text"]) for item in of_type(events, "message")]
         assert said == [("system", "a"), ("developer", "b"), ("system", "c"), ("system", "a")]
 
@@ -85,14 +117,22 @@ class TestTwice:
             roles = [item["role"] for item in of_type(told(line, answer("a", **data)), "message")]
             assert roles == ["assistant_thought", "assistant"]
         other = told(line, answer("a", reasoningText="more"))
-        assert [item["content"]["text"] for item in of_type(other, "message")] == ["hm", "more", "a"]
-        assert [item["role"] for item in of_type(told(line, event("abort")), "message")] == ["assistant_thought"]
+        assert [item["content"]["text"] for item in of_type(other, "message")] == [
+            "hm",
+            "more",
+            "a",
+        ]
+        assert [item["role"] for item in of_type(told(line, event("abort")), "message")] == [
+            "assistant_thought"
+        ]
         assert [item["role"] for item in of_type(told(line), "message")] == ["assistant_thought"]
 
     def test_tokens_of_an_answer_in_parts_count_once(self) -> None:
         part = {"apiCallId": "a", "outputTokens": 9}
         events = told(
-            answer("x", messageId="1", **part), answer("y", messageId="2", **part), answer("z", outputTokens=1)
+            answer("x", messageId="1", **part),
+            answer("y", messageId="2", **part),
+            answer("z", outputTokens=1),
         )
         assert [item["usage"]["output_tokens"] for item in events if "usage" in item] == [9, 1]
 
@@ -103,31 +143,49 @@ class TestUser:
         assert (events[1]["visibility"], events[1]["content"]["text"]) == ("public", "hi")
         assert notes(events, "sent_text") == [{"kind": "sent_text", "text": "<now/>hi"}]
         assert events[2]["links"] == {"parent_id": events[1]["id"]}
-        assert notes(told(event("user.message", {"content": "hi", "transformedContent": "hi"})), "sent_text") == []
+        assert (
+            notes(
+                told(event("user.message", {"content": "hi", "transformedContent": "hi"})),
+                "sent_text",
+            )
+            == []
+        )
 
     def test_what_autopilot_asks_is_not_the_persons(self) -> None:
         record, events = read_bytes(
-            lines(event("session.start"), event("user.message", {"content": "", "transformedContent": "go on"}))
+            lines(
+                event("session.start"),
+                event("user.message", {"content": "", "transformedContent": "go on"}),
+            )
         )
         kinds = {who["actor_id"]: who["kind"] for who in record.participants}
         [said] = of_type(events, "message")
         assert (said["visibility"], kinds[said["actor_id"]]) == ("internal", "system")
 
-    @pytest.mark.parametrize(("source", "seen"), [("user", "public"), ("schedule", "internal"), (None, "public")])
+    @pytest.mark.parametrize(
+        ("source", "seen"), [("user", "public"), ("schedule", "internal"), (None, "public")]
+    )
     def test_the_source_of_a_message(self, source: Any, seen: str) -> None:
-        assert told(event("user.message", {"content": "x", "source": source}))[1]["visibility"] == seen
+        assert (
+            told(event("user.message", {"content": "x", "source": source}))[1]["visibility"] == seen
+        )
 
 
 class TestResults:
     def test_the_model_saw_the_content_not_the_details(self) -> None:
         result = {"content": "short", "detailedContent": "long"}
-        record, events = read_bytes(lines(event("session.start"), answer("", request("c")), done("c", result=result)))
+        record, events = read_bytes(
+            lines(event("session.start"), answer("", request("c")), done("c", result=result))
+        )
         [output] = of_type(events, "tool_result")
         assert output["content"]["text"] == "short"
         assert [note.code for note in record.notes] == ["side-data"]
 
     def test_failures(self) -> None:
-        failed = event("tool.execution_complete", {"toolCallId": "c", "success": False, "error": {"message": "no"}})
+        failed = event(
+            "tool.execution_complete",
+            {"toolCallId": "c", "success": False, "error": {"message": "no"}},
+        )
         events = told(answer("", request("c")), failed)
         assert of_type(events, "tool_result")[0]["content"]["text"] == "no"
         assert notes(events, "result_facts") == [{"kind": "result_facts", "is_error": True}]
@@ -135,29 +193,51 @@ class TestResults:
 
 class TestTotals:
     METRICS: ClassVar = {
-        "m": {"usage": {"inputTokens": 100, "outputTokens": 12, "cacheReadTokens": 60, "cacheWriteTokens": 0}}
+        "m": {
+            "usage": {
+                "inputTokens": 100,
+                "outputTokens": 12,
+                "cacheReadTokens": 60,
+                "cacheWriteTokens": 0,
+            }
+        }
     }
 
     def test_the_sum_over_all_events_is_the_sum_of_the_session(self) -> None:
         end = event("session.shutdown", {"modelMetrics": {**self.METRICS, "n": self.METRICS["m"]}})
         events = told(answer("x", outputTokens=9), end)
         spent: list[Any] = [item["usage"] for item in events if "usage" in item]
-        assert [sum(usage.get(name, 0) for usage in spent) for name in ("input_tokens", "output_tokens")] == [200, 24]
+        assert [
+            sum(usage.get(name, 0) for usage in spent) for name in ("input_tokens", "output_tokens")
+        ] == [200, 24]
 
     @staticmethod
     def end(requests: int, given: int, answered: int) -> Any:
         usage = {"inputTokens": given, "outputTokens": answered}
-        return event("session.shutdown", {"modelMetrics": {"m": {"requests": {"count": requests}, "usage": usage}}})
+        return event(
+            "session.shutdown",
+            {"modelMetrics": {"m": {"requests": {"count": requests}, "usage": usage}}},
+        )
 
     @pytest.mark.parametrize(
         ("second", "why"),
-        [((1, 160, 12), "each run has its own figures (1.0.48)"), ((3, 410, 45), "they go on (1.0.86)")],
+        [
+            ((1, 160, 12), "each run has its own figures (1.0.48)"),
+            ((3, 410, 45), "they go on (1.0.86)"),
+        ],
     )
-    def test_runs_that_follow_each_other_are_counted_once(self, second: tuple[int, int, int], why: str) -> None:
+    def test_runs_that_follow_each_other_are_counted_once(
+        self, second: tuple[int, int, int], why: str
+    ) -> None:
         first = [answer("one", apiCallId="a"), answer("two", apiCallId="b"), self.end(2, 250, 33)]
-        events = told(*first, event("session.resume", {}), answer("three", apiCallId="c"), self.end(*second))
+        events = told(
+            *first, event("session.resume", {}), answer("three", apiCallId="c"), self.end(*second)
+        )
         spent = [item["usage"] for item in events if "usage" in item]
-        assert [(usage["input_tokens"], usage["output_tokens"]) for usage in spent] == [(250, 33), (160, 12)], why
+        assert [(usage["input_tokens"], usage["output_tokens"]) for usage in spent] == [
+            (250, 33),
+            (160, 12),
+        ], why
 
     def test_figures_that_are_told_again_count_once(self) -> None:
         end = event("session.shutdown", {"modelMetrics": self.METRICS})
@@ -181,7 +261,8 @@ class TestSubagents:
             done("a"),
         )
         spans = {
-            item["content"]["data"]["subagent_type"]: item["links"]["span_id"] for item in of_type(events, "span_start")
+            item["content"]["data"]["subagent_type"]: item["links"]["span_id"]
+            for item in of_type(events, "span_start")
         }
         said = {item["content"]["text"]: item for item in of_type(events, "message")}
         assert said["from one"]["links"]["span_id"] == spans["a"]
@@ -204,8 +285,14 @@ class TestSubagents:
         events = told(
             answer("", request("a", "task")),
             self.started("a"),
-            event("assistant.message", {"content": "x", "parentToolCallId": "a", "toolRequests": [request("c")]}),
-            event("tool.execution_complete", {"toolCallId": "c", "parentToolCallId": "a", "result": {"content": "y"}}),
+            event(
+                "assistant.message",
+                {"content": "x", "parentToolCallId": "a", "toolRequests": [request("c")]},
+            ),
+            event(
+                "tool.execution_complete",
+                {"toolCallId": "c", "parentToolCallId": "a", "result": {"content": "y"}},
+            ),
             event("subagent.completed", {"toolCallId": "a"}),
             done("a"),
             subagents=wish,
@@ -237,7 +324,9 @@ class TestSniff:
 
 
 def test_a_folder_whose_log_breaks_off(tmp_path: Path) -> None:
-    whole = lines(event("session.start", {"sessionId": "s"}), event("user.message", {"content": "hi"}))
+    whole = lines(
+        event("session.start", {"sessionId": "s"}), event("user.message", {"content": "hi"})
+    )
     (tmp_path / "events.jsonl").write_bytes(whole + b'{"type": "user.mess')
     draft = Draft()
     copilot_cli.read(Source.of_folder(tmp_path), draft)
@@ -271,12 +360,17 @@ def test_no_odd_value_is_an_accident(case: str) -> None:
     for number, item in enumerate(events):
         for odd in mangled(item) if number else ():
             draft = Draft()
-            copilot_cli.read(Source("x", data=lines(*events[:number], odd, *events[number + 1 :])), draft)
+            copilot_cli.read(
+                Source("x", data=lines(*events[:number], odd, *events[number + 1 :])), draft
+            )
             list(draft.finish(lambda: "0" * 64).events)
 
 
 def test_the_corpus_is_read_whole(corpus: Path) -> None:
-    paths = [*(corpus / "copilot_cli").rglob("*.jsonl"), corpus / "native_minimal" / "copilot" / "events.jsonl"]
+    paths = [
+        *(corpus / "copilot_cli").rglob("*.jsonl"),
+        corpus / "native_minimal" / "copilot" / "events.jsonl",
+    ]
     for path in paths:
         assert choose(Source.of(path)) == "copilot_cli", path.name
         draft = Draft()

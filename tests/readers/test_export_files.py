@@ -1,4 +1,5 @@
-"""Where the conversations of an export lie: lists, objects, lines, zips, folders; ids, choices, files beside them."""
+"""Where the conversations of an export lie: lists, objects, lines, zips, folders; ids, choices,
+files beside them."""
 
 import io
 import json
@@ -80,7 +81,9 @@ def test_a_folder(tmp_path: Path) -> None:
     assert [(note.code, note.count) for note in record.notes] == [("other-file", 1)]
 
 
-@pytest.mark.parametrize("value", [[], [1], {}, {"conversations": []}, [{"mapping": {}}], packed({"a.json": b"[]"})])
+@pytest.mark.parametrize(
+    "value", [[], [1], {}, {"conversations": []}, [{"mapping": {}}], packed({"a.json": b"[]"})]
+)
 def test_what_is_none_of_ours(value: Any) -> None:
     assert not claude_ai_export.sniff(source(value))
 
@@ -88,7 +91,9 @@ def test_what_is_none_of_ours(value: Any) -> None:
 def test_which_part_is_whose() -> None:
     values = [talk("a"), talk(None), talk("a")]
     given = source(values)
-    claims = [claude_ai_export.belongs(given, f"/{number}", value) for number, value in enumerate(values)]
+    claims = [
+        claude_ai_export.belongs(given, f"/{number}", value) for number, value in enumerate(values)
+    ]
     assert claims == [found.id for found in claude_ai_export.conversations(given)]
     assert claude_ai_export.belongs(given, "/9", 5) is None
     assert claude_ai_export.belongs(given, "users.json", None) is None
@@ -105,11 +110,15 @@ def test_an_empty_conversation_among_others_is_told() -> None:
     given.conversation = "b"
     draft = Draft()
     claude_ai_export.read(given, draft)
-    assert [event["content"]["data"]["kind"] for event in draft.finish(lambda: "0" * 64).events] == ["notice"]
+    assert [
+        event["content"]["data"]["kind"] for event in draft.finish(lambda: "0" * 64).events
+    ] == ["notice"]
 
 
 def test_files_of_a_zip_are_found_and_not_held() -> None:
-    given = source(packed({"x.json": b"[]", "file-A1-one.png": b"one", "dalle/file-B2.webp": b"two"}))
+    given = source(
+        packed({"x.json": b"[]", "file-A1-one.png": b"one", "dalle/file-B2.webp": b"two"})
+    )
     assets = Assets(given, ASSET)
     assert assets.get("file-A1") == b"one"
     assert assets.get("file-B2") == b"two"

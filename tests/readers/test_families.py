@@ -1,4 +1,5 @@
-"""Trees and families of every golden case: whatever is asked of branches and subagents, the talk around them stays."""
+"""Trees and families of every golden case: whatever is asked of branches and subagents, the talk
+around them stays."""
 
 import io
 import json
@@ -33,7 +34,16 @@ def has_family(case: Path) -> bool:
 
 FAMILIES = [case for case in CASES if has_family(case)]
 TALK = ("message", "tool_use", "tool_result")
-WHERE = {"reference", "file", "session_id", "agent_id", "spawn_reason", "subagent_type", "name", "records"}
+WHERE = {
+    "reference",
+    "file",
+    "session_id",
+    "agent_id",
+    "spawn_reason",
+    "subagent_type",
+    "name",
+    "records",
+}
 """What a span tells of a subagent whose talk is left out."""
 ELSEWHERE = ("cursor/store",)
 """What the subagent did is in another file in any case."""
@@ -41,7 +51,8 @@ CAME_BACK = {
     *(f"atif/{name}" for name in ("terminus", "terminus_alone", "terminus_referred")),
     *(f"inspect_ai/{name}" for name in ("agents", "agents_left_out", "agents_referred")),
 }
-"""What the subagent said stands in the talk again; it is told there only where the subagent's own is left out."""
+"""What the subagent said stands in the talk again; it is told there only where the subagent's own
+is left out."""
 
 
 def opened(path: Path) -> Source:
@@ -59,7 +70,11 @@ def made(path: Path, reader: str, conversation: str | None, **words: str) -> Mad
 
 
 def starts(events: list[Any], kind: str) -> list[Any]:
-    return [event for event in events if event["type"] == "span_start" and event["content"]["data"]["kind"] == kind]
+    return [
+        event
+        for event in events
+        if event["type"] == "span_start" and event["content"]["data"]["kind"] == kind
+    ]
 
 
 def without_branches(events: list[Any]) -> list[Any]:
@@ -86,20 +101,30 @@ def spoken(events: list[Any], spans: set[str]) -> Counter[str]:
 
 
 def within(events: list[Any], spans: set[str]) -> list[Any]:
-    return [event for event in events if event["type"] in TALK and event.get("links", {}).get("span_id") in spans]
+    return [
+        event
+        for event in events
+        if event["type"] in TALK and event.get("links", {}).get("span_id") in spans
+    ]
 
 
 def subagents(events: list[Any]) -> set[str]:
     return {start["links"]["span_id"] for start in starts(events, "subagent")}
 
 
-def check_subagents(case: str, path: Path, reader: str, conversation: str | None, whole: Made) -> None:
+def check_subagents(
+    case: str, path: Path, reader: str, conversation: str | None, whole: Made
+) -> None:
     """Whole at the place of its call; only the span; nothing but a note."""
     events, _ = whole
     for start in starts(events, "subagent"):
         called = start["links"].get("call_id")
-        places = {event["type"]: place for place, event in enumerate(events) if of_call(event, called)}
-        assert not called or places["tool_use"] < events.index(start) < places["tool_result"], "at its call"
+        places = {
+            event["type"]: place for place, event in enumerate(events) if of_call(event, called)
+        }
+        assert not called or places["tool_use"] < events.index(start) < places["tool_result"], (
+            "at its call"
+        )
     referred, _ = made(path, reader, conversation, subagents="reference")
     assert all(WHERE & start["content"]["data"].keys() for start in starts(referred, "subagent"))
     assert subagents(referred)
@@ -115,7 +140,10 @@ def check_subagents(case: str, path: Path, reader: str, conversation: str | None
 
 
 def of_call(event: Any, called: str | None) -> bool:
-    return event["type"] in ("tool_use", "tool_result") and event.get("links", {}).get("call_id") == called
+    return (
+        event["type"] in ("tool_use", "tool_result")
+        and event.get("links", {}).get("call_id") == called
+    )
 
 
 def check_branches(path: Path, reader: str, conversation: str | None, whole: Made) -> None:

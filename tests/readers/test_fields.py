@@ -11,7 +11,13 @@ from open_token.readers._fields import note_definitions
     ("tools", "count"),
     [
         ([{"name": "Bash", "description": "runs"}], 1),
-        ([{"name": "a"}, {"type": "function", "function": {"name": "b", "parameters": {"type": "object"}}}], 1),
+        (
+            [
+                {"name": "a"},
+                {"type": "function", "function": {"name": "b", "parameters": {"type": "object"}}},
+            ],
+            1,
+        ),
         ([{"functionDeclarations": [{"name": "a"}]}], 1),
         ([{"type": "web_search", "name": "web_search"}, {"googleSearch": {}}], 0),
         ([{"type": "function", "function": {"name": "b"}}], 0),

@@ -1,4 +1,5 @@
-"""The Gemini API: roles, thoughts, functions without ids, code, media, candidates, usage, both spellings, streams."""
+"""The Gemini API: roles, thoughts, functions without ids, code, media, candidates, usage, both
+spellings, streams."""
 
 import json
 from typing import Any
@@ -37,7 +38,11 @@ def test_a_pair() -> None:
         "thoughtsTokenCount": 20,
         "cachedContentTokenCount": 4,
     }
-    answer = reply({"text": "**Hm**", "thought": True}, {"text": "yo", "thoughtSignature": "s"}, usageMetadata=usage)
+    answer = reply(
+        {"text": "**Hm**", "thought": True},
+        {"text": "yo", "thoughtSignature": "s"},
+        usageMetadata=usage,
+    )
     record, events = read({"request": request, "response": answer})
     assert brief(events) == [
         ("system", "brief"),
@@ -61,7 +66,12 @@ def test_a_pair() -> None:
 def test_functions_without_ids_are_paired_by_name_and_order() -> None:
     _, events = read(
         [
-            model(*({"functionCall": {"name": name, "args": {"n": n}}} for n, name in enumerate("fgf"))),
+            model(
+                *(
+                    {"functionCall": {"name": name, "args": {"n": n}}}
+                    for n, name in enumerate("fgf")
+                )
+            ),
             user(
                 *(
                     {"functionResponse": {"name": name, "response": {"n": n}}}
@@ -78,11 +88,20 @@ def test_ids_that_the_client_gives_later() -> None:
     asked = user({"text": "q"})
     first = {
         "request": {"contents": [asked]},
-        "response": reply({"functionCall": {"name": "f", "args": {}}}, {"functionCall": {"name": "f"}}),
+        "response": reply(
+            {"functionCall": {"name": "f", "args": {}}}, {"functionCall": {"name": "f"}}
+        ),
     }
     copy = model(*({"functionCall": {"name": "f", "args": {}, "id": name}} for name in "ab"))
-    results = user(*({"functionResponse": {"name": "f", "id": name, "response": {"r": name}}} for name in "ab"))
-    _, events = read([first, {"request": {"contents": [asked, copy, results]}, "response": reply({"text": "ok"})}])
+    results = user(
+        *({"functionResponse": {"name": "f", "id": name, "response": {"r": name}}} for name in "ab")
+    )
+    _, events = read(
+        [
+            first,
+            {"request": {"contents": [asked, copy, results]}, "response": reply({"text": "ok"})},
+        ]
+    )
     assert [event["type"] for event in events] == [
         "message",
         "tool_use",
@@ -131,7 +150,11 @@ def test_code_that_the_provider_ran() -> None:
         "tool_name": "code_execution",
         "arguments": {"language": "PYTHON", "code": "1/0"},
     }
-    results = {event["links"]["call_id"][-1]: event["content"] for event in events if event["type"] == "tool_result"}
+    results = {
+        event["links"]["call_id"][-1]: event["content"]
+        for event in events
+        if event["type"] == "tool_result"
+    }
     assert results["1"]["text"] == "42"
     assert results["2"]["data"] == {"missing_result": True}
     assert results["3"]["text"] == "no"
@@ -144,12 +167,22 @@ def test_media() -> None:
     _, events = read([user({"text": "see"}, picture, song)])
     blocks = events[0]["content"]["data"]
     assert blocks[0] == {"type": "text", "text": "see"}
-    assert (blocks[1]["type"], blocks[1]["media_type"], blocks[1]["bytes"]) == ("image", "image/png", 9)
-    assert blocks[2] == {"type": "audio", "url": "https://example.org/song.mp3", "media_type": "audio/mp3"}
+    assert (blocks[1]["type"], blocks[1]["media_type"], blocks[1]["bytes"]) == (
+        "image",
+        "image/png",
+        9,
+    )
+    assert blocks[2] == {
+        "type": "audio",
+        "url": "https://example.org/song.mp3",
+        "media_type": "audio/mp3",
+    }
 
 
 def test_an_empty_turn_is_a_turn() -> None:
-    assert brief(read([user({"text": ""}), model({"text": "x"}, {"text": "", "thoughtSignature": "s"})])[1]) == [
+    assert brief(
+        read([user({"text": ""}), model({"text": "x"}, {"text": "", "thoughtSignature": "s"})])[1]
+    ) == [
         ("user", ""),
         ("assistant", "x"),
     ]
@@ -158,7 +191,9 @@ def test_an_empty_turn_is_a_turn() -> None:
 def test_candidates_beside_the_first() -> None:
     body = reply({"text": "a"})
     call = {"functionCall": {"name": "f", "args": {}}}
-    body["candidates"].append({"content": model({"text": "b"}, call), "finishReason": "STOP", "index": 1})
+    body["candidates"].append(
+        {"content": model({"text": "b"}, call), "finishReason": "STOP", "index": 1}
+    )
     assert brief(read(body)[1]) == [("assistant", "a")]
     _, events = read(body, branches="all")
     assert [event["type"] for event in events] == [
@@ -175,7 +210,10 @@ def test_candidates_beside_the_first() -> None:
 def test_an_unusual_end_is_told(reason: str) -> None:
     body = reply({"text": "a"})
     body["candidates"][0]["finishReason"] = reason
-    assert brief(read(body)[1])[1] == ("annotation", {"kind": "message_facts", "finish_reason": reason})
+    assert brief(read(body)[1])[1] == (
+        "annotation",
+        {"kind": "message_facts", "finish_reason": reason},
+    )
 
 
 def test_a_blocked_prompt() -> None:
@@ -201,18 +239,32 @@ def test_sources_of_an_answer() -> None:
 
 
 def test_thoughts_that_were_counted_but_not_given() -> None:
-    record, _ = read(reply({"text": "a"}, usageMetadata={"thoughtsTokenCount": 9, "candidatesTokenCount": 1}))
+    record, _ = read(
+        reply({"text": "a"}, usageMetadata={"thoughtsTokenCount": 9, "candidatesTokenCount": 1})
+    )
     assert record.conversation["internal_availability"] == "unavailable"
     record, _ = read(reply({"text": "a"}))
     assert record.conversation["internal_availability"] == "unknown"
 
 
 def test_dumps_of_the_libraries() -> None:
-    request = {"model": "models/gemini-2.5-flash", "contents": "q", "config": {"system_instruction": "brief"}}
-    part = {"text": None, "thought": None, "function_call": {"name": "f", "args": {"x": 1}, "id": None}}
+    request = {
+        "model": "models/gemini-2.5-flash",
+        "contents": "q",
+        "config": {"system_instruction": "brief"},
+    }
+    part = {
+        "text": None,
+        "thought": None,
+        "function_call": {"name": "f", "args": {"x": 1}, "id": None},
+    }
     answer = {
         "candidates": [{"content": {"parts": [part], "role": "model"}, "finish_reason": "STOP"}],
-        "usage_metadata": {"prompt_token_count": 2, "candidates_token_count": 3, "thoughts_token_count": None},
+        "usage_metadata": {
+            "prompt_token_count": 2,
+            "candidates_token_count": 3,
+            "thoughts_token_count": None,
+        },
         "model_version": "gemini-2.5-flash",
         "create_time": "2026-02-01T10:00:00Z",
     }
@@ -232,7 +284,9 @@ STREAM = [
     reply({"text": "three "}, responseId="r"),
     reply({"text": "pots"}, responseId="r"),
     reply({"functionCall": {"name": "f", "args": {}}}, responseId="r"),
-    reply({"text": "", "thoughtSignature": "s"}, responseId="r", usageMetadata={"promptTokenCount": 2}),
+    reply(
+        {"text": "", "thoughtSignature": "s"}, responseId="r", usageMetadata={"promptTokenCount": 2}
+    ),
 ]
 
 

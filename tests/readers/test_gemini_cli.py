@@ -1,4 +1,5 @@
-"""Gemini CLI: documents and lines, messages that are written again, rewinds, snapshots, subagents."""
+"""Gemini CLI: documents and lines, messages that are written again, rewinds, snapshots,
+subagents."""
 
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,12 @@ from readers.session_files import (
 )
 from readers.told import brief, reading
 
-HEADER = {"sessionId": "s-1", "projectHash": "ab", "startTime": "2026-04-02T09:00:00.000Z", "kind": "main"}
+HEADER = {
+    "sessionId": "s-1",
+    "projectHash": "ab",
+    "startTime": "2026-04-02T09:00:00.000Z",
+    "kind": "main",
+}
 TS = "2026-04-02T09:00:01.000Z"
 read = reading(gemini_cli)
 
@@ -29,12 +35,26 @@ def user(name: str, content: Any, **more: Any) -> dict[str, Any]:
 
 
 def model(name: str, content: Any = "", *calls: dict[str, Any], **more: Any) -> dict[str, Any]:
-    made = {"id": name, "timestamp": TS, "type": "gemini", "content": content, "model": "gemini-3-pro", **more}
+    made = {
+        "id": name,
+        "timestamp": TS,
+        "type": "gemini",
+        "content": content,
+        "model": "gemini-3-pro",
+        **more,
+    }
     return {**made, "toolCalls": list(calls)} if calls else made
 
 
 def call(name: str, output: str | None = None, **more: Any) -> dict[str, Any]:
-    made = {"id": name, "name": "glob", "args": {"pattern": "*"}, "status": "success", "timestamp": TS, **more}
+    made = {
+        "id": name,
+        "name": "glob",
+        "args": {"pattern": "*"},
+        "status": "success",
+        "timestamp": TS,
+        **more,
+    }
     return {**made, "result": [answer(name, output=output)]} if output is not None else made
 
 
@@ -48,7 +68,12 @@ class TestShapes:
         _, whole = read({**HEADER, "messages": talked})
         _, streamed = read(lines(HEADER, *talked))
         assert whole == streamed
-        assert [event["type"] for event in whole] == ["annotation", "message", "tool_use", "tool_result"]
+        assert [event["type"] for event in whole] == [
+            "annotation",
+            "message",
+            "tool_use",
+            "tool_result",
+        ]
 
     def test_a_document_on_one_line_with_the_name_of_lines(self, tmp_path: Path) -> None:
         laid_out(tmp_path, **{"x.jsonl": [{**HEADER, "messages": [user("u", "hi")]}]})
@@ -59,7 +84,11 @@ class TestShapes:
 
     def test_a_picture_beside_results_is_not_the_persons(self) -> None:
         picture = {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}
-        _, events = read(lines(HEADER, model("m", "", call("c")), user("u", [answer("c", output="seen"), picture])))
+        _, events = read(
+            lines(
+                HEADER, model("m", "", call("c")), user("u", [answer("c", output="seen"), picture])
+            )
+        )
         (result,) = (event for event in events if event["type"] == "tool_result")
         assert [block["type"] for block in result["content"]["data"]] == ["text", "image"]
         assert not [event for event in events if event.get("role") == "user"]
@@ -86,9 +115,13 @@ class TestShapes:
         assert [name for name in NAMES if load(name).sniff(source)] == ["gemini_cli"]
 
     def test_what_a_glance_tells(self) -> None:
-        seen = gemini_cli.peek([HEADER, user("u", [{"text": "do"}], displayContent=[{"text": "/init"}])])
+        seen = gemini_cli.peek(
+            [HEADER, user("u", [{"text": "do"}], displayContent=[{"text": "/init"}])]
+        )
         assert seen == {"id": "s-1", "cwd_sha256": "ab", "title": "/init", "words": "/init"}
-        whole = gemini_cli.peek([{**HEADER, "summary": "Setting up", "messages": [user("u", "hi")]}])
+        whole = gemini_cli.peek(
+            [{**HEADER, "summary": "Setting up", "messages": [user("u", "hi")]}]
+        )
         assert (whole["title"], whole["words"]) == ("Setting up", "hi")
         assert gemini_cli.peek([HEADER, {"$set": {"summary": "Later"}}])["title"] == "Later"
         patches = [5, {"$set": {"summary": "a"}}, {"$set": {"summary": "b"}}, {"$set": 1}]
@@ -99,27 +132,44 @@ class TestShapes:
 class TestWrittenAgain:
     def test_the_last_form_stands_in_the_place_of_the_first(self) -> None:
         record, events = read(
-            lines(HEADER, model("m", "early"), user("u", "meanwhile"), model("m", "middle"), model("m", "late"))
+            lines(
+                HEADER,
+                model("m", "early"),
+                user("u", "meanwhile"),
+                model("m", "middle"),
+                model("m", "late"),
+            )
         )
         assert talk(events) == [("assistant", "public", "late"), ("user", "public", "meanwhile")]
         assert record.notes == []
 
     def test_two_at_once(self) -> None:
-        rows = [model("a", "1"), model("b", "1"), user("u", "x"), model("b", "2"), model("a", "2"), user("v", "y")]
+        rows = [
+            model("a", "1"),
+            model("b", "1"),
+            user("u", "x"),
+            model("b", "2"),
+            model("a", "2"),
+            user("v", "y"),
+        ]
         _, events = read(lines(HEADER, *rows))
         assert [words for _, _, words in talk(events)] == ["2", "2", "x", "y"]
 
     def test_usage_is_counted_once(self) -> None:
         tokens = {"input": 10, "output": 2, "cached": 4, "thoughts": 3, "tool": 1, "total": 16}
         first = model("m", "", tokens=tokens)
-        _, events = read(lines(HEADER, first, {**first, "toolCalls": [call("c", "x"), call("d", "y")]}))
+        _, events = read(
+            lines(HEADER, first, {**first, "toolCalls": [call("c", "x"), call("d", "y")]})
+        )
         assert [event["usage"] for event in events if "usage" in event] == [
             {"input_tokens": 11, "output_tokens": 5, "reasoning_tokens": 3, "cache_read_tokens": 4}
         ]
 
     def test_a_message_of_thoughts_alone_carries_its_usage_there(self) -> None:
         thoughts = [{"subject": "S", "description": "D", "timestamp": TS}, {"subject": "T"}]
-        _, events = read(lines(HEADER, model("m", "", thoughts=thoughts, tokens={"input": 1, "output": 0})))
+        _, events = read(
+            lines(HEADER, model("m", "", thoughts=thoughts, tokens={"input": 1, "output": 0}))
+        )
         assert [(event["content"]["text"], "usage" in event) for event in events[1:]] == [
             ("S\n\nD", True),
             ("T", False),
@@ -134,11 +184,15 @@ class TestWrittenAgain:
 
 class TestTyped:
     def test_what_was_typed_and_what_was_sent(self) -> None:
-        _, events = read(lines(HEADER, user("u", [{"text": "Long prompt"}], displayContent=[{"text": "/init"}])))
+        _, events = read(
+            lines(HEADER, user("u", [{"text": "Long prompt"}], displayContent=[{"text": "/init"}]))
+        )
         assert talk(events) == [("user", "public", "/init"), ("user", "internal", "Long prompt")]
 
     def test_the_same_words_are_told_once(self) -> None:
-        _, events = read(lines(HEADER, user("u", [{"text": "hi"}], displayContent=[{"text": "hi"}])))
+        _, events = read(
+            lines(HEADER, user("u", [{"text": "hi"}], displayContent=[{"text": "hi"}]))
+        )
         assert talk(events) == [("user", "public", "hi")]
 
     def test_the_client_asks_to_go_on(self) -> None:
@@ -196,7 +250,10 @@ class TestCalls:
         both = [answer("a", output="1"), answer("b", output="2")]
         calls = [call("a", result=both), call("b", result=both)]
         _, events = read(lines(HEADER, model("m", "", *calls)))
-        assert [event["content"]["text"] for event in events if event["type"] == "tool_result"] == ["1", "2"]
+        assert [event["content"]["text"] for event in events if event["type"] == "tool_result"] == [
+            "1",
+            "2",
+        ]
 
     def test_an_object_that_is_more_than_an_output_stays(self) -> None:
         made = call("c", result=[answer("c", output="x", exitCode=3)])
@@ -210,7 +267,11 @@ class TestCalls:
             call("c", "3", description="Finds files."),
         ]
         _, events = read(lines(HEADER, model("m", "", *calls)))
-        told = [event["content"]["data"].get("description") for event in events if event["type"] == "tool_use"]
+        told = [
+            event["content"]["data"].get("description")
+            for event in events
+            if event["type"] == "tool_use"
+        ]
         assert told == [None, "Finds files.", None]
 
     def test_a_call_without_an_id(self) -> None:
@@ -237,11 +298,24 @@ class TestRewinds:
         assert [words for _, _, words in talk(events)] == ["five"]
 
     def test_rewound_twice_it_is_one_branch(self) -> None:
-        rows = [*self.ROWS, {"$rewindTo": "c"}, user("e", "five"), {"$rewindTo": "b"}, user("f", "six")]
+        rows = [
+            *self.ROWS,
+            {"$rewindTo": "c"},
+            user("e", "five"),
+            {"$rewindTo": "b"},
+            user("f", "six"),
+        ]
         _, events = read(lines(HEADER, *rows), branches="all")
         kinds = [event["type"] for event in events if event["type"].startswith("span")]
         assert kinds == ["span_start", "span_end"]
-        assert [words for _, _, words in talk(events)] == ["one", "two", "three", "four", "five", "six"]
+        assert [words for _, _, words in talk(events)] == [
+            "one",
+            "two",
+            "three",
+            "four",
+            "five",
+            "six",
+        ]
 
     def test_an_id_may_come_again_after_it(self) -> None:
         _, events = read(lines(HEADER, *self.ROWS, {"$rewindTo": "c"}, user("c", "anew")))
@@ -255,7 +329,10 @@ class TestRewinds:
 
 class TestAround:
     def test_notices_are_no_talk(self) -> None:
-        rows = [{"id": kind, "type": kind, "timestamp": TS, "content": kind} for kind in ("info", "warning", "error")]
+        rows = [
+            {"id": kind, "type": kind, "timestamp": TS, "content": kind}
+            for kind in ("info", "warning", "error")
+        ]
         cancelled = {"id": "c", "type": "info", "content": "Request cancelled."}
         _, events = read(lines(HEADER, *rows, cancelled))
         assert [event["content"]["data"] for event in events[1:]] == [
@@ -267,7 +344,9 @@ class TestAround:
 
     def test_what_is_unknown_is_noted_by_name_only(self) -> None:
         odd = {"id": "x", "type": "secret words here!", "content": "z"}
-        record, _ = read(lines(HEADER, user("u", "hi"), odd, 5, {"$set": {"mood": 1}}, {"type": "hologram"}))
+        record, _ = read(
+            lines(HEADER, user("u", "hi"), odd, 5, {"$set": {"mood": 1}}, {"type": "hologram"})
+        )
         assert [(note.code, note.detail) for note in record.notes] == [
             ("skipped-record", "type without a known type"),
             ("skipped-record", "a record that is no object"),
@@ -276,7 +355,13 @@ class TestAround:
         ]
 
     def test_documents_of_qwen_name_their_client(self) -> None:
-        made = {**HEADER, "messages": [user("u", "hi"), {**model("m", "yo"), "type": "qwen", "model": "qwen3-max"}]}
+        made = {
+            **HEADER,
+            "messages": [
+                user("u", "hi"),
+                {**model("m", "yo"), "type": "qwen", "model": "qwen3-max"},
+            ],
+        }
         record, _ = read(made)
         assert record.participants[0]["name"] == "Qwen Code"
         assert "provider" not in record.conversation
@@ -292,7 +377,14 @@ class TestAround:
         rows = [user("u", "hi"), model("m", "yo"), user("v", "now")]
         snapshot = {"$set": {"messages": summed}}
         _, events = read(
-            lines(HEADER, *rows, snapshot, snapshot, user("w", "then"), {"$set": {"messages": summed[:1]}})
+            lines(
+                HEADER,
+                *rows,
+                snapshot,
+                snapshot,
+                user("w", "then"),
+                {"$set": {"messages": summed[:1]}},
+            )
         )
         assert [data["messages_left_out"] for data in facts(events, "compaction")] == [2]
         assert [data["messages_left_out"] for data in facts(events, "history_shortened")] == [2]
@@ -300,14 +392,32 @@ class TestAround:
 
 
 class TestSubagents:
-    MAIN = (HEADER, user("u", "go"), model("m", "", call("c", "found", agentId="inv-1", args={"objective": "Look"})))
-    AGENT = ({**HEADER, "sessionId": "inv-1", "kind": "subagent"}, user("a", "Look"), model("b", "found"))
+    MAIN = (
+        HEADER,
+        user("u", "go"),
+        model("m", "", call("c", "found", agentId="inv-1", args={"objective": "Look"})),
+    )
+    AGENT = (
+        {**HEADER, "sessionId": "inv-1", "kind": "subagent"},
+        user("a", "Look"),
+        model("b", "found"),
+    )
 
     def test_a_subagent_stands_before_the_result_of_its_call(self, tmp_path: Path) -> None:
-        laid_out(tmp_path, **{"session-x.jsonl": list(self.MAIN), "s-1/inv-1.jsonl": list(self.AGENT)})
+        laid_out(
+            tmp_path, **{"session-x.jsonl": list(self.MAIN), "s-1/inv-1.jsonl": list(self.AGENT)}
+        )
         _, events = read_file(gemini_cli, tmp_path / "session-x.jsonl")
         kinds = [event["type"] for event in events]
-        assert kinds[2:] == ["tool_use", "span_start", "annotation", "message", "message", "span_end", "tool_result"]
+        assert kinds[2:] == [
+            "tool_use",
+            "span_start",
+            "annotation",
+            "message",
+            "message",
+            "span_end",
+            "tool_result",
+        ]
         assert events[3]["content"]["data"] == {
             "kind": "subagent",
             "spawn_reason": "Look",
@@ -320,7 +430,11 @@ class TestSubagents:
     def test_an_agent_of_an_agent_lies_in_a_folder_of_its_own(self, tmp_path: Path) -> None:
         deep = (self.AGENT[0], model("b", "", call("c", "deep", agentId="inv-2")))
         deeper = ({**HEADER, "sessionId": "inv-2", "kind": "subagent"}, model("b", "at the bottom"))
-        files = {"session-x.jsonl": list(self.MAIN), "s-1/inv-1.jsonl": list(deep), "inv-1/inv-2.jsonl": list(deeper)}
+        files = {
+            "session-x.jsonl": list(self.MAIN),
+            "s-1/inv-1.jsonl": list(deep),
+            "inv-1/inv-2.jsonl": list(deeper),
+        }
         laid_out(tmp_path, **files)
         _, events = read_file(gemini_cli, tmp_path / "session-x.jsonl")
         assert [event["type"] for event in events].count("span_start") == 2
@@ -330,13 +444,18 @@ class TestSubagents:
         assert_paired(events)
 
     def test_an_id_that_leads_elsewhere_is_not_followed(self, tmp_path: Path) -> None:
-        laid_out(tmp_path, **{"chats/session-x.jsonl": [{**HEADER, "sessionId": "../out"}, *self.MAIN[1:]]})
+        laid_out(
+            tmp_path,
+            **{"chats/session-x.jsonl": [{**HEADER, "sessionId": "../out"}, *self.MAIN[1:]]},
+        )
         laid_out(tmp_path, **{"out/inv-1.jsonl": list(self.AGENT)})
         _, events = read_file(gemini_cli, tmp_path / "chats" / "session-x.jsonl")
         assert "span_start" not in [event["type"] for event in events]
 
     def test_a_half_line_of_a_subagent_is_noted_with_its_name(self, tmp_path: Path) -> None:
-        laid_out(tmp_path, **{"session-x.jsonl": list(self.MAIN), "s-1/inv-1.jsonl": list(self.AGENT)})
+        laid_out(
+            tmp_path, **{"session-x.jsonl": list(self.MAIN), "s-1/inv-1.jsonl": list(self.AGENT)}
+        )
         with (tmp_path / "s-1" / "inv-1.jsonl").open("ab") as file:
             file.write(b'{"id": "c", "type": "ge')
         record, _ = read_file(gemini_cli, tmp_path / "session-x.jsonl")
@@ -352,7 +471,12 @@ def test_real_files(corpus: Path) -> None:
     assert len(paths) >= 3
     for path in paths:
         # What stands in `text` of a resultDisplay is shown on the screen alone.
-        assert_whole(path, "gemini_cli", ("content", "args", "result", "subject", "description"), _is_no_label)
+        assert_whole(
+            path,
+            "gemini_cli",
+            ("content", "args", "result", "subject", "description"),
+            _is_no_label,
+        )
 
 
 def _is_no_label(text: str) -> bool:

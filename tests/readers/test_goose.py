@@ -1,4 +1,5 @@
-"""Goose in its forms: messages, calls with and without ids, what was hidden from whom, delegated sessions."""
+"""Goose in its forms: messages, calls with and without ids, what was hidden from whom, delegated
+sessions."""
 
 import io
 import json
@@ -51,11 +52,23 @@ def ask(name: str, native: str = "c1", **arguments: Any) -> dict[str, Any]:
 
 
 def answer(value: Any, native: str = "c1") -> dict[str, Any]:
-    return {"type": "toolResponse", "id": native, "toolResult": {"status": "success", "value": value}}
+    return {
+        "type": "toolResponse",
+        "id": native,
+        "toolResult": {"status": "success", "value": value},
+    }
 
 
 def talk(*messages: Any, **about: Any) -> tuple[Record, list[Event]]:
-    return read({"id": "s", "working_dir": "/srv", "name": "A talk", "conversation": list(messages), **about})
+    return read(
+        {
+            "id": "s",
+            "working_dir": "/srv",
+            "name": "A talk",
+            "conversation": list(messages),
+            **about,
+        }
+    )
 
 
 def lines(*values: Any) -> bytes:
@@ -64,7 +77,9 @@ def lines(*values: Any) -> bytes:
 
 class TestForms:
     def test_an_export(self) -> None:
-        record, events = talk(message("user", text("hi")), created_at="2026-01-01T00:00:00.5Z", provider_name="openai")
+        record, events = talk(
+            message("user", text("hi")), created_at="2026-01-01T00:00:00.5Z", provider_name="openai"
+        )
         assert record.conversation["id"] == "s"
         assert record.conversation["title"] == "A talk"
         assert record.conversation["started_at"] == "2026-01-01T00:00:00.5Z"
@@ -75,7 +90,10 @@ class TestForms:
     def test_lines_with_a_header(self, tmp_path: Path) -> None:
         path = tmp_path / "20260101_12.jsonl"
         path.write_bytes(
-            lines({"working_dir": "/srv", "description": "d", "message_count": 1}, message("user", text("hi")))
+            lines(
+                {"working_dir": "/srv", "description": "d", "message_count": 1},
+                message("user", text("hi")),
+            )
         )
         source = Source.of(path)
         assert choose(source) == "goose"
@@ -92,9 +110,21 @@ class TestForms:
     def test_before_one_calls_have_no_id(self) -> None:
         _, events = read(
             lines(
-                {"role": "assistant", "created": T, "content": [{"tool_name": "a", "arguments": {}}]},
-                {"role": "assistant", "created": T, "content": [{"tool_name": "b", "arguments": {"x": 1}}]},
-                {"role": "user", "created": T, "content": [{"id": "c1", "tool_result": '[{"Text":{"text":"one"}}]'}]},
+                {
+                    "role": "assistant",
+                    "created": T,
+                    "content": [{"tool_name": "a", "arguments": {}}],
+                },
+                {
+                    "role": "assistant",
+                    "created": T,
+                    "content": [{"tool_name": "b", "arguments": {"x": 1}}],
+                },
+                {
+                    "role": "user",
+                    "created": T,
+                    "content": [{"id": "c1", "tool_result": '[{"Text":{"text":"one"}}]'}],
+                },
                 {"role": "user", "created": T, "content": [{"id": "c2", "tool_result": "plain"}]},
                 {"role": "user", "created": T, "content": [{"id": "c3", "tool_result": None}]},
             )
@@ -116,7 +146,10 @@ class TestForms:
         assert brief(events)[1:] == [("user", "a"), ("user", "b")]
 
     def test_a_session_kept_in_a_thread(self, tmp_path: Path) -> None:
-        rows = {"sessions": [("s", "n", "/srv", None, None, None)], "thread_messages": [(1, "s", "user", [text("a")])]}
+        rows = {
+            "sessions": [("s", "n", "/srv", None, None, None)],
+            "thread_messages": [(1, "s", "user", [text("a")])],
+        }
         _, events = told(goose, database(tmp_path, SCHEMA, rows))
         assert brief(events)[-1] == ("user", "a")
 
@@ -125,12 +158,23 @@ class TestTalk:
     def test_seconds_milliseconds_and_texts(self) -> None:
         created = [T, T * 1000, T * 1000 + 5, "x", None, True]
         _, events = talk(*(message("user", text("hi"), created=value) for value in created))
-        assert [item.get("ts") for item in events[1:]] == [TIME, TIME, "2026-01-01T00:00:00.005Z", None, None, None]
+        assert [item.get("ts") for item in events[1:]] == [
+            TIME,
+            TIME,
+            "2026-01-01T00:00:00.005Z",
+            None,
+            None,
+            None,
+        ]
 
     def test_what_the_person_did_not_see_is_internal(self) -> None:
-        hidden = message("user", text("<turn-context>"), metadata={"userVisible": False, "turnContext": True})
+        hidden = message(
+            "user", text("<turn-context>"), metadata={"userVisible": False, "turnContext": True}
+        )
         only = message("user", text("a"), text("b", annotations={"audience": ["assistant"]}))
-        _, events = talk(hidden, only, message("assistant", text("c"), metadata={"userVisible": False}))
+        _, events = talk(
+            hidden, only, message("assistant", text("c"), metadata={"userVisible": False})
+        )
         assert [(item["content"]["text"], item["visibility"]) for item in events[1:]] == [
             ("<turn-context>", "internal"),
             ("a", "public"),
@@ -144,8 +188,17 @@ class TestTalk:
         assert events[-1]["links"]["parent_id"] == events[-2]["id"]
 
     def test_who_answers_and_what_it_took(self) -> None:
-        usage = {"inputTokens": 9, "outputTokens": 4, "cacheReadTokens": 5, "cost": 0.5, "totalTokens": 13}
-        metadata = {"inference": {"provider": "openai", "requestedModel": "gpt-5.2"}, "usage": usage}
+        usage = {
+            "inputTokens": 9,
+            "outputTokens": 4,
+            "cacheReadTokens": 5,
+            "cost": 0.5,
+            "totalTokens": 13,
+        }
+        metadata = {
+            "inference": {"provider": "openai", "requestedModel": "gpt-5.2"},
+            "usage": usage,
+        }
         record, events = talk(
             message("assistant", text("a")),
             message("assistant", text("b"), ask("t"), metadata=metadata),
@@ -176,31 +229,59 @@ class TestTalk:
         assert ("tool", output) in brief(events)
 
     def test_media_in_outputs(self) -> None:
-        blob = {"type": "resource", "resource": {"uri": "f:///a", "mimeType": "image/png", "blob": PNG}}
+        blob = {
+            "type": "resource",
+            "resource": {"uri": "f:///a", "mimeType": "image/png", "blob": PNG},
+        }
         image = {"type": "image", "data": PNG, "mimeType": "image/png"}
         _, events = talk(message("assistant", ask("t")), message("user", answer([blob, image])))
         made = next(item for item in events if item["type"] == "tool_result")["content"]["data"]
         assert [(item["type"], item["bytes"]) for item in made] == [("file", 9), ("image", 9)]
 
     def test_errors_of_calls_and_results(self) -> None:
-        wrong = {"type": "toolRequest", "id": "c1", "toolCall": {"status": "error", "error": "no such tool"}}
-        failed = {"type": "toolResponse", "id": "c1", "toolResult": {"status": "error", "error": "-32602"}}
+        wrong = {
+            "type": "toolRequest",
+            "id": "c1",
+            "toolCall": {"status": "error", "error": "no such tool"},
+        }
+        failed = {
+            "type": "toolResponse",
+            "id": "c1",
+            "toolResult": {"status": "error", "error": "-32602"},
+        }
         _, events = talk(message("assistant", wrong), message("user", failed))
         assert events[1]["content"]["data"]["error"] == "no such tool"
-        assert brief(events)[2:] == [("tool", "-32602"), ("annotation", {"kind": "result_facts", "is_error": True})]
+        assert brief(events)[2:] == [
+            ("tool", "-32602"),
+            ("annotation", {"kind": "result_facts", "is_error": True}),
+        ]
 
     def test_a_call_without_a_result(self) -> None:
         _, events = talk(message("assistant", ask("t")))
         assert events[-1]["content"]["data"] == {"missing_result": True}
 
     def test_questions_to_the_person(self) -> None:
-        confirm = {"type": "toolConfirmationRequest", "id": "c", "toolName": "t", "arguments": {}, "prompt": "ok?"}
-        form = {"type": "actionRequired", "data": {"actionType": "elicitation", "id": "e", "message": "which?"}}
+        confirm = {
+            "type": "toolConfirmationRequest",
+            "id": "c",
+            "toolName": "t",
+            "arguments": {},
+            "prompt": "ok?",
+        }
+        form = {
+            "type": "actionRequired",
+            "data": {"actionType": "elicitation", "id": "e", "message": "which?"},
+        }
         _, events = talk(message("assistant", confirm, form))
-        assert [item["action"] for item in notes_of(events, "action_required")] == ["toolConfirmation", "elicitation"]
+        assert [item["action"] for item in notes_of(events, "action_required")] == [
+            "toolConfirmation",
+            "elicitation",
+        ]
 
     def test_instructions_of_a_recipe_are_a_system_prompt(self) -> None:
-        record, events = talk(message("user", text("hi")), recipe={"title": "t", "instructions": "Be kind."})
+        record, events = talk(
+            message("user", text("hi")), recipe={"title": "t", "instructions": "Be kind."}
+        )
         assert brief(events)[1] == ("system", "Be kind.")
         assert codes(record)["recipe"] == 1
 
@@ -235,7 +316,9 @@ class TestDelegation:
 
     def test_a_delegated_session_stands_with_its_call(self, tmp_path: Path) -> None:
         source = database(tmp_path, SCHEMA, self.rows())
-        assert [(item.id, item.messages, item.started_at) for item in goose.conversations(source)] == [
+        assert [
+            (item.id, item.messages, item.started_at) for item in goose.conversations(source)
+        ] == [
             ("a", 2, TIME),
             ("c", 1, "2026-01-01T00:00:02Z"),
         ]
@@ -249,7 +332,12 @@ class TestDelegation:
         source = database(tmp_path, SCHEMA, self.rows())
         assert goose.belongs(source, "messages", {"session_id": "b"}) == "a"
         assert goose.belongs(source, "sessions", {"id": "c"}) == "c"
-        assert goose.belongs(source, "provider_inventory_entries", {"key": "x"}) not in ("a", "b", "c", None)
+        assert goose.belongs(source, "provider_inventory_entries", {"key": "x"}) not in (
+            "a",
+            "b",
+            "c",
+            None,
+        )
 
     @pytest.mark.parametrize(("option", "spans"), [("reference", 1), ("none", 0)])
     def test_only_named_or_not_at_all(self, tmp_path: Path, option: str, spans: int) -> None:
@@ -262,15 +350,44 @@ class TestDelegation:
 @pytest.mark.parametrize("odd", [None, 5, "x", [], {}, [None], {"a": 1}, True, 1.5, [[]]])
 def test_no_value_is_too_odd(odd: Any) -> None:
     kinds = (*goose._KINDS, "hologram", 5, None)
-    fields = ("text", "data", "toolCall", "toolResult", "thinking", "msg", "id", "annotations", "resource")
+    fields = (
+        "text",
+        "data",
+        "toolCall",
+        "toolResult",
+        "thinking",
+        "msg",
+        "id",
+        "annotations",
+        "resource",
+    )
     blocks = [{"type": kind, **dict.fromkeys(fields, odd)} for kind in kinds]
-    messages = [message(role, *blocks, odd, metadata=odd, created=odd) for role in ("user", "assistant", "tool")]
-    wrapped = message("user", answer(odd), {"toolResult": {"value": odd}, "type": "toolResponse", "id": odd})
-    about = {"recipe": odd, "model_config": odd, "usage": odd, "extension_data": odd, "created_at": odd, "id": odd}
-    value = {"working_dir": "/srv", "conversation": [*messages, wrapped, odd, message("user", text("x"))], **about}
+    messages = [
+        message(role, *blocks, odd, metadata=odd, created=odd)
+        for role in ("user", "assistant", "tool")
+    ]
+    wrapped = message(
+        "user", answer(odd), {"toolResult": {"value": odd}, "type": "toolResponse", "id": odd}
+    )
+    about = {
+        "recipe": odd,
+        "model_config": odd,
+        "usage": odd,
+        "extension_data": odd,
+        "created_at": odd,
+        "id": odd,
+    }
+    value = {
+        "working_dir": "/srv",
+        "conversation": [*messages, wrapped, odd, message("user", text("x"))],
+        **about,
+    }
     out = io.BytesIO()
     export(
-        Source("x", data=json.dumps(value).encode()), out, Context(ExportOptions.of({"exported_at": "omit"})), "goose"
+        Source("x", data=json.dumps(value).encode()),
+        out,
+        Context(ExportOptions.of({"exported_at": "omit"})),
+        "goose",
     )
     assert [item for item in validate(json.loads(out.getvalue())) if item.severity == "error"] == []
 
@@ -293,7 +410,10 @@ def test_what_is_not_ours(data: bytes) -> None:
 def test_peek() -> None:
     about = {"working_dir": "/srv", "name": "n", "id": "s", "conversation": []}
     assert goose.peek([about]) == {"cwd": "/srv", "title": "n", "id": "s"}
-    assert goose.peek([{"working_dir": "/srv", "description": "d"}]) == {"cwd": "/srv", "title": "d"}
+    assert goose.peek([{"working_dir": "/srv", "description": "d"}]) == {
+        "cwd": "/srv",
+        "title": "d",
+    }
     assert goose.peek([]) == goose.peek([5]) == {}
 
 
@@ -309,8 +429,13 @@ def test_the_shared_corpus(corpus: Path) -> None:
         for row in path.read_text().splitlines():
             for block in json.loads(row)["content"]:
                 given = json.loads(block["tool_result"]) if "tool_result" in block else []
-                words = [item["Text"]["text"] for item in given] + [block.get("text"), block.get("arguments")]
+                words = [item["Text"]["text"] for item in given] + [
+                    block.get("text"),
+                    block.get("arguments"),
+                ]
                 assert all(word in everything for word in strings(words))
         calls = [item["links"]["call_id"] for item in events if item["type"] == "tool_use"]
-        assert calls == [item["links"]["call_id"] for item in events if item["type"] == "tool_result"]
+        assert calls == [
+            item["links"]["call_id"] for item in events if item["type"] == "tool_result"
+        ]
         assert notes_of(events, "orphan_result") == []

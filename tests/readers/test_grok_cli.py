@@ -1,4 +1,5 @@
-"""Grok CLI: what was typed inside what was put around it, reasoning, searches, and the files beside a chat."""
+"""Grok CLI: what was typed inside what was put around it, reasoning, searches, and the files beside
+a chat."""
 
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,13 @@ def user(text: str, **more: Any) -> dict[str, Any]:
 
 def model(text: str, *calls: tuple[str, str], **more: Any) -> dict[str, Any]:
     held = [{"id": name, "name": "read_file", "arguments": given} for name, given in calls]
-    return {"type": "assistant", "content": text, "tool_calls": held, "model_id": "grok-4.5", **more}
+    return {
+        "type": "assistant",
+        "content": text,
+        "tool_calls": held,
+        "model_id": "grok-4.5",
+        **more,
+    }
 
 
 def result(name: str, text: Any, **more: Any) -> dict[str, Any]:
@@ -50,7 +57,8 @@ ASKED = user("hi", prompt_index=0)
 
 class TestSniffing:
     @pytest.mark.parametrize(
-        "records", [[ASKED], [{"type": "system", "content": "s"}, model("x")], [reasoning("a"), model("x")]]
+        "records",
+        [[ASKED], [{"type": "system", "content": "s"}, model("x")], [reasoning("a"), model("x")]],
     )
     def test_no_other_reader_claims_it(self, records: list[Any]) -> None:
         source = Source("x", data=lines(*records))
@@ -87,14 +95,19 @@ class TestTyped:
                 user("before <user_query>q</user_query> behind"),
                 [("internal", "before "), ("public", "q"), ("internal", " behind")],
             ),
-            (user("<user_info>\nOS\n</user_info>"), [("internal", "<user_info>\nOS\n</user_info>")]),
+            (
+                user("<user_info>\nOS\n</user_info>"),
+                [("internal", "<user_info>\nOS\n</user_info>")],
+            ),
             (user("<user_info> is a tag", prompt_index=3), [("public", "<user_info> is a tag")]),
             (user("r", synthetic_reason="system_reminder"), [("internal", "r")]),
             (user("aside", synthetic_reason="interjection"), [("public", "aside")]),
             (user("<user_query></user_query>", prompt_index=0), []),
         ],
     )
-    def test_what_was_typed_and_what_was_put_in(self, record: dict[str, Any], told: list[Any]) -> None:
+    def test_what_was_typed_and_what_was_put_in(
+        self, record: dict[str, Any], told: list[Any]
+    ) -> None:
         _, events = read(lines(ASKED, record))
         assert [(seen, words) for _, seen, words in talk(events)[1:]] == told
 
@@ -103,12 +116,16 @@ class TestTyped:
         content = [picture, {"type": "text", "text": "<user_query>see</user_query>"}]
         _, events = read(lines({"type": "user", "content": content, "prompt_index": 0}))
         blocks = events[0]["content"]["data"]
-        assert (blocks[0]["media_type"], blocks[1]) == ("image/png", {"type": "text", "text": "see"})
+        assert (blocks[0]["media_type"], blocks[1]) == (
+            "image/png",
+            {"type": "text", "text": "see"},
+        )
 
     def test_an_interrupted_turn_and_a_summary(self) -> None:
         _, events = read(
             lines(
-                user("go", prompt_index=0, prior_turn_interrupt="abort"), user("s", synthetic_reason="compaction_meta")
+                user("go", prompt_index=0, prior_turn_interrupt="abort"),
+                user("s", synthetic_reason="compaction_meta"),
             )
         )
         assert facts(events, "interrupted") == [{"kind": "interrupted", "reason": "abort"}]
@@ -119,22 +136,35 @@ class TestAnswers:
     def test_reasoning_belongs_to_the_model_that_answers(self) -> None:
         rows = [ASKED, model("a"), reasoning("hm"), {**model("b"), "model_id": "grok-5"}]
         record, events = read(lines(*rows))
-        models = {who["actor_id"]: who["model"] for who in record.participants if who["kind"] == "model"}
+        models = {
+            who["actor_id"]: who["model"] for who in record.participants if who["kind"] == "model"
+        }
         thought = next(event for event in events if event.get("role") == "assistant_thought")
         assert models[thought["actor_id"]] == "grok-5"
         assert thought["content"]["data"] == {"summary": "runtime"}
 
     def test_reasoning_without_words_and_with_all_of_them(self) -> None:
         _, events = read(
-            lines(ASKED, reasoning(), reasoning("short", content=[{"type": "reasoning_text", "text": "long"}]))
+            lines(
+                ASKED,
+                reasoning(),
+                reasoning("short", content=[{"type": "reasoning_text", "text": "long"}]),
+            )
         )
         assert events[1]["content"]["data"] == {"redacted": True, "encrypted": True}
         assert events[2]["content"] == {"mime": "text/plain", "text": "long"}
 
     def test_arguments_in_a_text(self) -> None:
-        rows = [ASKED, model("", ("a", '{"path": "x"}'), ("b", "ls -l")), result("b", "2"), result("a", "1")]
+        rows = [
+            ASKED,
+            model("", ("a", '{"path": "x"}'), ("b", "ls -l")),
+            result("b", "2"),
+            result("a", "1"),
+        ]
         _, events = read(lines(*rows))
-        given = [event["content"]["data"]["arguments"] for event in events if event["type"] == "tool_use"]
+        given = [
+            event["content"]["data"]["arguments"] for event in events if event["type"] == "tool_use"
+        ]
         assert given == [{"path": "x"}, {"raw": "ls -l"}]
         assert_paired(events)
 
@@ -146,10 +176,19 @@ class TestAnswers:
     def test_the_providers_own_tools(self) -> None:
         rows = [
             ASKED,
-            search(id="w", action={"type": "search", "query": "q", "sources": [1]}, status="completed"),
+            search(
+                id="w", action={"type": "search", "query": "q", "sources": [1]}, status="completed"
+            ),
             search(id="v", status="failed"),
             {"type": "backend_tool_call", "kind": 5},
-            model("x", raw_output=[{"type": "web_search_call", "id": "w"}, {"type": "reasoning", "summary": ["s"]}, 7]),
+            model(
+                "x",
+                raw_output=[
+                    {"type": "web_search_call", "id": "w"},
+                    {"type": "reasoning", "summary": ["s"]},
+                    7,
+                ],
+            ),
         ]
         record, events = read(lines(*rows))
         used = [event["content"]["data"] for event in events if event["type"] == "tool_use"]
@@ -157,10 +196,15 @@ class TestAnswers:
         assert used[1]["status"] == "failed"
         results = [event["content"]["data"] for event in events if event["type"] == "tool_result"]
         assert results == [{"sources": [1]}, {"missing_result": True}]
-        assert [note.detail for note in record.notes] == ["type backend_tool_call", "item without a known type"]
+        assert [note.detail for note in record.notes] == [
+            "type backend_tool_call",
+            "item without a known type",
+        ]
 
     def test_what_is_unknown_is_noted(self) -> None:
-        record, _ = read(lines(*[ASKED] * 64, {"type": "memory"}, 5, model("", more=1) | {"tool_calls": [3]}))
+        record, _ = read(
+            lines(*[ASKED] * 64, {"type": "memory"}, 5, model("", more=1) | {"tool_calls": [3]})
+        )
         assert [note.detail for note in record.notes] == [
             "type memory",
             "type without a known type",
@@ -177,16 +221,33 @@ class TestBeside:
 
     @staticmethod
     def update(kind: str, **more: Any) -> dict[str, Any]:
-        return {"timestamp": 1788945750, "params": {"update": {"sessionUpdate": kind, "toolCallId": "a", **more}}}
+        return {
+            "timestamp": 1788945750,
+            "params": {"update": {"sessionUpdate": kind, "toolCallId": "a", **more}},
+        }
 
     def test_facts_about_the_session_and_times_of_its_tools(self, tmp_path: Path) -> None:
-        summary = {"info": {"id": "own", "cwd": "/w"}, "created_at": "2026-09-09T09:22:30Z", "session_summary": "T"}
-        updates: list[Any] = [self.update("tool_call"), self.update("tool_call_update", status="failed"), 5]
+        summary = {
+            "info": {"id": "own", "cwd": "/w"},
+            "created_at": "2026-09-09T09:22:30Z",
+            "session_summary": "T",
+        }
+        updates: list[Any] = [
+            self.update("tool_call"),
+            self.update("tool_call_update", status="failed"),
+            5,
+        ]
         record, events = read_file(grok_cli, self.lay(tmp_path, summary, *updates))
         named = record.conversation
-        assert (named["id"], named["title"], named["started_at"]) == ("own", "T", "2026-09-09T09:22:30Z")
+        assert (named["id"], named["title"], named["started_at"]) == (
+            "own",
+            "T",
+            "2026-09-09T09:22:30Z",
+        )
         assert facts(events, "context") == [{"kind": "context", "cwd": "/w"}]
-        assert [event["ts"] for event in events if event["type"] == "tool_use"] == ["2026-09-09T09:22:30Z"]
+        assert [event["ts"] for event in events if event["type"] == "tool_use"] == [
+            "2026-09-09T09:22:30Z"
+        ]
         assert facts(events, "result_facts") == [{"kind": "result_facts", "is_error": True}]
 
     def test_broken_files_are_noted(self, tmp_path: Path) -> None:
@@ -194,7 +255,11 @@ class TestBeside:
         (path.parent / "summary.json").write_text("{")
         (path.parent / "updates.jsonl").write_text('{"a": 1}\n{"b"\n{}\n')
         record, events = read_file(grok_cli, path)
-        assert [note.place for note in record.notes] == ["summary.json", "updates.jsonl line 1", "updates.jsonl"]
+        assert [note.place for note in record.notes] == [
+            "summary.json",
+            "updates.jsonl line 1",
+            "updates.jsonl",
+        ]
         assert record.conversation["id"] == SESSION
         assert_paired(events)
 
@@ -207,7 +272,12 @@ def test_real_files(corpus: Path) -> None:
     paths = sorted((corpus / "grok_cli").glob("*.jsonl"))
     assert paths
     for path in paths:
-        assert_whole(path, "grok_cli", ("text", "content", "query", "sources"), lambda text: text[:5] != "data:")
+        assert_whole(
+            path,
+            "grok_cli",
+            ("text", "content", "query", "sources"),
+            lambda text: text[:5] != "data:",
+        )
 
 
 def test_what_lies_beside_tells_folder_and_title() -> None:

@@ -31,9 +31,18 @@ def test_facts_and_senders() -> None:
         )
     )
     facts = record.conversation
-    assert (facts["id"], facts["title"], facts["started_at"]) == ("g1", "T", "2026-01-01T00:00:00.5Z")
+    assert (facts["id"], facts["title"], facts["started_at"]) == (
+        "g1",
+        "T",
+        "2026-01-01T00:00:00.5Z",
+    )
     assert (facts["source_runtime"], facts["provider"]) == ("web", "other")
-    assert brief(events) == [("user", "hi"), ("assistant", "a"), ("assistant", "b"), ("assistant", "c")]
+    assert brief(events) == [
+        ("user", "hi"),
+        ("assistant", "a"),
+        ("assistant", "b"),
+        ("assistant", "c"),
+    ]
     assert [who.get("model") for who in record.participants] == [None, "grok-4", "grok-3", None]
     assert {who.get("provider") for who in record.participants} == {None, "xai"}
 
@@ -47,20 +56,50 @@ def test_facts_and_senders() -> None:
         ({"$date": 1770109201500}, "2026-02-03T09:00:01.500Z"),
         ("2026-02-03T10:00:01+01:00", "2026-02-03T09:00:01Z"),
         (1770109201500, "2026-02-03T09:00:01.500Z"),
-        *((value, None) for value in (None, "", {}, [], {"$date": {}}, {"$date": {"$numberLong": "9" * 40}}, True)),
+        *(
+            (value, None)
+            for value in (
+                None,
+                "",
+                {},
+                [],
+                {"$date": {}},
+                {"$date": {"$numberLong": "9" * 40}},
+                True,
+            )
+        ),
     ],
 )
 def test_times(time: Any, expected: str | None) -> None:
-    assert read(export({"sender": "human", "message": "x", "create_time": time}))[1][0].get("ts") == expected
+    assert (
+        read(export({"sender": "human", "message": "x", "create_time": time}))[1][0].get("ts")
+        == expected
+    )
 
 
 def test_thoughts_of_the_model_and_of_its_agents() -> None:
-    traces = [{"agent_id": "a7", "thinking_trace": "other"}, {"agent_id": "a8", "thinking_trace": "own"}, "loose", 5]
+    traces = [
+        {"agent_id": "a7", "thinking_trace": "other"},
+        {"agent_id": "a8", "thinking_trace": "own"},
+        "loose",
+        5,
+    ]
     record, events = read(
-        export({"sender": "assistant", "message": "x", "thinking_trace": "own", "agent_thinking_traces": traces})
+        export(
+            {
+                "sender": "assistant",
+                "message": "x",
+                "thinking_trace": "own",
+                "agent_thinking_traces": traces,
+            }
+        )
     )
     assert brief(events) == [
-        *(("assistant_thought", "own"), ("assistant_thought", "other"), ("assistant_thought", "loose")),
+        *(
+            ("assistant_thought", "own"),
+            ("assistant_thought", "other"),
+            ("assistant_thought", "loose"),
+        ),
         ("assistant", "x"),
     ]
     assert [who.get("instance_id") for who in record.participants] == [None, "a7"]
@@ -87,7 +126,12 @@ def test_images_sources_errors_and_steps() -> None:
         ("assistant", [{"type": "image", "url": "u.jpg"}, {"type": "file", "id": "f1"}]),
         (
             "annotation",
-            {"kind": "message_facts", "citations": [{"url": "w"}], "query": "a cat", "query_type": "imagine"},
+            {
+                "kind": "message_facts",
+                "citations": [{"url": "w"}],
+                "query": "a cat",
+                "query_type": "imagine",
+            },
         ),
         ("annotation", {"kind": "error", "error": "Failed"}),
     ]
@@ -95,20 +139,29 @@ def test_images_sources_errors_and_steps() -> None:
 
 
 def tree(leaf: Any, **parents: str | None) -> dict[str, Any]:
-    made = [{"_id": k, "sender": "human", "message": k, "parent_response_id": p} for k, p in parents.items()]
+    made = [
+        {"_id": k, "sender": "human", "message": k, "parent_response_id": p}
+        for k, p in parents.items()
+    ]
     return export(*made, leaf_response_id=leaf)
 
 
 def test_branches() -> None:
     value = tree("d", a=None, b="a", c="a", d="b")
     assert [said for _, said in brief(read(value)[1])] == ["a", "b", "d"]
-    kinds = [event["content"].get("text", event["type"]) for event in read(value, branches="all")[1]]
+    kinds = [
+        event["content"].get("text", event["type"]) for event in read(value, branches="all")[1]
+    ]
     assert kinds == ["a", "span_start", "c", "span_end", "b", "d"]
     assert [said for _, said in brief(read(tree(None, a=None, b="a", c="a"))[1])] == ["a", "c"]
 
 
 def test_without_parents_it_is_a_line() -> None:
-    assert [said for _, said in brief(read(tree(None, a=None, b=None, c=None))[1])] == ["a", "b", "c"]
+    assert [said for _, said in brief(read(tree(None, a=None, b=None, c=None))[1])] == [
+        "a",
+        "b",
+        "c",
+    ]
 
 
 def test_the_zip_as_it_comes() -> None:
@@ -116,7 +169,9 @@ def test_the_zip_as_it_comes() -> None:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as packed:
         packed.writestr("ttl/30d/export_data/u/prod-grok-backend.json", json.dumps(value))
-        packed.writestr(f"ttl/30d/export_data/u/prod-mc-asset-server/{'0' * 32}/content", b"print(1)\n")
+        packed.writestr(
+            f"ttl/30d/export_data/u/prod-mc-asset-server/{'0' * 32}/content", b"print(1)\n"
+        )
     source = Source("x", data=out.getvalue())
     assert choose(source) == "grok_export"
     (made,) = documents(source)
@@ -127,12 +182,26 @@ def test_the_zip_as_it_comes() -> None:
     "response",
     [
         *({}, {"sender": 5, "message": []}, {"message": "x", "_id": [], "parent_response_id": {}}),
-        {"sender": "human", "file_attachments": 5, "generated_image_urls": {"a": 1}, "image_attachments": [None, {}]},
-        {"sender": "assistant", "thinking_trace": 5, "agent_thinking_traces": {}, "steps": 5, "model": [], "query": []},
+        {
+            "sender": "human",
+            "file_attachments": 5,
+            "generated_image_urls": {"a": 1},
+            "image_attachments": [None, {}],
+        },
+        {
+            "sender": "assistant",
+            "thinking_trace": 5,
+            "agent_thinking_traces": {},
+            "steps": 5,
+            "model": [],
+            "query": [],
+        },
     ],
 )
 def test_hostile_responses(response: Any) -> None:
-    _, events = read(export({"_id": "r", "sender": "human", "message": "said"}, response), branches="all")
+    _, events = read(
+        export({"_id": "r", "sender": "human", "message": "said"}, response), branches="all"
+    )
     assert ("user", "said") in brief(events)
 
 

@@ -1,4 +1,5 @@
-"""HTTP recordings: forms of cassettes, bodies, what is a model call, which calls are one conversation, what is not."""
+"""HTTP recordings: forms of cassettes, bodies, what is a model call, which calls are one
+conversation, what is not."""
 
 import base64
 import gzip
@@ -24,7 +25,14 @@ CHAT = "https://api.openai.com/v1/chat/completions"
 CLAUDE = "https://api.anthropic.com/v1/messages?beta=true"
 GEMINI = "https://generativelanguage.googleapis.com/v1beta/models/gemini-x:generateContent"
 RESPONSES = "https://api.openai.com/v1/responses"
-FOLDERS = ("openai_chat", "openai_responses", "anthropic_messages", "gemini_api", "handoff_recordings", "pydantic_ai")
+FOLDERS = (
+    "openai_chat",
+    "openai_responses",
+    "anthropic_messages",
+    "gemini_api",
+    "handoff_recordings",
+    "pydantic_ai",
+)
 TAGS = re.compile(r"</?think(?:ing)?>")
 
 
@@ -47,19 +55,40 @@ def chat(text: str) -> dict[str, Any]:
 
 def claude(text: str) -> dict[str, Any]:
     content = [{"type": "text", "text": text}]
-    return {"type": "message", "role": "assistant", "model": "claude-x", "content": content, "stop_reason": "end_turn"}
+    return {
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-x",
+        "content": content,
+        "stop_reason": "end_turn",
+    }
 
 
 def gemini(text: str) -> dict[str, Any]:
-    return {"candidates": [{"content": {"role": "model", "parts": [{"text": text}]}, "finishReason": "STOP"}]}
+    return {
+        "candidates": [
+            {"content": {"role": "model", "parts": [{"text": text}]}, "finishReason": "STOP"}
+        ]
+    }
 
 
 def responses(name: str, *items: dict[str, Any], **more: Any) -> dict[str, Any]:
-    return {"id": name, "object": "response", "model": "gpt-5", "status": "completed", "output": list(items), **more}
+    return {
+        "id": name,
+        "object": "response",
+        "model": "gpt-5",
+        "status": "completed",
+        "output": list(items),
+        **more,
+    }
 
 
 def spoken(text: str) -> dict[str, Any]:
-    return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
+    return {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "output_text", "text": text}],
+    }
 
 
 def item(request: Any, response: Any, url: str = CHAT, method: str = "POST") -> dict[str, Any]:
@@ -94,7 +123,11 @@ PAIR = (asked(user("hi")), chat("ho"))
 
 def har(request: Any, content: dict[str, Any], **more: Any) -> dict[str, Any]:
     sent = {"method": "POST", "url": CHAT, "headers": [], "postData": {"text": json.dumps(request)}}
-    return {"log": {"entries": [{"request": sent, "response": {"headers": [], "content": content}, **more}]}}
+    return {
+        "log": {
+            "entries": [{"request": sent, "response": {"headers": [], "content": content}, **more}]
+        }
+    }
 
 
 def packed(value: Any) -> bytes:
@@ -103,7 +136,12 @@ def packed(value: Any) -> bytes:
 
 def string(body: Any) -> dict[str, Any]:
     return {
-        "interactions": [{"request": {"url": CHAT, "method": "post", "body": json.dumps(PAIR[0])}, "response": body}]
+        "interactions": [
+            {
+                "request": {"url": CHAT, "method": "post", "body": json.dumps(PAIR[0])},
+                "response": body,
+            }
+        ]
     }
 
 
@@ -111,24 +149,40 @@ FORMS: dict[str, Any] = {
     "parsed": {"interactions": [item(*PAIR)], "version": 1},
     "string": string({"body": json.dumps(PAIR[1]), "code": 200}),
     "in an object": string({"body": {"string": json.dumps(PAIR[1]), "encoding": "UTF-8"}}),
-    "base64": string({"body": {"base64_string": base64.b64encode(json.dumps(PAIR[1]).encode()).decode()}}),
-    "gzip in base64": string({"body": {"base64_string": base64.b64encode(packed(PAIR[1])).decode()}}),
-    "ruby": {"http_interactions": string({"body": {"string": json.dumps(PAIR[1])}})["interactions"]},
+    "base64": string(
+        {"body": {"base64_string": base64.b64encode(json.dumps(PAIR[1]).encode()).decode()}}
+    ),
+    "gzip in base64": string(
+        {"body": {"base64_string": base64.b64encode(packed(PAIR[1])).decode()}}
+    ),
+    "ruby": {
+        "http_interactions": string({"body": {"string": json.dumps(PAIR[1])}})["interactions"]
+    },
     "har": har(PAIR[0], {"text": json.dumps(PAIR[1])}),
-    "har in base64": har(PAIR[0], {"text": base64.b64encode(packed(PAIR[1])).decode(), "encoding": "base64"}),
-    "polly": har(PAIR[0], {"text": json.dumps([base64.b64encode(packed(PAIR[1])).decode()]), "encoding": "base64"}),
+    "har in base64": har(
+        PAIR[0], {"text": base64.b64encode(packed(PAIR[1])).decode(), "encoding": "base64"}
+    ),
+    "polly": har(
+        PAIR[0],
+        {"text": json.dumps([base64.b64encode(packed(PAIR[1])).decode()]), "encoding": "base64"},
+    ),
 }
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_forms_in_json(form: str) -> None:
     for indent in (None, 1):
-        assert brief(read(Source("x", data=json.dumps(FORMS[form], indent=indent).encode()))[1]) == HELLO
+        assert (
+            brief(read(Source("x", data=json.dumps(FORMS[form], indent=indent).encode()))[1])
+            == HELLO
+        )
 
 
 @pytest.mark.parametrize("form", [form for form in FORMS if "har" not in form and form != "polly"])
 def test_forms_in_yaml(form: str) -> None:
-    assert brief(read(Source("x", data=b"---\n" + yaml.safe_dump(FORMS[form]).encode()))[1]) == HELLO
+    assert (
+        brief(read(Source("x", data=b"---\n" + yaml.safe_dump(FORMS[form]).encode()))[1]) == HELLO
+    )
 
 
 @pytest.mark.parametrize(
@@ -163,7 +217,9 @@ def test_bodies_that_cannot_be_read_are_noted(data: bytes, encoding: str) -> Non
     tape["response"] = {"headers": {"content-encoding": encoding}, "body": {"string": data}}
     record, events = read(cassette(tape))
     assert brief(events)[0] == ("user", "hi")
-    assert [(note.code, note.place) for note in record.notes] == [("unreadable-body", "interaction 1")]
+    assert [(note.code, note.place) for note in record.notes] == [
+        ("unreadable-body", "interaction 1")
+    ]
 
 
 def test_a_body_packed_with_zstandard_is_read() -> None:
@@ -199,7 +255,10 @@ def test_a_bomb_in_a_body_is_noted() -> None:
 
 def test_bytes_in_a_parsed_body_are_base64() -> None:
     request = asked(user("hi"), metadata={"x": b"\xff"})
-    request["messages"][0]["content"] = [{"type": "text", "text": "hi"}, {"type": "blob", "data": b"\xff\xfe"}]
+    request["messages"][0]["content"] = [
+        {"type": "text", "text": "hi"},
+        {"type": "blob", "data": b"\xff\xfe"},
+    ]
     _, events = read(cassette(item(request, chat("ho"))))
     assert events[0]["content"]["data"][1]["data"] == {"encoding": "base64", "base64": "//4="}
 
@@ -208,9 +267,19 @@ def test_bytes_in_a_parsed_body_are_base64() -> None:
     ("url", "request_body", "response", "expected"),
     [
         (CHAT, asked(user("hi")), chat("ho"), HELLO),
-        ("https://x/openai/deployments/d/chat/completions?api=1", {"messages": [user("hi")]}, chat("ho"), HELLO),
+        (
+            "https://x/openai/deployments/d/chat/completions?api=1",
+            {"messages": [user("hi")]},
+            chat("ho"),
+            HELLO,
+        ),
         (CLAUDE, {"model": "m", "max_tokens": 9, "messages": [user("hi")]}, claude("ho"), HELLO),
-        ("https://b/model/anthropic.x/invoke", {"max_tokens": 9, "messages": [user("hi")]}, claude("ho"), HELLO),
+        (
+            "https://b/model/anthropic.x/invoke",
+            {"max_tokens": 9, "messages": [user("hi")]},
+            claude("ho"),
+            HELLO,
+        ),
         (GEMINI, {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}, gemini("ho"), HELLO),
         (RESPONSES, {"model": "gpt-5", "input": "hi"}, responses("r", spoken("ho")), HELLO),
     ],
@@ -221,12 +290,20 @@ def test_dialects(url: str, request_body: Any, response: Any, expected: Any) -> 
 
 def test_a_long_body_hides_nothing() -> None:
     tape = item(asked(user("x" * 100_000)), chat("ho"))
-    tape["request"] = {"body": json.dumps(tape["request"]["parsed_body"]), "method": "POST", "uri": CHAT}
+    tape["request"] = {
+        "body": json.dumps(tape["request"]["parsed_body"]),
+        "method": "POST",
+        "uri": CHAT,
+    }
     assert choose(cassette(tape)) == "http_recording"
 
 
 def test_the_model_in_an_address() -> None:
-    record, _ = read(cassette(item({"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}, gemini("ho"), GEMINI)))
+    record, _ = read(
+        cassette(
+            item({"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}, gemini("ho"), GEMINI)
+        )
+    )
     assert record.participants[1]["model"] == "gemini-x"
 
 
@@ -240,7 +317,12 @@ def test_the_model_in_an_address() -> None:
             {"data": [{"embedding": [1]}]},
             "POST",
         ),
-        ("https://api.anthropic.com/v1/messages/count_tokens", {"messages": [user("x")]}, {"input_tokens": 1}, "POST"),
+        (
+            "https://api.anthropic.com/v1/messages/count_tokens",
+            {"messages": [user("x")]},
+            {"input_tokens": 1},
+            "POST",
+        ),
         (
             "https://x/v1beta/models/m:countTokens",
             {"contents": [{"parts": [{"text": "x"}]}]},
@@ -256,7 +338,9 @@ def test_the_model_in_an_address() -> None:
 def test_other_traffic_is_noted(url: str, request_body: Any, response: Any, method: str) -> None:
     record, events = read(cassette(item(request_body, response, url, method), item(*PAIR)))
     assert brief(events) == HELLO
-    assert [(note.code, note.place, note.count) for note in record.notes] == [("other-traffic", "interaction 1", 1)]
+    assert [(note.code, note.place, note.count) for note in record.notes] == [
+        ("other-traffic", "interaction 1", 1)
+    ]
 
 
 def test_nothing_but_other_traffic_is_an_error() -> None:
@@ -268,7 +352,9 @@ def test_nothing_but_other_traffic_is_an_error() -> None:
 def test_requests_that_go_on_are_one_conversation() -> None:
     first = item(asked(user("a")), chat("b"))
     second = item(asked(user("a"), model("b"), user("c")), chat("d"))
-    assert talks(first, second) == [[("user", "a"), ("assistant", "b"), ("user", "c"), ("assistant", "d")]]
+    assert talks(first, second) == [
+        [("user", "a"), ("assistant", "b"), ("user", "c"), ("assistant", "d")]
+    ]
 
 
 def test_conversations_that_mix_are_told_apart() -> None:
@@ -278,11 +364,16 @@ def test_conversations_that_mix_are_told_apart() -> None:
         item(asked(user("a"), model("b"), user("c")), chat("d")),
         item(asked(user("x"), model("y"), user("z")), chat("w")),
     )
-    assert [[said for _, said in talk] for talk in made] == [["a", "b", "c", "d"], ["x", "y", "z", "w"]]
+    assert [[said for _, said in talk] for talk in made] == [
+        ["a", "b", "c", "d"],
+        ["x", "y", "z", "w"],
+    ]
 
 
 def test_a_retry_stays_in_its_conversation() -> None:
-    (made,) = talks(item(asked(user("a")), {"error": {"message": "busy"}}), item(asked(user("a")), chat("b")))
+    (made,) = talks(
+        item(asked(user("a")), {"error": {"message": "busy"}}), item(asked(user("a")), chat("b"))
+    )
     assert made == [
         ("user", "a"),
         ("annotation", {"kind": "error", "error": {"message": "busy"}}),
@@ -297,17 +388,24 @@ def test_the_same_question_under_another_prompt_is_another_conversation() -> Non
 
 
 def test_an_agent_that_a_call_started_stays_in_its_conversation() -> None:
-    call = {"id": "c1", "type": "function", "function": {"name": "ask", "arguments": '{"task": "Count the herons."}'}}
+    call = {
+        "id": "c1",
+        "type": "function",
+        "function": {"name": "ask", "arguments": '{"task": "Count the herons."}'},
+    }
     reply = chat("")
     reply["choices"][0]["message"] = {"role": "assistant", "content": None, "tool_calls": [call]}
-    made = talks(item(asked(user("a")), reply), item(asked(user("Count the herons.")), chat("nine")))
+    made = talks(
+        item(asked(user("a")), reply), item(asked(user("Count the herons.")), chat("nine"))
+    )
     assert len(made) == 1
     assert made[0][-2:] == [("user", "Count the herons."), ("assistant", "nine")]
 
 
 def test_a_history_is_told_once_in_whatever_dialect() -> None:
     contents = [
-        {"role": role, "parts": [{"text": text}]} for role, text in (("user", "a"), ("model", "b"), ("user", "c"))
+        {"role": role, "parts": [{"text": text}]}
+        for role, text in (("user", "a"), ("model", "b"), ("user", "c"))
     ]
     history = [user("a"), model("b"), user("c"), model("d"), user("e")]
     (made,) = talks(
@@ -334,7 +432,11 @@ def test_words_that_nobody_said_are_told_though_the_turn_is_known() -> None:
 def test_a_prompt_is_told_once_in_whatever_dialect() -> None:
     history = {"input": [user("a"), model("b"), user("c")], "instructions": "s", "model": "gpt-5"}
     (made,) = talks(
-        item({"model": "m", "system": [{"type": "text", "text": "s"}], "messages": [user("a")]}, claude("b"), CLAUDE),
+        item(
+            {"model": "m", "system": [{"type": "text", "text": "s"}], "messages": [user("a")]},
+            claude("b"),
+            CLAUDE,
+        ),
         item(history, responses("r", spoken("d")), RESPONSES),
     )
     assert [said for _, said in made] == ["s", "a", "b", "c", "d"]
@@ -347,14 +449,20 @@ def test_deltas_and_polls_of_the_responses_api() -> None:
         item({"model": "gpt-5", "input": "a", "background": True}, queued, RESPONSES),
         item(None, done, f"{RESPONSES}/r1", "GET"),
         item(None, done, f"{RESPONSES}/r1", "GET"),
-        item({"model": "gpt-5", "input": "c", "previous_response_id": "r1"}, responses("r2", spoken("d")), RESPONSES),
+        item(
+            {"model": "gpt-5", "input": "c", "previous_response_id": "r1"},
+            responses("r2", spoken("d")),
+            RESPONSES,
+        ),
     )
     assert [said for role, said in made if role != "annotation"] == ["a", "b", "c", "d"]
 
 
 def test_times_of_the_recording() -> None:
     sent = {"model": "m", "max_tokens": 9, "messages": [user("hi")]}
-    value = har(sent, {"text": json.dumps(claude("ho"))}, startedDateTime="2026-02-03T10:00:00.5+01:00")
+    value = har(
+        sent, {"text": json.dumps(claude("ho"))}, startedDateTime="2026-02-03T10:00:00.5+01:00"
+    )
     value["log"]["entries"][0]["request"]["url"] = CLAUDE
     record, events = read(Source("x", data=json.dumps(value).encode()))
     assert record.conversation["started_at"] == "2026-02-03T09:00:00.5Z"
@@ -365,16 +473,31 @@ def test_times_of_the_recording() -> None:
 
 def test_a_later_answer_is_no_beginning() -> None:
     second = chat("d") | {"created": 1770109200}
-    record, _ = read(cassette(item(asked(user("a")), chat("b")), item(asked(user("a"), model("b"), user("c")), second)))
+    record, _ = read(
+        cassette(
+            item(asked(user("a")), chat("b")), item(asked(user("a"), model("b"), user("c")), second)
+        )
+    )
     assert "started_at" not in record.conversation
 
 
 def test_which_exchange_is_whose() -> None:
-    items = [item(asked(user("a")), chat("b")), item(None, {}, "https://x/"), item(asked(user("x")), chat("y"))]
+    items = [
+        item(asked(user("a")), chat("b")),
+        item(None, {}, "https://x/"),
+        item(asked(user("x")), chat("y")),
+    ]
     document = Source("x", data=json.dumps({"interactions": items}, indent=1).encode())
-    assert [http_recording.belongs(document, f"/interactions/{n}", None) for n in range(3)] == ["1", None, "2"]
+    assert [http_recording.belongs(document, f"/interactions/{n}", None) for n in range(3)] == [
+        "1",
+        None,
+        "2",
+    ]
     text = cassette(*items)
-    starts = [0, *(found.start() for found in re.finditer(f"(?m){http_recording.SPLIT}", text.text))]
+    starts = [
+        0,
+        *(found.start() for found in re.finditer(f"(?m){http_recording.SPLIT}", text.text)),
+    ]
     cuts = sorted({*starts, len(text.text), starts[1] + 9})
     blocks = [text.text[first:end] for first, end in pairwise(cuts)]
     claims = [http_recording.belongs(text, f"/{n}", block) for n, block in enumerate(blocks, 1)]
@@ -402,12 +525,34 @@ def test_what_is_not_claimed(data: bytes) -> None:
 @pytest.mark.parametrize(
     "odd",
     [
-        *(None, 5, [], {}, {"request": 5, "response": []}, {"request": {"uri": 5, "method": [], "headers": 5}}),
-        {"request": {"uri": CHAT, "method": "POST", "body": []}, "response": {"body": {"base64_string": "\u00e9"}}},
-        {"request": {"uri": CHAT, "parsed_body": {"messages": 5}}, "response": {"parsed_body": {"choices": 5}}},
-        {"request": {"uri": CLAUDE, "parsed_body": {"messages": [5]}}, "response": {"headers": [5, {"name": 5}]}},
-        {"request": {"uri": GEMINI, "parsed_body": {"contents": [[], {"parts": 5}]}}, "response": {"parsed_body": []}},
-        {"request": {"uri": RESPONSES, "parsed_body": {"input": [[], {"type": []}]}}, "recorded_at": "soon"},
+        *(
+            None,
+            5,
+            [],
+            {},
+            {"request": 5, "response": []},
+            {"request": {"uri": 5, "method": [], "headers": 5}},
+        ),
+        {
+            "request": {"uri": CHAT, "method": "POST", "body": []},
+            "response": {"body": {"base64_string": "\u00e9"}},
+        },
+        {
+            "request": {"uri": CHAT, "parsed_body": {"messages": 5}},
+            "response": {"parsed_body": {"choices": 5}},
+        },
+        {
+            "request": {"uri": CLAUDE, "parsed_body": {"messages": [5]}},
+            "response": {"headers": [5, {"name": 5}]},
+        },
+        {
+            "request": {"uri": GEMINI, "parsed_body": {"contents": [[], {"parts": 5}]}},
+            "response": {"parsed_body": []},
+        },
+        {
+            "request": {"uri": RESPONSES, "parsed_body": {"input": [[], {"type": []}]}},
+            "recorded_at": "soon",
+        },
         {
             "request": {"uri": f"{RESPONSES}/r", "method": "GET"},
             "response": {"parsed_body": {"object": "response", "id": []}},
@@ -429,7 +574,9 @@ def test_real_cassettes_are_told_whole(corpus: Path) -> None:
         assert reader == "http_recording"
         said = "".join(told(made).split())
         for exchange in yaml.load(path.read_text(), yaml.CSafeLoader)["interactions"]:
-            for text in _texts([exchange["request"]["parsed_body"], exchange["response"].get("parsed_body")]):
+            for text in _texts(
+                [exchange["request"]["parsed_body"], exchange["response"].get("parsed_body")]
+            ):
                 assert all("".join(piece.split()) in said for piece in TAGS.split(text))
 
 
@@ -439,17 +586,32 @@ def _texts(value: Any) -> list[str]:
         return [text for part in value for text in _texts(part)]
     if not isinstance(value, dict):
         return []
-    named = [part for name, part in value.items() if isinstance(part, str) and name in ("text", "content", "thinking")]
-    return named + [t for name, p in value.items() if name not in ("tools", "metadata", "format") for t in _texts(p)]
+    named = [
+        part
+        for name, part in value.items()
+        if isinstance(part, str) and name in ("text", "content", "thinking")
+    ]
+    return named + [
+        t
+        for name, p in value.items()
+        if name not in ("tools", "metadata", "format")
+        for t in _texts(p)
+    ]
 
 
 def test_hand_overs_are_one_conversation(corpus: Path) -> None:
     for path in sorted((corpus / "handoff_recordings").glob("*.yaml")):
         _, made = everything(path)
         assert len(made) == 1
-        said = [event["content"].get("text") for event in made[0]["events"] if event.get("role") == "user"]
+        said = [
+            event["content"].get("text")
+            for event in made[0]["events"]
+            if event.get("role") == "user"
+        ]
         assert len(said) == len(set(said)) == 2
-        assert len({who["provider"] for who in made[0]["participants"] if who["kind"] == "model"}) == 2
+        assert (
+            len({who["provider"] for who in made[0]["participants"] if who["kind"] == "model"}) == 2
+        )
 
 
 def test_answers_of_a_stream_are_whole(corpus: Path) -> None:

@@ -1,4 +1,5 @@
-"""iFlow CLI: snapshots of one answer told once, results taken out of their wrappers, files that are not its own."""
+"""iFlow CLI: snapshots of one answer told once, results taken out of their wrappers, files that are
+not its own."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,14 @@ import pytest
 
 from open_token.readers import NAMES, claude_code, iflow, load
 from open_token.source import Source
-from readers.session_files import assert_paired, assert_takes_odd_shapes, assert_whole, facts, lines, talk
+from readers.session_files import (
+    assert_paired,
+    assert_takes_odd_shapes,
+    assert_whole,
+    facts,
+    lines,
+    talk,
+)
 from readers.told import reading
 
 read = reading(iflow)
@@ -16,12 +24,25 @@ TS = "2026-01-20T08:00:00.000Z"
 
 def row(name: str, parent: str | None, kind: str, content: Any, **more: Any) -> dict[str, Any]:
     message = more.pop("message", {})
-    made = {"uuid": name, "parentUuid": parent, "sessionId": "session-1", "timestamp": TS, "type": kind, **more}
+    made = {
+        "uuid": name,
+        "parentUuid": parent,
+        "sessionId": "session-1",
+        "timestamp": TS,
+        "type": kind,
+        **more,
+    }
     return {**made, "message": {"role": kind, "content": content, **message}}
 
 
-def model(name: str, parent: str, *blocks: Any, usage: dict[str, int] | None = None) -> dict[str, Any]:
-    about = {"id": f"response-{name}", "model": "glm-4.7", "usage": usage or {"input_tokens": 0, "output_tokens": 0}}
+def model(
+    name: str, parent: str, *blocks: Any, usage: dict[str, int] | None = None
+) -> dict[str, Any]:
+    about = {
+        "id": f"response-{name}",
+        "model": "glm-4.7",
+        "usage": usage or {"input_tokens": 0, "output_tokens": 0},
+    }
     return row(name, parent, "assistant", list(blocks), message=about)
 
 
@@ -47,7 +68,10 @@ class TestSniffing:
         "record",
         [
             row("a", None, "user", "hi"),
-            {**row("a", None, "user", [result("c", wrapped("c", output="x"))]), "sessionId": "plain"},
+            {
+                **row("a", None, "user", [result("c", wrapped("c", output="x"))]),
+                "sessionId": "plain",
+            },
             {**model("a", "b", text("x")), "sessionId": "plain"},
         ],
     )
@@ -56,8 +80,14 @@ class TestSniffing:
         assert [name for name in NAMES if load(name).sniff(source)] == ["iflow"]
 
     def test_claude_code_and_qwen_code_keep_their_own(self) -> None:
-        claude = {**row("a", None, "user", "hi"), "sessionId": "0198aaaa-0000-7000-8000-000000000001"}
-        qwen = {**row("a", None, "user", "hi"), "message": {"role": "user", "parts": [{"text": "hi"}]}}
+        claude = {
+            **row("a", None, "user", "hi"),
+            "sessionId": "0198aaaa-0000-7000-8000-000000000001",
+        }
+        qwen = {
+            **row("a", None, "user", "hi"),
+            "message": {"role": "user", "parts": [{"text": "hi"}]},
+        }
         for record, owner in ((claude, "claude_code"), (qwen, "qwen_code")):
             source = Source("x", data=lines(record))
             assert [name for name in NAMES if load(name).sniff(source)] == [owner]
@@ -91,7 +121,9 @@ class TestSnapshots:
         assert_paired(events)
 
     def test_other_arguments_under_the_same_id_are_noted(self) -> None:
-        record, events = read(lines(model("b", "a", call("x", path="1")), model("c", "a", call("x", path="2"))))
+        record, events = read(
+            lines(model("b", "a", call("x", path="1")), model("c", "a", call("x", path="2")))
+        )
         assert [note.code for note in record.notes] == ["changed-call"]
         assert len([event for event in events if event["type"] == "tool_use"]) == 1
 
@@ -123,7 +155,13 @@ class TestResults:
         [
             (wrapped("x", output="one"), "one"),
             ({"functionResponse": {"id": "x", "response": {"output": "one"}}}, "one"),
-            ({"callId": "x", "responseParts": [{"functionResponse": {"response": {"output": "one"}}}]}, "one"),
+            (
+                {
+                    "callId": "x",
+                    "responseParts": [{"functionResponse": {"response": {"output": "one"}}}],
+                },
+                "one",
+            ),
             ({"callId": "x", "responseParts": "one"}, "one"),
             ("one", "one"),
             ([text("one")], "one"),
@@ -131,14 +169,24 @@ class TestResults:
         ],
     )
     def test_every_wrapper(self, content: Any, output: str) -> None:
-        _, events = read(lines(model("b", "a", call("x")), row("c", "b", "user", [result("x", content)])))
+        _, events = read(
+            lines(model("b", "a", call("x")), row("c", "b", "user", [result("x", content)]))
+        )
         assert events[-1]["content"] == {"mime": "text/plain", "text": output}
         assert_paired(events)
 
     def test_errors(self) -> None:
-        failed = row("c", "b", "user", [result("x", wrapped("x", error="no"))], toolUseResult={"status": "error"})
+        failed = row(
+            "c",
+            "b",
+            "user",
+            [result("x", wrapped("x", error="no"))],
+            toolUseResult={"status": "error"},
+        )
         _, events = read(lines(model("b", "a", call("x")), failed))
-        assert facts(events, "result_facts") == [{"kind": "result_facts", "is_error": True, "status": "error"}]
+        assert facts(events, "result_facts") == [
+            {"kind": "result_facts", "is_error": True, "status": "error"}
+        ]
 
 
 class TestUser:
@@ -150,12 +198,21 @@ class TestUser:
             row("d", "c", "user", "[Request interrupted by user]"),
         ]
         _, events = read(lines(*rows))
-        assert [seen for _, seen, _ in talk(events)] == ["internal", "public", "internal", "internal", "internal"]
+        assert [seen for _, seen, _ in talk(events)] == [
+            "internal",
+            "public",
+            "internal",
+            "internal",
+            "internal",
+        ]
         assert len(facts(events, "compaction_summary")) == len(facts(events, "interrupted")) == 1
 
     def test_what_is_unknown_is_noted(self) -> None:
         record, _ = read(lines(row("a", None, "user", "hi"), {"type": "checkpoint"}, [1]))
-        assert [note.detail for note in record.notes] == ["type checkpoint", "a line that is no object"]
+        assert [note.detail for note in record.notes] == [
+            "type checkpoint",
+            "a line that is no object",
+        ]
 
 
 def test_odd_shapes() -> None:

@@ -1,4 +1,5 @@
-"""Inspect AI: one conversation per sample and epoch, what stands only in events, and what is kept once."""
+"""Inspect AI: one conversation per sample and epoch, what stands only in events, and what is kept
+once."""
 
 import io
 import json
@@ -21,7 +22,14 @@ from readers.odd_shapes import bent
 from readers.told import brief, reading
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "inspect_ai"
-SPEC = {"task": "t", "model": "openai/gpt-4o", "run_id": "run", "created": "", "dataset": {}, "config": {}}
+SPEC = {
+    "task": "t",
+    "model": "openai/gpt-4o",
+    "run_id": "run",
+    "created": "",
+    "dataset": {},
+    "config": {},
+}
 read = reading(inspect_ai)
 
 
@@ -38,14 +46,28 @@ def said(role: str, content: Any, name: str | None = None, **fields: Any) -> dic
     return {"role": role, "content": content, **({"id": name} if name else {}), **fields}
 
 
-def model(given: list[Any], *answers: Any, span: str | None = None, **fields: Any) -> dict[str, Any]:
+def model(
+    given: list[Any], *answers: Any, span: str | None = None, **fields: Any
+) -> dict[str, Any]:
     choices = [{"message": answer, "stop_reason": "stop"} for answer in answers]
-    made = {"event": "model", "timestamp": "2025-01-01T00:00:00Z", "input": given, "output": {"choices": choices}}
+    made = {
+        "event": "model",
+        "timestamp": "2025-01-01T00:00:00Z",
+        "input": given,
+        "output": {"choices": choices},
+    }
     return {**made, **({"span_id": span} if span else {}), **fields}
 
 
 def begin(name: str, kind: str, parent: str | None = None) -> dict[str, Any]:
-    return {"event": "span_begin", "id": name, "type": kind, "name": name, "parent_id": parent, "span_id": name}
+    return {
+        "event": "span_begin",
+        "id": name,
+        "type": kind,
+        "name": name,
+        "parent_id": parent,
+        "span_id": name,
+    }
 
 
 def packed(method: int = zipfile.ZIP_DEFLATED, **members: Any) -> bytes:
@@ -65,7 +87,9 @@ def told(source: Source, **options: Any) -> tuple[Record, list[Event]]:
 
 
 def words(events: list[Event]) -> list[Any]:
-    return [item for item in brief(events) if item[0] not in ("annotation", "span_start", "span_end")]
+    return [
+        item for item in brief(events) if item[0] not in ("annotation", "span_start", "span_end")
+    ]
 
 
 class TestSamples:
@@ -83,19 +107,32 @@ class TestSamples:
         assert inspect_ai.belongs(source, "/reductions/0", {}) is None
 
     def test_members_of_an_archive_belong_to_their_samples(self) -> None:
-        names = {"samples/a_epoch_1_epoch_2.json": sample(), "samples/b/c_epoch_1/sample.json": sample()}
+        names = {
+            "samples/a_epoch_1_epoch_2.json": sample(),
+            "samples/b/c_epoch_1/sample.json": sample(),
+        }
         source = Source("log", data=packed(**{"header.json": log(), **names}))
-        assert [found.id for found in inspect_ai.conversations(source)] == ["a_epoch_1_epoch_2", "b/c_epoch_1"]
-        assert inspect_ai.belongs(source, "samples/b/c_epoch_1/events/0.json", None) == "b/c_epoch_1"
+        assert [found.id for found in inspect_ai.conversations(source)] == [
+            "a_epoch_1_epoch_2",
+            "b/c_epoch_1",
+        ]
+        assert (
+            inspect_ai.belongs(source, "samples/b/c_epoch_1/events/0.json", None) == "b/c_epoch_1"
+        )
         assert inspect_ai.belongs(source, "header.json", None) is None
 
     def test_the_list_shows_what_was_asked(self) -> None:
-        source = Source("log", data=json.dumps(log(sample(input=[said("user", "Why?\n\nSo?")]))).encode())
+        source = Source(
+            "log", data=json.dumps(log(sample(input=[said("user", "Why?\n\nSo?")]))).encode()
+        )
         found = inspect_ai.conversations(source)[0]
         assert (found.title, found.messages) == ("Why? So?", 0)
 
     def test_no_samples_is_an_error(self) -> None:
-        for data in (json.dumps(log()).encode(), packed(**{"_journal/start.json": {"version": 2, "eval": SPEC}})):
+        for data in (
+            json.dumps(log()).encode(),
+            packed(**{"_journal/start.json": {"version": 2, "eval": SPEC}}),
+        ):
             with pytest.raises(InputError) as caught:
                 told(Source("log", data=data))
             assert caught.value.code == "input.no-events"
@@ -115,20 +152,29 @@ class TestZstd:
     MEMBERS: ClassVar = {"header.json": log(), "samples/1_epoch_1.json": sample()}
 
     def test_it_is_read(self) -> None:
-        reader = pytest.importorskip("backports.zstd.zipfile" if sys.version_info < (3, 14) else "zipfile")
+        reader = pytest.importorskip(
+            "backports.zstd.zipfile" if sys.version_info < (3, 14) else "zipfile"
+        )
         out = io.BytesIO()
         with reader.ZipFile(out, "w", 93) as made:
             for name, value in self.MEMBERS.items():
                 made.writestr(name, json.dumps(value))
-        assert told(Source("log.eval", data=out.getvalue()))[1] == told(Source("l", data=packed(**self.MEMBERS)))[1]
+        assert (
+            told(Source("log.eval", data=out.getvalue()))[1]
+            == told(Source("l", data=packed(**self.MEMBERS)))[1]
+        )
         broken = out.getvalue().replace(b"\x28\xb5\x2f\xfd", b"\x28\xb5\x2f\xfe")
         with pytest.raises(InputError) as caught:
             told(Source("log.eval", data=broken))
         assert caught.value.code == "input.zip"
 
-    def test_without_its_package_it_is_named_with_a_way_out(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_without_its_package_it_is_named_with_a_way_out(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr("open_token.containers.zstd", lambda: None)
-        data = bytearray(packed(zipfile.ZIP_STORED, **{"header.json": log(), "samples/1_epoch_1.json": sample()}))
+        data = bytearray(
+            packed(zipfile.ZIP_STORED, **{"header.json": log(), "samples/1_epoch_1.json": sample()})
+        )
         for mark, offset in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
             place = data.find(mark)
             while place >= 0:
@@ -147,14 +193,27 @@ class TestZstd:
 
 class TestMessages:
     def test_without_ids_the_same_words_may_be_said_twice(self) -> None:
-        first, answer, again = said("user", "Go on."), said("assistant", "Yes."), said("user", "Go on.")
+        first, answer, again = (
+            said("user", "Go on."),
+            said("assistant", "Yes."),
+            said("user", "Go on."),
+        )
         final = [first, answer, again, said("assistant", "Yes.")]
         events = [model([first], answer), model([first, answer, again], said("assistant", "Yes."))]
         _, made = read(log(sample(*events, messages=final)))
-        assert words(made) == [("user", "Go on."), ("assistant", "Yes."), ("user", "Go on."), ("assistant", "Yes.")]
+        assert words(made) == [
+            ("user", "Go on."),
+            ("assistant", "Yes."),
+            ("user", "Go on."),
+            ("assistant", "Yes."),
+        ]
 
     def test_a_message_is_known_by_its_id_though_it_was_shortened(self) -> None:
-        full = said("assistant", [{"type": "reasoning", "reasoning": "Hm."}, {"type": "text", "text": "Yes."}], "a")
+        full = said(
+            "assistant",
+            [{"type": "reasoning", "reasoning": "Hm."}, {"type": "text", "text": "Yes."}],
+            "a",
+        )
         short = said("assistant", "Yes (shortened)", "a")
         events = [
             model([said("user", "Hi.", "u")], full),
@@ -164,29 +223,47 @@ class TestMessages:
         assert [item[1] for item in words(made)] == ["Hi.", "Hm.", "Yes.", "No."]
 
     def test_final_messages_that_no_model_saw_are_told_last(self) -> None:
-        final = [said("user", "Hi.", "u"), said("assistant", "Yes.", "a"), said("user", "Bye.", "v")]
+        final = [
+            said("user", "Hi.", "u"),
+            said("assistant", "Yes.", "a"),
+            said("user", "Bye.", "v"),
+        ]
         _, made = read(log(sample(model(final[:1], final[1]), messages=final)))
         assert words(made)[-1] == ("user", "Bye.")
 
     def test_final_messages_that_were_sent_as_one_are_not_told_again(self) -> None:
-        """Two messages in a row that an agent put in go to most providers as one, with an id of its own."""
+        """Two messages in a row that an agent put in go to most providers as one, with an id of its
+        own."""
         asked, answer = said("user", "Hi.", "u", source="input"), said("assistant", "Yes.", "a")
         put_in = [said("user", "It is done.", "d"), said("user", "Go on.", "g")]
         joined = said("user", "It is done.\nGo on.", "x")
-        record, made = read(log(sample(model([asked, joined], answer), messages=[asked, *put_in, answer])))
-        assert [text for role, text in words(made) if role == "user"] == ["Hi.", "It is done.\nGo on."]
+        record, made = read(
+            log(sample(model([asked, joined], answer), messages=[asked, *put_in, answer]))
+        )
+        assert [text for role, text in words(made) if role == "user"] == [
+            "Hi.",
+            "It is done.\nGo on.",
+        ]
         assert "changed-message" in {note.code for note in record.notes}
 
     def test_a_call_that_starts_over_says_so(self) -> None:
-        events = [model([said("user", "Hi.", "u")], said("assistant", "Yes.")), model([said("user", "Judge.", "j")])]
+        events = [
+            model([said("user", "Hi.", "u")], said("assistant", "Yes.")),
+            model([said("user", "Judge.", "j")]),
+        ]
         _, made = read(log(sample(*events)))
-        kinds = [event["content"]["data"]["kind"] for event in made if event["type"] == "annotation"]
+        kinds = [
+            event["content"]["data"]["kind"] for event in made if event["type"] == "annotation"
+        ]
         assert "new_request" in kinds
 
     def test_what_an_agent_put_in_is_internal(self) -> None:
         given = [said("user", "Hi.", "u", source="input"), said("user", "Keep going.", "k")]
         _, made = read(log(sample(model(given, said("assistant", "Yes.")))))
-        assert [event["visibility"] for event in made if event.get("role") == "user"] == ["public", "internal"]
+        assert [event["visibility"] for event in made if event.get("role") == "user"] == [
+            "public",
+            "internal",
+        ]
 
     def test_a_reference_that_leads_nowhere_is_noted(self) -> None:
         given = [said("user", "attachment://gone", "u")]
@@ -195,13 +272,19 @@ class TestMessages:
         assert "missing-attachment" in {note.code for note in record.notes}
 
     def test_a_reference_is_followed_wherever_it_stands(self) -> None:
-        given = [said("user", [{"type": "text", "text": "tc://a"}], "u"), said("user", "see attachment://a", "v")]
+        given = [
+            said("user", [{"type": "text", "text": "tc://a"}], "u"),
+            said("user", "see attachment://a", "v"),
+        ]
         _, made = read(log(sample(model(given), attachments={"a": "all of it"})))
         assert words(made) == [("user", "all of it"), ("user", "see attachment://a")]
 
     def test_all_samples_take_no_longer_than_each_of_them(self) -> None:
         def tell_all(count: int) -> None:
-            source = Source("log", data=json.dumps(log(*(sample(id=number) for number in range(count)))).encode())
+            source = Source(
+                "log",
+                data=json.dumps(log(*(sample(id=number) for number in range(count)))).encode(),
+            )
             for found in inspect_ai.conversations(source):
                 source.conversation = found.id
                 inspect_ai.read(source, Draft())
@@ -211,21 +294,38 @@ class TestMessages:
     def test_ranges_far_beyond_the_pool_cost_nothing(self) -> None:
         refs = [[0, 10**9]] * 1000 + [[-5, 1], ["a", 1], 0, None]
         pool = {"messages": [said("user", "Hi.", "u")]}
-        _, made = read(log(sample(model([], said("assistant", "Yes."), input_refs=refs), events_data=pool)))
+        _, made = read(
+            log(sample(model([], said("assistant", "Yes."), input_refs=refs), events_data=pool))
+        )
         assert words(made)[0] == ("user", "Hi.")
 
     def test_a_result_that_no_model_saw_comes_from_the_tool(self) -> None:
         calls = [{"id": "c", "function": "f", "arguments": {}}]
-        tool = {"event": "tool", "id": "c", "function": "f", "result": "done", "completed": "2025-01-01T00:00:09Z"}
-        _, made = read(log(sample(model([said("user", "Hi.")], said("assistant", "", tool_calls=calls)), tool)))
+        tool = {
+            "event": "tool",
+            "id": "c",
+            "function": "f",
+            "result": "done",
+            "completed": "2025-01-01T00:00:09Z",
+        }
+        _, made = read(
+            log(sample(model([said("user", "Hi.")], said("assistant", "", tool_calls=calls)), tool))
+        )
         result = next(event for event in made if event["type"] == "tool_result")
         assert (result["content"]["text"], result["ts"]) == ("done", "2025-01-01T00:00:09Z")
 
 
 class TestUsage:
     @pytest.mark.parametrize(("total", "expected"), [(30, 20), (25, 15), (None, 15)])
-    def test_cached_tokens_are_added_where_the_total_says_so(self, total: int | None, expected: int) -> None:
-        spent = {"input_tokens": 15, "output_tokens": 10, "input_tokens_cache_read": 5, "total_tokens": total}
+    def test_cached_tokens_are_added_where_the_total_says_so(
+        self, total: int | None, expected: int
+    ) -> None:
+        spent = {
+            "input_tokens": 15,
+            "output_tokens": 10,
+            "input_tokens_cache_read": 5,
+            "total_tokens": total,
+        }
         answer = {"choices": [{"message": said("assistant", "Yes.")}], "usage": spent}
         _, made = read(log(sample(model([said("user", "Hi.")], output=answer))))
         assert [event["usage"]["input_tokens"] for event in made if "usage" in event] == [expected]
@@ -233,23 +333,39 @@ class TestUsage:
 
 class TestSpans:
     def test_the_first_agent_is_the_conversation_itself(self) -> None:
-        events = [begin("s", "solvers"), begin("a", "agent", "s"), model([said("user", "Hi.")], span="a")]
+        events = [
+            begin("s", "solvers"),
+            begin("a", "agent", "s"),
+            model([said("user", "Hi.")], span="a"),
+        ]
         _, made = read(log(sample(*events)))
         assert all(event["type"] != "span_start" for event in made)
 
     def test_an_agent_of_an_agent_is_a_subagent(self) -> None:
-        events = [begin("a", "agent"), begin("b", "agent", "a"), model([said("user", "Hi.")], span="b")]
+        events = [
+            begin("a", "agent"),
+            begin("b", "agent", "a"),
+            model([said("user", "Hi.")], span="b"),
+        ]
         _, made = read(log(sample(*events)))
         starts = [event["content"]["data"] for event in made if event["type"] == "span_start"]
         assert starts == [{"kind": "subagent", "subagent_type": "b"}]
 
     def test_a_tool_that_asks_a_model_is_one_too(self) -> None:
-        events = [begin("a", "agent"), begin("b", "tool", "a"), model([said("user", "Hi.")], span="b")]
+        events = [
+            begin("a", "agent"),
+            begin("b", "tool", "a"),
+            model([said("user", "Hi.")], span="b"),
+        ]
         _, made = read(log(sample(*events)))
         assert [event["type"] for event in made].count("span_start") == 1
 
     def test_spans_in_a_circle_end(self) -> None:
-        events = [begin("a", "agent", "b"), begin("b", "agent", "a"), model([said("user", "Hi.")], span="a")]
+        events = [
+            begin("a", "agent", "b"),
+            begin("b", "agent", "a"),
+            model([said("user", "Hi.")], span="a"),
+        ]
         _, made = read(log(sample(*events)))
         assert ("user", "Hi.") in words(made)
 
@@ -270,11 +386,17 @@ def test_nobody_else_claims_these() -> None:
     assert len(files) > 5
     for path in files:
         assert choose(Source.of(path)) == "inspect_ai"
-    assert choose(Source("x", data=packed(**{"_journal/start.json": {}, "samples/1_epoch_1.json": {}}))) == "inspect_ai"
+    assert (
+        choose(
+            Source("x", data=packed(**{"_journal/start.json": {}, "samples/1_epoch_1.json": {}}))
+        )
+        == "inspect_ai"
+    )
 
 
 @pytest.mark.parametrize(
-    "value", [{"eval": {}, "version": 2, "status": "x"}, {"eval": SPEC}, {"id": 1, "epoch": 1}, [log()], []]
+    "value",
+    [{"eval": {}, "version": 2, "status": "x"}, {"eval": SPEC}, {"id": 1, "epoch": 1}, [log()], []],
 )
 def test_what_only_looks_alike_is_not_claimed(value: Any) -> None:
     assert not inspect_ai.sniff(Source("x", data=json.dumps(value).encode()))
@@ -316,7 +438,9 @@ def _text_of(path: Path, name: str) -> bytes:
         with zipfile.ZipFile(path) as archive:
             return archive.read(f"samples/{name}.json")
     samples = json.loads(path.read_text())["samples"]
-    return json.dumps(next(item for item in samples if f"{item['id']}_epoch_{item['epoch']}" == name)).encode()
+    return json.dumps(
+        next(item for item in samples if f"{item['id']}_epoch_{item['epoch']}" == name)
+    ).encode()
 
 
 def _said(value: Any) -> list[str]:

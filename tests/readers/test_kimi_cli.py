@@ -1,4 +1,5 @@
-"""Kimi: turns and steps of the event log, what was undone or compacted, subagents, and the wire log before it."""
+"""Kimi: turns and steps of the event log, what was undone or compacted, subagents, and the wire log
+before it."""
 
 from pathlib import Path
 from typing import Any
@@ -31,12 +32,19 @@ def row(kind: str, **more: Any) -> dict[str, Any]:
 
 
 def prompt(text: str, **origin: Any) -> dict[str, Any]:
-    return row("turn.prompt", input=[{"type": "text", "text": text}], origin=origin or {"kind": "user"})
+    return row(
+        "turn.prompt", input=[{"type": "text", "text": text}], origin=origin or {"kind": "user"}
+    )
 
 
 def taken(text: str, **origin: Any) -> dict[str, Any]:
     content = [{"type": "text", "text": text}]
-    message = {"role": "user", "content": content, "toolCalls": [], "origin": origin or {"kind": "user"}}
+    message = {
+        "role": "user",
+        "content": content,
+        "toolCalls": [],
+        "origin": origin or {"kind": "user"},
+    }
     return row("context.append_message", message=message)
 
 
@@ -56,7 +64,10 @@ def result(name: str, output: Any, **more: Any) -> dict[str, Any]:
     return event("tool.result", toolCallId=name, result={"output": output, **more})
 
 
-BEGIN, END = event("step.begin", uuid="s"), event("step.end", uuid="s", usage=USAGE, finishReason="end_turn")
+BEGIN, END = (
+    event("step.begin", uuid="s"),
+    event("step.end", uuid="s", usage=USAGE, finishReason="end_turn"),
+)
 
 
 class TestSniffing:
@@ -74,7 +85,8 @@ class TestSniffing:
         assert [name for name in NAMES if load(name).sniff(source)] == ["kimi_cli"]
 
     @pytest.mark.parametrize(
-        "record", [{"type": "metadata"}, {"type": "turn.prompt"}, {"message": {"type": "TurnBegin"}}, 5]
+        "record",
+        [{"type": "metadata"}, {"type": "turn.prompt"}, {"message": {"type": "TurnBegin"}}, 5],
     )
     def test_what_is_not_its_own(self, record: Any) -> None:
         assert not kimi_cli.sniff(Source("x", data=lines(record)))
@@ -82,7 +94,10 @@ class TestSniffing:
     def test_what_a_glance_tells(self) -> None:
         bound = row("profile.bind", environmentDisclosure={"cwd": "/w"})
         assert kimi_cli.peek([HEADER, bound, prompt("hi")]) == {"cwd": "/w", "title": "hi"}
-        assert kimi_cli.peek([HEADER, row("config.update", cwd="/w"), prompt("hi")]) == {"cwd": "/w", "title": "hi"}
+        assert kimi_cli.peek([HEADER, row("config.update", cwd="/w"), prompt("hi")]) == {
+            "cwd": "/w",
+            "title": "hi",
+        }
         wire = {"timestamp": 1.0, "message": {"type": "TurnBegin", "payload": {"user_input": "ho"}}}
         assert kimi_cli.peek([None, wire]) == {"title": "ho"}
 
@@ -93,26 +108,46 @@ class TestPrompts:
         assert talk(events) == [("user", "public", "hi")] * 2
 
     def test_a_prompt_that_got_no_further(self) -> None:
-        _, events = read(lines(HEADER, prompt("one"), row("turn.cancel", reason="aborted"), prompt("two")))
+        _, events = read(
+            lines(HEADER, prompt("one"), row("turn.cancel", reason="aborted"), prompt("two"))
+        )
         assert [event["type"] for event in events] == ["message", "annotation", "message"]
         assert facts(events, "interrupted") == [{"kind": "interrupted", "reason": "aborted"}]
 
     def test_a_command_stands_before_what_it_became(self) -> None:
         origin = {"kind": "skill_activation", "trigger": "user-slash"}
-        _, events = read(lines(HEADER, prompt("/fix", **origin), taken("Fix everything.", **origin)))
+        _, events = read(
+            lines(HEADER, prompt("/fix", **origin), taken("Fix everything.", **origin))
+        )
         assert talk(events) == [("user", "public", "/fix"), ("user", "internal", "Fix everything.")]
 
     def test_a_message_that_is_more_than_its_prompt(self) -> None:
         _, events = read(lines(HEADER, prompt("see @a"), taken("see @a\n<file>a</file>")))
-        assert talk(events) == [("user", "public", "see @a"), ("user", "internal", "see @a\n<file>a</file>")]
+        assert talk(events) == [
+            ("user", "public", "see @a"),
+            ("user", "internal", "see @a\n<file>a</file>"),
+        ]
 
     def test_words_while_the_model_works(self) -> None:
         steer = {**prompt("faster"), "type": "turn.steer"}
-        rows = [prompt("go"), taken("go"), BEGIN, steer, says("going"), END, taken("faster"), BEGIN, says("yes"), END]
+        rows = [
+            prompt("go"),
+            taken("go"),
+            BEGIN,
+            steer,
+            says("going"),
+            END,
+            taken("faster"),
+            BEGIN,
+            says("yes"),
+            END,
+        ]
         _, events = read(lines(HEADER, *rows))
         assert [words for _, _, words in talk(events)] == ["go", "going", "faster", "yes"]
 
-    @pytest.mark.parametrize("kind", ["injection", "hook_result", "cron_job", "task", "retry", "system_trigger", "new"])
+    @pytest.mark.parametrize(
+        "kind", ["injection", "hook_result", "cron_job", "task", "retry", "system_trigger", "new"]
+    )
     def test_what_no_person_typed(self, kind: str) -> None:
         _, events = read(lines(HEADER, taken("reminder", kind=kind)))
         assert talk(events) == [("user", "internal", "reminder")]
@@ -122,17 +157,28 @@ class TestSteps:
     def test_what_a_step_cost_is_counted_once(self) -> None:
         record = row("usage.record", usage=USAGE, usageScope="turn")
         _, events = read(
-            lines(HEADER, BEGIN, event("content.part", part={"type": "think", "think": "hm"}), says("yes"), END, record)
+            lines(
+                HEADER,
+                BEGIN,
+                event("content.part", part={"type": "think", "think": "hm"}),
+                says("yes"),
+                END,
+                record,
+            )
         )
         assert [event.get("usage") for event in events] == [None, SPENT]
 
     def test_a_step_of_calls_carries_it_on_the_first(self) -> None:
-        _, events = read(lines(HEADER, BEGIN, call("a"), call("b"), result("b", "2"), result("a", "1"), END))
+        _, events = read(
+            lines(HEADER, BEGIN, call("a"), call("b"), result("b", "2"), result("a", "1"), END)
+        )
         assert [event.get("usage") for event in events] == [SPENT, None, None, None]
         assert_paired(events)
 
     def test_a_step_of_thought_alone_carries_it_there(self) -> None:
-        _, events = read(lines(HEADER, BEGIN, event("content.part", part={"type": "think", "think": "hm"}), END))
+        _, events = read(
+            lines(HEADER, BEGIN, event("content.part", part={"type": "think", "think": "hm"}), END)
+        )
         assert events[0]["usage"] == SPENT
 
     def test_a_step_of_nothing_stands_alone(self) -> None:
@@ -141,18 +187,32 @@ class TestSteps:
 
     def test_sealed_thought_and_an_unusual_end(self) -> None:
         end = event("step.end", finishReason="filtered")
-        _, events = read(lines(HEADER, BEGIN, event("content.part", part={"type": "think", "encrypted": "x"}), end))
+        _, events = read(
+            lines(
+                HEADER, BEGIN, event("content.part", part={"type": "think", "encrypted": "x"}), end
+            )
+        )
         assert events[0]["content"]["data"] == {"redacted": True, "encrypted": True}
         assert facts(events, "stop") == [{"kind": "stop", "reason": "filtered"}]
 
     def test_the_model_is_the_one_that_was_asked(self) -> None:
         asked = row("llm.request", model="kimi-k3")
-        record, _ = read(lines(HEADER, row("config.update", modelAlias="m/kimi-k2"), BEGIN, asked, says("x"), END))
-        assert [who.get("model") for who in record.participants if who["kind"] == "model"] == ["kimi-k3"]
+        record, _ = read(
+            lines(
+                HEADER, row("config.update", modelAlias="m/kimi-k2"), BEGIN, asked, says("x"), END
+            )
+        )
+        assert [who.get("model") for who in record.participants if who["kind"] == "model"] == [
+            "kimi-k3"
+        ]
 
     def test_facts_about_a_result(self) -> None:
-        _, events = read(lines(HEADER, BEGIN, call("a"), result("a", "no", isError=True, note="1 line")))
-        assert facts(events, "result_facts") == [{"kind": "result_facts", "is_error": True, "note": "1 line"}]
+        _, events = read(
+            lines(HEADER, BEGIN, call("a"), result("a", "no", isError=True, note="1 line"))
+        )
+        assert facts(events, "result_facts") == [
+            {"kind": "result_facts", "is_error": True, "note": "1 line"}
+        ]
 
     def test_an_image_in_a_result(self) -> None:
         parts = [
@@ -174,7 +234,10 @@ class TestSteps:
             "toolCalls": [{"id": "a", "function": function}],
         }
         tool = {"role": "tool", "content": "x", "toolCallId": "a"}
-        rows = [row("context.append_message", message=message) for message in (assistant, tool, {"role": "?"}, 5)]
+        rows = [
+            row("context.append_message", message=message)
+            for message in (assistant, tool, {"role": "?"}, 5)
+        ]
         record, events = read(lines(HEADER, *rows))
         assert events[1]["content"]["data"]["arguments"] == {"command": "ls"}
         assert len(record.notes) == 2
@@ -185,7 +248,9 @@ class TestAround:
     def test_settings_prompts_and_tools_are_told_when_they_change(self) -> None:
         update = row("config.update", systemPrompt="Be kind.", profileName="agent")
         names = row("tools.set_active_tools", names=["Bash"])
-        _, events = read(lines(HEADER, update, names, update, names, row("config.update", profileName="plan")))
+        _, events = read(
+            lines(HEADER, update, names, update, names, row("config.update", profileName="plan"))
+        )
         assert talk(events) == [("system", "internal", "Be kind.")]
         assert facts(events, "context") == [
             {"kind": "context", "profile": "agent"},
@@ -194,17 +259,30 @@ class TestAround:
         assert facts(events, "tools") == [{"kind": "tools", "names": ["Bash"]}]
 
     def test_an_undone_turn_is_left(self) -> None:
-        rows = [prompt("1"), taken("1"), prompt("2"), taken("2"), taken("x", kind="injection"), prompt("3"), taken("3")]
-        _, events = read(lines(HEADER, *rows, row("context.undo", count=2), prompt("4"), taken("4")))
+        rows = [
+            prompt("1"),
+            taken("1"),
+            prompt("2"),
+            taken("2"),
+            taken("x", kind="injection"),
+            prompt("3"),
+            taken("3"),
+        ]
+        _, events = read(
+            lines(HEADER, *rows, row("context.undo", count=2), prompt("4"), taken("4"))
+        )
         assert [words for _, _, words in talk(events)] == ["1", "4"]
         _, events = read(
-            lines(HEADER, *rows, row("context.undo", count=1), row("context.undo", count=1)), branches="all"
+            lines(HEADER, *rows, row("context.undo", count=1), row("context.undo", count=1)),
+            branches="all",
         )
         assert [event["type"] for event in events].count("span_start") == 1
 
     @pytest.mark.parametrize("count", [0, -1, 9, "1", None])
     def test_an_undo_of_nothing_is_noted(self, count: Any) -> None:
-        record, events = read(lines(HEADER, prompt("1"), taken("1"), row("context.undo", count=count)))
+        record, events = read(
+            lines(HEADER, prompt("1"), taken("1"), row("context.undo", count=count))
+        )
         assert [note.detail for note in record.notes] == ["type context.undo"]
         assert len(events) == 1
 
@@ -214,7 +292,12 @@ class TestAround:
         assert talk(events) == [("user", "internal", "In short")]
 
     def test_notices_and_what_is_not_carried(self) -> None:
-        rows = [row("plan_mode.exit"), row("turn.ended", reason="completed"), row("cron.cursor", at=1), {"kind": "?"}]
+        rows = [
+            row("plan_mode.exit"),
+            row("turn.ended", reason="completed"),
+            row("cron.cursor", at=1),
+            {"kind": "?"},
+        ]
         record, events = read(lines(HEADER, prompt("x"), *rows, event("step.nap"), event("")))
         assert facts(events, "notice") == [{"kind": "notice", "event": "plan_mode.exit"}]
         assert [note.detail for note in record.notes] == [
@@ -248,7 +331,13 @@ class TestSubagents:
 
     def lay(self, folder: Path) -> Path:
         base = "wd_x/session_1/agents"
-        laid_out(folder, **{f"{base}/main/wire.jsonl": list(self.MAIN), f"{base}/agent-0/wire.jsonl": list(self.AGENT)})
+        laid_out(
+            folder,
+            **{
+                f"{base}/main/wire.jsonl": list(self.MAIN),
+                f"{base}/agent-0/wire.jsonl": list(self.AGENT),
+            },
+        )
         laid_out(folder, **{"wd_x/session_1/state.json": {"title": "T"}})
         return folder / base
 
@@ -262,15 +351,21 @@ class TestSubagents:
         ]  # fmt: skip
         assert (record.conversation["id"], record.conversation["title"]) == ("session_1", "T")
         assert events[3]["visibility"] == "internal"
-        assert [event["content"]["data"]["native_call_id"] for event in events if event["type"] == "tool_use"] == [
-            "Agent_0"
-        ] * 2
+        assert [
+            event["content"]["data"]["native_call_id"]
+            for event in events
+            if event["type"] == "tool_use"
+        ] == ["Agent_0"] * 2
         assert_paired(events)
 
     def test_files_that_were_copied_out(self, tmp_path: Path) -> None:
         laid_out(
             tmp_path,
-            **{"chat.jsonl": list(self.MAIN), "subagent_agent-0.jsonl": list(self.AGENT), "agent-9.jsonl": [HEADER]},
+            **{
+                "chat.jsonl": list(self.MAIN),
+                "subagent_agent-0.jsonl": list(self.AGENT),
+                "agent-9.jsonl": [HEADER],
+            },
         )
         _, events = read_file(kimi_cli, tmp_path / "chat.jsonl")
         assert [event["type"] for event in events].count("span_start") == 1
@@ -294,7 +389,9 @@ class TestWire:
         return {"timestamp": 1770000000.25, "message": {"type": kind, "payload": payload}}
 
     def agent(self, kind: str, **payload: Any) -> dict[str, Any]:
-        return self.wire("SubagentEvent", parent_tool_call_id="t", event={"type": kind, "payload": payload})
+        return self.wire(
+            "SubagentEvent", parent_tool_call_id="t", event={"type": kind, "payload": payload}
+        )
 
     def test_a_subagent_in_the_same_file(self) -> None:
         shell = {"id": "s", "function": {"name": "Shell", "arguments": "{}"}}
@@ -303,7 +400,9 @@ class TestWire:
             self.wire("ToolCall", id="t", function={"name": "Task", "arguments": "{}"}),
             self.agent("TurnBegin", user_input="look"),
             self.agent("ToolCall", **shell),
-            self.agent("ToolResult", tool_call_id="s", return_value={"output": "x", "is_error": False}),
+            self.agent(
+                "ToolResult", tool_call_id="s", return_value={"output": "x", "is_error": False}
+            ),
             self.wire("ToolResult", tool_call_id="t", return_value={"output": "done"}),
         ]
         _, events = read(lines(HEADER, *rows))
@@ -327,14 +426,26 @@ class TestWire:
         assert len(events) == 3
 
     def test_a_subagent_that_never_came_back(self) -> None:
-        _, events = read(lines(self.wire("TurnBegin", user_input="go"), self.agent("TurnBegin", user_input="look")))
+        _, events = read(
+            lines(
+                self.wire("TurnBegin", user_input="go"), self.agent("TurnBegin", user_input="look")
+            )
+        )
         assert events[-1]["type"] == "span_end"
 
     def test_what_is_not_carried_is_named(self) -> None:
         record, _ = read(
-            lines(self.wire("TurnBegin", user_input="go"), self.wire("Teleport"), self.wire("TurnEnd"), {"x": 1})
+            lines(
+                self.wire("TurnBegin", user_input="go"),
+                self.wire("Teleport"),
+                self.wire("TurnEnd"),
+                {"x": 1},
+            )
         )
-        assert [note.detail for note in record.notes] == ["type Teleport", "a record without a message"]
+        assert [note.detail for note in record.notes] == [
+            "type Teleport",
+            "a record without a message",
+        ]
 
 
 def test_odd_shapes() -> None:
@@ -345,4 +456,8 @@ def test_real_files(corpus: Path) -> None:
     paths = sorted((corpus / "kimi_cli").glob("*.jsonl"))
     assert len(paths) >= 2
     for path in paths:
-        assert_whole(path, "kimi_cli", ("text", "think", "args", "result", "systemPrompt", "summary", "contextSummary"))
+        assert_whole(
+            path,
+            "kimi_cli",
+            ("text", "think", "args", "result", "systemPrompt", "summary", "contextSummary"),
+        )

@@ -1,4 +1,5 @@
-"""LangChain messages in three shapes and as chunks; LangSmith runs merged, ordered and told once."""
+"""LangChain messages in three shapes and as chunks; LangSmith runs merged, ordered and told
+once."""
 
 import json
 from pathlib import Path
@@ -16,11 +17,23 @@ HUMAN = {"type": "human", "content": "hi"}
 
 
 def constructor(name: str, **fields: Any) -> dict[str, Any]:
-    return {"lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages", name], "kwargs": fields}
+    return {
+        "lc": 1,
+        "type": "constructor",
+        "id": ["langchain", "schema", "messages", name],
+        "kwargs": fields,
+    }
 
 
 def run(name: str, kind: str = "llm", parent: str | None = None, **more: Any) -> dict[str, Any]:
-    made = {"id": name, "trace_id": "t", "run_type": kind, "name": name, "parent_run_id": parent, **more}
+    made = {
+        "id": name,
+        "trace_id": "t",
+        "run_type": kind,
+        "name": name,
+        "parent_run_id": parent,
+        **more,
+    }
     return {"dotted_order": f"20260101T000000Z{name}", "inputs": {}, "outputs": {}, **made}
 
 
@@ -66,7 +79,11 @@ def test_leaves_to_others(value: Any) -> None:
 
 def test_the_three_shapes_say_the_same() -> None:
     fields = {"content": "a", "tool_calls": [{"name": "f", "args": {"x": 1}, "id": "c"}]}
-    shapes = [{"type": "ai", **fields}, {"type": "ai", "data": fields}, constructor("AIMessage", **fields)]
+    shapes = [
+        {"type": "ai", **fields},
+        {"type": "ai", "data": fields},
+        constructor("AIMessage", **fields),
+    ]
     first, second, third = (brief(read([HUMAN, shape])[1]) for shape in shapes)
     assert first == second == third
     assert first[1:3] == [
@@ -77,7 +94,9 @@ def test_the_three_shapes_say_the_same() -> None:
 
 def test_a_call_in_the_content_and_beside_it_is_one_call() -> None:
     block = {"type": "tool_use", "id": "c", "name": "f", "input": {}}
-    _, events = read([{"type": "ai", "content": [block], "tool_calls": [{"name": "f", "args": {}, "id": "c"}]}])
+    _, events = read(
+        [{"type": "ai", "content": [block], "tool_calls": [{"name": "f", "args": {}, "id": "c"}]}]
+    )
     assert [event["type"] for event in events] == ["tool_use", "tool_result"]
     _, events = read([{"type": "ai", "content": [block]}])
     assert [event["type"] for event in events] == ["tool_use", "tool_result"]
@@ -104,7 +123,10 @@ def test_chunks_are_joined_by_index() -> None:
         )
     )
     calls = [event["content"]["data"] for event in events if event["type"] == "tool_use"]
-    assert [(call["tool_name"], call["arguments"]) for call in calls[:2]] == [("f", {"a": 2}), ("g", {})]
+    assert [(call["tool_name"], call["arguments"]) for call in calls[:2]] == [
+        ("f", {"a": 2}),
+        ("g", {}),
+    ]
 
 
 def test_chunks_end_with_another_id_or_the_last_one() -> None:
@@ -112,7 +134,13 @@ def test_chunks_end_with_another_id_or_the_last_one() -> None:
         return {"type": "AIMessageChunk", "content": text, "id": name, **more}
 
     _, events = read(
-        lines(HUMAN, chunk("a", "1"), chunk("a", "2", chunk_position="last"), chunk("a", "3"), chunk("b", "4"))
+        lines(
+            HUMAN,
+            chunk("a", "1"),
+            chunk("a", "2", chunk_position="last"),
+            chunk("a", "3"),
+            chunk("b", "4"),
+        )
     )
     assert [text for _, text in brief(events)] == ["hi", "12", "3", "4"]
 
@@ -131,7 +159,10 @@ def test_a_summary_in_pieces_behind_a_chunk_that_only_opens() -> None:
         lines(
             HUMAN,
             chunk("resp_1"),
-            *(chunk("run", block) for block in (piece("I lo"), piece("ok."), piece("Far.", 1), sealed)),
+            *(
+                chunk("run", block)
+                for block in (piece("I lo"), piece("ok."), piece("Far.", 1), sealed)
+            ),
             chunk("run", {"type": "text", "text": "Yes.", "index": 1}, **model),
         )
     )
@@ -141,7 +172,10 @@ def test_a_summary_in_pieces_behind_a_chunk_that_only_opens() -> None:
 
 def test_counts_of_chunks_are_summed() -> None:
     usage = {"input_tokens": 3, "output_tokens": 0, "output_token_details": {"reasoning": 1}}
-    records = [{"type": "AIMessageChunk", "content": "x", "id": "r", "usage_metadata": u} for u in (usage, usage, "?")]
+    records = [
+        {"type": "AIMessageChunk", "content": "x", "id": "r", "usage_metadata": u}
+        for u in (usage, usage, "?")
+    ]
     _, events = read(lines(*records))
     assert events[0]["usage"] == {"input_tokens": 6, "output_tokens": 0, "reasoning_tokens": 2}
 
@@ -150,7 +184,11 @@ def test_runs_are_merged_and_ordered() -> None:
     asked = {"messages": [{"role": "user", "content": "q"}]}
     second = {
         **asked,
-        "messages": [*asked["messages"], {"role": "assistant", "content": "a"}, {"role": "user", "content": "r"}],
+        "messages": [
+            *asked["messages"],
+            {"role": "assistant", "content": "a"},
+            {"role": "user", "content": "r"},
+        ],
     }
     payload = {
         "post": [
@@ -172,13 +210,18 @@ def test_runs_are_merged_and_ordered() -> None:
 
 
 def test_child_runs_inside_runs_are_told() -> None:
-    inner = run("b", parent="a", inputs={"prompts": ["q"]}, outputs={"generations": [[{"text": "w"}]]})
+    inner = run(
+        "b", parent="a", inputs={"prompts": ["q"]}, outputs={"generations": [[{"text": "w"}]]}
+    )
     _, events = read([run("a", kind="chain", child_runs=[inner])])
     assert brief(events) == [("user", "q"), ("assistant", "w")]
 
 
 def test_parents_in_a_circle_are_told_all_the_same() -> None:
-    made = [run(name, parent=parent, outputs={"output": name}) for name, parent in (("a", "b"), ("b", "a"), ("c", "c"))]
+    made = [
+        run(name, parent=parent, outputs={"output": name})
+        for name, parent in (("a", "b"), ("b", "a"), ("c", "c"))
+    ]
     _, events = read(made)
     assert sorted(text for _, text in brief(events)) == ["a", "b", "c"]
 
@@ -190,12 +233,15 @@ def test_tools_find_the_call_of_the_model_by_name_and_arguments() -> None:
         [
             run("1", outputs=answer),
             run("2", kind="tool", inputs={"n": 2}, outputs={"output": "two"}) | {"name": "f"},
-            run("3", kind="tool", inputs={"input": "{'n': 1}"}, outputs={"output": "one"}) | {"name": "f"},
+            run("3", kind="tool", inputs={"input": "{'n': 1}"}, outputs={"output": "one"})
+            | {"name": "f"},
         ]
     )
     paired(events)
     results = {
-        event["links"]["call_id"]: event["content"]["text"] for event in events if event["type"] == "tool_result"
+        event["links"]["call_id"]: event["content"]["text"]
+        for event in events
+        if event["type"] == "tool_result"
     }
     assert results == {"call_000001": "one", "call_000002": "two"}
 
@@ -207,7 +253,12 @@ def test_a_tool_that_never_ended_has_no_result() -> None:
 
 @pytest.mark.parametrize(
     ("given", "told_as"),
-    [('{"a": 1}', {"a": 1}), ("{'a': None}", {"a": None}), ("{1: 2}", {"raw": "{1: 2}"}), ("plain", {"raw": "plain"})],
+    [
+        ('{"a": 1}', {"a": 1}),
+        ("{'a': None}", {"a": None}),
+        ("{1: 2}", {"raw": "{1: 2}"}),
+        ("plain", {"raw": "plain"}),
+    ],
 )
 def test_arguments_as_python_shows_them(given: str, told_as: Any) -> None:
     _, events = read([run("1", kind="tool", inputs={"input": given}, outputs={"output": "x"})])
@@ -222,7 +273,12 @@ def test_threads_are_conversations() -> None:
     value = [of("a", "one"), of("b", "two"), of("c", "one"), of("d", None)]
     source = Source("input", data=json.dumps(value).encode())
     assert [found.id for found in langchain.conversations(source)] == ["one", "two", "d"]
-    assert [langchain.belongs(source, f"/{n}", item) for n, item in enumerate(value)] == ["one", "two", "one", "d"]
+    assert [langchain.belongs(source, f"/{n}", item) for n, item in enumerate(value)] == [
+        "one",
+        "two",
+        "one",
+        "d",
+    ]
     assert langchain.belongs(source, "/0", {"other": 1}) is None
     plain = Source("input", data=json.dumps([HUMAN]).encode())
     assert langchain.conversations(plain) == []
@@ -232,14 +288,19 @@ def test_threads_are_conversations() -> None:
 @pytest.mark.parametrize(("subagents", "spans"), [("inline", 1), ("reference", 1), ("none", 0)])
 def test_subagents(subagents: str, spans: int) -> None:
     inner = run("b", parent="a", outputs={"output": "deep"})
-    record, events = read([run("a", kind="tool", inputs={"q": 1}, outputs={"output": "x"}), inner], subagents=subagents)
+    record, events = read(
+        [run("a", kind="tool", inputs={"q": 1}, outputs={"output": "x"}), inner],
+        subagents=subagents,
+    )
     assert [event["type"] for event in events].count("span_start") == spans
     assert ("deep" in [text for _, text in brief(events)]) == (subagents == "inline")
     assert ("subagent" in [note.code for note in record.notes]) == (subagents == "none")
 
 
 def test_what_is_no_message_of_a_run_is_kept_beside() -> None:
-    _, events = read([run("a", kind="chain", inputs={"topic": "tea"}, outputs={"poem": "short"}, error="late")])
+    _, events = read(
+        [run("a", kind="chain", inputs={"topic": "tea"}, outputs={"poem": "short"}, error="late")]
+    )
     assert notes_of(events, "run") == [
         {"name": "a", "run_type": "chain", "inputs": {"topic": "tea"}},
         {"name": "a", "run_type": "chain", "outputs": {"poem": "short"}},
@@ -261,12 +322,22 @@ def test_hostile_shapes(odd: Any) -> None:
     read(
         lines(
             HUMAN,
-            *({"type": "ai", "content": "a", name: odd} for name in names if name != "content" or odd != {}),
+            *(
+                {"type": "ai", "content": "a", name: odd}
+                for name in names
+                if name != "content" or odd != {}
+            ),
             HUMAN,
         )
     )
     read(lines(HUMAN, *({"type": "AIMessageChunk", "content": odd, name: odd} for name in names)))
-    read([HUMAN, {"type": "tool", "content": odd, "tool_call_id": odd}, {"type": "ai", "content": odd}])
+    read(
+        [
+            HUMAN,
+            {"type": "tool", "content": odd, "tool_call_id": odd},
+            {"type": "ai", "content": odd},
+        ]
+    )
     fields = (
         "inputs",
         "outputs",
@@ -280,12 +351,22 @@ def test_hostile_shapes(odd: Any) -> None:
         "name",
     )
     read(
-        [run("s"), *(run(f"r{kind}{name}", kind) | {name: odd} for kind in ("llm", "tool", "chain") for name in fields)]
+        [
+            run("s"),
+            *(
+                run(f"r{kind}{name}", kind) | {name: odd}
+                for kind in ("llm", "tool", "chain")
+                for name in fields
+            ),
+        ]
     )
     read(
         [
             run("s"),
-            *(run(n, outputs={n: odd}) for n in ("generations", "choices", "messages", "message", "output", "content")),
+            *(
+                run(n, outputs={n: odd})
+                for n in ("generations", "choices", "messages", "message", "output", "content")
+            ),
         ]
     )
 

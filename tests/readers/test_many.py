@@ -1,4 +1,5 @@
-"""One file, many conversations: of every format that can hold several, a golden case is listed and exported whole."""
+"""One file, many conversations: of every format that can hold several, a golden case is listed and
+exported whole."""
 
 import json
 from pathlib import Path
@@ -45,13 +46,19 @@ def test_they_are_listed_chosen_and_exported(reader: str, tmp_path: Path) -> Non
     assert len(set(names)) == len(names) > 1
     for number, name in enumerate(names, 1):
         assert pick(source, reader, name).id == source.conversation == name
-        assert str(number) in names or pick(source, reader, str(number)).id == name  # an id comes before a number
-    receipts = export_each(source, reader, tmp_path / "out", Context(ExportOptions.of(ALL), key=KEY))
+        assert (
+            str(number) in names or pick(source, reader, str(number)).id == name
+        )  # an id comes before a number
+    receipts = export_each(
+        source, reader, tmp_path / "out", Context(ExportOptions.of(ALL), key=KEY)
+    )
     index = json.loads((tmp_path / "out" / "index.json").read_bytes())
     assert [entry.get("source_id", entry["id"]) for entry in index["conversations"]] == names
     documents = [json.loads(file.read_bytes()) for file in exports_in(tmp_path / "out")]
     assert len(documents) == len(receipts)
-    assert [len(document["events"]) for document in documents] == [receipt.events for receipt in receipts]
+    assert [len(document["events"]) for document in documents] == [
+        receipt.events for receipt in receipts
+    ]
     for document in documents:
         assert [problem for problem in validate(document) if problem.severity == "error"] == []
 

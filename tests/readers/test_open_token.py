@@ -1,4 +1,5 @@
-"""Exports are read again: documents and all three line shapes, with what is missing filled in and what is odd told."""
+"""Exports are read again: documents and all three line shapes, with what is missing filled in and
+what is odd told."""
 
 import contextlib
 import copy
@@ -65,12 +66,19 @@ DOCUMENT: Json = {
     "participants": PEOPLE,
     "events": EVENTS,
 }
-HEADER: Json = {"type": "header", **{name: value for name, value in DOCUMENT.items() if name != "events"}}
+HEADER: Json = {
+    "type": "header",
+    **{name: value for name, value in DOCUMENT.items() if name != "events"},
+}
 FOOTER: Json = {"type": "footer"}
 
 
 def flat(event: Json) -> Json:
-    return {"type": "event", "event_type": event["type"], **{k: v for k, v in event.items() if k != "type"}}
+    return {
+        "type": "event",
+        "event_type": event["type"],
+        **{k: v for k, v in event.items() if k != "type"},
+    }
 
 
 def nested(event: Json) -> Json:
@@ -134,13 +142,19 @@ def test_an_export_that_was_changed_is_told(mode: str) -> None:
     made = io.BytesIO()
     options = ExportOptions.of({"mode": mode, "integrity": "hash"})
     export(Source("talk.json", data=json.dumps(DOCUMENT).encode()), made, Context(options))
-    assert told(read(Source("talk.json", data=made.getvalue()), Context(options), "open_token")) == []
+    assert (
+        told(read(Source("talk.json", data=made.getvalue()), Context(options), "open_token")) == []
+    )
     other = made.getvalue().replace(b"evt_000002", b"evt_000009")
-    assert told(read(Source("talk.json", data=other), Context(options), "open_token")) == ["changed-export"]
+    assert told(read(Source("talk.json", data=other), Context(options), "open_token")) == [
+        "changed-export"
+    ]
 
 
 def test_a_hash_of_another_kind_is_not_judged() -> None:
-    assert told(record_of(changed(integrity={"hash_alg": "sha512", "events_hash": "0" * 128}))) == []
+    assert (
+        told(record_of(changed(integrity={"hash_alg": "sha512", "events_hash": "0" * 128}))) == []
+    )
 
 
 def test_a_header_as_the_spec_shows_it_is_filled_in() -> None:
@@ -158,8 +172,14 @@ def test_without_any_time_the_id_has_the_day_of_the_export() -> None:
     events = [{name: value for name, value in event.items() if name != "ts"} for event in EVENTS]
     header = {"type": "header", "open_token_version": "0.1"}
     dated = {**header, "exported_at": "2026-03-01T00:00:00Z"}
-    assert record_of(dated, *events, FOOTER, now="2026-04-01T00:00:00Z").conversation["id"][5:13] == "20260301"
-    assert record_of(header, *events, FOOTER, now="2026-04-01T00:00:00Z").conversation["id"][5:13] == "00000000"
+    assert (
+        record_of(dated, *events, FOOTER, now="2026-04-01T00:00:00Z").conversation["id"][5:13]
+        == "20260301"
+    )
+    assert (
+        record_of(header, *events, FOOTER, now="2026-04-01T00:00:00Z").conversation["id"][5:13]
+        == "00000000"
+    )
     odd = {**header, "exported_at": "yesterday"}
     assert record_of(odd, *events, FOOTER).conversation["id"][5:13] == "00000000"
 
@@ -200,7 +220,12 @@ def test_keys_are_put_in_the_order_of_the_spec() -> None:
 
 
 def test_what_an_event_lacks_is_put_in_its_place() -> None:
-    event = {"id": "evt_000007", "type": "span_end", "actor_id": "act_009", "links": {"span_id": "span_000001"}}
+    event = {
+        "id": "evt_000007",
+        "type": "span_end",
+        "actor_id": "act_009",
+        "links": {"span_id": "span_000001"},
+    }
     record = record_of(changed(events=[event]))
     assert list(next(iter(record.events))) == ["id", "seq", "type", "actor_id", "content", "links"]
     assert record.participants[-1] == {"actor_id": "act_009", "kind": "system", "name": "unknown"}
@@ -229,16 +254,47 @@ def test_what_cannot_be_kept_is_told(document: Json, code: str) -> None:
 
 
 def test_lines_that_are_nothing_are_told() -> None:
-    record = record_of(HEADER, {"type": "ping"}, {"type": ["event"]}, *map(flat, EVENTS), {"no": "type"}, FOOTER)
-    assert record.notes == [Note("skipped-record", "line 2", "a line that is no header, event or footer", 3)]
+    record = record_of(
+        HEADER, {"type": "ping"}, {"type": ["event"]}, *map(flat, EVENTS), {"no": "type"}, FOOTER
+    )
+    assert record.notes == [
+        Note("skipped-record", "line 2", "a line that is no header, event or footer", 3)
+    ]
 
 
 @pytest.mark.parametrize("odd", [None, 5, "x", [], [5], {"a": 1}])
 def test_odd_frames_are_no_trouble(odd: Any) -> None:
-    assert len(list(record_of(changed(conversation=odd, participants=odd, integrity=odd, exported_at=odd)).events)) == 3
+    assert (
+        len(
+            list(
+                record_of(
+                    changed(conversation=odd, participants=odd, integrity=odd, exported_at=odd)
+                ).events
+            )
+        )
+        == 3
+    )
     assert len(list(record_of(changed(integrity={"coercions": odd})).events)) == 3
-    assert len(list(record_of(changed(integrity={"coercions": [{"seq": odd, "ptr": "", "was": "x"}]})).events)) == 3
-    assert len(list(record_of(HEADER, *EVENTS, FOOTER | {"participants": odd, "conversation": odd}).events)) == 3
+    assert (
+        len(
+            list(
+                record_of(
+                    changed(integrity={"coercions": [{"seq": odd, "ptr": "", "was": "x"}]})
+                ).events
+            )
+        )
+        == 3
+    )
+    assert (
+        len(
+            list(
+                record_of(
+                    HEADER, *EVENTS, FOOTER | {"participants": odd, "conversation": odd}
+                ).events
+            )
+        )
+        == 3
+    )
 
 
 @pytest.mark.parametrize(
@@ -294,7 +350,8 @@ ODD = st.recursive(
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.sampled_from(["", "x", "evt_000002", "message", "event"]),
     lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["id", "type", "text", "a"]), inner, max_size=3)
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["id", "type", "text", "a"]), inner, max_size=3)
     ),
     max_leaves=6,
 )
@@ -303,9 +360,15 @@ NAMES = st.text(max_size=3) | st.sampled_from([*EVENTS[1], *DOCUMENT])
 
 
 @given(st.lists(st.tuples(PLACES, NAMES, ODD), max_size=4))
-def test_strange_exports_are_read_or_refused_in_our_words(changes: list[tuple[str, str, Any]]) -> None:
+def test_strange_exports_are_read_or_refused_in_our_words(
+    changes: list[tuple[str, str, Any]],
+) -> None:
     document = copy.deepcopy(DOCUMENT)
-    places = {"event": document["events"][1], "content": document["events"][0]["content"], "top": document}
+    places = {
+        "event": document["events"][1],
+        "content": document["events"][0]["content"],
+        "top": document,
+    }
     places |= {"links": document["events"][1]["links"], "conversation": document["conversation"]}
     for place, name, value in changes:
         places[place][name] = value

@@ -1,4 +1,5 @@
-"""The Agents SDK's saved states: items of all lists told once, handoffs, approvals that are waited for, both SDKs."""
+"""The Agents SDK's saved states: items of all lists told once, handoffs, approvals that are waited
+for, both SDKs."""
 
 import json
 from pathlib import Path
@@ -35,11 +36,20 @@ def state(*items: Any, **more: Any) -> dict[str, Any]:
 
 def test_claims() -> None:
     assert claimed(state()) == "openai_agents"
-    assert claimed({"$schemaVersion": "1.0", "originalInput": "x", "generatedItems": []}) == "openai_agents"
+    assert (
+        claimed({"$schemaVersion": "1.0", "originalInput": "x", "generatedItems": []})
+        == "openai_agents"
+    )
 
 
 @pytest.mark.parametrize(
-    "value", [{"$schemaVersion": "1"}, {"original_input": "x"}, {"$schemaVersion": 1, "original_input": "x"}, []]
+    "value",
+    [
+        {"$schemaVersion": "1"},
+        {"original_input": "x"},
+        {"$schemaVersion": 1, "original_input": "x"},
+        [],
+    ],
 )
 def test_leaves_to_others(value: Any) -> None:
     assert not openai_agents.sniff(Source("input", data=json.dumps(value).encode()))
@@ -49,7 +59,12 @@ def test_an_approval_is_a_call_without_result() -> None:
     waiting = item("tool_approval_item", call("1"), tool_name="f")
     step = {"type": "next_step_interruption", "data": {"interruptions": [waiting]}}
     record, events = read(state(item("tool_call_item", call("1")), waiting, current_step=step))
-    assert [event["type"] for event in events] == ["message", "tool_use", "tool_result", "annotation"]
+    assert [event["type"] for event in events] == [
+        "message",
+        "tool_use",
+        "tool_result",
+        "annotation",
+    ]
     assert events[2]["content"]["data"] == {"missing_result": True}
     assert notes_of(events, "action_required") == [
         {"action": "approval", "status": "requested", "tool": "f", "native_call_id": "1"}
@@ -59,14 +74,32 @@ def test_an_approval_is_a_call_without_result() -> None:
 
 def test_an_approval_alone_tells_its_call() -> None:
     _, events = read(
-        state(current_step={"type": "x", "data": {"interruptions": [item("tool_approval_item", call("1"))]}})
+        state(
+            current_step={
+                "type": "x",
+                "data": {"interruptions": [item("tool_approval_item", call("1"))]},
+            }
+        )
     )
-    assert [event["type"] for event in events] == ["message", "tool_use", "tool_result", "annotation"]
+    assert [event["type"] for event in events] == [
+        "message",
+        "tool_use",
+        "tool_result",
+        "annotation",
+    ]
 
 
 def test_items_of_both_lists_and_of_the_answers_are_told_once() -> None:
-    said = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "hello"}]}
-    only_there = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "lost"}]}
+    said = {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "output_text", "text": "hello"}],
+    }
+    only_there = {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "output_text", "text": "lost"}],
+    }
     _, events = read(
         state(
             item("message_output_item", said),
@@ -78,7 +111,13 @@ def test_items_of_both_lists_and_of_the_answers_are_told_once() -> None:
         )
     )
     assert brief(events)[0] == ("user", "go")
-    assert [event["type"] for event in events] == ["message", "tool_use", "tool_result", "message", "message"]
+    assert [event["type"] for event in events] == [
+        "message",
+        "tool_use",
+        "tool_result",
+        "message",
+        "message",
+    ]
     assert [event.get("usage") for event in events][1] == {"input_tokens": 4, "output_tokens": 2}
     assert brief(events)[-1] == ("assistant", "lost")
 
@@ -99,7 +138,10 @@ def test_each_agent_is_a_participant() -> None:
 def test_what_the_tool_returned_beside_what_the_model_read() -> None:
     output = {"type": "function_call_output", "call_id": "1", "output": "short"}
     _, events = read(
-        state(item("tool_call_item", call("1")), item("tool_call_output_item", output, output={"rows": 3}))
+        state(
+            item("tool_call_item", call("1")),
+            item("tool_call_output_item", output, output={"rows": 3}),
+        )
     )
     assert events[2]["content"]["text"] == "short"
     assert notes_of(events, "result_facts") == [{"returned": {"rows": 3}}]
@@ -131,7 +173,13 @@ def test_items_of_javascript() -> None:
             {"type": "tool_call_output_item", "rawItem": result, "agent": AGENT, "output": "x"},
             {
                 "type": "tool_call_item",
-                "rawItem": {"type": "hosted_tool_call", "id": "h", "name": "vision", "arguments": "{}", "output": "ok"},
+                "rawItem": {
+                    "type": "hosted_tool_call",
+                    "id": "h",
+                    "name": "vision",
+                    "arguments": "{}",
+                    "output": "ok",
+                },
                 "agent": AGENT,
             },
         ],
@@ -139,16 +187,24 @@ def test_items_of_javascript() -> None:
     _, events = read(value)
     assert brief(events)[1] == ("assistant_thought", "deep")
     assert events[3]["content"]["data"][0]["media_type"] == "image/png"
-    assert [event["content"]["data"]["tool_name"] for event in events if event["type"] == "tool_use"] == ["f", "vision"]
+    assert [
+        event["content"]["data"]["tool_name"] for event in events if event["type"] == "tool_use"
+    ] == ["f", "vision"]
     paired(events)
 
 
-@pytest.mark.parametrize(("total", "rest"), [(9, {"input_tokens": 5, "output_tokens": 1}), (4, None), (3, None)])
-def test_what_agents_took_that_ran_as_tools_stands_in_the_total_alone(total: int, rest: Any) -> None:
+@pytest.mark.parametrize(
+    ("total", "rest"), [(9, {"input_tokens": 5, "output_tokens": 1}), (4, None), (3, None)]
+)
+def test_what_agents_took_that_ran_as_tools_stands_in_the_total_alone(
+    total: int, rest: Any
+) -> None:
     answers = [{"output": [call("1")], "usage": {"input_tokens": 4, "output_tokens": 2}}]
     spent = {"usage": {"input_tokens": total, "output_tokens": 3 if total == 9 else 2}}
     _, events = read(state(original_input="q", model_responses=answers, context=spent))
-    assert [event.get("usage") for event in events if event["type"] == "annotation"] == ([rest] if rest else [])
+    assert [event.get("usage") for event in events if event["type"] == "annotation"] == (
+        [rest] if rest else []
+    )
 
 
 def test_usage_that_belongs_to_nothing_told_stands_alone() -> None:
@@ -188,7 +244,10 @@ def test_hostile_shapes(odd: Any) -> None:
     read(
         state(
             context={"context": odd, "approvals": odd},
-            model_responses=[{"output": odd, "usage": odd}, {"output": [odd], "usage": {"input_tokens_details": odd}}],
+            model_responses=[
+                {"output": odd, "usage": odd},
+                {"output": [odd], "usage": {"input_tokens_details": odd}},
+            ],
         )
     )
 
@@ -201,6 +260,11 @@ def test_real_states(corpus: Path) -> None:
         everything = told(document)
         assert all(
             text in everything
-            for text in [value["original_input"], *said_in(value["generated_items"], ("call_id", "tool_name"))]
+            for text in [
+                value["original_input"],
+                *said_in(value["generated_items"], ("call_id", "tool_name")),
+            ]
         )
-        assert [event["content"].get("data") for event in document["events"]].count({"missing_result": True}) == 1
+        assert [event["content"].get("data") for event in document["events"]].count(
+            {"missing_result": True}
+        ) == 1

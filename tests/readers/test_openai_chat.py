@@ -1,4 +1,5 @@
-"""The chat completions dialect: roles, parts, calls with and without ids, thoughts, choices, usage, streams."""
+"""The chat completions dialect: roles, parts, calls with and without ids, thoughts, choices, usage,
+streams."""
 
 import json
 from typing import Any
@@ -34,19 +35,29 @@ def test_one_event_for_each_message_of_a_body() -> None:
     ]
     record, events = read({"model": "m", "messages": messages})
     assert [event["type"] for event in events] == ["message"] * 3
-    assert [event["content"] for event in events] == [{"mime": "text/plain", "text": m["content"]} for m in messages]
+    assert [event["content"] for event in events] == [
+        {"mime": "text/plain", "text": m["content"]} for m in messages
+    ]
     assert record.conversation["source_runtime"] == "api"
     assert record.conversation["provider"] == "other"
     assert record.conversation["internal_availability"] == "unknown"
     assert "started_at" not in record.conversation
-    assert [(who["kind"], who["name"]) for who in record.participants] == [("human", "user"), ("model", "assistant")]
+    assert [(who["kind"], who["name"]) for who in record.participants] == [
+        ("human", "user"),
+        ("model", "assistant"),
+    ]
     assert record.participants[1]["model"] == "m"
 
 
 @pytest.mark.parametrize(
     ("name", "provider"),
     [
-        *(("gpt-4o", "openai"), ("o3-mini", "openai"), ("chatgpt-4o-latest", "openai"), ("openai/gpt-5", "openai")),
+        *(
+            ("gpt-4o", "openai"),
+            ("o3-mini", "openai"),
+            ("chatgpt-4o-latest", "openai"),
+            ("openai/gpt-5", "openai"),
+        ),
         *(("ft:gpt-4o:acme", "openai"), ("llama-3", "other"), ("gemini-2.5-pro", "other")),
     ],
 )
@@ -70,29 +81,49 @@ def test_roles_names_and_visibility() -> None:
         ]
     )
     assert [(event["role"], event["visibility"]) for event in events] == [
-        *(("system", "internal"), ("developer", "internal"), ("user", "public"), ("assistant", "public")),
+        *(
+            ("system", "internal"),
+            ("developer", "internal"),
+            ("user", "public"),
+            ("assistant", "public"),
+        ),
     ]
     assert [who["name"] for who in record.participants] == ["system", "Ines", "Pilot"]
 
 
 def test_parts() -> None:
-    picture = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}", "detail": "low"}}
+    picture = {
+        "type": "image_url",
+        "image_url": {"url": f"data:image/png;base64,{PNG}", "detail": "low"},
+    }
     sound = {"type": "input_audio", "input_audio": {"data": PNG, "format": "wav"}}
     paper = {"type": "file", "file": {"file_id": "file-1", "filename": "a.pdf"}}
     text = {"type": "text", "text": "see"}
     record, events = read(
-        [{"role": "user", "content": [text]}, {"role": "user", "content": [text, picture, sound, paper]}]
+        [
+            {"role": "user", "content": [text]},
+            {"role": "user", "content": [text, picture, sound, paper]},
+        ]
     )
     assert brief(events)[0] == ("user", "see")
     blocks = events[1]["content"]["data"]
     assert blocks[0] == text
-    assert (blocks[1]["type"], blocks[1]["media_type"], blocks[1]["base64"], blocks[1]["detail"]) == (
+    assert (
+        blocks[1]["type"],
+        blocks[1]["media_type"],
+        blocks[1]["base64"],
+        blocks[1]["detail"],
+    ) == (
         "image",
         "image/png",
         PNG,
         "low",
     )
-    assert (blocks[2]["type"], blocks[2]["media_type"], blocks[2]["bytes"]) == ("audio", "audio/wav", 9)
+    assert (blocks[2]["type"], blocks[2]["media_type"], blocks[2]["bytes"]) == (
+        "audio",
+        "audio/wav",
+        9,
+    )
     assert blocks[3] == {"type": "file", "filename": "a.pdf", "file_id": "file-1"}
     assert record.notes == []
 
@@ -108,7 +139,11 @@ def test_an_unknown_part_is_kept_and_noted() -> None:
 def test_calls_and_results_are_paired_by_id() -> None:
     _, events = read(
         [
-            {"role": "assistant", "content": None, "tool_calls": [call("a", "f", '{"x": 1}'), call("b", "g", "[2]")]},
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [call("a", "f", '{"x": 1}'), call("b", "g", "[2]")],
+            },
             {"role": "tool", "tool_call_id": "b", "content": "two"},
             {"role": "tool", "tool_call_id": "a", "content": [{"type": "text", "text": "one"}]},
         ]
@@ -147,7 +182,13 @@ def test_ids_that_a_client_invented_later_are_paired_by_order() -> None:
     copy = {"role": "assistant", "content": None, "tool_calls": [call("made-up", "f", "{}")]}
     result = {"role": "tool", "tool_call_id": "made-up", "content": "r"}
     _, events = read(
-        [first, {"request": {"model": "m", "messages": [asked, copy, result]}, "response": reply({"content": "ok"})}]
+        [
+            first,
+            {
+                "request": {"model": "m", "messages": [asked, copy, result]},
+                "response": reply({"content": "ok"}),
+            },
+        ]
     )
     assert [event["type"] for event in events] == ["message", "tool_use", "tool_result", "message"]
 
@@ -163,12 +204,19 @@ def test_legacy_functions_and_custom_tools() -> None:
     custom = {"id": "c", "type": "custom", "custom": {"name": "shell", "input": "ls"}}
     _, events = read(
         [
-            {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}},
+            {
+                "role": "assistant",
+                "content": None,
+                "function_call": {"name": "f", "arguments": "{}"},
+            },
             {"role": "function", "name": "f", "content": "done"},
             {"role": "assistant", "content": None, "tool_calls": [custom]},
         ]
     )
-    assert brief(events)[:2] == [("assistant", {"tool_name": "f", "arguments": {}}), ("tool", "done")]
+    assert brief(events)[:2] == [
+        ("assistant", {"tool_name": "f", "arguments": {}}),
+        ("tool", "done"),
+    ]
     assert events[2]["content"]["data"]["arguments"] == {"input": "ls"}
 
 
@@ -224,7 +272,12 @@ def test_usage_counts_everything_once_and_not_on_a_thought() -> None:
     }
     message = {"content": "a", "reasoning": "t", "tool_calls": [call("a", "f", "{}")]}
     _, events = read(reply(message, "tool_calls", usage=usage))
-    expected = {"input_tokens": 10, "output_tokens": 7, "reasoning_tokens": 5, "cache_read_tokens": 4}
+    expected = {
+        "input_tokens": 10,
+        "output_tokens": 7,
+        "reasoning_tokens": 5,
+        "cache_read_tokens": 4,
+    }
     assert [event.get("usage") for event in events] == [None, expected, None, None]
 
 
@@ -242,7 +295,9 @@ def test_thoughts_that_a_server_left_out_of_the_sum_are_added() -> None:
 
 def test_usage_of_an_empty_answer_stands_alone() -> None:
     _, events = read(reply({"content": None}, usage={"prompt_tokens": 1, "completion_tokens": 0}))
-    assert [(event["type"], event["usage"]["input_tokens"]) for event in events] == [("annotation", 1)]
+    assert [(event["type"], event["usage"]["input_tokens"]) for event in events] == [
+        ("annotation", 1)
+    ]
 
 
 def test_the_time_of_a_response() -> None:
@@ -264,12 +319,18 @@ def test_an_unusual_end_is_told(finish: str) -> None:
 
 def test_refusals_citations_and_errors() -> None:
     _, events = read(reply({"content": None, "refusal": "no"}))
-    assert brief(events) == [("assistant", "no"), ("annotation", {"kind": "message_facts", "refusal": True})]
+    assert brief(events) == [
+        ("assistant", "no"),
+        ("annotation", {"kind": "message_facts", "refusal": True}),
+    ]
     _, events = read(reply({"content": "a", "annotations": [{"type": "url_citation"}]}))
     assert events[1]["content"]["data"]["citations"] == [{"type": "url_citation"}]
     asked = {"model": "m", "messages": [{"role": "user", "content": "q"}]}
     _, events = read({"request": asked, "response": {"error": {"code": "rate_limit", "kind": "x"}}})
-    assert events[1]["content"]["data"] == {"kind": "error", "error": {"code": "rate_limit", "kind": "x"}}
+    assert events[1]["content"]["data"] == {
+        "kind": "error",
+        "error": {"code": "rate_limit", "kind": "x"},
+    }
 
 
 def two_choices() -> dict[str, Any]:
@@ -296,7 +357,9 @@ def test_other_choices_stand_in_a_span() -> None:
     assert events[2]["links"]["call_id"] == events[1]["links"]["call_id"]
 
 
-def chunk(delta: dict[str, Any], finish: str | None = None, native_id: str = "s", index: int = 0) -> dict[str, Any]:
+def chunk(
+    delta: dict[str, Any], finish: str | None = None, native_id: str = "s", index: int = 0
+) -> dict[str, Any]:
     choice = {"index": index, "delta": delta, "finish_reason": finish}
     return {
         "id": native_id,
@@ -334,7 +397,9 @@ STREAM = [
 @pytest.mark.parametrize("form", ["events", "lines", "list", "pair"])
 def test_a_saved_stream_in_every_form(form: str) -> None:
     if form == "events":
-        data: Any = "".join(f"data: {json.dumps(one)}\n\n" for one in STREAM).encode() + b"data: [DONE]\n\n"
+        data: Any = (
+            "".join(f"data: {json.dumps(one)}\n\n" for one in STREAM).encode() + b"data: [DONE]\n\n"
+        )
     elif form == "lines":
         data = "".join(json.dumps(one) + "\n" for one in STREAM).encode()
     else:
@@ -361,14 +426,23 @@ def test_two_streams_are_two_answers() -> None:
 
 def test_a_stream_that_broke_off_says_so() -> None:
     _, events = read([chunk({"content": "half a sen"})])
-    assert brief(events) == [("assistant", "half a sen"), ("annotation", {"kind": "message_facts", "broke_off": True})]
+    assert brief(events) == [
+        ("assistant", "half a sen"),
+        ("annotation", {"kind": "message_facts", "broke_off": True}),
+    ]
 
 
 def test_calls_with_the_same_index_are_told_apart_by_id() -> None:
     _, events = read(
-        [chunk(part(0, "{}", id="a", name="f")), chunk(part(0, "{}", id="b", name="g")), chunk({}, "stop")]
+        [
+            chunk(part(0, "{}", id="a", name="f")),
+            chunk(part(0, "{}", id="b", name="g")),
+            chunk({}, "stop"),
+        ]
     )
-    assert [event["content"]["data"]["tool_name"] for event in events if event["type"] == "tool_use"] == ["f", "g"]
+    assert [
+        event["content"]["data"]["tool_name"] for event in events if event["type"] == "tool_use"
+    ] == ["f", "g"]
 
 
 def test_messages_with_times_of_their_own() -> None:
@@ -377,6 +451,8 @@ def test_messages_with_times_of_their_own() -> None:
 
 
 def test_a_message_without_anything_is_noted() -> None:
-    record, events = read([{"role": "user", "content": "x"}, {"role": "assistant", "content": None}])
+    record, events = read(
+        [{"role": "user", "content": "x"}, {"role": "assistant", "content": None}]
+    )
     assert len(events) == 1
     assert [(note.code, note.place) for note in record.notes] == [("empty-message", "record 2")]

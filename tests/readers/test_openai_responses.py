@@ -1,4 +1,5 @@
-"""The Responses API: instructions, input in both forms, deltas, references, usage, unfinished answers, streams."""
+"""The Responses API: instructions, input in both forms, deltas, references, usage, unfinished
+answers, streams."""
 
 import json
 from typing import Any
@@ -13,7 +14,13 @@ read = reading(openai_responses)
 
 def said(words: str, native_id: str = "msg_1") -> dict[str, Any]:
     part = {"type": "output_text", "text": words, "annotations": []}
-    return {"type": "message", "id": native_id, "role": "assistant", "status": "completed", "content": [part]}
+    return {
+        "type": "message",
+        "id": native_id,
+        "role": "assistant",
+        "status": "completed",
+        "content": [part],
+    }
 
 
 def call(name: str, native_id: str, arguments: str = "{}") -> dict[str, Any]:
@@ -54,7 +61,11 @@ def test_a_pair() -> None:
         "output_tokens": 7,
         "output_tokens_details": {"reasoning_tokens": 5},
     }
-    thought = {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "hm"}]}
+    thought = {
+        "type": "reasoning",
+        "id": "rs_1",
+        "summary": [{"type": "summary_text", "text": "hm"}],
+    }
     record, events = read({"request": request, "response": reply(thought, said("yo"), usage=usage)})
     assert brief(events) == [
         ("system", "brief"),
@@ -71,19 +82,27 @@ def test_a_pair() -> None:
 
 
 def test_a_response_alone_brings_its_instructions() -> None:
-    assert brief(read(reply(said("yo"), instructions="brief"))[1]) == [("system", "brief"), ("assistant", "yo")]
+    assert brief(read(reply(said("yo"), instructions="brief"))[1]) == [
+        ("system", "brief"),
+        ("assistant", "yo"),
+    ]
 
 
 def test_several_messages_in_one_answer() -> None:
     first, last = said("I look it up.", "msg_1"), said("Done.", "msg_2")
-    _, events = read({"request": {"input": "hi"}, "response": reply(first | {"phase": "commentary"}, last)})
+    _, events = read(
+        {"request": {"input": "hi"}, "response": reply(first | {"phase": "commentary"}, last)}
+    )
     assert brief(events) == [("user", "hi"), ("assistant", "I look it up."), ("assistant", "Done.")]
 
 
 def test_requests_that_repeat_their_history() -> None:
     asked = {"role": "user", "content": "q"}
     thought = {"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "x"}
-    first = {"request": {"model": "m", "input": [asked]}, "response": reply(thought, call("f", "c1"))}
+    first = {
+        "request": {"model": "m", "input": [asked]},
+        "response": reply(thought, call("f", "c1")),
+    }
     copy = {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{ }"}
     second = {
         "request": {"model": "m", "input": [asked, thought, copy, result("c1", "r")]},
@@ -92,7 +111,13 @@ def test_requests_that_repeat_their_history() -> None:
     third = {
         "request": {
             "model": "m",
-            "input": [asked, copy, result("c1", "r"), said("ok"), {"role": "user", "content": "more"}],
+            "input": [
+                asked,
+                copy,
+                result("c1", "r"),
+                said("ok"),
+                {"role": "user", "content": "more"},
+            ],
         }
     }
     _, events = read([first, second, third])
@@ -107,7 +132,12 @@ def test_requests_that_repeat_their_history() -> None:
 
 
 @pytest.mark.parametrize(
-    "link", [{"previous_response_id": "resp_1"}, {"conversation": "conv_7"}, {"conversation": {"id": "conv_7"}}]
+    "link",
+    [
+        {"previous_response_id": "resp_1"},
+        {"conversation": "conv_7"},
+        {"conversation": {"id": "conv_7"}},
+    ],
 )
 def test_requests_that_hold_only_what_is_new(link: dict[str, Any]) -> None:
     same = {"role": "user", "content": "again"}
@@ -117,14 +147,25 @@ def test_requests_that_hold_only_what_is_new(link: dict[str, Any]) -> None:
             {"request": {"model": "m", "input": [same], **link}, "response": reply(said("two"))},
         ]
     )
-    assert brief(events) == [("user", "again"), ("assistant", "one"), ("user", "again"), ("assistant", "two")]
+    assert brief(events) == [
+        ("user", "again"),
+        ("assistant", "one"),
+        ("user", "again"),
+        ("assistant", "two"),
+    ]
     assert ("conversation" in link) == (record.conversation["id"] == "conv_7")
 
 
 @pytest.mark.parametrize("native_id", ["c1", "fc_c1", "c1|fc_c1"])
 def test_results_under_either_id_of_their_call(native_id: str) -> None:
     first = {"request": {"model": "m", "input": "q"}, "response": reply(call("f", "c1"))}
-    second = {"request": {"model": "m", "previous_response_id": "resp_1", "input": [result(native_id, "r")]}}
+    second = {
+        "request": {
+            "model": "m",
+            "previous_response_id": "resp_1",
+            "input": [result(native_id, "r")],
+        }
+    }
     _, events = read([first, second])
     assert [event["type"] for event in events] == ["message", "tool_use", "tool_result"]
     assert events[1]["links"]["call_id"] == events[2]["links"]["call_id"]
@@ -132,7 +173,10 @@ def test_results_under_either_id_of_their_call(native_id: str) -> None:
 
 def test_references_to_items_that_were_told() -> None:
     first = {"request": {"model": "m", "input": "q"}, "response": reply(said("one", "msg_9"))}
-    known, unknown = {"type": "item_reference", "id": "msg_9"}, {"type": "item_reference", "id": "msg_0"}
+    known, unknown = (
+        {"type": "item_reference", "id": "msg_9"},
+        {"type": "item_reference", "id": "msg_0"},
+    )
     more = [{"role": "user", "content": "q"}, known, {"role": "user", "content": "r"}, unknown]
     record, events = read([first, {"request": {"model": "m", "input": more}}])
     assert brief(events) == [("user", "q"), ("assistant", "one"), ("user", "r")]
@@ -141,20 +185,29 @@ def test_references_to_items_that_were_told() -> None:
 
 def test_a_list_of_items() -> None:
     record, events = read(
-        [{"role": "user", "content": "q"}, call("f", "c", '{"x": 1}'), result("c", '{"y": 2}'), said("done")]
+        [
+            {"role": "user", "content": "q"},
+            call("f", "c", '{"x": 1}'),
+            result("c", '{"y": 2}'),
+            said("done"),
+        ]
     )
     assert [event["type"] for event in events] == ["message", "tool_use", "tool_result", "message"]
     assert "started_at" not in record.conversation
 
 
 def test_an_answer_that_was_cut() -> None:
-    body = reply(said("half"), status="incomplete", incomplete_details={"reason": "max_output_tokens"})
+    body = reply(
+        said("half"), status="incomplete", incomplete_details={"reason": "max_output_tokens"}
+    )
     facts = {"kind": "message_facts", "status": "incomplete", "reason": "max_output_tokens"}
     assert brief(read(body)[1]) == [("assistant", "half"), ("annotation", facts)]
 
 
 def test_an_answer_that_failed() -> None:
-    body = reply(status="failed", error={"code": "server_error", "message": "no"}, usage={"input_tokens": 3})
+    body = reply(
+        status="failed", error={"code": "server_error", "message": "no"}, usage={"input_tokens": 3}
+    )
     told = brief(read(body)[1])
     assert told == [
         ("annotation", {"kind": "usage"}),
@@ -164,7 +217,11 @@ def test_an_answer_that_failed() -> None:
 
 
 def test_thoughts_that_were_counted_but_not_given() -> None:
-    record, _ = read(reply(said("x"), usage={"output_tokens": 5, "output_tokens_details": {"reasoning_tokens": 4}}))
+    record, _ = read(
+        reply(
+            said("x"), usage={"output_tokens": 5, "output_tokens_details": {"reasoning_tokens": 4}}
+        )
+    )
     assert record.conversation["internal_availability"] == "unavailable"
 
 
@@ -174,14 +231,20 @@ def event(kind: str, **more: Any) -> dict[str, Any]:
 
 STREAM = [
     event("created", response={**reply(), "status": "in_progress"}),
-    event("output_item.added", output_index=0, item={"type": "reasoning", "id": "rs", "summary": []}),
+    event(
+        "output_item.added", output_index=0, item={"type": "reasoning", "id": "rs", "summary": []}
+    ),
     event("reasoning_summary_text.delta", output_index=0, summary_index=0, delta="h"),
     event("reasoning_summary_text.delta", output_index=0, summary_index=0, delta="m"),
     event("output_item.added", output_index=1, item={**call("f", "c"), "arguments": ""}),
     event("function_call_arguments.delta", output_index=1, delta='{"x"'),
     event("function_call_arguments.delta", output_index=1, delta=": 1}"),
     event("output_item.done", output_index=1, item=call("f", "c", '{"x": 1}')),
-    event("output_item.added", output_index=2, item={**said(""), "content": [], "status": "in_progress"}),
+    event(
+        "output_item.added",
+        output_index=2,
+        item={**said(""), "content": [], "status": "in_progress"},
+    ),
     event("output_text.delta", output_index=2, content_index=0, delta="half "),
     event("output_text.delta", output_index=2, content_index=0, delta="a wo"),
 ]
@@ -194,10 +257,14 @@ WHOLE = [
 
 def as_form(chunks: list[Any], form: str) -> Any:
     if form == "events":
-        return "".join(f"event: {one['type']}\ndata: {json.dumps(one)}\n\n" for one in chunks).encode()
+        return "".join(
+            f"event: {one['type']}\ndata: {json.dumps(one)}\n\n" for one in chunks
+        ).encode()
     if form == "lines":
         return "".join(json.dumps(one) + "\n" for one in chunks).encode()
-    return chunks if form == "list" else {"request": {"model": "m", "input": []}, "response": chunks}
+    return (
+        chunks if form == "list" else {"request": {"model": "m", "input": []}, "response": chunks}
+    )
 
 
 @pytest.mark.parametrize("form", ["events", "lines", "list", "pair"])
@@ -231,10 +298,16 @@ def test_a_stream_that_broke_off_is_built_from_its_pieces() -> None:
 
 
 def test_pieces_without_the_events_before_them() -> None:
-    pieces = [event("output_text.delta", output_index=0, content_index=10**12, delta="late "), STREAM[10]]
+    pieces = [
+        event("output_text.delta", output_index=0, content_index=10**12, delta="late "),
+        STREAM[10],
+    ]
     assert brief(read(pieces)[1]) == [("assistant", "late "), ("assistant", "a wo")]
 
 
 def test_two_streams_are_two_answers() -> None:
     done = [event("completed", response=reply(said(words))) for words in ("a", "b")]
-    assert brief(read([STREAM[0], done[0], STREAM[0], done[1]])[1]) == [("assistant", "a"), ("assistant", "b")]
+    assert brief(read([STREAM[0], done[0], STREAM[0], done[1]])[1]) == [
+        ("assistant", "a"),
+        ("assistant", "b"),
+    ]

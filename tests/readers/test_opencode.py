@@ -1,4 +1,5 @@
-"""OpenCode in its forms: what is told, in which order, with whose subagents, and what is left out."""
+"""OpenCode in its forms: what is told, in which order, with whose subagents, and what is left
+out."""
 
 import io
 import json
@@ -31,7 +32,13 @@ CREATE TABLE part (id text PRIMARY KEY, message_id text, session_id text, data t
 
 
 def info(name: str = SES, **more: Any) -> dict[str, Any]:
-    return {"id": name, "directory": "/srv", "title": "A talk", "time": {"created": T, "updated": T + 5}, **more}
+    return {
+        "id": name,
+        "directory": "/srv",
+        "title": "A talk",
+        "time": {"created": T, "updated": T + 5},
+        **more,
+    }
 
 
 def user(name: str = "m1", session: str = SES, **more: Any) -> dict[str, Any]:
@@ -43,7 +50,9 @@ def model(name: str = "m2", session: str = SES, **more: Any) -> dict[str, Any]:
     return {**made, "providerID": "openai", "modelID": "gpt-5.2", **more}
 
 
-def part(kind: str, name: str = "p", message: str = "m1", session: str = SES, **more: Any) -> dict[str, Any]:
+def part(
+    kind: str, name: str = "p", message: str = "m1", session: str = SES, **more: Any
+) -> dict[str, Any]:
     return {"id": name, "messageID": message, "sessionID": session, "type": kind, **more}
 
 
@@ -52,11 +61,18 @@ def text(words: str, **more: Any) -> dict[str, Any]:
 
 
 def tool(name: str = "bash", call: str = "c1", **state: Any) -> dict[str, Any]:
-    return part("tool", callID=call, tool=name, state={"status": "completed", "input": {}, "output": "ok", **state})
+    return part(
+        "tool",
+        callID=call,
+        tool=name,
+        state={"status": "completed", "input": {}, "output": "ok", **state},
+    )
 
 
 def bundle(about: dict[str, Any], *parts: dict[str, Any]) -> dict[str, Any]:
-    made = [{**item, "id": f"p{number}", "messageID": about["id"]} for number, item in enumerate(parts)]
+    made = [
+        {**item, "id": f"p{number}", "messageID": about["id"]} for number, item in enumerate(parts)
+    ]
     return {"info": about, "parts": made}
 
 
@@ -76,14 +92,17 @@ def write(folder: Path, name: str, value: Any) -> Path:
 
 
 def storage(folder: Path) -> Path:
-    """A session with a task, whose session lies beside it, and a session that has nothing to do with them."""
+    """A session with a task, whose session lies beside it, and a session that has nothing to do
+    with them."""
     own = write(folder, f"session/p/{SES}.json", info())
     write(folder, f"session/p/{KID}.json", info(KID, parentID=SES))
     write(folder, "session/q/ses_3.json", info("ses_3", title="Another"))
     write(folder, f"message/{SES}/m1.json", user())
     write(folder, "part/m1/p1.json", text("go"))
     write(folder, f"message/{SES}/m2.json", model())
-    task = tool("task", input={"prompt": "look", "subagent_type": "explore"}, metadata={"sessionId": KID})
+    task = tool(
+        "task", input={"prompt": "look", "subagent_type": "explore"}, metadata={"sessionId": KID}
+    )
     write(folder, "part/m2/p1.json", task)
     write(folder, f"message/{KID}/m3.json", user("m3", KID))
     write(folder, "part/m3/p1.json", text("look", message="m3", session=KID))
@@ -131,7 +150,9 @@ class TestForms:
         assert brief(events) == [("user", "half a word")]
 
     @pytest.mark.parametrize("below", ["", "storage"])
-    def test_a_folder_holds_the_sessions_that_a_person_started(self, tmp_path: Path, below: str) -> None:
+    def test_a_folder_holds_the_sessions_that_a_person_started(
+        self, tmp_path: Path, below: str
+    ) -> None:
         storage(tmp_path / below)
         source = Source.of_folder(tmp_path)
         assert choose(source) == "opencode"
@@ -144,7 +165,11 @@ class TestForms:
         source = Source.of(storage(tmp_path))
         assert choose(source) == "opencode"
         _, events = told(opencode, source)
-        spoken = [pair for pair in brief(events) if pair[0] in ("user", "assistant") and isinstance(pair[1], str)]
+        spoken = [
+            pair
+            for pair in brief(events)
+            if pair[0] in ("user", "assistant") and isinstance(pair[1], str)
+        ]
         assert spoken == [("user", "go"), ("user", "look"), ("assistant", "nothing")]
         assert {item["visibility"] for item in events if item.get("links", {}).get("span_id")} <= {
             "internal",
@@ -168,12 +193,19 @@ class TestForms:
 
     def test_a_line_of_the_running_program(self) -> None:
         value = {"type": "text", "timestamp": T, "sessionID": SES, "part": text("hi", message="m7")}
-        step = {"type": "step_start", "timestamp": T, "sessionID": SES, "part": part("step-start", "q", "m7")}
+        step = {
+            "type": "step_start",
+            "timestamp": T,
+            "sessionID": SES,
+            "part": part("step-start", "q", "m7"),
+        }
         record, events = read((json.dumps(value) + "\n" + json.dumps(step) + "\n").encode())
         assert brief(events) == [("assistant", "hi")]
         assert codes(record)["no-message"] == 1
 
-    @pytest.mark.parametrize(("name", "place"), [("msg_7", "message msg_7"), ("what was said", "a message")])
+    @pytest.mark.parametrize(
+        ("name", "place"), [("msg_7", "message msg_7"), ("what was said", "a message")]
+    )
     def test_a_note_names_an_id_and_no_words(self, name: str, place: str) -> None:
         value = {"type": "text", "timestamp": T, "sessionID": SES, "part": text("hi", message=name)}
         record, _ = read((json.dumps(value) + "\n").encode())
@@ -218,11 +250,18 @@ class TestDatabase:
         assert opencode.belongs(source, "event", {"aggregate_id": KID, "data": ""}) == SES
         others = [item.id for item in opencode.conversations(source)] + [None]
         assert opencode.belongs(source, "account", {"id": "a", "access_token": "x"}) not in others
-        assert opencode.belongs(source, "session_share", {"session_id": SES, "secret": "x"}) not in others
+        assert (
+            opencode.belongs(source, "session_share", {"session_id": SES, "secret": "x"})
+            not in others
+        )
 
     @pytest.mark.parametrize(("newest", "words"), [(1, "old form"), (99, "new form")])
-    def test_the_form_in_which_the_talk_went_on_is_told(self, tmp_path: Path, newest: int, words: str) -> None:
-        columns = "id text, session_id text, type text, seq integer, time_created integer, data text"
+    def test_the_form_in_which_the_talk_went_on_is_told(
+        self, tmp_path: Path, newest: int, words: str
+    ) -> None:
+        columns = (
+            "id text, session_id text, type text, seq integer, time_created integer, data text"
+        )
         script = f"{SCHEMA} CREATE TABLE session_message ({columns});"
         rows = {
             "session": [(SES, None, "/srv", "A talk", None, T)],
@@ -248,18 +287,31 @@ class TestDatabase:
         rows = {
             "session": [(SES, None, "", "A", None, T)],
             "message": [(f"m{n:06}", SES, n, {"role": "user"}) for n in range(count)],
-            "part": [(f"p{n:06}", f"m{n:06}", SES, {"type": "text", "text": str(n)}) for n in range(count)],
+            "part": [
+                (f"p{n:06}", f"m{n:06}", SES, {"type": "text", "text": str(n)})
+                for n in range(count)
+            ],
         }
         _, events = told(opencode, database(tmp_path, SCHEMA, rows))
-        assert [pair[1] for pair in brief(events) if pair[0] == "user"] == [str(n) for n in range(count)]
+        assert [pair[1] for pair in brief(events) if pair[0] == "user"] == [
+            str(n) for n in range(count)
+        ]
 
 
 class TestTalk:
     def test_what_was_put_in_is_internal(self) -> None:
         _, events = read(
-            exported(bundle(user(), text("a"), text("b", synthetic=True), text("c"), text("d", ignored=True)))
+            exported(
+                bundle(
+                    user(), text("a"), text("b", synthetic=True), text("c"), text("d", ignored=True)
+                )
+            )
         )
-        said = [(item["content"]["text"], item["visibility"]) for item in events if item.get("role") == "user"]
+        said = [
+            (item["content"]["text"], item["visibility"])
+            for item in events
+            if item.get("role") == "user"
+        ]
         assert said == [("a", "public"), ("b", "internal"), ("c", "public"), ("d", "internal")]
 
     def test_what_the_client_said_in_the_models_place(self) -> None:
@@ -269,7 +321,9 @@ class TestTalk:
 
     def test_tokens_of_steps_count_once(self) -> None:
         counts = {"input": 10, "output": 5, "reasoning": 2, "cache": {"read": 3, "write": 4}}
-        _, events = answered(text("a"), part("step-finish", tokens=counts), text("b"), tokens=counts)
+        _, events = answered(
+            text("a"), part("step-finish", tokens=counts), text("b"), tokens=counts
+        )
         assert [item.get("usage") for item in events if item.get("role") == "assistant"] == [
             {
                 "input_tokens": 17,
@@ -292,7 +346,9 @@ class TestTalk:
             ({"input": 1, "output": 50.0, "reasoning": -1}, "openai", 50),
         ],
     )
-    def test_reasoning_is_a_part_of_the_output(self, counts: dict[str, Any], provider: str, output: int) -> None:
+    def test_reasoning_is_a_part_of_the_output(
+        self, counts: dict[str, Any], provider: str, output: int
+    ) -> None:
         _, events = answered(text("a"), tokens=counts, providerID=provider)
         assert events[-1]["usage"]["output_tokens"] == output
 
@@ -303,7 +359,9 @@ class TestTalk:
 
     @pytest.mark.parametrize("status", ["pending", "running", "streaming", None])
     def test_a_call_that_never_ended_has_no_result(self, status: str | None) -> None:
-        _, events = answered(part("tool", callID="c", tool="bash", state={"status": status, "input": {"a": 1}}))
+        _, events = answered(
+            part("tool", callID="c", tool="bash", state={"status": status, "input": {"a": 1}})
+        )
         assert events[-1]["content"]["data"] == {"missing_result": True}
 
     def test_an_empty_output_is_an_output(self) -> None:
@@ -313,13 +371,19 @@ class TestTalk:
     def test_a_call_with_the_id_of_an_open_one_is_told(self) -> None:
         open_one = part("tool", callID="c", tool="bash", state={"status": "running", "input": {}})
         _, events = answered(open_one, tool(call="c", output="later"))
-        calls = [item["content"]["data"]["native_call_id"] for item in events if item["type"] == "tool_use"]
+        calls = [
+            item["content"]["data"]["native_call_id"]
+            for item in events
+            if item["type"] == "tool_use"
+        ]
         assert calls == ["c", "c"]
         assert ("tool", "later") in brief(events)
 
     def test_facts_stand_beside_the_output_and_bulk_is_noted(self) -> None:
         metadata = {"exit": 1, "diff": "x" * 999, "truncated": False, "files": [1]}
-        record, events = answered(tool(title="t", metadata=metadata, time={"start": 5, "end": 9, "compacted": 10}))
+        record, events = answered(
+            tool(title="t", metadata=metadata, time={"start": 5, "end": 9, "compacted": 10})
+        )
         assert notes_of(events, "result_facts") == [
             {
                 "kind": "result_facts",
@@ -335,18 +399,31 @@ class TestTalk:
     def test_an_abort_and_an_error(self) -> None:
         aborted = {"name": "MessageAbortedError", "data": {"message": "stop"}}
         _, events = answered(error=aborted)
-        assert notes_of(events, "aborted") == [{"kind": "aborted", "name": "MessageAbortedError", "message": "stop"}]
-        record, events = answered(error={"name": "APIError", "data": {"kind": "x", "responseHeaders": {"a": "b"}}})
-        assert notes_of(events, "error") == [{"kind": "error", "name": "APIError", "detail": {"kind": "x"}}]
+        assert notes_of(events, "aborted") == [
+            {"kind": "aborted", "name": "MessageAbortedError", "message": "stop"}
+        ]
+        record, events = answered(
+            error={"name": "APIError", "data": {"kind": "x", "responseHeaders": {"a": "b"}}}
+        )
+        assert notes_of(events, "error") == [
+            {"kind": "error", "name": "APIError", "detail": {"kind": "x"}}
+        ]
         assert codes(record)["response-headers"] == 1
 
     def test_the_secret_of_a_share_is_nowhere(self) -> None:
-        record, events = read(exported(bundle(user(), text("hi")), share={"url": "https://u.test", "secret": "s3cret"}))
+        record, events = read(
+            exported(
+                bundle(user(), text("hi")), share={"url": "https://u.test", "secret": "s3cret"}
+            )
+        )
         assert "s3cret" not in json.dumps([event["content"] for event in events])
         assert codes(record)["share-secret"] == 1
 
     def test_settings_are_told_when_they_change(self) -> None:
-        messages = [bundle(user(f"m{n}", agent=agent), text("x")) for n, agent in enumerate(("plan", "plan", "build"))]
+        messages = [
+            bundle(user(f"m{n}", agent=agent), text("x"))
+            for n, agent in enumerate(("plan", "plan", "build"))
+        ]
         _, events = read(exported(*messages))
         assert [item["agent"] for item in notes_of(events, "settings")] == ["plan", "build"]
 
@@ -376,7 +453,9 @@ class TestSubagents:
 
     def test_a_session_that_is_not_there_is_a_reference(self) -> None:
         _, events = answered(tool("task", metadata={"sessionID": "ses_far"}))
-        assert notes_of(events, "subagent") == [{"kind": "subagent", "session_id": "ses_far", "reference": "ses_far"}]
+        assert notes_of(events, "subagent") == [
+            {"kind": "subagent", "session_id": "ses_far", "reference": "ses_far"}
+        ]
 
     def test_a_task_that_goes_on_is_told_once(self, tmp_path: Path) -> None:
         own = storage(tmp_path)
@@ -396,9 +475,15 @@ class TestSubagents:
     def test_many_levels_end(self, tmp_path: Path) -> None:
         names = [f"ses_{n:02}" for n in range(40)]
         rows = {
-            "session": [(name, above, "", "t", None, T) for name, above in zip(names, [None, *names], strict=False)],
+            "session": [
+                (name, above, "", "t", None, T)
+                for name, above in zip(names, [None, *names], strict=False)
+            ],
             "message": [(f"m{n}", name, n, {"role": "user"}) for n, name in enumerate(names)],
-            "part": [(f"p{n}", f"m{n}", name, {"type": "text", "text": name}) for n, name in enumerate(names)],
+            "part": [
+                (f"p{n}", f"m{n}", name, {"type": "text", "text": name})
+                for n, name in enumerate(names)
+            ],
         }
         _, events = told(opencode, database(tmp_path, SCHEMA, rows))
         assert "reference" in notes_of(events, "subagent")[-1]
@@ -409,7 +494,9 @@ class TestTakenBack:
         first = bundle(user("m1"), text("kept"))
         second = bundle(model("m2"), text("half"), text("left"))
         third = bundle(user("m3"), text("gone"))
-        _, events = read({"info": info(revert=value), "messages": [first, second, third]}, **options)
+        _, events = read(
+            {"info": info(revert=value), "messages": [first, second, third]}, **options
+        )
         return [pair[1] for pair in brief(events) if pair[0] in ("user", "assistant")]
 
     def test_messages_and_parts(self) -> None:
@@ -421,10 +508,39 @@ class TestTakenBack:
 
 @pytest.mark.parametrize("odd", [None, 5, "x", [], {}, [None], {"a": 1}, True, 1.5])
 def test_no_value_is_too_odd(odd: Any) -> None:
-    fields = ("time", "tokens", "cost", "error", "path", "summary", "model", "agent", "tools", "structured", "finish")
-    state = {"status": "completed", "input": odd, "output": odd, "metadata": odd, "time": odd, "attachments": [odd]}
+    fields = (
+        "time",
+        "tokens",
+        "cost",
+        "error",
+        "path",
+        "summary",
+        "model",
+        "agent",
+        "tools",
+        "structured",
+        "finish",
+    )
+    state = {
+        "status": "completed",
+        "input": odd,
+        "output": odd,
+        "metadata": odd,
+        "time": odd,
+        "attachments": [odd],
+    }
     parts = [
-        part(kind, text=odd, url=odd, state=state, tool=odd, callID=odd, files=odd, error=odd, tokens=odd)
+        part(
+            kind,
+            text=odd,
+            url=odd,
+            state=state,
+            tool=odd,
+            callID=odd,
+            files=odd,
+            error=odd,
+            tokens=odd,
+        )
         for kind in (
             "text",
             "tool",
@@ -439,7 +555,9 @@ def test_no_value_is_too_odd(odd: Any) -> None:
         )
     ]
     about = dict.fromkeys(fields, odd)
-    value = exported(bundle(user(**about), *parts), bundle(model(**about), *parts), revert=odd, share=odd)
+    value = exported(
+        bundle(user(**about), *parts), bundle(model(**about), *parts), revert=odd, share=odd
+    )
     value["messages"] += [odd, {"info": odd, "parts": odd}, {"info": user("m5"), "parts": odd}]
     out = io.BytesIO()
     export(
@@ -472,7 +590,8 @@ def test_peek() -> None:
 
 
 def test_the_shared_corpus(corpus: Path) -> None:
-    """Every word of the stored sessions is told, from the folder and from the session file alike."""
+    """Every word of the stored sessions is told, from the folder and from the session file
+    alike."""
     root = corpus / "opencode" / "fixture_storage_v2"
     sessions = sorted(root.glob("session/*/*.json"))
     assert sessions
@@ -493,6 +612,15 @@ def test_the_shared_corpus(corpus: Path) -> None:
 
 
 def test_a_run_tells_only_what_the_model_says() -> None:
-    part = {"id": "prt_1", "sessionID": "ses_1", "messageID": "msg_1", "type": "text", "text": "One file."}
-    line = json.dumps({"type": "text", "timestamp": 1, "sessionID": "ses_1", "part": part}).encode() + b"\n"
+    part = {
+        "id": "prt_1",
+        "sessionID": "ses_1",
+        "messageID": "msg_1",
+        "type": "text",
+        "text": "One file.",
+    }
+    line = (
+        json.dumps({"type": "text", "timestamp": 1, "sessionID": "ses_1", "part": part}).encode()
+        + b"\n"
+    )
     assert [event["role"] for event in read(line)[1]] == ["assistant"]

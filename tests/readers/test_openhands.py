@@ -1,4 +1,5 @@
-"""OpenHands: events of the SDK in every layout, the lists of version 0, and the logs of its model calls."""
+"""OpenHands: events of the SDK in every layout, the lists of version 0, and the logs of its model
+calls."""
 
 import contextlib
 import json
@@ -21,7 +22,13 @@ read = reading(openhands)
 
 
 def event(kind: str, source: str = "agent", **fields: Any) -> dict[str, Any]:
-    return {"id": f"e{len(fields)}", "timestamp": "2026-01-01T00:00:00", "source": source, **fields, "kind": kind}
+    return {
+        "id": f"e{len(fields)}",
+        "timestamp": "2026-01-01T00:00:00",
+        "source": source,
+        **fields,
+        "kind": kind,
+    }
 
 
 def text(words: str) -> list[dict[str, Any]]:
@@ -29,9 +36,21 @@ def text(words: str) -> list[dict[str, Any]]:
 
 
 def action(call: str = "c1", thought: str = "", **fields: Any) -> dict[str, Any]:
-    made = {"id": call, "name": "terminal", "arguments": '{"command": "ls"}', "origin": "completion"}
-    known = {"thought": text(thought), "tool_name": "terminal", "tool_call_id": call, "tool_call": made}
-    return event("ActionEvent", **{**known, "llm_response_id": "r1", "action": {"command": "ls"}, **fields})
+    made = {
+        "id": call,
+        "name": "terminal",
+        "arguments": '{"command": "ls"}',
+        "origin": "completion",
+    }
+    known = {
+        "thought": text(thought),
+        "tool_name": "terminal",
+        "tool_call_id": call,
+        "tool_call": made,
+    }
+    return event(
+        "ActionEvent", **{**known, "llm_response_id": "r1", "action": {"command": "ls"}, **fields}
+    )
 
 
 def lines(*events: dict[str, Any]) -> bytes:
@@ -49,11 +68,15 @@ def told(path: Path, **options: Any) -> tuple[Record, list[Event]]:
 
 class TestThoughts:
     def test_a_copy_in_tags_is_not_a_second_thought(self) -> None:
-        _, events = read(lines(action(thought="<think>Hm.\n</think>\n\nI look.", reasoning_content="Hm.\n")))
+        _, events = read(
+            lines(action(thought="<think>Hm.\n</think>\n\nI look.", reasoning_content="Hm.\n"))
+        )
         assert brief(events)[:2] == [("assistant_thought", "Hm.\n"), ("assistant", "I look.")]
 
     def test_tags_that_say_more_are(self) -> None:
-        _, events = read(lines(action(thought="<think>Ho.</think>I look.", reasoning_content="Hm.")))
+        _, events = read(
+            lines(action(thought="<think>Ho.</think>I look.", reasoning_content="Hm."))
+        )
         assert brief(events)[:3] == [
             ("assistant_thought", "Hm."),
             ("assistant_thought", "Ho."),
@@ -65,7 +88,10 @@ class TestThoughts:
         assert brief(events)[0] == ("assistant", "<think>Hm.")
 
     def test_details_of_a_router(self) -> None:
-        details = [{"type": "reasoning.text", "text": "Hm."}, {"type": "reasoning.encrypted", "data": "x"}]
+        details = [
+            {"type": "reasoning.text", "text": "Hm."},
+            {"type": "reasoning.encrypted", "data": "x"},
+        ]
         _, events = read(lines(action(reasoning_details=details)))
         assert [item[0] for item in brief(events)][:2] == ["assistant_thought", "assistant_thought"]
         assert events[1]["content"]["data"] == {"redacted": True, "encrypted": True}
@@ -74,10 +100,18 @@ class TestThoughts:
 class TestCalls:
     def test_words_that_parallel_calls_repeat_are_told_once(self) -> None:
         _, events = read(lines(action("c1", "I look."), action("c2", "I look.")))
-        assert [item[0] for item in brief(events)] == ["assistant", "assistant", "assistant", "tool", "tool"]
+        assert [item[0] for item in brief(events)] == [
+            "assistant",
+            "assistant",
+            "assistant",
+            "tool",
+            "tool",
+        ]
 
     def test_the_action_stands_in_where_the_call_is_not_kept(self) -> None:
-        _, events = read(lines(action(tool_call=None, action={"command": "pwd", "kind": "TerminalAction"})))
+        _, events = read(
+            lines(action(tool_call=None, action={"command": "pwd", "kind": "TerminalAction"}))
+        )
         assert events[0]["content"]["data"]["arguments"] == {"command": "pwd"}
 
     def test_arguments_that_are_no_json_stay_text(self) -> None:
@@ -86,7 +120,8 @@ class TestCalls:
         assert events[0]["content"]["data"]["arguments"] == {"raw": "{oops"}
 
     def test_calls_of_a_model_that_writes_them_into_its_words_stay_words(self) -> None:
-        """Of models without function calls OpenHands keeps `<function=...>` in the message; no call is invented."""
+        """Of models without function calls OpenHands keeps `<function=...>` in the message; no call
+        is invented."""
         words = "I look.\n<function=terminal>\n<parameter=command>ls</parameter>\n</function>"
         said = event("MessageEvent", llm_message={"role": "assistant", "content": text(words)})
         _, events = read(lines(said))
@@ -94,7 +129,9 @@ class TestCalls:
 
     def test_an_orphan_tells_its_command(self) -> None:
         seen = {"content": text("x"), "command": "ls", "kind": "TerminalObservation"}
-        _, events = read(lines(event("ObservationEvent", "environment", tool_call_id="gone", observation=seen)))
+        _, events = read(
+            lines(event("ObservationEvent", "environment", tool_call_id="gone", observation=seen))
+        )
         assert [item["content"].get("data", {}).get("kind") for item in events] == [
             None,
             "orphan_result",
@@ -103,12 +140,23 @@ class TestCalls:
         assert events[2]["content"]["data"]["command"] == "ls"
 
     def test_older_observations_have_other_names(self) -> None:
-        for seen, output in (({"output": "a"}, "a"), ({"message": "b"}, "b"), ({"n": 1, "kind": "X"}, {"n": 1})):
-            _, events = read(lines(action(), event("ObservationEvent", tool_call_id="c1", observation=seen)))
+        for seen, output in (
+            ({"output": "a"}, "a"),
+            ({"message": "b"}, "b"),
+            ({"n": 1, "kind": "X"}, {"n": 1}),
+        ):
+            _, events = read(
+                lines(action(), event("ObservationEvent", tool_call_id="c1", observation=seen))
+            )
             assert brief(events)[1] == ("tool", output)
 
     def test_a_call_behind_acp_is_told_once_and_answered_at_its_end(self) -> None:
-        call = {"tool_call_id": "a1", "title": "Run ls", "tool_kind": "execute", "raw_input": {"command": "ls"}}
+        call = {
+            "tool_call_id": "a1",
+            "title": "Run ls",
+            "tool_kind": "execute",
+            "raw_input": {"command": "ls"},
+        }
         begun = event("ACPToolCallEvent", **call, status="in_progress")
         over = event("ACPToolCallEvent", **call, status="failed", raw_output="no")
         _, events = read(lines(begun, over))
@@ -117,7 +165,13 @@ class TestCalls:
 
 
 def a_run(name: str, *history: Any, **fields: Any) -> dict[str, Any]:
-    return {"instance_id": name, "history": list(history), "metrics": None, "metadata": {}, **fields}
+    return {
+        "instance_id": name,
+        "history": list(history),
+        "metrics": None,
+        "metadata": {},
+        **fields,
+    }
 
 
 class TestRuns:
@@ -127,7 +181,9 @@ class TestRuns:
         data = lines(a_run("a", action("c1")), a_run("b", instruction="Try.", error="no runtime"))
         source = Source("output.jsonl", data=data)
         assert choose(source) == "openhands"
-        assert [(item.id, item.title, item.messages) for item in openhands.conversations(source)] == [
+        assert [
+            (item.id, item.title, item.messages) for item in openhands.conversations(source)
+        ] == [
             ("a", None, 1),
             ("b", "Try.", 0),
         ]
@@ -139,12 +195,16 @@ class TestRuns:
         assert events[1]["content"]["data"] == {"kind": "outcome", "error": "no runtime"}
 
     def test_a_task_that_no_event_says_is_told_first(self) -> None:
-        said = event("MessageEvent", "user", llm_message={"role": "user", "content": text("Go on.")})
+        said = event(
+            "MessageEvent", "user", llm_message={"role": "user", "content": text("Go on.")}
+        )
         _, events = read(lines(a_run("a", said, instruction="Try.")))
         assert brief(events) == [("user", "Try."), ("user", "Go on.")]
 
     def test_two_attempts_at_one_task_are_two_conversations(self) -> None:
-        source = Source("output.jsonl", data=lines(a_run("a", action("c1")), a_run("a", action("c2"))))
+        source = Source(
+            "output.jsonl", data=lines(a_run("a", action("c1")), a_run("a", action("c2")))
+        )
         assert [item.id for item in openhands.conversations(source)] == ["a", "a#2"]
 
     @pytest.mark.parametrize("history", [[1], [None], [[]], [[3, None]], ["x"], [{"role": "user"}]])
@@ -156,7 +216,9 @@ class TestLayouts:
     def test_a_long_folder_stands_in_order_of_numbers(self, tmp_path: Path) -> None:
         (tmp_path / "events").mkdir()
         for number in (99999, 100000):
-            said = event("MessageEvent", "user", llm_message={"role": "user", "content": text(str(number))})
+            said = event(
+                "MessageEvent", "user", llm_message={"role": "user", "content": text(str(number))}
+            )
             (tmp_path / "events" / f"event-{number:05d}-x.json").write_text(json.dumps(said))
         assert [item[1] for item in brief(told(tmp_path)[1])] == ["99999", "100000"]
         assert [item[1] for item in brief(told(tmp_path / "events")[1])] == ["99999", "100000"]
@@ -182,7 +244,9 @@ class TestLayouts:
         assert [item[1] for item in brief(told(tmp_path)[1])] == ["two", "ten"]
 
     def test_a_list_of_events(self) -> None:
-        _, events = read([event("MessageEvent", "user", llm_message={"role": "user", "content": text("hi")})])
+        _, events = read(
+            [event("MessageEvent", "user", llm_message={"role": "user", "content": text("hi")})]
+        )
         assert brief(events) == [("user", "hi")]
 
     def test_other_folders_are_not_claimed(self, tmp_path: Path) -> None:
@@ -198,7 +262,9 @@ class TestLayouts:
 
 class TestBranches:
     def made(self, leaf: str | None, *links: tuple[str, str | None], **options: Any) -> list[Any]:
-        state = json.loads((GOLDEN / "state_alone" / "input.json").read_text()) | {"leaf_event_id": leaf}
+        state = json.loads((GOLDEN / "state_alone" / "input.json").read_text()) | {
+            "leaf_event_id": leaf
+        }
         said = [
             event("MessageEvent", "user", llm_message={"role": "user", "content": text(name)}) | {"id": name}
             | ({"parent_id": parent} if parent else {})
@@ -210,7 +276,11 @@ class TestBranches:
         source.neighbour = lambda *parts: Source("s", data=json.dumps(state).encode())  # type: ignore[method-assign]
         openhands.read(source, draft)
         assert events
-        return [item[1] for item in brief(list(draft.finish(lambda: "0" * 64).events)) if item[0] == "user"]
+        return [
+            item[1]
+            for item in brief(list(draft.finish(lambda: "0" * 64).events))
+            if item[0] == "user"
+        ]
 
     def test_what_does_not_lead_to_the_leaf_is_left(self) -> None:
         assert self.made("c", ("a", None), ("b", "a"), ("c", "a")) == ["a", "c"]
@@ -264,10 +334,14 @@ def test_no_odd_value_is_an_accident(case: str) -> None:
 
 
 def test_no_odd_value_in_a_stream_is_an_accident() -> None:
-    stream = [json.loads(line) for line in (GOLDEN / "events" / "input.jsonl").read_text().splitlines()]
+    stream = [
+        json.loads(line) for line in (GOLDEN / "events" / "input.jsonl").read_text().splitlines()
+    ]
     for value in bent(stream, rounds=2):
         source = Source("x", data=lines(*value))
-        with contextlib.suppress(InputError):  # a first line that is no object makes it another kind of input
+        with contextlib.suppress(
+            InputError
+        ):  # a first line that is no object makes it another kind of input
             if openhands.sniff(source):
                 openhands.read(source, Draft())
 
@@ -283,11 +357,18 @@ def test_every_word_of_the_real_files_is_kept(corpus: Path) -> None:
 
 
 def words_of(value: Any) -> list[str]:
-    """What was said, thought and given back in a real file; the tags around a thought are not words."""
+    """What was said, thought and given back in a real file; the tags around a thought are not
+    words."""
     if isinstance(value, list):
         return [word for item in value for word in words_of(item)]
     if not isinstance(value, dict):
         return []
-    found = [value[name] for name in ("text", "reasoning_content", "command") if isinstance(value.get(name), str)]
+    found = [
+        value[name]
+        for name in ("text", "reasoning_content", "command")
+        if isinstance(value.get(name), str)
+    ]
     inner = [item for name, item in value.items() if name not in ("tools", "kwargs", "agent")]
-    return [word.split("</think>")[-1] for word in found] + [word for item in inner for word in words_of(item)]
+    return [word.split("</think>")[-1] for word in found] + [
+        word for item in inner for word in words_of(item)
+    ]

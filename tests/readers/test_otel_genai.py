@@ -1,4 +1,5 @@
-"""GenAI traces: trees from spans that end before their parents begin, dialects of attributes, conversations."""
+"""GenAI traces: trees from spans that end before their parents begin, dialects of attributes,
+conversations."""
 
 import json
 from pathlib import Path
@@ -34,11 +35,15 @@ def span(
         "name": name,
         "startTimeUnixNano": str(START + at * 10**9),
         "endTimeUnixNano": str(START + (at + 1 if until is None else until) * 10**9),
-        "attributes": [{"key": key.replace("__", "."), "value": value(item)} for key, item in given.items()],
+        "attributes": [
+            {"key": key.replace("__", "."), "value": value(item)} for key, item in given.items()
+        ],
     }
 
 
-def chat(name: str, at: int, asked: Any = None, answered: Any = None, **more: Any) -> dict[str, Any]:
+def chat(
+    name: str, at: int, asked: Any = None, answered: Any = None, **more: Any
+) -> dict[str, Any]:
     given = {"gen_ai__operation__name": "chat"}
     if asked is not None:
         given["gen_ai__input__messages"] = asked
@@ -48,12 +53,17 @@ def chat(name: str, at: int, asked: Any = None, answered: Any = None, **more: An
 
 
 def ran(name: str, at: int, tool: str, **more: Any) -> dict[str, Any]:
-    return span(name, at, **({"gen_ai__operation__name": "execute_tool", "gen_ai__tool__name": tool} | more))
+    return span(
+        name, at, **({"gen_ai__operation__name": "execute_tool", "gen_ai__tool__name": tool} | more)
+    )
 
 
 def agent(name: str, at: int, until: int, **more: Any) -> dict[str, Any]:
     return span(
-        name, at, until=until, **({"gen_ai__operation__name": "invoke_agent", "gen_ai__agent__name": name} | more)
+        name,
+        at,
+        until=until,
+        **({"gen_ai__operation__name": "invoke_agent", "gen_ai__agent__name": name} | more),
     )
 
 
@@ -81,8 +91,24 @@ def calls(*ids: str) -> dict[str, Any]:
     [
         batch(chat("a", 0)),
         lines(batch(chat("a", 0)), batch(chat("b", 1))),
-        {"spans": [{"name": "x", "context": {"trace_id": 1, "span_id": 2}, "attributes": {}, "start_time": 1}]},
-        [{"name": "x", "context": {"trace_id": "1", "span_id": "2"}, "attributes": {}, "start_time": 1}],
+        {
+            "spans": [
+                {
+                    "name": "x",
+                    "context": {"trace_id": 1, "span_id": 2},
+                    "attributes": {},
+                    "start_time": 1,
+                }
+            ]
+        },
+        [
+            {
+                "name": "x",
+                "context": {"trace_id": "1", "span_id": "2"},
+                "attributes": {},
+                "start_time": 1,
+            }
+        ],
         {"resourceLogs": []},
     ],
     ids=lambda given: str(given)[:40],
@@ -92,7 +118,8 @@ def test_claims(given: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "given", [{"spans": []}, {"spans": [{"name": "x"}]}, {"resourceSpans": {}}, [], [{"attributes": {}}]]
+    "given",
+    [{"spans": []}, {"spans": [{"name": "x"}]}, {"resourceSpans": {}}, [], [{"attributes": {}}]],
 )
 def test_leaves_to_others(given: Any) -> None:
     assert not otel_genai.sniff(Source("input", data=json.dumps(given).encode()))
@@ -107,7 +134,11 @@ def test_a_trace_without_genai_says_so() -> None:
 def test_children_before_parents_and_siblings_out_of_order() -> None:
     _, events = read(
         lines(
-            batch(chat("c", 4, [user("one"), model("two"), user("three")], [model("four")], parent="r")),
+            batch(
+                chat(
+                    "c", 4, [user("one"), model("two"), user("three")], [model("four")], parent="r"
+                )
+            ),
             batch(chat("b", 2, [user("one")], [model("two")], parent="r")),
             batch(agent("r", 0, 9)),
         )
@@ -117,7 +148,10 @@ def test_children_before_parents_and_siblings_out_of_order() -> None:
 
 def test_parents_in_a_circle_are_told_all_the_same() -> None:
     _, events = read(
-        batch(chat("a", 0, answered=[model("x")], parent="b"), chat("b", 1, answered=[model("y")], parent="a"))
+        batch(
+            chat("a", 0, answered=[model("x")], parent="b"),
+            chat("b", 1, answered=[model("y")], parent="a"),
+        )
     )
     assert sorted(text for _, text in brief(events)) == ["x", "y"]
 
@@ -145,7 +179,10 @@ def test_a_result_is_told_by_the_tool_and_not_again_by_the_next_prompt() -> None
 def test_a_result_that_only_the_next_prompt_shows() -> None:
     answer = {"role": "tool", "content": "r", "tool_call_id": "1"}
     _, events = read(
-        batch(chat("a", 0, [user("q")], [calls("1")]), chat("c", 4, [user("q"), calls("1"), answer], [model("d")]))
+        batch(
+            chat("a", 0, [user("q")], [calls("1")]),
+            chat("c", 4, [user("q"), calls("1"), answer], [model("d")]),
+        )
     )
     assert [event["type"] for event in events] == ["message", "tool_use", "tool_result", "message"]
 
@@ -189,10 +226,28 @@ def test_integers_that_no_double_holds_are_told_apart() -> None:
 
     big = 2**63 + 5
     spans = [
-        printed("call_llm x", 7, big + 1, 5, gen_ai__operation__name="call_llm", gen_ai__output="late"),
-        printed("call_llm x", 8, big, 3, gen_ai__operation__name="call_llm", gen_ai__output="early"),
-        printed("invoke_agent a", big, None, 1, gen_ai__operation__name="invoke_agent", gen_ai__agent__name="one"),
-        printed("invoke_agent b", big + 1, None, 4, gen_ai__operation__name="invoke_agent", gen_ai__agent__name="two"),
+        printed(
+            "call_llm x", 7, big + 1, 5, gen_ai__operation__name="call_llm", gen_ai__output="late"
+        ),
+        printed(
+            "call_llm x", 8, big, 3, gen_ai__operation__name="call_llm", gen_ai__output="early"
+        ),
+        printed(
+            "invoke_agent a",
+            big,
+            None,
+            1,
+            gen_ai__operation__name="invoke_agent",
+            gen_ai__agent__name="one",
+        ),
+        printed(
+            "invoke_agent b",
+            big + 1,
+            None,
+            4,
+            gen_ai__operation__name="invoke_agent",
+            gen_ai__agent__name="two",
+        ),
     ]
     record, events = read({"spans": spans, "final_output": None})
     assert [text for _, text in brief(events)] == ["early", "late"]
@@ -201,7 +256,8 @@ def test_integers_that_no_double_holds_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("subagents", "spans", "words"), [("inline", 1, True), ("reference", 1, False), ("none", 0, False)]
+    ("subagents", "spans", "words"),
+    [("inline", 1, True), ("reference", 1, False), ("none", 0, False)],
 )
 def test_agents_inside_agents(subagents: str, spans: int, words: bool) -> None:
     given = batch(
@@ -217,7 +273,11 @@ def test_agents_inside_agents(subagents: str, spans: int, words: bool) -> None:
     paired(events)
     if words:
         start = next(event for event in events if event["type"] == "span_start")
-        asked = next(event for event in events if event.get("links", {}).get("span_id") and event.get("role") == "user")
+        asked = next(
+            event
+            for event in events
+            if event.get("links", {}).get("span_id") and event.get("role") == "user"
+        )
         assert start["links"]["call_id"] == "call_000001"
         assert (asked["visibility"], asked["content"]["text"]) == ("internal", "q")
 
@@ -235,7 +295,8 @@ def test_a_loop_around_calls_of_a_model_says_nothing_twice() -> None:
 
 @pytest.mark.parametrize("where", ["inside", "beside"])
 def test_a_span_of_the_client_beside_its_instrumentation_says_nothing_twice(where: str) -> None:
-    """Anthropic's SDK writes spans of its own, without words, in or beside those of OpenInference and OpenLLMetry."""
+    """Anthropic's SDK writes spans of its own, without words, in or beside those of OpenInference
+    and OpenLLMetry."""
     spent = {"gen_ai__usage__input_tokens": 9, "gen_ai__usage__output_tokens": 2}
     spans = [
         each
@@ -246,9 +307,16 @@ def test_a_span_of_the_client_beside_its_instrumentation_says_nothing_twice(wher
         )
     ]
     record, events = read(lines(batch(*spans)))
-    assert brief(events) == [("user", "one?"), ("assistant", "yes"), ("user", "two?"), ("assistant", "yes")]
+    assert brief(events) == [
+        ("user", "one?"),
+        ("assistant", "yes"),
+        ("user", "two?"),
+        ("assistant", "yes"),
+    ]
     assert sum(event["usage"]["input_tokens"] for event in events if "usage" in event) == 18
-    assert [(note.code, note.count) for note in record.notes if note.code == "other-span"] == [("other-span", 2)]
+    assert [(note.code, note.count) for note in record.notes if note.code == "other-span"] == [
+        ("other-span", 2)
+    ]
 
 
 def test_a_call_without_words_is_counted_when_nothing_else_tells_of_it() -> None:
@@ -258,7 +326,8 @@ def test_a_call_without_words_is_counted_when_nothing_else_tells_of_it() -> None
 
 
 def test_all_messages_on_the_span_of_an_agent_are_not_told_before_its_calls() -> None:
-    """Pydantic AI 2: the agent's span has the whole run, also the answers that its calls of the model have."""
+    """Pydantic AI 2: the agent's span has the whole run, also the answers that its calls of the
+    model have."""
     results = [_answered("1", "r")]
     whole = [user("q"), calls("1"), *results, model("done")]
     spans = [
@@ -283,7 +352,9 @@ def _answered(id: str, words: str) -> dict[str, Any]:
 def test_ids_that_are_made_of_name_and_place_pair_by_order() -> None:
     """google-genai 1.3 counts calls from behind the words, and their results from nought."""
     said = {"type": "text", "content": "look"}
-    made = [{"type": "tool_call", "id": f"f_{n}", "name": "f", "arguments": {"n": n}} for n in (1, 2)]
+    made = [
+        {"type": "tool_call", "id": f"f_{n}", "name": "f", "arguments": {"n": n}} for n in (1, 2)
+    ]
     answer = {"role": "assistant", "parts": [said, *made]}
     results = [{"type": "tool_call_response", "id": f"f_{n}", "response": f"r{n}"} for n in (0, 1)]
     history = [user("q"), answer, {"role": "user", "parts": results}]
@@ -292,20 +363,40 @@ def test_ids_that_are_made_of_name_and_place_pair_by_order() -> None:
     _, events = read(lines(batch(*spans)))
     paired(events)
     assert [text for role, text in brief(events) if role == "tool"] == ["r0", "r1"]
-    linked = [event["links"]["call_id"] for event in events if event["type"] in ("tool_use", "tool_result")]
+    linked = [
+        event["links"]["call_id"]
+        for event in events
+        if event["type"] in ("tool_use", "tool_result")
+    ]
     assert linked[:2] == linked[2:]
 
 
 def test_calls_under_the_ids_of_items_are_answered_in_order() -> None:
-    """OpenLLMetry 0.62 names a call of the Responses API by its item, and its result by the call."""
-    thought = {"type": "reasoning", "content": json.dumps([{"type": "summary_text", "text": "Hm."}])}
+    """OpenLLMetry 0.62 names a call of the Responses API by its item, and its result by the
+    call."""
+    thought = {
+        "type": "reasoning",
+        "content": json.dumps([{"type": "summary_text", "text": "Hm."}]),
+    }
     answer = {"role": "assistant", "parts": [thought, *calls("fc_1", "fc_2")["parts"]]}
-    history = [user("q"), calls("fc_1"), calls("fc_2"), _answered("call_1", "one"), _answered("call_2", "two")]
-    _, events = read(lines(batch(chat("a", 1, [user("q")], [answer]), chat("b", 3, history, [model("done")]))))
+    history = [
+        user("q"),
+        calls("fc_1"),
+        calls("fc_2"),
+        _answered("call_1", "one"),
+        _answered("call_2", "two"),
+    ]
+    _, events = read(
+        lines(batch(chat("a", 1, [user("q")], [answer]), chat("b", 3, history, [model("done")])))
+    )
     paired(events)
     assert brief(events)[1] == ("assistant_thought", "Hm.")
     assert not notes_of(events, "orphan_result")
-    linked = [event["links"]["call_id"] for event in events if event["type"] in ("tool_use", "tool_result")]
+    linked = [
+        event["links"]["call_id"]
+        for event in events
+        if event["type"] in ("tool_use", "tool_result")
+    ]
     assert linked[:2] == linked[2:]
 
 
@@ -320,7 +411,9 @@ def test_a_call_among_the_contents_of_openinference_is_told_once() -> None:
         **{f"{output}tool_calls__0__tool_call__{name}": item for name, item in call.items()},
     }
     _, events = read(lines(batch(span("a", 1, **given))))
-    assert [event["content"]["data"]["tool_name"] for event in events if event["type"] == "tool_use"] == ["f"]
+    assert [
+        event["content"]["data"]["tool_name"] for event in events if event["type"] == "tool_use"
+    ] == ["f"]
 
 
 def test_one_answer_in_two_forms_counts_once() -> None:
@@ -374,16 +467,29 @@ def test_conversations_of_a_file() -> None:
         batch(chat("a", 0, answered=[model("x")], trace="1")),
         batch(chat("b", 1, answered=[model("y")], trace="2", gen_ai__conversation__id="c")),
         batch(span("HTTP", 2, trace="3")),
-        batch(chat("d", 3, answered=[model("z")], trace="4", gen_ai__conversation__id="c"), chat("e", 4, trace="1")),
+        batch(
+            chat("d", 3, answered=[model("z")], trace="4", gen_ai__conversation__id="c"),
+            chat("e", 4, trace="1"),
+        ),
     ]
     source = Source("input", data=lines(*given))
     assert [found.id for found in otel_genai.conversations(source)] == ["1", "c"]
-    assert [otel_genai.belongs(source, f"/{n}", item) for n, item in enumerate(given, 1)] == ["1", "c", None, None]
+    assert [otel_genai.belongs(source, f"/{n}", item) for n, item in enumerate(given, 1)] == [
+        "1",
+        "c",
+        None,
+        None,
+    ]
     whole = Source(
-        "input", data=json.dumps({"resourceSpans": [item["resourceSpans"][0] for item in given]}, indent=1).encode()
+        "input",
+        data=json.dumps(
+            {"resourceSpans": [item["resourceSpans"][0] for item in given]}, indent=1
+        ).encode(),
     )
     units = [item["resourceSpans"][0] for item in given]
-    assert [otel_genai.belongs(whole, f"/resourceSpans/{n}", item) for n, item in enumerate(units)] == [
+    assert [
+        otel_genai.belongs(whole, f"/resourceSpans/{n}", item) for n, item in enumerate(units)
+    ] == [
         "1",
         "c",
         None,
@@ -392,7 +498,8 @@ def test_conversations_of_a_file() -> None:
 
 
 @pytest.mark.parametrize(
-    "odd", [None, 5, "x", [], {}, [[]], {"type": 5}, True, [{"role": "user"}], "[{", '[{"role": 5}]']
+    "odd",
+    [None, 5, "x", [], {}, [[]], {"type": 5}, True, [{"role": "user"}], "[{", '[{"role": 5}]'],
 )
 def test_hostile_shapes(odd: Any) -> None:
     names = (
@@ -427,7 +534,11 @@ def test_hostile_shapes(odd: Any) -> None:
         "events",
         "status",
     )
-    read(batch(chat("s", 0, [user("q")]), *(chat(f"x{name}", 1) | {name: odd} for name in fields), odd))
+    read(
+        batch(
+            chat("s", 0, [user("q")]), *(chat(f"x{name}", 1) | {name: odd} for name in fields), odd
+        )
+    )
     for kind in ("chat", "invoke_agent", "execute_tool"):
         printed = {
             "name": "x",
@@ -452,7 +563,12 @@ def test_hostile_shapes(odd: Any) -> None:
             "resourceSpans": [odd, batch(chat("s", 0, [user("q")]))["resourceSpans"][0]],
             "resourceLogs": [
                 odd,
-                {"scopeLogs": [odd, {"logRecords": [odd, {"traceId": "t", "spanId": "s", "body": odd}]}]},
+                {
+                    "scopeLogs": [
+                        odd,
+                        {"logRecords": [odd, {"traceId": "t", "spanId": "s", "body": odd}]},
+                    ]
+                },
             ],
         }
     )
@@ -473,7 +589,11 @@ def test_hostile_shapes(odd: Any) -> None:
     ],
 )
 def test_tokens_by_every_name_that_dialects_have_for_them(name: str, told_as: str) -> None:
-    spent = {"gen_ai__usage__input_tokens": 20, "gen_ai__usage__output_tokens": 9, f"gen_ai__usage__{name}": 7}
+    spent = {
+        "gen_ai__usage__input_tokens": 20,
+        "gen_ai__usage__output_tokens": 9,
+        f"gen_ai__usage__{name}": 7,
+    }
     _, events = read(batch(chat("c", 1, [user("hi")], [model("ho")], **spent)))
     (usage,) = [event["usage"] for event in events if "usage" in event]
     assert usage == {"input_tokens": 20, "output_tokens": 9, told_as: 7}
@@ -489,14 +609,21 @@ def test_real_traces(corpus: Path) -> None:
         )
         paired(document["events"])
         everything = told(document)
-        names = ("gen_ai.input.messages", "gen_ai.output", "gen_ai.tool.call.result", "gen_ai.tool.description")
+        names = (
+            "gen_ai.input.messages",
+            "gen_ai.output",
+            "gen_ai.tool.call.result",
+            "gen_ai.tool.description",
+        )
         asked = [text for record in records for text in said_in(record, names)]
         for text in asked:
             try:
                 parsed = json.loads(text)
             except ValueError:
                 parsed = None
-            words = [*said_in(parsed, ("content", "tool.name"))] if isinstance(parsed, list) else [text]
+            words = (
+                [*said_in(parsed, ("content", "tool.name"))] if isinstance(parsed, list) else [text]
+            )
             assert all(word in everything for word in words), path.name
         results = [event for event in document["events"] if event["type"] == "tool_result"]
         assert results

@@ -1,4 +1,5 @@
-"""Pi sessions: who said what in every role, which branch is current, and what else begins with a session line."""
+"""Pi sessions: who said what in every role, which branch is current, and what else begins with a
+session line."""
 
 import json
 from pathlib import Path
@@ -15,7 +16,13 @@ from readers.hostile import mangled
 from readers.told import brief, reading
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "pi"
-HEADER = {"type": "session", "version": 3, "id": "s", "timestamp": "2026-01-01T00:00:00.000Z", "cwd": "/w"}
+HEADER = {
+    "type": "session",
+    "version": 3,
+    "id": "s",
+    "timestamp": "2026-01-01T00:00:00.000Z",
+    "cwd": "/w",
+}
 read = reading(pi)
 
 
@@ -23,7 +30,9 @@ def lines(*entries: Any) -> bytes:
     return "".join(json.dumps(entry) + "\n" for entry in entries).encode()
 
 
-def said(name: str | None, parent: str | None, role: str, content: Any, **more: Any) -> dict[str, Any]:
+def said(
+    name: str | None, parent: str | None, role: str, content: Any, **more: Any
+) -> dict[str, Any]:
     entry = {"type": "message", "timestamp": "2026-01-01T00:00:01.000Z"}
     ids = {"id": name, "parentId": parent} if name else {}
     return {**entry, **ids, "message": {"role": role, "content": content, **more}}
@@ -32,7 +41,11 @@ def said(name: str | None, parent: str | None, role: str, content: Any, **more: 
 def talk(*entries: Any, **options: Any) -> list[Any]:
     """What was said, without annotations."""
     _, events = read(lines(HEADER, *entries), **options)
-    return [item for item, event in zip(brief(events), events, strict=True) if event["type"] != "annotation"]
+    return [
+        item
+        for item, event in zip(brief(events), events, strict=True)
+        if event["type"] != "annotation"
+    ]
 
 
 class TestBranches:
@@ -50,7 +63,15 @@ class TestBranches:
     def test_the_others_stand_in_spans(self) -> None:
         _, events = read(lines(HEADER, *self.TREE), branches="all")
         kinds = [event["type"] for event in events]
-        assert kinds == ["annotation", "message", "message", "span_start", "message", "span_end", "message"]
+        assert kinds == [
+            "annotation",
+            "message",
+            "message",
+            "span_start",
+            "message",
+            "span_end",
+            "message",
+        ]
         assert events[4]["links"] == {"span_id": "span_000001"}
 
     def test_a_second_root_leaves_everything_before_it(self) -> None:
@@ -85,12 +106,18 @@ class TestTalk:
         early = said("b", "a", "user", "y", timestamp=1767225600123)
         del early["timestamp"]
         _, events = read(lines(HEADER, late, early))
-        assert [event.get("ts") for event in events[1:]] == ["2026-01-01T00:00:01.000Z", "2026-01-01T00:00:00.123Z"]
+        assert [event.get("ts") for event in events[1:]] == [
+            "2026-01-01T00:00:01.000Z",
+            "2026-01-01T00:00:00.123Z",
+        ]
 
     def test_usage_stands_once_with_what_is_no_thought(self) -> None:
         usage = {"input": 1, "output": 2, "cacheRead": 3, "cacheWrite": 4}
         thought, text = {"type": "thinking", "thinking": "t"}, {"type": "text", "text": "x"}
-        for content, role in (([thought, text, text], "assistant"), ([thought], "assistant_thought")):
+        for content, role in (
+            ([thought, text, text], "assistant"),
+            ([thought], "assistant_thought"),
+        ):
             _, events = read(lines(HEADER, said("a", None, "assistant", content, usage=usage)))
             [spent] = [event for event in events if "usage" in event]
             assert spent.get("role") == role
@@ -110,13 +137,24 @@ class TestTalk:
         ]
         record, _ = read(lines(HEADER, *entries))
         assert record.conversation["provider"] == "openai"
-        record, _ = read(lines(HEADER, *entries, said("c", "b", "assistant", "z", provider="google", model="gemini-3")))
+        record, _ = read(
+            lines(
+                HEADER,
+                *entries,
+                said("c", "b", "assistant", "z", provider="google", model="gemini-3"),
+            )
+        )
         assert "provider" not in record.conversation
-        models = [(who["provider"], who["model"]) for who in record.participants if who["kind"] == "model"]
+        models = [
+            (who["provider"], who["model"]) for who in record.participants if who["kind"] == "model"
+        ]
         assert models == [("openai", "gpt-5.1"), ("openai", "gpt-5.2"), ("google", "gemini-3")]
 
     def test_a_command_of_the_person_is_no_call(self) -> None:
-        entry = {"type": "message", "message": {"role": "bashExecution", "command": "ls", "output": "a", "exitCode": 1}}
+        entry = {
+            "type": "message",
+            "message": {"role": "bashExecution", "command": "ls", "output": "a", "exitCode": 1},
+        }
         _, events = read(lines(HEADER, entry))
         assert [(event["type"], event["visibility"]) for event in events[1:]] == [
             ("message", "public"),
@@ -157,7 +195,9 @@ def test_a_look_at_the_ends() -> None:
 
 @pytest.mark.parametrize("case", ["basic", "branches", "compaction", "extras"])
 def test_no_odd_value_is_an_accident(case: str) -> None:
-    entries = [json.loads(line) for line in (GOLDEN / case / "input.jsonl").read_text().splitlines()]
+    entries = [
+        json.loads(line) for line in (GOLDEN / case / "input.jsonl").read_text().splitlines()
+    ]
     for number, entry in enumerate(entries):
         for odd in mangled(entry):
             draft = Draft(branches="all")
@@ -166,7 +206,9 @@ def test_no_odd_value_is_an_accident(case: str) -> None:
 
 
 def test_the_corpus_is_read_whole(corpus: Path) -> None:
-    paths = sorted((corpus / "pi").glob("*.jsonl")) + sorted((corpus / "native_minimal" / "pi").glob("*.jsonl"))
+    paths = sorted((corpus / "pi").glob("*.jsonl")) + sorted(
+        (corpus / "native_minimal" / "pi").glob("*.jsonl")
+    )
     assert paths
     for path in paths:
         assert choose(Source.of(path)) == "pi", path.name
@@ -179,7 +221,9 @@ def test_the_corpus_is_read_whole(corpus: Path) -> None:
             content = entry.get("message", {}).get("content", [])
             for block in content if isinstance(content, list) else []:
                 kept = {name: item for name, item in block.items() if name != "thinkingSignature"}
-                assert [text for text in strings(kept) if len(text) > 12 and text not in carried] == []
+                assert [
+                    text for text in strings(kept) if len(text) > 12 and text not in carried
+                ] == []
         calls = [event["links"]["call_id"] for event in events if event["type"] == "tool_use"]
         results = [event["links"]["call_id"] for event in events if event["type"] == "tool_result"]
         assert sorted(calls) == sorted(results)

@@ -26,7 +26,9 @@ from open_token.readers._providers import Providers, provider_of
         ("olmo-2", "other"),
     ],
 )
-def test_a_model_is_known_by_its_own_name_not_by_its_server(model: str | None, provider: str | None) -> None:
+def test_a_model_is_known_by_its_own_name_not_by_its_server(
+    model: str | None, provider: str | None
+) -> None:
     assert provider_of(model) == provider
 
 
@@ -44,7 +46,9 @@ def test_a_model_is_known_by_its_own_name_not_by_its_server(model: str | None, p
         ("x" * 1_000_000, "y" * 1_000_000, "other"),
     ],
 )
-def test_what_the_runtime_calls_the_provider_comes_first(named: str, model: str | None, provider: str) -> None:
+def test_what_the_runtime_calls_the_provider_comes_first(
+    named: str, model: str | None, provider: str
+) -> None:
     assert provider_of(model, named) == provider
 
 

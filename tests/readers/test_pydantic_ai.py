@@ -1,4 +1,5 @@
-"""Messages of Pydantic AI: every kind of part, retries, files, usage of old and new names, hostile shapes."""
+"""Messages of Pydantic AI: every kind of part, retries, files, usage of old and new names, hostile
+shapes."""
 
 import json
 from typing import Any
@@ -28,13 +29,20 @@ def part(kind: str, content: Any = None, **more: Any) -> dict[str, Any]:
 USER = request(part("user-prompt", "hi"))
 
 
-@pytest.mark.parametrize("value", [[USER], {"messages": [USER]}, lines(USER, response()), lines([USER], [USER]), USER])
+@pytest.mark.parametrize(
+    "value", [[USER], {"messages": [USER]}, lines(USER, response()), lines([USER], [USER]), USER]
+)
 def test_claims(value: Any) -> None:
     assert claimed(value) == "pydantic_ai"
 
 
 @pytest.mark.parametrize(
-    "value", [[{"kind": "request", "parts": [{"text": "x"}]}], [{"kind": "other", "parts": []}], {"messages": []}]
+    "value",
+    [
+        [{"kind": "request", "parts": [{"text": "x"}]}],
+        [{"kind": "other", "parts": []}],
+        {"messages": []},
+    ],
 )
 def test_leaves_to_others(value: Any) -> None:
     assert not pydantic_ai.sniff(Source("input", data=json.dumps(value).encode()))
@@ -52,7 +60,9 @@ def test_arguments_are_text_or_an_object() -> None:
         for n, args in enumerate(('{"a": 1}', {"a": 1}, None, "no json"))
     ]
     _, events = read([response(*calls)])
-    given = [event["content"]["data"]["arguments"] for event in events if event["type"] == "tool_use"]
+    given = [
+        event["content"]["data"]["arguments"] for event in events if event["type"] == "tool_use"
+    ]
     assert given == [{"a": 1}, {"a": 1}, {}, {"raw": "no json"}]
     paired(events)
 
@@ -60,7 +70,9 @@ def test_arguments_are_text_or_an_object() -> None:
 def test_a_retry_is_the_failed_result_of_its_call_or_words_of_the_runtime() -> None:
     call = {"part_kind": "tool-call", "tool_name": "f", "args": "{}", "tool_call_id": "1"}
     again = part("retry-prompt", "wrong", tool_name="f", tool_call_id="1")
-    record, events = read([response(call), request(again, part("retry-prompt", [{"msg": "bad"}], tool_call_id="x"))])
+    record, events = read(
+        [response(call), request(again, part("retry-prompt", [{"msg": "bad"}], tool_call_id="x"))]
+    )
     assert brief(events)[1] == ("tool", "wrong")
     assert notes_of(events, "result_facts") == [{"is_error": True, "retry": True}]
     assert (events[3]["role"], events[3]["visibility"]) == ("user", "internal")
@@ -73,15 +85,30 @@ def test_a_denied_call_and_a_failed_one() -> None:
         part("tool-return", "x", tool_name="f", tool_call_id=n, outcome=o)
         for n, o in (("1", "denied"), ("2", "failed"))
     ]
-    calls = [{"part_kind": "tool-call", "tool_name": "f", "args": {}, "tool_call_id": n} for n in ("1", "2")]
+    calls = [
+        {"part_kind": "tool-call", "tool_name": "f", "args": {}, "tool_call_id": n}
+        for n in ("1", "2")
+    ]
     _, events = read([response(*calls), request(*returned)])
-    assert notes_of(events, "result_facts") == [{"outcome": "denied"}, {"outcome": "failed", "is_error": True}]
+    assert notes_of(events, "result_facts") == [
+        {"outcome": "denied"},
+        {"outcome": "failed", "is_error": True},
+    ]
 
 
 def test_since_version_2_a_retry_answers_its_call_and_feedback_is_of_the_runtime() -> None:
     call = {"part_kind": "tool-call", "tool_name": "f", "args": "{}", "tool_call_id": "1"}
-    again = part("tool-return", "wrong", tool_name="f", tool_call_id="1", outcome="retried", retry={"attempt": 1})
-    record, events = read([response(call), request(again, part("retry-feedback", [{"msg": "bad"}]))])
+    again = part(
+        "tool-return",
+        "wrong",
+        tool_name="f",
+        tool_call_id="1",
+        outcome="retried",
+        retry={"attempt": 1},
+    )
+    record, events = read(
+        [response(call), request(again, part("retry-feedback", [{"msg": "bad"}]))]
+    )
     facts = {"outcome": "retried", "is_error": True, "retry": {"attempt": 1}}
     assert notes_of(events, "result_facts") == [facts]
     assert (events[3]["role"], events[3]["visibility"]) == ("user", "internal")
@@ -90,11 +117,19 @@ def test_since_version_2_a_retry_answers_its_call_and_feedback_is_of_the_runtime
 
 
 def test_what_other_models_failed_at_is_counted_as_theirs() -> None:
-    tried = {"model_name": "gpt-5-mini", "outcome": "rejected", "usage": {"input_tokens": 7, "output_tokens": 1}}
-    record, events = read([response(part("text", "x"), model_name="gpt-5", failed_attempts=[tried, 5])])
+    tried = {
+        "model_name": "gpt-5-mini",
+        "outcome": "rejected",
+        "usage": {"input_tokens": 7, "output_tokens": 1},
+    }
+    record, events = read(
+        [response(part("text", "x"), model_name="gpt-5", failed_attempts=[tried, 5])]
+    )
     assert notes_of(events, "model_fallback") == [{"outcome": "rejected"}]
     assert events[0].get("usage") == {"input_tokens": 7, "output_tokens": 1}
-    models = {participant["actor_id"]: participant.get("model") for participant in record.participants}
+    models = {
+        participant["actor_id"]: participant.get("model") for participant in record.participants
+    }
     assert [models[event["actor_id"]] for event in events] == ["gpt-5-mini", "gpt-5"]
 
 
@@ -110,7 +145,14 @@ def test_what_is_spoken_is_said() -> None:
 
 def test_instructions_that_a_baseline_repeats_are_told_once() -> None:
     blocks = [{"part_kind": "instruction", "content": words} for words in ("known", "other")]
-    _, events = read([request({"part_kind": "instruction-baseline", "instructions": blocks}, instructions="is known")])
+    _, events = read(
+        [
+            request(
+                {"part_kind": "instruction-baseline", "instructions": blocks},
+                instructions="is known",
+            )
+        ]
+    )
     assert brief(events) == [("system", "is known"), ("system", "other")]
 
 
@@ -121,7 +163,16 @@ def test_files_in_prompts_answers_and_results() -> None:
     _, events = read(
         [
             request(
-                part("user-prompt", ["a", picture, paper, {"kind": "text", "content": "b"}, {"kind": "cache-point"}])
+                part(
+                    "user-prompt",
+                    [
+                        "a",
+                        picture,
+                        paper,
+                        {"kind": "text", "content": "b"},
+                        {"kind": "cache-point"},
+                    ],
+                )
             ),
             response(part("file", picture), call),
             request(part("tool-return", [picture, "text"], tool_name="f", tool_call_id="1")),
@@ -141,9 +192,17 @@ def test_files_in_prompts_answers_and_results() -> None:
             {"input_tokens": 5, "output_tokens": 2, "cache_read_tokens": 4},
             {"input_tokens": 5, "output_tokens": 2, "cache_read_tokens": 4},
         ),
-        ({"request_tokens": 5, "response_tokens": 2, "total_tokens": 7}, {"input_tokens": 5, "output_tokens": 2}),
         (
-            {"request_tokens": 5, "response_tokens": 2, "total_tokens": 10, "details": {"thoughts_tokens": 3}},
+            {"request_tokens": 5, "response_tokens": 2, "total_tokens": 7},
+            {"input_tokens": 5, "output_tokens": 2},
+        ),
+        (
+            {
+                "request_tokens": 5,
+                "response_tokens": 2,
+                "total_tokens": 10,
+                "details": {"thoughts_tokens": 3},
+            },
             {"input_tokens": 5, "output_tokens": 5, "reasoning_tokens": 3},
         ),
         (
@@ -161,20 +220,40 @@ def test_usage(usage: Any, counted: Any) -> None:
 
 
 def test_usage_of_an_answer_without_words_stands_alone() -> None:
-    _, events = read([USER, response(part("thinking", "t"), usage={"input_tokens": 1}, finish_reason="content_filter")])
+    _, events = read(
+        [
+            USER,
+            response(
+                part("thinking", "t"), usage={"input_tokens": 1}, finish_reason="content_filter"
+            ),
+        ]
+    )
     assert [event.get("usage") for event in events] == [None, None, {"input_tokens": 1}, None]
     assert notes_of(events, "message_facts") == [{"finish_reason": "content_filter"}]
 
 
 def test_who_answered() -> None:
-    record, _ = read([response(part("text", "x"), model_name="gpt-4o", provider_name="openai", conversation_id="c-1")])
+    record, _ = read(
+        [
+            response(
+                part("text", "x"),
+                model_name="gpt-4o",
+                provider_name="openai",
+                conversation_id="c-1",
+            )
+        ]
+    )
     assert record.participants[0]["model"] == "gpt-4o"
     assert (record.conversation["provider"], record.conversation["id"]) == ("openai", "c-1")
 
 
 def test_unknown_parts_and_records_are_noted() -> None:
-    record, events = read([USER, request(part("tele-path", "x")), response(part("compaction", None))])
-    assert [(note.code, note.detail) for note in record.notes] == [("unknown-part", "part tele_path, kept as it is")]
+    record, events = read(
+        [USER, request(part("tele-path", "x")), response(part("compaction", None))]
+    )
+    assert [(note.code, note.detail) for note in record.notes] == [
+        ("unknown-part", "part tele_path, kept as it is")
+    ]
     assert notes_of(events, "compaction") == [{"encrypted": True}]
     record, _ = read(lines(*[USER] * 70, {"kind": "other"}, 5))
     assert [(note.code, note.place) for note in record.notes] == [
@@ -219,7 +298,15 @@ def test_hostile_shapes(odd: Any) -> None:
     read(
         [
             request(*parts, instructions=odd),
-            response(*parts, call, usage=odd, model_name=odd, timestamp=odd, finish_reason=odd, failed_attempts=[odd]),
+            response(
+                *parts,
+                call,
+                usage=odd,
+                model_name=odd,
+                timestamp=odd,
+                finish_reason=odd,
+                failed_attempts=[odd],
+            ),
         ]
     )
     read(

@@ -1,4 +1,5 @@
-"""Qwen Code: what was typed and what was put in, results, the current branch, subagents, the system's records."""
+"""Qwen Code: what was typed and what was put in, results, the current branch, subagents, the
+system's records."""
 
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,14 @@ TS = "2026-08-03T10:00:00.000Z"
 
 
 def row(name: str, parent: str | None, kind: str, *parts: Any, **more: Any) -> dict[str, Any]:
-    made = {"uuid": name, "parentUuid": parent, "sessionId": "q-1", "timestamp": TS, "type": kind, **more}
+    made = {
+        "uuid": name,
+        "parentUuid": parent,
+        "sessionId": "q-1",
+        "timestamp": TS,
+        "type": kind,
+        **more,
+    }
     role = "model" if kind == "assistant" else "user"
     return {**made, "message": {"role": role, "parts": list(parts)}} if parts else made
 
@@ -51,7 +59,10 @@ def said(*records: Any, **options: Any) -> list[Any]:
 
 class TestSniffing:
     def test_no_other_reader_claims_it(self) -> None:
-        for records in ([user("a", None, "hi")], [system("a", None, "custom_title", customTitle="x")]):
+        for records in (
+            [user("a", None, "hi")],
+            [system("a", None, "custom_title", customTitle="x")],
+        ):
             source = Source("x", data=lines(*records))
             assert [name for name in NAMES if load(name).sniff(source)] == ["qwen_code"]
 
@@ -59,7 +70,12 @@ class TestSniffing:
         "record",
         [
             {"role": "user", "parts": [{"text": "a content of the API"}]},
-            {"type": "user", "uuid": "u", "sessionId": "s", "message": {"role": "user", "content": "Claude"}},
+            {
+                "type": "user",
+                "uuid": "u",
+                "sessionId": "s",
+                "message": {"role": "user", "content": "Claude"},
+            },
             {"type": "user", "message": {"parts": []}, "uuid": "u"},
             {"type": "assistant", "sessionId": "s", "message": {"parts": []}},
             5,
@@ -70,26 +86,42 @@ class TestSniffing:
 
     def test_what_a_glance_tells(self) -> None:
         shown = user("a", None, "long", cwd="/w", systemPayload={"displayText": "short"})
-        assert qwen_code.peek([shown]) == {"id": "q-1", "cwd": "/w", "title": "short", "words": "short"}
-        assert (
-            qwen_code.peek([user("a", None, "hi"), system("b", "a", "custom_title", customTitle="T")])["title"] == "T"
-        )
-        assert qwen_code.late([None, system("b", "a", "custom_title", customTitle="T"), user("c", "b", "x")]) == {
-            "title": "T"
+        assert qwen_code.peek([shown]) == {
+            "id": "q-1",
+            "cwd": "/w",
+            "title": "short",
+            "words": "short",
         }
+        assert (
+            qwen_code.peek(
+                [user("a", None, "hi"), system("b", "a", "custom_title", customTitle="T")]
+            )["title"]
+            == "T"
+        )
+        assert qwen_code.late(
+            [None, system("b", "a", "custom_title", customTitle="T"), user("c", "b", "x")]
+        ) == {"title": "T"}
 
 
 class TestTyped:
     def test_what_was_sent_beside_what_was_typed(self) -> None:
         hook = "<qwen:user-prompt-submit-context>\nIt rains.\n</qwen:user-prompt-submit-context>"
         payload = {"displayText": "hi", "hookContext": "It rains."}
-        _, events = read(lines(row("a", None, "user", {"text": "hi"}, {"text": hook}, systemPayload=payload)))
+        _, events = read(
+            lines(row("a", None, "user", {"text": "hi"}, {"text": hook}, systemPayload=payload))
+        )
         assert talk(events) == [("user", "public", "hi"), ("user", "internal", hook)]
         _, events = read(lines(row("a", None, "user", {"text": "hi"}, {"text": hook})))
         assert talk(events) == [("user", "public", "hi"), ("user", "internal", hook)]
 
     def test_context_of_a_hook_that_no_part_has(self) -> None:
-        _, events = read(lines(user("a", None, "hi", systemPayload={"displayText": "hi", "hookContext": "It rains."})))
+        _, events = read(
+            lines(
+                user(
+                    "a", None, "hi", systemPayload={"displayText": "hi", "hookContext": "It rains."}
+                )
+            )
+        )
         assert talk(events) == [("user", "public", "hi"), ("user", "internal", "It rains.")]
 
     def test_an_empty_display_means_that_nothing_was_typed(self) -> None:
@@ -104,7 +136,10 @@ class TestTyped:
         assert talk(events) == [("user", "internal", "tick")]
 
     def test_files_that_were_referred_to(self) -> None:
-        payload = {"displayText": "see", "attachmentReferences": [{"type": "image", "attachmentId": "i"}]}
+        payload = {
+            "displayText": "see",
+            "attachmentReferences": [{"type": "image", "attachmentId": "i"}],
+        }
         _, events = read(lines(user("a", None, "see", systemPayload=payload)))
         assert facts(events, "attachment")[0]["attachmentReferences"][0]["attachmentId"] == "i"
 
@@ -118,29 +153,62 @@ class TestAnswers:
             call("c"),
             {"text": "b"},
         ]
-        counts = {"promptTokenCount": 5, "candidatesTokenCount": 7, "thoughtsTokenCount": 2, "totalTokenCount": 14}
-        _, events = read(lines(row("a", None, "assistant", *parts, model="qwen3-max", usageMetadata=counts)))
+        counts = {
+            "promptTokenCount": 5,
+            "candidatesTokenCount": 7,
+            "thoughtsTokenCount": 2,
+            "totalTokenCount": 14,
+        }
+        _, events = read(
+            lines(row("a", None, "assistant", *parts, model="qwen3-max", usageMetadata=counts))
+        )
         roles = [event.get("role") for event in events if event["type"] != "annotation"]
-        assert roles == ["assistant_thought", "assistant_thought", "assistant", "assistant", "tool", "assistant"]
+        assert roles == [
+            "assistant_thought",
+            "assistant_thought",
+            "assistant",
+            "assistant",
+            "tool",
+            "assistant",
+        ]
         assert [event["usage"] for event in events if "usage" in event] == [
             {"input_tokens": 5, "output_tokens": 9, "reasoning_tokens": 2}
         ]
 
     def test_a_total_tells_that_the_answer_counts_the_thoughts(self) -> None:
-        counts = {"promptTokenCount": 5, "candidatesTokenCount": 7, "thoughtsTokenCount": 2, "totalTokenCount": 12}
+        counts = {
+            "promptTokenCount": 5,
+            "candidatesTokenCount": 7,
+            "thoughtsTokenCount": 2,
+            "totalTokenCount": 12,
+        }
         _, events = read(lines(row("a", None, "assistant", {"text": "x"}, usageMetadata=counts)))
         assert events[-1]["usage"]["output_tokens"] == 7
 
     def test_fragments_of_one_record(self) -> None:
         first = row("a", None, "assistant", {"text": "hm", "thought": True})
-        second = row("a", None, "assistant", {"text": "yes"}, model="m", usageMetadata={"promptTokenCount": 3})
+        second = row(
+            "a",
+            None,
+            "assistant",
+            {"text": "yes"},
+            model="m",
+            usageMetadata={"promptTokenCount": 3},
+        )
         record, events = read(lines(first, second))
         assert [who["model"] for who in record.participants if who["kind"] == "model"] == ["m"]
-        assert [event["content"]["text"] for event in events if event["type"] == "message"] == ["hm", "yes"]
+        assert [event["content"]["text"] for event in events if event["type"] == "message"] == [
+            "hm",
+            "yes",
+        ]
 
     def test_a_thought_alone_carries_the_usage(self) -> None:
         counts = {"promptTokenCount": 3, "candidatesTokenCount": 1}
-        _, events = read(lines(row("a", None, "assistant", {"text": "hm", "thought": True}, usageMetadata=counts)))
+        _, events = read(
+            lines(
+                row("a", None, "assistant", {"text": "hm", "thought": True}, usageMetadata=counts)
+            )
+        )
         assert events[-1]["usage"] == {"input_tokens": 3, "output_tokens": 1}
 
 
@@ -155,14 +223,21 @@ class TestResults:
         assert_paired(events)
 
     def test_the_id_beside_the_message(self) -> None:
-        result = row("b", "a", "tool_result", answer(None, output="x"), toolCallResult={"callId": "c"})
+        result = row(
+            "b", "a", "tool_result", answer(None, output="x"), toolCallResult={"callId": "c"}
+        )
         bare = row("d", "b", "tool_result", {"text": "y"}, toolCallResult={"callId": "e"})
         _, events = read(lines(row("a", None, "assistant", call("c"), call("e")), result, bare))
-        assert [event["content"]["text"] for event in events if event["type"] == "tool_result"] == ["x", "y"]
+        assert [event["content"]["text"] for event in events if event["type"] == "tool_result"] == [
+            "x",
+            "y",
+        ]
         assert_paired(events)
 
     def test_results_in_the_users_place(self) -> None:
-        both = row("b", "a", "user", answer("c", output="1"), answer("d", output="2"), {"text": "beside"})
+        both = row(
+            "b", "a", "user", answer("c", output="1"), answer("d", output="2"), {"text": "beside"}
+        )
         _, events = read(lines(row("a", None, "assistant", call("c"), call("d")), both))
         results = [event["content"] for event in events if event["type"] == "tool_result"]
         assert results[0]["text"] == "1"
@@ -226,24 +301,43 @@ class TestTree:
 
 class TestSystem:
     def test_a_shortened_context(self) -> None:
-        history = [{"role": "user", "parts": [{"text": "In short"}]}, {"role": "model", "parts": [{"text": "Got it."}]}]
+        history = [
+            {"role": "user", "parts": [{"text": "In short"}]},
+            {"role": "model", "parts": [{"text": "Got it."}]},
+        ]
         info = {"originalTokenCount": 9, "newTokenCount": 2}
-        record, events = read(lines(system("a", None, "chat_compression", info=info, compressedHistory=history)))
+        record, events = read(
+            lines(system("a", None, "chat_compression", info=info, compressedHistory=history))
+        )
         assert talk(events) == [("user", "internal", "In short")]
-        assert facts(events, "compaction") == [{"kind": "compaction", "tokens_before": 9, "tokens_after": 2}]
+        assert facts(events, "compaction") == [
+            {"kind": "compaction", "tokens_before": 9, "tokens_after": 2}
+        ]
         assert [note.code for note in record.notes] == ["kept-history"]
 
     def test_commands(self) -> None:
         rows = [
             system("a", None, "slash_command", phase="invocation", rawCommand="/about"),
-            system("b", "a", "slash_command", phase="result", rawCommand="/about", outputHistoryItems=[{"text": "v1"}]),
+            system(
+                "b",
+                "a",
+                "slash_command",
+                phase="result",
+                rawCommand="/about",
+                outputHistoryItems=[{"text": "v1"}],
+            ),
         ]
         _, events = read(lines(*rows))
         assert talk(events) == [("user", "internal", "/about")]
         assert facts(events, "notice")[0]["outputHistoryItems"] == [{"text": "v1"}]
 
     def test_what_is_not_carried_is_named(self) -> None:
-        rows = [user("a", None, "x"), system("b", "a", "ui_telemetry"), system("c", "b", "Ada's secret"), 7]
+        rows = [
+            user("a", None, "x"),
+            system("b", "a", "ui_telemetry"),
+            system("c", "b", "Ada's secret"),
+            7,
+        ]
         record, _ = read(lines(*rows))
         assert [note.detail for note in record.notes] == [
             "system ui_telemetry",
@@ -256,7 +350,13 @@ class TestSubagents:
     MAIN = (
         user("a", None, "go"),
         row("b", "a", "assistant", call("c"), model="m"),
-        row("d", "b", "tool_result", answer("c", output="done"), toolCallResult={"callId": "c", "status": "success"}),
+        row(
+            "d",
+            "b",
+            "tool_result",
+            answer("c", output="done"),
+            toolCallResult={"callId": "c", "status": "success"},
+        ),
     )
 
     @staticmethod
@@ -274,7 +374,9 @@ class TestSubagents:
         return laid_out(folder, **files) / "chats" / "q-1.jsonl"
 
     def test_it_stands_before_the_result_of_its_call(self, tmp_path: Path) -> None:
-        path = self.lay(tmp_path, toolUseId="c", agentType="explore", description="Look around", model="m2")
+        path = self.lay(
+            tmp_path, toolUseId="c", agentType="explore", description="Look around", model="m2"
+        )
         _, events = read_file(qwen_code, path)
         kinds = [event["type"] for event in events]
         assert kinds == [
@@ -283,7 +385,11 @@ class TestSubagents:
             "tool_result",
         ]  # fmt: skip
         data = events[3]["content"]["data"]
-        assert (data["spawn_reason"], data["agent_id"], data["model"]) == ("Look around", "x1", "m2")
+        assert (data["spawn_reason"], data["agent_id"], data["model"]) == (
+            "Look around",
+            "x1",
+            "m2",
+        )
         assert_paired(events)
 
     def test_without_a_word_on_its_call_it_stands_behind_everything(self, tmp_path: Path) -> None:
@@ -296,7 +402,9 @@ class TestSubagents:
         path = self.lay(tmp_path)
         (tmp_path / "subagents" / "q-1" / "agent-x1.meta.json").write_text("{")
         record, _ = read_file(qwen_code, path)
-        assert [(note.code, note.place) for note in record.notes] == [("broken-file", "agent-x1.meta.json")]
+        assert [(note.code, note.place) for note in record.notes] == [
+            ("broken-file", "agent-x1.meta.json")
+        ]
 
     def test_left_out_or_referred_to(self, tmp_path: Path) -> None:
         path = self.lay(tmp_path, toolUseId="c")
@@ -313,7 +421,12 @@ class TestSubagents:
             "subagentName": "explore",
             "taskPrompt": "look",
             "toolCalls": [
-                {"callId": "c", "name": "ls", "args": {}, "responseParts": [answer("c", output="a b")]},
+                {
+                    "callId": "c",
+                    "name": "ls",
+                    "args": {},
+                    "responseParts": [answer("c", output="a b")],
+                },
                 {"callId": "s", "name": "ls", "status": "failed", "error": "no"},
                 {"callId": "t", "name": "ls", "status": "executing"},
                 5,

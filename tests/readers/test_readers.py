@@ -85,7 +85,8 @@ def test_every_golden_input_is_claimed_by_its_reader(case: Path, tmp_path: Path)
 
 UNHEARD = b'{"type":"hologram","words":"Of a kind that nobody knows yet."}\n'
 LOGS = "claude_code codex copilot_cli gemini_cli grok_cli iflow kimi_cli openhands otel_genai pi qwen_code".split()
-"""Formats that a runtime writes line by line, and to which its next version may add kinds of lines."""
+"""Formats that a runtime writes line by line, and to which its next version may add kinds of
+lines."""
 
 
 @pytest.mark.parametrize("reader", LOGS)
@@ -93,7 +94,9 @@ def test_a_line_of_a_new_kind_hides_no_conversation(reader: str) -> None:
     tried = 0
     for path in sorted(GOLDEN.glob(f"{reader}/*/input.jsonl")):
         lines = path.read_bytes().splitlines(keepends=True)
-        is_early = reader == "codex" and path.parent.name.startswith("legacy")  # nothing is added to it any more
+        is_early = reader == "codex" and path.parent.name.startswith(
+            "legacy"
+        )  # nothing is added to it any more
         for place in (0, 1, len(lines)) if len(lines) > 2 and not is_early else ():
             source = Source("x", data=b"".join([*lines[:place], UNHEARD, *lines[place:]]))
             assert choose(source) == reader, path
@@ -117,7 +120,9 @@ def test_the_table_is_every_public_module() -> None:
 
 def test_the_table_lists_every_reader() -> None:
     folder = Path(readers.__file__).parent
-    assert sorted(path.stem for path in folder.glob("*.py") if not path.stem.startswith("_")) == list(NAMES)
+    assert sorted(
+        path.stem for path in folder.glob("*.py") if not path.stem.startswith("_")
+    ) == list(NAMES)
 
 
 def test_a_broken_line_is_named_though_nobody_claims_the_input() -> None:
@@ -129,14 +134,17 @@ _PLACES_TRIED = 6
 
 
 def at_home(reader: str) -> list[tuple[Path, str]]:
-    """Golden files of a reader, one for each place below the home folder in which such a file is looked for."""
+    """Golden files of a reader, one for each place below the home folder in which such a file is
+    looked for."""
     places = [place for place in load(reader).PLACES if not place.startswith(("$", "./"))]
     cases = [case for case in CASES if case.parent.name == reader]
     found = []
     for place in places:
         for case in cases:
             suffix = ".sql" if Path(place).suffix in (".db", ".vscdb") else Path(place).suffix
-            if suffix and any(file.suffix == suffix for file in (*case.glob("input*"), *case.glob("input/*"))):
+            if suffix and any(
+                file.suffix == suffix for file in (*case.glob("input*"), *case.glob("input/*"))
+            ):
                 found.append((case, place.replace("*", "5d1f7b3e-9a2c-4e8f-b1d0-3c4a5b6c7d8e")))
     return found[:: max(1, len(found) // _PLACES_TRIED)]
 

@@ -59,7 +59,15 @@ def test_words_behind_the_last_answer_are_new_also_when_the_history_is_cut() -> 
         made.hear(user("go on"))
         made.say(model(answer))
         made.hear(model(answer), user("go on"))
-    assert [text for _, text in made.told()] == ["go on", "one", "go on", "two", "go on", "three", "go on"]
+    assert [text for _, text in made.told()] == [
+        "go on",
+        "one",
+        "go on",
+        "two",
+        "go on",
+        "three",
+        "go on",
+    ]
 
 
 def test_calls_and_results_are_known_by_id() -> None:
@@ -67,7 +75,12 @@ def test_calls_and_results_are_known_by_id() -> None:
     made.say(model(Thought("t"), "w", Call("1", "f", {})))
     made.hear(model("w"), model(Call("1", "f", {"later": True})), Said("tool", [Result("1", "r")]))
     made.hear(model("w", Call("1", "f", {})), Said("tool", [Result("1", "other words")]))
-    assert [role for role, _ in made.told()] == ["assistant_thought", "assistant", "assistant", "tool"]
+    assert [role for role, _ in made.told()] == [
+        "assistant_thought",
+        "assistant",
+        "assistant",
+        "tool",
+    ]
 
 
 def test_results_that_came_in_another_order_are_told_once() -> None:
@@ -76,7 +89,10 @@ def test_results_that_came_in_another_order_are_told_once() -> None:
     for native in ("2", "1"):
         made.talk.result(Result(native, native), made.stage())
         made.talk.told(Result(native, native), made.stage())
-    made.hear(model(Call("1", "f", {}), Call("2", "f", {})), Said("tool", [Result("1", "1"), Result("2", "2")]))
+    made.hear(
+        model(Call("1", "f", {}), Call("2", "f", {})),
+        Said("tool", [Result("1", "1"), Result("2", "2")]),
+    )
     assert [text for role, text in made.told() if role != "assistant"] == ["2", "1"]
 
 

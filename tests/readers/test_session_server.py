@@ -1,4 +1,5 @@
-"""A session server's turns: blocks and calls, subagents inside their call, branches, patches folded, many sessions."""
+"""A session server's turns: blocks and calls, subagents inside their call, branches, patches
+folded, many sessions."""
 
 import json
 from typing import Any
@@ -16,17 +17,33 @@ read = reading(session_server)
 
 
 def turn(name: str, role: str = "assistant", *blocks: Any, **more: Any) -> dict[str, Any]:
-    made = {"turn_id": name, "loop_id": "root", "kind": "message", "role": role, "status": "completed"}
+    made = {
+        "turn_id": name,
+        "loop_id": "root",
+        "kind": "message",
+        "role": role,
+        "status": "completed",
+    }
     return {
         **made,
-        "blocks": [block if isinstance(block, dict) else {"type": "text", "content": block} for block in blocks],
+        "blocks": [
+            block if isinstance(block, dict) else {"type": "text", "content": block}
+            for block in blocks
+        ],
         "tool_calls": [],
         **more,
     }
 
 
 def call(name: str, status: str = "done", **more: Any) -> dict[str, Any]:
-    return {"id": name, "tool_name": "Bash", "display_name": "Run", "arguments": '{"c": 1}', "status": status, **more}
+    return {
+        "id": name,
+        "tool_name": "Bash",
+        "display_name": "Run",
+        "arguments": '{"c": 1}',
+        "status": status,
+        **more,
+    }
 
 
 def patch(kind: str, number: int = 1, session: str = "s", **data: Any) -> dict[str, Any]:
@@ -77,8 +94,16 @@ def test_leaves_to_others(value: Any) -> None:
 
 
 def test_calls_without_blocks_are_told_after_them() -> None:
-    _, events = read([turn("a", "assistant", "w", tool_calls=[call("1", result="x"), call("2", result="y")])])
-    assert [event["type"] for event in events] == ["message", "tool_use", "tool_use", "tool_result", "tool_result"]
+    _, events = read(
+        [turn("a", "assistant", "w", tool_calls=[call("1", result="x"), call("2", result="y")])]
+    )
+    assert [event["type"] for event in events] == [
+        "message",
+        "tool_use",
+        "tool_use",
+        "tool_result",
+        "tool_result",
+    ]
     assert [text for role, text in brief(events) if role == "tool"] == ["x", "y"]
     assert events[1]["content"]["data"]["arguments"] == {"c": 1}
     paired(events)
@@ -88,7 +113,9 @@ def test_calls_without_blocks_are_told_after_them() -> None:
 def test_calls_without_result(status: str) -> None:
     _, events = read([turn("a", tool_calls=[call("1", status)])])
     assert events[1]["content"]["data"] == {"missing_result": True}
-    assert [fact["status"] for fact in notes_of(events, "call_status")] == ([] if status == "pending" else [status])
+    assert [fact["status"] for fact in notes_of(events, "call_status")] == (
+        [] if status == "pending" else [status]
+    )
 
 
 def test_done_without_a_result_is_an_empty_output() -> None:
@@ -97,19 +124,27 @@ def test_done_without_a_result_is_an_empty_output() -> None:
 
 
 def test_the_meta_of_a_result_is_not_what_the_model_saw() -> None:
-    _, events = read([turn("a", tool_calls=[call("1", result={"ok": True, "_meta": {"ui": {"title": "T"}}})])])
+    _, events = read(
+        [turn("a", tool_calls=[call("1", result={"ok": True, "_meta": {"ui": {"title": "T"}}})])]
+    )
     assert brief(events)[1] == ("tool", {"ok": True})
     assert notes_of(events, "result_facts") == [{"_meta": {"ui": {"title": "T"}}}]
 
 
 def test_a_block_and_a_projection_of_one_call_are_one_call() -> None:
-    use = {"type": "tool_use", "content": {"id": "1", "tool_name": "Bash", "arguments": "{}"}, "tool_call_id": "1"}
+    use = {
+        "type": "tool_use",
+        "content": {"id": "1", "tool_name": "Bash", "arguments": "{}"},
+        "tool_call_id": "1",
+    }
     done = {
         "type": "tool_result",
         "content": {"tool_call_id": "1", "result": "x", "status": "done"},
         "tool_call_id": "1",
     }
-    _, events = read([turn("a", "assistant", use, done, tool_calls=[call("1", result="x", duration_ms=3)])])
+    _, events = read(
+        [turn("a", "assistant", use, done, tool_calls=[call("1", result="x", duration_ms=3)])]
+    )
     assert [event["type"] for event in events] == ["tool_use", "tool_result", "annotation"]
     _, events = read([turn("a", "assistant", use, done)])
     assert [event["type"] for event in events] == ["tool_use", "tool_result"]
@@ -125,18 +160,32 @@ def test_a_subagent_stands_between_its_call_and_the_result() -> None:
     ]
     record, events = read(turns)
     told = [event["type"] for event in events]
-    assert told == ["tool_use", "span_start", "message", "message", "span_end", "tool_result", "message"]
+    assert told == [
+        "tool_use",
+        "span_start",
+        "message",
+        "message",
+        "span_end",
+        "tool_result",
+        "message",
+    ]
     assert (events[2]["role"], events[2]["visibility"], events[2]["actor_id"]) == (
         "user",
         "internal",
         events[0]["actor_id"],
     )
-    assert [who["name"] for who in record.participants if who["kind"] == "model"] == ["assistant", "child"]
+    assert [who["name"] for who in record.participants if who["kind"] == "model"] == [
+        "assistant",
+        "child",
+    ]
 
 
 def test_a_loop_without_its_call_has_a_span_of_its_own() -> None:
     _, events = read(
-        [turn("a", "user", "q"), turn("b", "assistant", "x", loop_id="lost", parent_fork_tool_call_id="gone")]
+        [
+            turn("a", "user", "q"),
+            turn("b", "assistant", "x", loop_id="lost", parent_fork_tool_call_id="gone"),
+        ]
     )
     assert [event["type"] for event in events] == ["message", "span_start", "message", "span_end"]
 
@@ -163,7 +212,9 @@ def test_subagents_left_out(subagents: str, spans: int) -> None:
     paired(events)
 
 
-@pytest.mark.parametrize(("branches", "words"), [("active", ["q", "new"]), ("all", ["q", "old", "new"])])
+@pytest.mark.parametrize(
+    ("branches", "words"), [("active", ["q", "new"]), ("all", ["q", "old", "new"])]
+)
 def test_branches_that_were_left(branches: str, words: list[str]) -> None:
     nodes = [
         {"id": "1", "parent_id": None, "active": True, "turn": turn("a", "user", "q")},
@@ -217,8 +268,15 @@ def test_sessions_of_a_log() -> None:
     ]
     source = Source("input", data=lines(*log))
     assert [found.id for found in session_server.conversations(source)] == ["one", "two"]
-    assert [session_server.belongs(source, f"/{n}", item) for n, item in enumerate(log, 1)] == ["one", "two", "one"]
-    assert session_server.belongs(source, "/1", f"event: turn:patch\ndata: {json.dumps(log[1])}\n\n") == "two"
+    assert [session_server.belongs(source, f"/{n}", item) for n, item in enumerate(log, 1)] == [
+        "one",
+        "two",
+        "one",
+    ]
+    assert (
+        session_server.belongs(source, "/1", f"event: turn:patch\ndata: {json.dumps(log[1])}\n\n")
+        == "two"
+    )
     assert session_server.belongs(source, "/1", log) is None
     assert session_server.conversations(Source("input", data=lines(log[0]))) == []
 
@@ -243,7 +301,13 @@ def test_usage_and_times() -> None:
 
 
 def row(seq: int, kind: str, owner: str = "s", **data: Any) -> dict[str, Any]:
-    return {"session_id": owner, "seq": seq, "at": "2026-01-01T00:00:00Z", "kind": kind, "data": data}
+    return {
+        "session_id": owner,
+        "seq": seq,
+        "at": "2026-01-01T00:00:00Z",
+        "kind": kind,
+        "data": data,
+    }
 
 
 def test_a_log_is_folded() -> None:
@@ -260,14 +324,21 @@ def test_a_log_is_folded() -> None:
     record, events = read(lines(*log))
     assert brief(events) == [("assistant", "ab")]
     assert record.conversation["title"] == "Title"
-    assert [(note.code, note.place, note.count) for note in record.notes] == [("bad-entry", "line 5", 2)]
+    assert [(note.code, note.place, note.count) for note in record.notes] == [
+        ("bad-entry", "line 5", 2)
+    ]
     _, events = read(log)
     assert brief(events) == [("assistant", "ab")]
 
 
 def test_the_logs_of_several_sessions() -> None:
     log = [
-        row(1, "turn.opened", name, turn={"turn_id": "t", "blocks": [{"type": "text", "content": name}]})
+        row(
+            1,
+            "turn.opened",
+            name,
+            turn={"turn_id": "t", "blocks": [{"type": "text", "content": name}]},
+        )
         for name in "ab"
     ]
     source = Source("input", data=lines(*log))
@@ -281,23 +352,50 @@ def test_the_logs_of_several_sessions() -> None:
 def test_a_card_stands_behind_the_result_it_came_with() -> None:
     card = {"type": "tool_ui", "content": {"title": "T"}, "tool_call_id": "1"}
     _, events = read([turn("a", "assistant", "w", card, tool_calls=[call("1", result="x")])])
-    assert [event["type"] for event in events] == ["message", "tool_use", "tool_result", "annotation"]
+    assert [event["type"] for event in events] == [
+        "message",
+        "tool_use",
+        "tool_result",
+        "annotation",
+    ]
 
 
 def test_an_answer_stands_before_the_result_that_came_of_it() -> None:
     given = {"type": "ask_user_answer", "content": {"tool_call_id": "1", "answers": ["blue"]}}
     _, events = read(
-        [turn("a", tool_calls=[call("1", result="blue")]), turn("b", "user", given), turn("c", "assistant", "w")]
+        [
+            turn("a", tool_calls=[call("1", result="blue")]),
+            turn("b", "user", given),
+            turn("c", "assistant", "w"),
+        ]
     )
     assert [event.get("role") for event in events] == ["assistant", "user", "tool", "assistant"]
 
 
 @pytest.mark.parametrize("odd", [None, 5, "x", [], {}, [[]], {"type": 5}, True])
 def test_hostile_logs(odd: Any) -> None:
-    names = ("turn", "turn_id", "text", "block", "call", "tool_call_id", "event", "anchor", "head", "reason", "session")
+    names = (
+        "turn",
+        "turn_id",
+        "text",
+        "block",
+        "call",
+        "tool_call_id",
+        "event",
+        "anchor",
+        "head",
+        "reason",
+        "session",
+    )
     rows = [
-        row(number, kind, **({"turn_id": "t", "tool_call_id": "c", "reason": "r", "to": "x", **data}))
-        for number, (kind, data) in enumerate(((kind, {name: odd}) for kind in SHAPES for name in names), 3)
+        row(
+            number,
+            kind,
+            **({"turn_id": "t", "tool_call_id": "c", "reason": "r", "to": "x", **data}),
+        )
+        for number, (kind, data) in enumerate(
+            ((kind, {name: odd}) for kind in SHAPES for name in names), 3
+        )
     ]
     begin = [
         row(1, "turn.opened", turn={"turn_id": "t"}),
@@ -347,7 +445,15 @@ def test_hostile_shapes(odd: Any) -> None:
     log = [
         patch(kind, n, **dict.fromkeys(data, odd))
         for n, kind in enumerate(
-            ("add_content", "add_tool_call", "tool_result", "set_status", "set_tool_status", "sync", "x")
+            (
+                "add_content",
+                "add_tool_call",
+                "tool_result",
+                "set_status",
+                "set_tool_status",
+                "sync",
+                "x",
+            )
         )
     ]
     read(lines(*log, *(item | {"data": odd, "sequence": odd, "session_id": odd} for item in log)))

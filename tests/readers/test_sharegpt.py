@@ -1,4 +1,5 @@
-"""ShareGPT data: tags, calls as JSON text, order of results, media, preferences, lists and lines."""
+"""ShareGPT data: tags, calls as JSON text, order of results, media, preferences, lists and
+lines."""
 
 import json
 from pathlib import Path
@@ -20,9 +21,23 @@ def talk(*turns: tuple[str, Any], **more: Any) -> list[dict[str, Any]]:
 
 def test_tags() -> None:
     record, events = read(
-        talk(("system", "s"), ("human", "h"), ("gpt", "g"), ("user", "u"), ("assistant", "a"), ("ghost", "x"), id="i")
+        talk(
+            ("system", "s"),
+            ("human", "h"),
+            ("gpt", "g"),
+            ("user", "u"),
+            ("assistant", "a"),
+            ("ghost", "x"),
+            id="i",
+        )
     )
-    assert brief(events) == [("system", "s"), ("user", "h"), ("assistant", "g"), ("user", "u"), ("assistant", "a")]
+    assert brief(events) == [
+        ("system", "s"),
+        ("user", "h"),
+        ("assistant", "g"),
+        ("user", "u"),
+        ("assistant", "a"),
+    ]
     assert record.conversation["id"] == "i"
     assert "provider" not in record.conversation
     assert [note.detail for note in record.notes] == ["tag ghost"]
@@ -31,7 +46,11 @@ def test_tags() -> None:
 def test_the_system_prompt_and_the_tools_beside_the_turns() -> None:
     tools = '[{"name": "a"}, {"function": {"name": "b"}}, 5]'
     _, events = read(talk(("human", "h"), system="s", tools=tools))
-    assert brief(events) == [("system", "s"), ("annotation", {"kind": "tools", "names": ["a", "b"]}), ("user", "h")]
+    assert brief(events) == [
+        ("system", "s"),
+        ("annotation", {"kind": "tools", "names": ["a", "b"]}),
+        ("user", "h"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -58,9 +77,18 @@ def test_calls(value: Any, tool: str, arguments: Any) -> None:
 def test_calls_and_results_pair_by_order() -> None:
     calls = '[{"name": "a"}, {"name": "b"}]'
     _, events = read(
-        talk(("function_call", calls), ("observation", "1"), ("observation", "2"), ("function_call", '{"name": "c"}'))
+        talk(
+            ("function_call", calls),
+            ("observation", "1"),
+            ("observation", "2"),
+            ("function_call", '{"name": "c"}'),
+        )
     )
-    results = {e["links"]["call_id"]: e["content"].get("text") for e in events if e["type"] == "tool_result"}
+    results = {
+        e["links"]["call_id"]: e["content"].get("text")
+        for e in events
+        if e["type"] == "tool_result"
+    }
     uses = [e for e in events if e["type"] == "tool_use"]
     assert [(u["content"]["data"]["tool_name"], results[u["links"]["call_id"]]) for u in uses] == [
         *(("a", "1"), ("b", "2"), ("c", None)),
@@ -68,10 +96,18 @@ def test_calls_and_results_pair_by_order() -> None:
 
 
 def test_media_follow_their_placeholders() -> None:
-    turns = [{"role": "user", "content": "<image>a<image>"}, {"role": "user", "content": "b<video>"}]
-    _, events = read([{"messages": turns, "images": ["1.jpg", "2.jpg", "3.jpg"], "videos": ["v.mp4"]}])
+    turns = [
+        {"role": "user", "content": "<image>a<image>"},
+        {"role": "user", "content": "b<video>"},
+    ]
+    _, events = read(
+        [{"messages": turns, "images": ["1.jpg", "2.jpg", "3.jpg"], "videos": ["v.mp4"]}]
+    )
     assert [event["content"]["data"] for event in events] == [
-        [{"type": "text", "text": "<image>a<image>"}, *({"type": "image", "url": f"{n}.jpg"} for n in (1, 2))],
+        [
+            {"type": "text", "text": "<image>a<image>"},
+            *({"type": "image", "url": f"{n}.jpg"} for n in (1, 2)),
+        ],
         [{"type": "text", "text": "b<video>"}, {"type": "video", "url": "v.mp4"}],
         {"kind": "attachment", "images": ["3.jpg"]},
     ]
@@ -85,9 +121,15 @@ def test_messages_with_media_are_nobody_elses(name: str) -> None:
 
 
 def test_the_worse_answer_is_a_branch() -> None:
-    value = talk(("human", "q"), chosen={"from": "gpt", "value": "good"}, rejected={"from": "gpt", "value": "bad"})
+    value = talk(
+        ("human", "q"),
+        chosen={"from": "gpt", "value": "good"},
+        rejected={"from": "gpt", "value": "bad"},
+    )
     assert brief(read(value)[1]) == [("user", "q"), ("assistant", "good")]
-    kinds = [event["content"].get("text", event["type"]) for event in read(value, branches="all")[1]]
+    kinds = [
+        event["content"].get("text", event["type"]) for event in read(value, branches="all")[1]
+    ]
     assert kinds == ["q", "span_start", "bad", "span_end", "good"]
 
 
@@ -98,7 +140,10 @@ def test_lines_and_choice() -> None:
         source = Source("x", data=data)
         assert choose(source) == "sharegpt"
         found = sharegpt.conversations(source)
-        assert [(item.id, item.title, item.messages) for item in found] == [("1", "one", 1), ("x", "two", 1)]
+        assert [(item.id, item.title, item.messages) for item in found] == [
+            ("1", "one", 1),
+            ("x", "two", 1),
+        ]
     assert sharegpt.belongs(Source("x", data=lines), "/1", rows[0]) == "1"
     assert sharegpt.belongs(Source("x", data=lines), "/2", rows[1]) == "x"
 
@@ -118,7 +163,9 @@ def test_what_is_not_claimed(value: Any) -> None:
     assert not sharegpt.sniff(Source("x", data=json.dumps(value).encode()))
 
 
-@pytest.mark.parametrize("turn", [(5, "x"), ([], {}), ("gpt", {"a": 1}), ("human", None), ("observation", [1])])
+@pytest.mark.parametrize(
+    "turn", [(5, "x"), ([], {}), ("gpt", {"a": 1}), ("human", None), ("observation", [1])]
+)
 def test_hostile_turns(turn: tuple[Any, Any]) -> None:
     value = talk(("human", "said"), turn, tools=5, system=[], images={"a": 1}, chosen=5, model=[])
     assert ("user", "said") in brief(read(value)[1])
@@ -132,10 +179,25 @@ def test_real_data_is_told_whole(corpus: Path) -> None:
         said = told(made)
         for row in rows:
             for turn in row.get("conversations", row.get("messages")):
-                tag, value = turn.get("from", turn.get("role")), turn.get("value", turn.get("content"))
+                tag, value = (
+                    turn.get("from", turn.get("role")),
+                    turn.get("value", turn.get("content")),
+                )
                 texts = words(json.loads(value)) if tag == "function_call" else [value]
                 assert all(text in said for text in texts)
-        calls = [event for document in made for event in document["events"] if event["type"] == "tool_use"]
-        results = [event for document in made for event in document["events"] if event["type"] == "tool_result"]
+        calls = [
+            event
+            for document in made
+            for event in document["events"]
+            if event["type"] == "tool_use"
+        ]
+        results = [
+            event
+            for document in made
+            for event in document["events"]
+            if event["type"] == "tool_result"
+        ]
         assert len(calls) == len(results)
-        assert not any(event["content"].get("data") == {"missing_result": True} for event in results)
+        assert not any(
+            event["content"].get("data") == {"missing_result": True} for event in results
+        )

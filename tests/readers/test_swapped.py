@@ -1,4 +1,5 @@
-"""Values of another type than a reader expects, one at a time in every place of every golden input: never a crash."""
+"""Values of another type than a reader expects, one at a time in every place of every golden input:
+never a crash."""
 
 import functools
 import io
@@ -22,10 +23,21 @@ GOLDEN = Path(__file__).parent.parent / "golden"
 INPUTS = sorted(path for path in GOLDEN.glob("*/*/input.json*") if path.is_file())
 READERS = sorted({path.parts[-3] for path in INPUTS})
 OTHERS: tuple[Any, ...] = ([], {}, None, 7, -1.5, "", True, ["x"], {"a": []}, 2**70)
-WHOLE = {"redact": "none", "include": "include-internal", "internal": "full", "branches": "all", "exported_at": "omit"}
+WHOLE = {
+    "redact": "none",
+    "include": "include-internal",
+    "internal": "full",
+    "branches": "all",
+    "exported_at": "omit",
+}
 CONTEXTS = [
     Context(ExportOptions.of(WHOLE), key=KEY),
-    Context(ExportOptions.of({"redact": "none", "exported_at": "omit", "native": "full", "mode": "ndjson"}), key=KEY),
+    Context(
+        ExportOptions.of(
+            {"redact": "none", "exported_at": "omit", "native": "full", "mode": "ndjson"}
+        ),
+        key=KEY,
+    ),
 ]
 ONE_IN = 12
 """So many are left out for each that is tried; `make test-full` tries all."""
@@ -33,7 +45,13 @@ Place = tuple[str | int, ...]
 
 
 def places(value: Any, place: Place = ()) -> Iterator[Place]:
-    items = value.items() if isinstance(value, dict) else enumerate(value[:4]) if isinstance(value, list) else ()
+    items = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value[:4])
+        if isinstance(value, list)
+        else ()
+    )
     for name, item in items:
         yield (*place, name)
         yield from places(item, (*place, name))
@@ -61,14 +79,21 @@ def records_of(path: Path) -> list[Any]:
 
 
 def variants(reader: str) -> Iterator[tuple[str, Callable[[], bytes]]]:
-    """Each kind of place once: what it is called, and what makes the input with another value there."""
+    """Each kind of place once: what it is called, and what makes the input with another value
+    there."""
     seen = set()
     for path in (path for path in INPUTS if path.parts[-3] == reader):
         records = records_of(path)
         for number, record in enumerate(records[:40]):
-            kind = [str(record.get(name)) for name in ("type", "role", "event")] if isinstance(record, dict) else []
+            kind = (
+                [str(record.get(name)) for name in ("type", "role", "event")]
+                if isinstance(record, dict)
+                else []
+            )
             for place in places(record):
-                name = "/".join([*kind, *("#" if isinstance(part, int) else part for part in place)])
+                name = "/".join(
+                    [*kind, *("#" if isinstance(part, int) else part for part in place)]
+                )
                 if name in seen:
                     continue
                 seen.add(name)

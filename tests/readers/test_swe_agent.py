@@ -1,4 +1,5 @@
-"""SWE-agent and mini-swe-agent: history joined with steps, demonstrations, and three forms of messages."""
+"""SWE-agent and mini-swe-agent: history joined with steps, demonstrations, and three forms of
+messages."""
 
 import json
 from pathlib import Path
@@ -23,7 +24,14 @@ def said(role: str, content: Any, **fields: Any) -> dict[str, Any]:
 
 
 def step(action: str, observation: str, response: str = "", **fields: Any) -> dict[str, Any]:
-    return {"action": action, "observation": observation, "response": response, "thought": "", "state": "{}", **fields}
+    return {
+        "action": action,
+        "observation": observation,
+        "response": response,
+        "thought": "",
+        "state": "{}",
+        **fields,
+    }
 
 
 def run(history: list[Any], steps: list[Any] | None = None, **fields: Any) -> dict[str, Any]:
@@ -32,7 +40,15 @@ def run(history: list[Any], steps: list[Any] | None = None, **fields: Any) -> di
 
 class TestHistory:
     def test_a_command_in_text_is_answered_by_the_next_message(self) -> None:
-        _, events = read(run([said("user", "Do it."), said("assistant", "ls", action="ls"), said("user", "a.txt")]))
+        _, events = read(
+            run(
+                [
+                    said("user", "Do it."),
+                    said("assistant", "ls", action="ls"),
+                    said("user", "a.txt"),
+                ]
+            )
+        )
         assert brief(events) == [
             ("user", "Do it."),
             ("assistant", "ls"),
@@ -47,7 +63,13 @@ class TestHistory:
             said("user", "Do it."),
         ]
         _, events = read(run(demo))
-        assert [event["type"] for event in events] == ["message", "annotation", "message", "annotation", "message"]
+        assert [event["type"] for event in events] == [
+            "message",
+            "annotation",
+            "message",
+            "annotation",
+            "message",
+        ]
         assert [event["visibility"] for event in events if event["type"] == "message"] == [
             "internal",
             "internal",
@@ -56,7 +78,9 @@ class TestHistory:
 
     def test_the_last_command_has_its_output_in_the_step(self) -> None:
         answer = said("assistant", "submit", action="submit")
-        _, events = read(run([said("user", "Do it."), answer], [step("submit", "+patch", "submit")]))
+        _, events = read(
+            run([said("user", "Do it."), answer], [step("submit", "+patch", "submit")])
+        )
         assert brief(events)[-1] == ("tool", "+patch")
 
     def test_a_step_that_is_not_in_the_history_is_told_where_it_was(self) -> None:
@@ -74,7 +98,11 @@ class TestHistory:
         assert {note.code for note in record.notes} == {"unknown-role", "unknown-record"}
 
     def test_what_the_runtime_says_later_is_internal(self) -> None:
-        history = [said("user", "Do it."), said("assistant", "Hm."), said("user", "Please use a command.")]
+        history = [
+            said("user", "Do it."),
+            said("assistant", "Hm."),
+            said("user", "Please use a command."),
+        ]
         _, events = read(run(history))
         assert [event["visibility"] for event in events] == ["public", "public", "internal"]
 
@@ -83,7 +111,10 @@ class TestMini:
     def test_only_one_command_in_the_text_is_run(self) -> None:
         answers = ["```bash\nls\n```", "```bash\nls\n```\n```bash\npwd\n```", "```bash\nopen"]
         for answer, calls in zip(answers, (1, 0, 0), strict=True):
-            document = {"trajectory_format": "mini-swe-agent-1", "messages": [{"role": "assistant", "content": answer}]}
+            document = {
+                "trajectory_format": "mini-swe-agent-1",
+                "messages": [{"role": "assistant", "content": answer}],
+            }
             _, events = read(document)
             assert [event["type"] for event in events].count("tool_use") == calls
 
@@ -101,9 +132,15 @@ class TestMini:
         assert [event["content"]["data"]["kind"] for event in events] == ["context", "outcome"]
 
     def test_the_end_of_another_kind_is_told(self) -> None:
-        messages = [{"role": "exit", "content": "Too dear.", "extra": {"exit_status": "LimitsExceeded"}}]
+        messages = [
+            {"role": "exit", "content": "Too dear.", "extra": {"exit_status": "LimitsExceeded"}}
+        ]
         _, events = read({"messages": messages, "info": {"mini_version": "2.0"}})
-        assert events[1]["content"]["data"] == {"kind": "stop", "exit_status": "LimitsExceeded", "text": "Too dear."}
+        assert events[1]["content"]["data"] == {
+            "kind": "stop",
+            "exit_status": "LimitsExceeded",
+            "text": "Too dear.",
+        }
 
 
 class TestYaml:
@@ -114,7 +151,9 @@ class TestYaml:
             swe_agent.read(source, Draft())
         assert caught.value.code == "input.yaml"
 
-    @pytest.mark.parametrize("text", ["history:\n", "history: 3\n- role: user\n", "# history:\n#  - role: user\n"])
+    @pytest.mark.parametrize(
+        "text", ["history:\n", "history: 3\n- role: user\n", "# history:\n#  - role: user\n"]
+    )
     def test_other_texts_are_not_claimed(self, text: str) -> None:
         assert not swe_agent.sniff(Source("x", data=text.encode()))
 
@@ -144,7 +183,9 @@ def test_what_only_looks_alike_is_not_claimed(value: Any) -> None:
     assert not swe_agent.sniff(Source("x", data=json.dumps(value).encode()))
 
 
-@pytest.mark.parametrize("path", sorted(GOLDEN.glob("*/input.traj*")), ids=lambda path: path.parts[-2])
+@pytest.mark.parametrize(
+    "path", sorted(GOLDEN.glob("*/input.traj*")), ids=lambda path: path.parts[-2]
+)
 def test_no_odd_value_is_an_accident(path: Path) -> None:
     for value in bent(json.loads(path.read_text())):
         source = Source("x", data=json.dumps(value).encode())
@@ -160,9 +201,18 @@ def test_every_word_of_the_real_files_is_kept(corpus: Path) -> None:
         _, events = read(path.read_bytes())
         kept = "\n".join(strings([event["content"] for event in events]))
         wanted = [
-            item[name] for item in document["history"] for name in ("content", "thought", "action") if name in item
+            item[name]
+            for item in document["history"]
+            for name in ("content", "thought", "action")
+            if name in item
         ]
-        wanted += [item[name] for item in document.get("trajectory", []) for name in ("response", "observation")]
+        wanted += [
+            item[name]
+            for item in document.get("trajectory", [])
+            for name in ("response", "observation")
+        ]
         assert all(text.strip() in kept for text in wanted)
         calls = [event["links"]["call_id"] for event in events if event["type"] == "tool_use"]
-        assert sorted(calls) == sorted(event["links"]["call_id"] for event in events if event["type"] == "tool_result")
+        assert sorted(calls) == sorted(
+            event["links"]["call_id"] for event in events if event["type"] == "tool_result"
+        )

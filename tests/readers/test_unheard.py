@@ -1,4 +1,5 @@
-"""Formats move: parts of golden inputs in a form that no reader knows yet are kept, or told as lost; never silent."""
+"""Formats move: parts of golden inputs in a form that no reader knows yet are kept, or told as
+lost; never silent."""
 
 import copy
 import io
@@ -35,7 +36,8 @@ KNOWN: dict[str, set[str]] = {
     "ai_studio": {"added chunkedPrompt/chunks/4/parts"},
     # What the model got to read of an attachment; the attachment itself is told.
     "claude_code": {"added 3/rendered", "item 3/rendered/0"},
-    # The copied context after a compaction is noted as a whole; the end of an item says what its beginning says, and
+    # The copied context after a compaction is noted as a whole; the end of an item says what its
+    # beginning says, and
     # what the screen shows of a message says what the message says.
     "codex": {
         "added 6/payload/replacement_history",
@@ -46,7 +48,8 @@ KNOWN: dict[str, set[str]] = {
         "item 8/payload/item/content/0",
         "text 3/item/command",
     },
-    # A line that a later one with the same id replaces; a context and a result that stand in the file twice.
+    # A line that a later one with the same id replaces; a context and a result that stand in the
+    # file twice.
     "gemini_cli": {
         "added 5/thoughts",
         "item 1/$set/messages/0/content/0",
@@ -54,12 +57,17 @@ KNOWN: dict[str, set[str]] = {
         "item 5/thoughts/0",
         "text 4/toolCalls/0/result/0/functionResponse/response/output",
     },
-    # The pool of messages that events refer to, and the list of samples: what nobody names is nowhere said.
+    # The pool of messages that events refer to, and the list of samples: what nobody names is
+    # nowhere said.
     "inspect_ai": {"added ", "added events_data/messages"},
     # The action says the same as the call.
     "openhands": {"text 0/history/2/tool_call/arguments"},
-    # The arguments of the call say the same as its view on the screen; the copied context is noted as a whole.
-    "qwen_code": {"added 4/systemPayload/compressedHistory", "text 2/toolCallResult/resultDisplay/taskPrompt"},
+    # The arguments of the call say the same as its view on the screen; the copied context is noted
+    # as a whole.
+    "qwen_code": {
+        "added 4/systemPayload/compressedHistory",
+        "text 2/toolCallResult/resultDisplay/taskPrompt",
+    },
     # The call says the same as the action, and the message the same as the response.
     "swe_agent": {
         "added messages/5/extra/response/choices",
@@ -82,7 +90,8 @@ class Told(NamedTuple):
 
 
 class Input(NamedTuple):
-    """One file of a golden case that is JSON or JSON lines: the case, its place in there, what it holds."""
+    """One file of a golden case that is JSON or JSON lines: the case, its place in there, what it
+    holds."""
 
     case: Path
     name: str
@@ -110,16 +119,25 @@ def inputs(reader: str) -> Iterator[Input]:
     for case in CASES:
         for path in sorted(case.glob("input*")) + sorted(case.glob("input*/**/*")):
             if case.parent.name == reader and path.is_file() and path.suffix in (".json", ".jsonl"):
-                rows = path.read_text().splitlines() if path.suffix == ".jsonl" else [path.read_text()]
+                rows = (
+                    path.read_text().splitlines() if path.suffix == ".jsonl" else [path.read_text()]
+                )
                 try:
                     values = [json.loads(row) for row in rows if row.strip()]
                 except ValueError:
                     continue  # a line that is only half there has a test of its own
                 is_lines = path.suffix == ".jsonl"
-                yield Input(case, path.relative_to(case).as_posix(), values if is_lines else values[0], is_lines)
+                yield Input(
+                    case,
+                    path.relative_to(case).as_posix(),
+                    values if is_lines else values[0],
+                    is_lines,
+                )
 
 
-def exports(source: Source, reader: str, witness: Witness | None = None) -> Iterator[tuple[bytes, list[Note]]]:
+def exports(
+    source: Source, reader: str, witness: Witness | None = None
+) -> Iterator[tuple[bytes, list[Note]]]:
     """Every conversation of an input: the export and the notes."""
     found = conversations(source, reader)
     for item in found if len(found) > 1 else [None]:
@@ -152,7 +170,13 @@ def count(notes: list[Note]) -> dict[tuple[str, str], int]:
 
 def places(value: Any, path: Path_ = ()) -> Iterator[tuple[Path_, Any]]:
     yield path, value
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    items = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     for key, item in items:
         yield from places(item, (*path, key))
 
@@ -169,14 +193,19 @@ def changed(value: Any, path: Path_, new: Any) -> Any:
 
 
 def unheard(value: Any, whole: Told) -> Iterator[tuple[str, Path_, Any]]:
-    """Each item of a list that says something, as a thing of another kind, with its kind renamed, and beside others."""
+    """Each item of a list that says something, as a thing of another kind, with its kind renamed,
+    and beside others."""
     for path, item in places(value):
         if isinstance(item, dict) and path and isinstance(path[-1], int) and says(item, whole):
             yield "item", path, UNHEARD
             for name in KINDS:
                 if isinstance(item.get(name), str):
                     yield name, path, {**item, name: "hologram"}
-        elif isinstance(item, list) and all(isinstance(part, dict) for part in item) and says(item, whole):
+        elif (
+            isinstance(item, list)
+            and all(isinstance(part, dict) for part in item)
+            and says(item, whole)
+        ):
             yield "added", path, [*item, UNHEARD]
         elif isinstance(item, str) and path and says(item, whole):
             yield "text", path, [UNHEARD]
@@ -221,12 +250,18 @@ def changes(reader: str, made: Path) -> Iterator[tuple[Change, Told]]:
             mark = shape(what, path, given.value)
             if whole and mark not in seen:
                 seen.add(mark)
-                yield Change(what, path, given, before, given.written(changed(given.value, path, new))), whole
+                yield (
+                    Change(
+                        what, path, given, before, given.written(changed(given.value, path, new))
+                    ),
+                    whole,
+                )
         given.source(before, made)
 
 
 def is_silent(change: Change, before: Told, made: Path) -> bool:
-    """Whether something is lost, and no note says so; of a text that is none it is enough that the report does."""
+    """Whether something is lost, and no note says so; of a text that is none it is enough that the
+    report does."""
     given = change.input
     after = told(given.source(change.after, made), given.reader)
     if after is None or not lost(after, before, change.after, given.reader):
@@ -253,8 +288,14 @@ def lost(after: Told, before: Told, data: bytes, reader: str) -> bool:
 
 
 def is_misplaced(change: Change, before: Told, made: Path) -> bool:
-    """Whether a line that nobody knows is noted, and no note of a new kind says which line it is."""
-    if change.what != "item" or not change.input.is_lines or len(change.path) > 1 or "/" in change.input.name:
+    """Whether a line that nobody knows is noted, and no note of a new kind says which line it
+    is."""
+    if (
+        change.what != "item"
+        or not change.input.is_lines
+        or len(change.path) > 1
+        or "/" in change.input.name
+    ):
         return False
     after = told(change.input.source(change.after, made), change.input.reader)
     if after is None or after.notes.keys() <= before.notes.keys():
@@ -262,14 +303,24 @@ def is_misplaced(change: Change, before: Told, made: Path) -> bool:
     return not any(re.search(rf"\bline {change.path[0] + 1}\b", place) for place in after.places)
 
 
-@pytest.mark.parametrize("reader", [name for name in NAMES if name != "session_server"])  # which counts turns
+@pytest.mark.parametrize(
+    "reader", [name for name in NAMES if name != "session_server"]
+)  # which counts turns
 def test_a_note_tells_the_line(reader: str, tmp_path: Path) -> None:
-    assert [str(change) for change, before in changes(reader, tmp_path) if is_misplaced(change, before, tmp_path)] == []
+    assert [
+        str(change)
+        for change, before in changes(reader, tmp_path)
+        if is_misplaced(change, before, tmp_path)
+    ] == []
 
 
 @pytest.mark.parametrize("reader", NAMES)
 def test_nothing_is_lost_in_silence(reader: str, tmp_path: Path) -> None:
-    silent = {str(change) for change, before in changes(reader, tmp_path) if is_silent(change, before, tmp_path)}
+    silent = {
+        str(change)
+        for change, before in changes(reader, tmp_path)
+        if is_silent(change, before, tmp_path)
+    }
     assert silent == KNOWN.get(reader, set())
 
 
@@ -296,7 +347,11 @@ MOVED = {
                 "model": "m",
                 "messages": [
                     {"role": "user", "content": WORDS},
-                    {"role": "assistant", "content": None, "tool_calls": [{"id": "c", "function": {"name": "f"}}]},
+                    {
+                        "role": "assistant",
+                        "content": None,
+                        "tool_calls": [{"id": "c", "function": {"name": "f"}}],
+                    },
                     {"role": "tool", "tool_call_id": "c", "content": WORDS},
                 ],
             }
@@ -308,7 +363,9 @@ MOVED = {
 
 
 @pytest.mark.parametrize(
-    ("reader", "path"), [(reader, path) for reader, (_, paths) in MOVED.items() for path in paths], ids=str
+    ("reader", "path"),
+    [(reader, path) for reader, (_, paths) in MOVED.items() for path in paths],
+    ids=str,
 )
 def test_words_under_another_name_are_noted(reader: str, path: Path_) -> None:
     records = json.loads(json.dumps(MOVED[reader][0]))

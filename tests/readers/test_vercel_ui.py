@@ -1,4 +1,5 @@
-"""UIMessages of the Vercel AI SDK: parts of version 5 and 6, invocations of version 4, states of calls, files."""
+"""UIMessages of the Vercel AI SDK: parts of version 5 and 6, invocations of version 4, states of
+calls, files."""
 
 import json
 from typing import Any
@@ -42,7 +43,12 @@ def test_claims(value: Any) -> None:
     [
         [{"id": "u", "role": "user", "content": "x"}],
         [{"role": "user", "parts": [{"text": "x"}]}],
-        [{"role": "user", "parts": [{"type": "text", "text": "x", "sessionID": "s", "messageID": "m"}]}],
+        [
+            {
+                "role": "user",
+                "parts": [{"type": "text", "text": "x", "sessionID": "s", "messageID": "m"}],
+            }
+        ],
         [{"role": "model", "parts": [{"type": "text", "text": "x"}]}],
         [{"role": "user", "kind": "request", "parts": []}],
         [],
@@ -55,12 +61,19 @@ def test_leaves_to_others(value: Any) -> None:
 
 def events_of(*chunks: Any) -> bytes:
     """A stream as a browser gets it."""
-    return b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks) + b"data: [DONE]\n\n"
+    return (
+        b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks)
+        + b"data: [DONE]\n\n"
+    )
 
 
 def test_a_saved_stream_is_the_message_that_a_client_makes_of_it() -> None:
-    spoken = [{"type": f"text-{phase}", "id": "0", "delta": "hi"} for phase in ("start", "delta", "end")]
-    stream = events_of({"type": "start", "messageId": "a"}, {"type": "start-step"}, *spoken, {"type": "finish"})
+    spoken = [
+        {"type": f"text-{phase}", "id": "0", "delta": "hi"} for phase in ("start", "delta", "end")
+    ]
+    stream = events_of(
+        {"type": "start", "messageId": "a"}, {"type": "start-step"}, *spoken, {"type": "finish"}
+    )
     assert claimed(stream) == "vercel_ui"
     _, events = read(stream)
     assert brief(events) == [("assistant", "hihi")]
@@ -81,14 +94,40 @@ def test_an_answer_that_goes_on_keeps_its_id_and_another_begins() -> None:
 
 @pytest.mark.parametrize("odd", [None, 5, "x", [], {}, [[]], True])
 def test_hostile_chunks(odd: Any) -> None:
-    names = ("id", "delta", "toolCallId", "toolName", "input", "output", "messageId", "messageMetadata", "finishReason")
-    kinds = ("start", "text-delta", "tool-input-delta", "tool-output-available", "finish", "data-x", "file", "abort")
+    names = (
+        "id",
+        "delta",
+        "toolCallId",
+        "toolName",
+        "input",
+        "output",
+        "messageId",
+        "messageMetadata",
+        "finishReason",
+    )
+    kinds = (
+        "start",
+        "text-delta",
+        "tool-input-delta",
+        "tool-output-available",
+        "finish",
+        "data-x",
+        "file",
+        "abort",
+    )
     chunks = [{"type": kind, "inputTextDelta": odd, **dict.fromkeys(names, odd)} for kind in kinds]
     read(events_of({"type": "start"}, {"type": "start-step"}, *chunks, *chunks))
 
 
 @pytest.mark.parametrize(
-    "state", ["input-streaming", "input-available", "approval-requested", "approval-responded", "output-denied"]
+    "state",
+    [
+        "input-streaming",
+        "input-available",
+        "approval-requested",
+        "approval-responded",
+        "output-denied",
+    ],
 )
 def test_a_call_without_output_has_no_result(state: str) -> None:
     _, events = read([USER, answer(tool(state))])
@@ -96,8 +135,15 @@ def test_a_call_without_output_has_no_result(state: str) -> None:
 
 
 def test_outputs_and_errors() -> None:
-    _, events = read([answer(tool("output-available", output=0), tool("output-error", "2", errorText="broke"))])
-    assert [event["type"] for event in events[:4]] == ["tool_use", "tool_use", "tool_result", "tool_result"]
+    _, events = read(
+        [answer(tool("output-available", output=0), tool("output-error", "2", errorText="broke"))]
+    )
+    assert [event["type"] for event in events[:4]] == [
+        "tool_use",
+        "tool_use",
+        "tool_result",
+        "tool_result",
+    ]
     assert [text for role, text in brief(events) if role == "tool"] == [0, "broke"]
     assert notes_of(events, "result_facts") == [{"is_error": True}]
     paired(events)
@@ -121,20 +167,45 @@ def test_calls_of_two_steps_are_two_groups() -> None:
             )
         ]
     )
-    assert [event["type"] for event in events] == ["tool_use", "tool_result", "tool_use", "tool_result", "message"]
+    assert [event["type"] for event in events] == [
+        "tool_use",
+        "tool_result",
+        "tool_use",
+        "tool_result",
+        "message",
+    ]
 
 
 def test_approvals_are_told() -> None:
     denied = tool("output-denied", approval={"id": "a", "approved": False, "reason": "no"})
-    _, events = read([answer(denied, tool("output-available", "2", output=1, approval={"id": "b", "approved": True}))])
+    _, events = read(
+        [
+            answer(
+                denied,
+                tool("output-available", "2", output=1, approval={"id": "b", "approved": True}),
+            )
+        ]
+    )
     assert notes_of(events, "action_required") == [
-        {"action": "approval", "status": "denied", "tool": "f", "reason": "no", "native_call_id": "1"},
+        {
+            "action": "approval",
+            "status": "denied",
+            "tool": "f",
+            "reason": "no",
+            "native_call_id": "1",
+        },
         {"action": "approval", "status": "approved", "tool": "f", "native_call_id": "2"},
     ]
 
 
 def test_version_4_invocations() -> None:
-    made = {"state": "result", "toolCallId": "1", "toolName": "f", "args": {"a": 1}, "result": {"b": 2}}
+    made = {
+        "state": "result",
+        "toolCallId": "1",
+        "toolName": "f",
+        "args": {"a": 1},
+        "result": {"b": 2},
+    }
     older = {
         "id": "a",
         "role": "assistant",
@@ -169,9 +240,17 @@ def test_files_sources_and_data() -> None:
         "providerMetadata": {"x": 1},
     }
     record, events = read(
-        [{**USER, "parts": [*USER["parts"], *files]}, answer(files[0], source, {"type": "data-x", "data": 1})]
+        [
+            {**USER, "parts": [*USER["parts"], *files]},
+            answer(files[0], source, {"type": "data-x", "data": 1}),
+        ]
     )
-    assert [block["type"] for block in events[0]["content"]["data"]] == ["text", "image", "file", "audio"]
+    assert [block["type"] for block in events[0]["content"]["data"]] == [
+        "text",
+        "image",
+        "file",
+        "audio",
+    ]
     assert events[0]["content"]["data"][2]["bytes"] == 9
     assert events[1]["content"]["data"][0]["type"] == "image"
     citation = {"type": "source-document", "sourceId": "s", "mediaType": "text/plain", "title": "T"}
@@ -181,8 +260,17 @@ def test_files_sources_and_data() -> None:
 
 
 def test_reasoning_with_and_without_words() -> None:
-    sealed = {"type": "reasoning", "text": "", "providerMetadata": {"openai": {"reasoningEncryptedContent": "x"}}}
-    record, events = read([USER, answer({"type": "reasoning", "text": "a"}, sealed, {"type": "reasoning", "text": ""})])
+    sealed = {
+        "type": "reasoning",
+        "text": "",
+        "providerMetadata": {"openai": {"reasoningEncryptedContent": "x"}},
+    }
+    record, events = read(
+        [
+            USER,
+            answer({"type": "reasoning", "text": "a"}, sealed, {"type": "reasoning", "text": ""}),
+        ]
+    )
     assert [text for role, text in brief(events) if role == "assistant_thought"] == [
         "a",
         {"redacted": True, "encrypted": True},
@@ -197,7 +285,9 @@ def test_times_of_both_versions() -> None:
         {**USER, "createdAt": 5},
     ]
     _, events = read(given)
-    assert [event.get("ts") for event in events if event["type"] == "message"] == ["2026-01-01T00:00:00Z"] * 2 + [None]
+    assert [event.get("ts") for event in events if event["type"] == "message"] == [
+        "2026-01-01T00:00:00Z"
+    ] * 2 + [None]
 
 
 def test_chats_and_what_is_no_message() -> None:
@@ -212,8 +302,25 @@ def test_chats_and_what_is_no_message() -> None:
 
 @pytest.mark.parametrize("odd", [None, 5, "x", [], {}, [[]], {"type": 5}, True])
 def test_hostile_shapes(odd: Any) -> None:
-    names = ("toolCallId", "toolName", "input", "output", "state", "errorText", "approval", "toolInvocation", "title")
-    read([USER, answer(*(tool("output-available", str(n)) | {name: odd} for n, name in enumerate(names)))])
+    names = (
+        "toolCallId",
+        "toolName",
+        "input",
+        "output",
+        "state",
+        "errorText",
+        "approval",
+        "toolInvocation",
+        "title",
+    )
+    read(
+        [
+            USER,
+            answer(
+                *(tool("output-available", str(n)) | {name: odd} for n, name in enumerate(names))
+            ),
+        ]
+    )
     read(
         [
             USER,

@@ -7,7 +7,15 @@ import pytest
 
 from open_token.draft import Draft
 from open_token.model import Event
-from open_token.readers._wire_anthropic import block_of, content_of, kind_of, output_of, tell_block, text_of, usage_of
+from open_token.readers._wire_anthropic import (
+    block_of,
+    content_of,
+    kind_of,
+    output_of,
+    tell_block,
+    text_of,
+    usage_of,
+)
 
 PNG = base64.b64encode(b"\x89PNG tiny").decode()
 
@@ -51,7 +59,9 @@ def test_usage_of_a_compaction_on_the_way_is_counted() -> None:
     assert counted["input_tokens"] == 200
 
 
-@pytest.mark.parametrize("odd", [None, 3, [], {}, {"input_tokens": "3"}, {"input_tokens": True}, {"output_tokens": -4}])
+@pytest.mark.parametrize(
+    "odd", [None, 3, [], {}, {"input_tokens": "3"}, {"input_tokens": True}, {"output_tokens": -4}]
+)
 def test_usage_that_is_none(odd: Any) -> None:
     assert usage_of(odd) is None
 
@@ -59,8 +69,14 @@ def test_usage_that_is_none(odd: Any) -> None:
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
-        ({"type": "base64", "media_type": "image/png", "data": PNG}, {"media_type": "image/png", "bytes": 9}),
-        ({"type": "url", "url": "https://example.invalid/a.png"}, {"url": "https://example.invalid/a.png"}),
+        (
+            {"type": "base64", "media_type": "image/png", "data": PNG},
+            {"media_type": "image/png", "bytes": 9},
+        ),
+        (
+            {"type": "url", "url": "https://example.invalid/a.png"},
+            {"url": "https://example.invalid/a.png"},
+        ),
         ({"type": "file", "file_id": "file_1"}, {"source": {"type": "file", "file_id": "file_1"}}),
         ({"type": "base64", "data": 5}, {"source": {"type": "base64", "data": 5}}),
     ],
@@ -80,7 +96,12 @@ def test_contents_and_outputs() -> None:
     assert content_of([one, cited]) == [{"type": "text", "text": "one"}, cited]
     assert content_of([cited]) == [cited]
     assert [output_of(value) for value in (None, [], "", {"a": 1})] == ["", "", "", {"a": 1}]
-    assert [text_of(value) for value in (one, cited, {"type": "image"}, 3)] == ["one", None, None, None]
+    assert [text_of(value) for value in (one, cited, {"type": "image"}, 3)] == [
+        "one",
+        None,
+        None,
+        None,
+    ]
     assert [kind_of(value) for value in (one, {"type": []}, {}, 3)] == ["text", None, None, None]
 
 
@@ -92,9 +113,18 @@ def test_a_verb_for_every_kind() -> None:
         {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"a": 1}},
         {"type": "tool_result", "tool_use_id": "t1", "content": "ok"},
         {"type": "mcp_tool_use", "id": "t2", "name": "find", "server_name": "docs", "input": None},
-        {"type": "mcp_tool_result", "tool_use_id": "t2", "is_error": True, "content": [{"type": "text", "text": "no"}]},
+        {
+            "type": "mcp_tool_result",
+            "tool_use_id": "t2",
+            "is_error": True,
+            "content": [{"type": "text", "text": "no"}],
+        },
         {"type": "server_tool_use", "id": "t3", "name": "web_search", "input": "not json"},
-        {"type": "web_search_tool_result", "tool_use_id": "t3", "content": [{"type": "web_search_result", "url": "u"}]},
+        {
+            "type": "web_search_tool_result",
+            "tool_use_id": "t3",
+            "content": [{"type": "web_search_result", "url": "u"}],
+        },
         {"type": "compaction", "content": "so far"},
         {"type": "fallback", "from": {"model": "a"}, "to": {"model": "b"}},
         {"type": "container_upload", "file_id": "f"},
@@ -132,9 +162,32 @@ def test_a_verb_for_every_kind() -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", ["tool_use", "mcp_tool_use", "tool_result", "thinking", "text", "fallback", "compaction", "image", []]
+    "kind",
+    [
+        "tool_use",
+        "mcp_tool_use",
+        "tool_result",
+        "thinking",
+        "text",
+        "fallback",
+        "compaction",
+        "image",
+        [],
+    ],
 )
 @pytest.mark.parametrize("odd", [None, 3, [], {}, "x"])
 def test_odd_blocks_break_nothing(kind: Any, odd: Any) -> None:
-    names = ("id", "name", "input", "tool_use_id", "content", "thinking", "text", "from", "to", "source", "server_name")
+    names = (
+        "id",
+        "name",
+        "input",
+        "tool_use_id",
+        "content",
+        "thinking",
+        "text",
+        "from",
+        "to",
+        "source",
+        "server_name",
+    )
     assert len(tell({"type": kind, **dict.fromkeys(names, odd)}, odd)) >= 1

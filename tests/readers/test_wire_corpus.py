@@ -1,4 +1,5 @@
-"""Real exchanges with the providers, as recorded: every one is claimed, read whole, told once and paired."""
+"""Real exchanges with the providers, as recorded: every one is claimed, read whole, told once and
+paired."""
 
 import io
 import json
@@ -19,7 +20,14 @@ from open_token.readers import load
 from open_token.source import Source
 from open_token.walk import strings
 
-FOLDERS = ("openai_chat", "openai_responses", "anthropic_messages", "gemini_api", "handoff_recordings", "pydantic_ai")
+FOLDERS = (
+    "openai_chat",
+    "openai_responses",
+    "anthropic_messages",
+    "gemini_api",
+    "handoff_recordings",
+    "pydantic_ai",
+)
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 ADDRESSES = {
     "anthropic.com/v1/messages": "anthropic_messages",
@@ -37,7 +45,11 @@ def logs(corpus: Path) -> list[tuple[str, list[dict[str, Any]]]]:
         for path in sorted((corpus / folder).glob("*.yaml")):
             cassette: dict[str, list[dict[str, Any]]] = {}
             for interaction in yaml.load(path.read_text(), LOADER)["interactions"]:
-                reader = next(name for part, name in ADDRESSES.items() if part in interaction["request"]["uri"])
+                reader = next(
+                    name
+                    for part, name in ADDRESSES.items()
+                    if part in interaction["request"]["uri"]
+                )
                 told = interaction["response"]
                 answer = told["parsed_body"] if "parsed_body" in told else told["body"]["string"]
                 cassette.setdefault(reader, []).append(
@@ -56,7 +68,11 @@ def told(reader: str, pairs: list[dict[str, Any]]) -> list[Event]:
     draft = Draft()
     load(reader).read(source(pairs), draft)
     record = draft.finish(lambda: "0" * 64)
-    assert {note.code for note in record.notes} <= {"sealed-reasoning", "empty-reasoning", "tool-definitions"}
+    assert {note.code for note in record.notes} <= {
+        "sealed-reasoning",
+        "empty-reasoning",
+        "tool-definitions",
+    }
     return list(record.events)
 
 
@@ -85,7 +101,10 @@ def test_each_is_claimed_by_its_reader_alone(logs: list[tuple[str, list[dict[str
 
 def test_streams_are_claimed_as_they_are(logs: list[tuple[str, list[dict[str, Any]]]]) -> None:
     streams = [
-        (reader, pair["response"]) for reader, pairs in logs for pair in pairs if isinstance(pair["response"], str)
+        (reader, pair["response"])
+        for reader, pairs in logs
+        for pair in pairs
+        if isinstance(pair["response"], str)
     ]
     assert len(streams) >= 5
     for reader, text in streams:
@@ -104,7 +123,11 @@ def test_all_words_are_kept(logs: list[tuple[str, list[dict[str, Any]]]]) -> Non
 
 def test_nothing_is_told_twice(logs: list[tuple[str, list[dict[str, Any]]]]) -> None:
     for reader, pairs in logs:
-        said = [event["content"].get("text") for event in told(reader, pairs) if event.get("role") == "user"]
+        said = [
+            event["content"].get("text")
+            for event in told(reader, pairs)
+            if event.get("role") == "user"
+        ]
         assert len(said) == len(set(said))
 
 

@@ -1,4 +1,5 @@
-"""Which dialect an input speaks: exactly one reader claims what is a provider's, and none what is another's."""
+"""Which dialect an input speaks: exactly one reader claims what is a provider's, and none what is
+another's."""
 
 import json
 from pathlib import Path
@@ -15,7 +16,10 @@ WIRES = ("anthropic_messages", "gemini_api", "openai_chat", "openai_responses")
 
 USER = {"role": "user", "content": "hi"}
 PARTS = {"role": "user", "content": [{"type": "text", "text": "hi"}]}
-TOOL_USE = {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "f", "input": {}}]}
+TOOL_USE = {
+    "role": "assistant",
+    "content": [{"type": "tool_use", "id": "t", "name": "f", "input": {}}],
+}
 FUNCTION = {"type": "function", "function": {"name": "f"}}
 CONTENT = {"role": "user", "parts": [{"text": "hi"}]}
 ITEM = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
@@ -32,9 +36,17 @@ CLAIMED: dict[str, list[Any]] = {
         {"model": "claude-sonnet-4", "messages": [USER]},
         {"model": "claude-sonnet-4", "max_tokens": 9, "messages": [USER], "tools": [FUNCTION]},
         {"path": "/v1/chat/completions", "messages": [PARTS]},
-        {"model": "m", "messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]},
+        {
+            "model": "m",
+            "messages": [
+                {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}
+            ],
+        },
         {"object": "chat.completion", "choices": [CHOICE]},
-        {"request": {"messages": [USER], "max_tokens": 9, "model": "claude-x"}, "response": {"choices": [CHOICE]}},
+        {
+            "request": {"messages": [USER], "max_tokens": 9, "model": "claude-x"},
+            "response": {"choices": [CHOICE]},
+        },
         {"model": "m", "messages": [USER], "response": {"choices": [CHOICE]}},
         [{"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {}}]}],
     ],
@@ -57,7 +69,10 @@ CLAIMED: dict[str, list[Any]] = {
         [USER, ITEM],
         [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]}],
         {"object": "response", "output": []},
-        {"request": {"input": "hi", "model": "m"}, "response": {"object": "response", "output": []}},
+        {
+            "request": {"input": "hi", "model": "m"},
+            "response": {"object": "response", "output": []},
+        },
         [{"type": "response.created", "response": {}}],
     ],
     "gemini_api": [
@@ -122,7 +137,9 @@ def claims(given: Source) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("reader", "value"), [(name, value) for name, values in CLAIMED.items() for value in values], ids=str
+    ("reader", "value"),
+    [(name, value) for name, values in CLAIMED.items() for value in values],
+    ids=str,
 )
 def test_one_reader_claims_it(reader: str, value: Any) -> None:
     assert claims(source(value)) == [reader]
@@ -142,7 +159,12 @@ def test_lines_are_claimed_as_documents_are(reader: str) -> None:
 
 
 def test_lines_of_two_dialects_are_nobodys() -> None:
-    lines = json.dumps(CLAIMED["gemini_api"][0]) + "\n" + json.dumps(CLAIMED["openai_responses"][0]) + "\n"
+    lines = (
+        json.dumps(CLAIMED["gemini_api"][0])
+        + "\n"
+        + json.dumps(CLAIMED["openai_responses"][0])
+        + "\n"
+    )
     assert spoken(Source("input", data=lines.encode())) is None
 
 
@@ -168,7 +190,13 @@ def test_requests_of_real_clients_are_claimed(corpus: Path) -> None:
 
 
 def test_nothing_else_in_the_corpus_is_claimed(corpus: Path) -> None:
-    paths = [*corpus.glob("*/*.json"), *corpus.glob("*/*.jsonl"), *corpus.glob("native_minimal/*/*.jsonl")]
+    paths = [
+        *corpus.glob("*/*.json"),
+        *corpus.glob("*/*.jsonl"),
+        *corpus.glob("native_minimal/*/*.jsonl"),
+    ]
     skipped = {"jsontestsuite", "jcs", "redaction"}
-    claimed = [str(path) for path in paths if path.parent.name not in skipped and claims(Source.of(path))]
+    claimed = [
+        str(path) for path in paths if path.parent.name not in skipped and claims(Source.of(path))
+    ]
     assert claimed == []

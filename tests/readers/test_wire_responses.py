@@ -31,9 +31,17 @@ def brief(event: Event) -> tuple[str, str | None, Any]:
 def test_messages_of_all_roles() -> None:
     record, events = tell(
         {"type": "message", "role": "system", "content": "be brief"},
-        {"type": "message", "role": "developer", "content": [{"type": "input_text", "text": "use tabs"}]},
+        {
+            "type": "message",
+            "role": "developer",
+            "content": [{"type": "input_text", "text": "use tabs"}],
+        },
         {"role": "user", "content": "hello"},
-        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "hi", "annotations": []}]},
+        {
+            "type": "message",
+            "role": "assistant",
+            "content": [{"type": "output_text", "text": "hi", "annotations": []}],
+        },
     )
     assert [brief(event)[1:] for event in events] == [
         ("system", "be brief"),
@@ -57,9 +65,17 @@ def test_a_message_of_several_blocks_is_a_list() -> None:
             "role": "user",
             "content": [
                 {"type": "input_text", "text": "see"},
-                {"type": "input_image", "image_url": f"data:image/png;base64,{PNG}", "detail": "low"},
+                {
+                    "type": "input_image",
+                    "image_url": f"data:image/png;base64,{PNG}",
+                    "detail": "low",
+                },
                 {"type": "input_image", "file_id": "file-1"},
-                {"type": "input_file", "filename": "a.pdf", "file_data": f"data:application/pdf;base64,{PNG}"},
+                {
+                    "type": "input_file",
+                    "filename": "a.pdf",
+                    "file_data": f"data:application/pdf;base64,{PNG}",
+                },
                 {"type": "input_audio", "input_audio": {"data": PNG, "format": "wav"}},
                 {"type": "refusal", "refusal": "no"},
                 {"type": "encrypted_content", "encrypted_content": "gAAAA"},
@@ -105,7 +121,11 @@ def test_where_words_were_found_stands_beside_them() -> None:
 
 def test_an_unknown_role_is_kept_as_an_annotation() -> None:
     _, events = tell({"type": "message", "role": "critic", "content": "hm"})
-    assert brief(events[0]) == ("annotation", None, {"kind": "message", "role": "critic", "content": "hm"})
+    assert brief(events[0]) == (
+        "annotation",
+        None,
+        {"kind": "message", "role": "critic", "content": "hm"},
+    )
 
 
 def test_reasoning() -> None:
@@ -113,7 +133,11 @@ def test_reasoning() -> None:
     record, events = tell(
         {"type": "reasoning", "summary": parts, "encrypted_content": "gAAAA"},
         {"type": "reasoning", "summary": [], "encrypted_content": "gAAAA"},
-        {"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": "raw"}]},
+        {
+            "type": "reasoning",
+            "summary": [],
+            "content": [{"type": "reasoning_text", "text": "raw"}],
+        },
         {"type": "reasoning", "summary": [], "content": None},
         {"type": "reasoning", "summary": None},
     )
@@ -122,7 +146,10 @@ def test_reasoning() -> None:
         {"mime": "application/json", "data": {"redacted": True, "encrypted": True}},
         {"mime": "text/plain", "text": "raw"},
     ]
-    assert {(note.code, note.count) for note in record.notes} == {("sealed-reasoning", 1), ("empty-reasoning", 2)}
+    assert {(note.code, note.count) for note in record.notes} == {
+        ("sealed-reasoning", 1),
+        ("empty-reasoning", 2),
+    }
 
 
 def test_function_calls_pair_on_call_id() -> None:
@@ -135,14 +162,33 @@ def test_function_calls_pair_on_call_id() -> None:
             "arguments": '{"a": 1}',
             "namespace": "math",
         },
-        {"type": "function_call", "id": "fc_2", "call_id": "c2", "name": "bad", "arguments": "{oops"},
+        {
+            "type": "function_call",
+            "id": "fc_2",
+            "call_id": "c2",
+            "name": "bad",
+            "arguments": "{oops",
+        },
         {"type": "function_call_output", "call_id": "c2", "output": "no", "status": "incomplete"},
-        {"type": "function_call_output", "call_id": "c1", "output": [{"type": "input_text", "text": "2"}]},
+        {
+            "type": "function_call_output",
+            "call_id": "c1",
+            "output": [{"type": "input_text", "text": "2"}],
+        },
     )
     uses = [event["content"]["data"] for event in events if event["type"] == "tool_use"]
-    assert uses[0] == {"tool_name": "add", "arguments": {"a": 1}, "native_call_id": "c1", "namespace": "math"}
+    assert uses[0] == {
+        "tool_name": "add",
+        "arguments": {"a": 1},
+        "native_call_id": "c1",
+        "namespace": "math",
+    }
     assert uses[1]["arguments"] == {"raw": "{oops"}
-    assert [brief(event)[2] for event in events[2:]] == ["no", {"kind": "result_facts", "status": "incomplete"}, "2"]
+    assert [brief(event)[2] for event in events[2:]] == [
+        "no",
+        {"kind": "result_facts", "status": "incomplete"},
+        "2",
+    ]
     assert events[0]["links"]["call_id"] == events[4]["links"]["call_id"]
 
 
@@ -155,7 +201,11 @@ def test_outputs_keep_their_form() -> None:
         {"type": "function_call", "call_id": "a", "name": "t", "arguments": "{}"},
         {"type": "function_call_output", "call_id": "a", "output": picture},
         {"type": "function_call", "call_id": "b", "name": "t", "arguments": None},
-        {"type": "function_call_output", "call_id": "b", "output": {"content": "old", "success": False}},
+        {
+            "type": "function_call_output",
+            "call_id": "b",
+            "output": {"content": "old", "success": False},
+        },
         {"type": "function_call", "call_id": "c", "name": "t", "arguments": "[1]"},
         {"type": "function_call_output", "call_id": "c", "output": {"rows": 3}},
         {"type": "function_call", "call_id": "d", "name": "t", "arguments": "3"},
@@ -166,7 +216,9 @@ def test_outputs_keep_their_form() -> None:
     assert results[1] == {"mime": "text/plain", "text": "old"}
     assert results[2]["data"] == {"rows": 3}
     assert results[3] == {"mime": "text/plain", "text": ""}
-    given = [event["content"]["data"]["arguments"] for event in events if event["type"] == "tool_use"]
+    given = [
+        event["content"]["data"]["arguments"] for event in events if event["type"] == "tool_use"
+    ]
     assert given == [{}, {}, [1], {"raw": "3"}]
 
 
@@ -180,7 +232,11 @@ def test_other_calls_with_an_output_of_their_own() -> None:
         {"type": "computer_call", "call_id": "c", "action": {"type": "click", "x": 1}},
         {"type": "computer_call_output", "call_id": "c", "output": screenshot},
         {"type": "shell_call", "call_id": "d", "action": {"commands": ["ls"]}},
-        {"type": "shell_call_output", "call_id": "d", "output": [{"stdout": "x", "outcome": {"type": "exit"}}]},
+        {
+            "type": "shell_call_output",
+            "call_id": "d",
+            "output": [{"stdout": "x", "outcome": {"type": "exit"}}],
+        },
         {"type": "tool_search_call", "call_id": "e", "arguments": {"query": "q"}},
         {"type": "tool_search_output", "call_id": "e", "tools": [{"name": "f"}]},
     )
@@ -212,12 +268,21 @@ MISSING = {"missing_result": True}
             MISSING,
         ),
         (
-            {"type": "web_search_call", "id": "w", "action": {"query": "q", "sources": [{"url": "u"}]}},
+            {
+                "type": "web_search_call",
+                "id": "w",
+                "action": {"query": "q", "sources": [{"url": "u"}]},
+            },
             "web_search",
             {"query": "q"},
             {"sources": [{"url": "u"}]},
         ),
-        ({"type": "web_search_call", "id": "w", "results": [{"t": 1}]}, "web_search", {}, [{"t": 1}]),
+        (
+            {"type": "web_search_call", "id": "w", "results": [{"t": 1}]},
+            "web_search",
+            {},
+            [{"t": 1}],
+        ),
         (
             {"type": "file_search_call", "id": "f", "queries": ["q"], "results": None},
             "file_search",
@@ -231,7 +296,12 @@ MISSING = {"missing_result": True}
             [],
         ),
         (
-            {"type": "code_interpreter_call", "id": "c", "code": "1", "outputs": [{"type": "logs", "logs": "1\n"}]},
+            {
+                "type": "code_interpreter_call",
+                "id": "c",
+                "code": "1",
+                "outputs": [{"type": "logs", "logs": "1\n"}],
+            },
             "code_interpreter",
             {"code": "1"},
             "1\n",
@@ -248,8 +318,18 @@ MISSING = {"missing_result": True}
             {"q": 1},
             "yes",
         ),
-        ({"type": "mcp_call", "id": "m", "name": "ask", "arguments": "{}", "output": None}, "ask", {}, MISSING),
-        ({"type": "teleport_call", "id": "t", "to": "moon", "output": "there"}, "teleport", {"to": "moon"}, "there"),
+        (
+            {"type": "mcp_call", "id": "m", "name": "ask", "arguments": "{}", "output": None},
+            "ask",
+            {},
+            MISSING,
+        ),
+        (
+            {"type": "teleport_call", "id": "t", "to": "moon", "output": "there"},
+            "teleport",
+            {"to": "moon"},
+            "there",
+        ),
     ],
 )
 def test_calls_the_provider_runs_itself(one: Any, tool: str, given: Any, result: Any) -> None:
@@ -262,17 +342,29 @@ def test_calls_the_provider_runs_itself(one: Any, tool: str, given: Any, result:
 
 
 def test_a_generated_image_is_the_result() -> None:
-    _, events = tell({"type": "image_generation_call", "id": "i", "revised_prompt": "a cat", "result": PNG})
+    _, events = tell(
+        {"type": "image_generation_call", "id": "i", "revised_prompt": "a cat", "result": PNG}
+    )
     assert events[1]["content"]["data"][0]["media_type"] == "image/png"
     assert events[0]["content"]["data"]["arguments"] == {"revised_prompt": "a cat"}
 
 
 def test_an_mcp_error_is_the_output_and_a_fact() -> None:
     _, events = tell(
-        {"type": "mcp_call", "id": "m", "name": "ask", "server_label": "s", "arguments": "{}", "error": "boom"}
+        {
+            "type": "mcp_call",
+            "id": "m",
+            "name": "ask",
+            "server_label": "s",
+            "arguments": "{}",
+            "error": "boom",
+        }
     )
     assert events[0]["content"]["data"]["server_label"] == "s"
-    assert [brief(event)[2] for event in events[1:]] == ["boom", {"kind": "result_facts", "is_error": True}]
+    assert [brief(event)[2] for event in events[1:]] == [
+        "boom",
+        {"kind": "result_facts", "is_error": True},
+    ]
 
 
 def test_items_without_a_turn_become_annotations() -> None:
@@ -293,7 +385,9 @@ def test_items_without_a_turn_become_annotations() -> None:
 
 
 def test_unknown_items_are_noted_by_kind_only_when_it_is_a_name() -> None:
-    record, events = tell({"type": "ghost_snapshot", "x": 1}, {"type": "a secret text!"}, {"x": 1}, 7, None, [])
+    record, events = tell(
+        {"type": "ghost_snapshot", "x": 1}, {"type": "a secret text!"}, {"x": 1}, 7, None, []
+    )
     assert events == []
     assert [(note.detail, note.count) for note in record.notes] == [
         ("item ghost_snapshot", 1),
@@ -324,7 +418,12 @@ def test_usage_goes_on_the_event_that_is_named() -> None:
     assert said[5] is None
     named = [event_id for event_id in said if event_id]
     assert {event_id for event_id, event in events.items() if "usage" in event} == set(named)
-    assert [events[event_id]["type"] for event_id in named] == ["message", "tool_use", "tool_use", "message"]
+    assert [events[event_id]["type"] for event_id in named] == [
+        "message",
+        "tool_use",
+        "tool_use",
+        "message",
+    ]
 
 
 def test_usage_in_both_forms() -> None:
@@ -334,8 +433,18 @@ def test_usage_in_both_forms() -> None:
         "output_tokens": 5,
         "output_tokens_details": {"reasoning_tokens": 3},
     }
-    flat = {"input_tokens": 10, "cached_input_tokens": 4, "output_tokens": 5, "reasoning_output_tokens": 3}
-    expected = {"input_tokens": 10, "output_tokens": 5, "reasoning_tokens": 3, "cache_read_tokens": 4}
+    flat = {
+        "input_tokens": 10,
+        "cached_input_tokens": 4,
+        "output_tokens": 5,
+        "reasoning_output_tokens": 3,
+    }
+    expected = {
+        "input_tokens": 10,
+        "output_tokens": 5,
+        "reasoning_tokens": 3,
+        "cache_read_tokens": 4,
+    }
     assert usage(api) == usage(flat) == expected
     assert usage({"input_tokens": True, "output_tokens": -1, "input_tokens_details": 3}) is None
     assert usage([]) is None
@@ -352,18 +461,50 @@ def test_values() -> None:
     assert name_of("x" * 60) == name_of(None) == "without a known type"
 
 
-ODD: list[Any] = [None, 0, -1.5, True, "", "text", [], [None], [[]], {}, {"type": 1}, {"text": []}, {"": {"": None}}]
+ODD: list[Any] = [
+    None,
+    0,
+    -1.5,
+    True,
+    "",
+    "text",
+    [],
+    [None],
+    [[]],
+    {},
+    {"type": 1},
+    {"text": []},
+    {"": {"": None}},
+]
 RICH: list[dict[str, Any]] = [
-    {"type": "message", "role": "assistant", "status": "s", "content": [{"type": "output_text", "text": "x"}]},
+    {
+        "type": "message",
+        "role": "assistant",
+        "status": "s",
+        "content": [{"type": "output_text", "text": "x"}],
+    },
     {"type": "reasoning", "summary": [{"text": "s"}], "content": [], "encrypted_content": "e"},
-    {"type": "function_call", "id": "i", "call_id": "c", "name": "n", "arguments": "{}", "namespace": "m"},
+    {
+        "type": "function_call",
+        "id": "i",
+        "call_id": "c",
+        "name": "n",
+        "arguments": "{}",
+        "namespace": "m",
+    },
     {"type": "function_call_output", "call_id": "c", "output": "o", "status": "s"},
     {"type": "custom_tool_call", "call_id": "c", "name": "n", "input": "i"},
     {"type": "computer_call", "call_id": "c", "action": {}},
     {"type": "web_search_call", "id": "i", "action": {}, "results": []},
     {"type": "file_search_call", "id": "i", "queries": [], "results": []},
     {"type": "code_interpreter_call", "id": "i", "code": "c", "outputs": []},
-    {"type": "image_generation_call", "id": "i", "result": "r", "revised_prompt": "p", "output_format": "png"},
+    {
+        "type": "image_generation_call",
+        "id": "i",
+        "result": "r",
+        "revised_prompt": "p",
+        "output_format": "png",
+    },
     {"type": "mcp_call", "id": "i", "name": "n", "arguments": "{}", "output": "o", "error": None},
     {"type": "mcp_list_tools", "server_label": "s", "tools": []},
     {"type": "compaction", "encrypted_content": "e"},

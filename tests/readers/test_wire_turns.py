@@ -1,4 +1,5 @@
-"""Logs of requests and responses become one conversation in which nothing is told twice and nothing is lost."""
+"""Logs of requests and responses become one conversation in which nothing is told twice and nothing
+is lost."""
 
 import json
 from typing import Any
@@ -55,7 +56,9 @@ def test_each_request_tells_only_what_is_new() -> None:
 
 
 def test_requests_and_responses_on_lines_of_their_own() -> None:
-    events = tell(request(user("a")), response("b"), request(user("a"), model("b"), user("c")), response("d"))
+    events = tell(
+        request(user("a")), response("b"), request(user("a"), model("b"), user("c")), response("d")
+    )
     assert texts(events) == ["a", "b", "c", "d"]
 
 
@@ -76,7 +79,12 @@ def test_another_conversation_stands_behind_an_annotation() -> None:
 
 def test_a_retry_tells_only_its_answer() -> None:
     events = tell(pair(request(user("a")), "b"), pair(request(user("a")), "c"))
-    assert texts(events) == ["a", "b", {"kind": "new_request", "repeats": 1, "after": "evt_000001"}, "c"]
+    assert texts(events) == [
+        "a",
+        "b",
+        {"kind": "new_request", "repeats": 1, "after": "evt_000001"},
+        "c",
+    ]
 
 
 def test_an_edited_history_tells_what_differs() -> None:
@@ -110,7 +118,10 @@ def test_the_same_question_to_another_agent_is_told_again() -> None:
 
 def test_a_system_prompt_that_changes_does_not_break_the_thread() -> None:
     later = {"role": "system", "content": "Be brief. It is noon."}
-    events = tell(pair(request(SYSTEM, user("a")), "b"), pair(request(later, user("a"), model("b"), user("c")), "d"))
+    events = tell(
+        pair(request(SYSTEM, user("a")), "b"),
+        pair(request(later, user("a"), model("b"), user("c")), "d"),
+    )
     assert texts(events) == ["Be brief.", "a", "b", "Be brief. It is noon.", "c", "d"]
 
 
@@ -121,7 +132,10 @@ def test_tools_are_told_when_they_change() -> None:
     events = tell(
         pair(request(user("a"), tools=tools("f")), "b"),
         pair(request(user("a"), model("b"), user("c"), tools=tools("f")), "d"),
-        pair(request(user("a"), model("b"), user("c"), model("d"), user("e"), tools=tools("f", "g")), "h"),
+        pair(
+            request(user("a"), model("b"), user("c"), model("d"), user("e"), tools=tools("f", "g")),
+            "h",
+        ),
     )
     names = [event["content"]["data"]["names"] for event in events if event["type"] == "annotation"]
     assert names == [["f"], ["f", "g"]]
@@ -132,7 +146,10 @@ def test_records_under_other_names_and_in_wrappings() -> None:
     stream = 'data: {"choices":[{"index":0,"delta":{"content":"d"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
     third = [user("a"), model("b"), user("c"), model("d"), user("e")]
     events = tell(
-        {"request_body": json.dumps(request(user("a"))), "response_body": json.dumps(response("b"))},
+        {
+            "request_body": json.dumps(request(user("a"))),
+            "response_body": json.dumps(response("b")),
+        },
         {
             "req": {"method": "POST", "body": request(user("a"), model("b"), user("c"))},
             "res": {"status": 200, "body": {"string": stream}},
@@ -153,7 +170,11 @@ def test_a_record_of_another_kind_is_noted() -> None:
 def test_a_reader_that_was_named_wrongly_notes_and_does_not_crash() -> None:
     for reader in ("openai_chat", "anthropic_messages", "openai_responses", "gemini_api"):
         draft = Draft()
-        for record in ({"contents": [{"parts": [{"text": "a"}]}]}, {"input": [], "model": "m"}, {"request": {}}):
+        for record in (
+            {"contents": [{"parts": [{"text": "a"}]}]},
+            {"input": [], "model": "m"},
+            {"request": {}},
+        ):
             load(reader).read(Source("log", data=json.dumps(record).encode()), draft)
         assert draft.finish(lambda: "0" * 64).notes
 
@@ -162,7 +183,11 @@ def test_deeply_nested_arguments_do_not_stop_the_reading() -> None:
     deep: Any = []
     for _ in range(300):
         deep = [deep]
-    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": json.dumps({"a": deep})}}
+    call = {
+        "id": "c",
+        "type": "function",
+        "function": {"name": "f", "arguments": json.dumps({"a": deep})},
+    }
     events = tell(request(user("a"), {"role": "assistant", "content": None, "tool_calls": [call]}))
     assert [event["type"] for event in events] == ["message", "tool_use", "tool_result"]
 

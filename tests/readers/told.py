@@ -31,6 +31,9 @@ def reading(reader: ModuleType) -> Callable[..., tuple[Record, list[Event]]]:
 def brief(events: list[Event]) -> list[Any]:
     """Type or role, and what was said."""
     return [
-        (event.get("role", event["type"]), event["content"].get("text", event["content"].get("data")))
+        (
+            event.get("role", event["type"]),
+            event["content"].get("text", event["content"].get("data")),
+        )
         for event in events
     ]

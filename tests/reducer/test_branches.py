@@ -1,4 +1,5 @@
-"""Branches: rewinding, switching, looking back, asking what if; a tree from which nothing is ever deleted."""
+"""Branches: rewinding, switching, looking back, asking what if; a tree from which nothing is ever
+deleted."""
 
 import pytest
 from hypothesis import given
@@ -58,8 +59,14 @@ def test_a_question_waits_wherever_its_branch_is_current() -> None:
         *steps.user_message("turn_q", steps.blocks_of("ask"), checkpoint_id="cp_q"),
         ("run.started", {"run_id": "run_1"}),
         ("turn.opened", {"turn": {"turn_id": "turn_q!"}}),
-        ("tool.called", {"turn_id": "turn_q!", "call": {"id": "tc_1", "tool_name": "AskUserQuestion"}}),
-        ("question.asked", {"turn_id": "turn_q!", "tool_call_id": "tc_1", "questions": [{"question": "Which?"}]}),
+        (
+            "tool.called",
+            {"turn_id": "turn_q!", "call": {"id": "tc_1", "tool_name": "AskUserQuestion"}},
+        ),
+        (
+            "question.asked",
+            {"turn_id": "turn_q!", "tool_call_id": "tc_1", "questions": [{"question": "Which?"}]},
+        ),
         ("turn.ended", {"turn_id": "turn_q!", "status": "paused"}),
         ("run.ended", {"run_id": "run_1"}),
     ]
@@ -70,7 +77,9 @@ def test_a_question_waits_wherever_its_branch_is_current() -> None:
     assert state.session.status == "completed"
     state.add(*branches.switch(state, "cp_q"), AT)
     assert state.session.status == "waiting_for_input"
-    assert branches.checkout(state, "cp_q", "turn_end")[-1].tool_calls[0].status == "awaiting_answer"
+    assert (
+        branches.checkout(state, "cp_q", "turn_end")[-1].tool_calls[0].status == "awaiting_answer"
+    )
 
 
 def test_checkpoints_are_a_tree() -> None:
@@ -143,7 +152,9 @@ def test_a_checkpoint_without_a_turn() -> None:
 
 @given(talks())
 def test_nothing_is_deleted(talk: Talk) -> None:
-    opened = [entry.data["turn"]["turn_id"] for entry in talk.entries if entry.kind == "turn.opened"]
+    opened = [
+        entry.data["turn"]["turn_id"] for entry in talk.entries if entry.kind == "turn.opened"
+    ]
     nodes = branches.history(talk.state)
     assert [node.turn_id for node in nodes] == opened
     known: set[str | None] = {None}

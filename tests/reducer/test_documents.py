@@ -1,4 +1,5 @@
-"""A document becomes a session and comes out again as it was: every event, also after more was said."""
+"""A document becomes a session and comes out again as it was: every event, also after more was
+said."""
 
 from pathlib import Path
 from typing import Any
@@ -32,13 +33,18 @@ DOCUMENTS = sorted([*ROOT.glob("tests/golden/*/*/expected.json"), *ROOT.glob("ex
 def document_of(path: Path) -> Any:
     if path.name == "expected.json":
         return library.read(path)
-    return library.export(path, include="include-internal", internal="full", redact="none", branches="all")
+    return library.export(
+        path, include="include-internal", internal="full", redact="none", branches="all"
+    )
 
 
 def imported(document: Any) -> tuple[State, list[Entry]]:
     state = State("sess_9")
     entries = [state.add("session.created", {"session": {"intent": "Imported"}}, AT)]
-    about = {name: document.get(name) for name in ("conversation", "participants", "exported_at", "integrity")}
+    about = {
+        name: document.get(name)
+        for name in ("conversation", "participants", "exported_at", "integrity")
+    }
     return state, entries + list(import_document(state, document["events"], AT, **about))
 
 
@@ -48,7 +54,9 @@ def told(state: State, **options: Any) -> Record:
     return draft.finish(lambda: "0" * 64)
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: "/".join(path.parts[-3:-1]) + "/" + path.name)
+@pytest.mark.parametrize(
+    "path", DOCUMENTS, ids=lambda path: "/".join(path.parts[-3:-1]) + "/" + path.name
+)
 def test_in_and_out_again(path: Path) -> None:
     document = document_of(path)
     state, entries = imported(document)
@@ -56,13 +64,18 @@ def test_in_and_out_again(path: Path) -> None:
     record = told(fold(entries))
     events = [{**event, "seq": place} for place, event in enumerate(record.events, 1)]
     assert events == document["events"]
-    assert (record.conversation, record.participants) == (document["conversation"], document["participants"])
+    assert (record.conversation, record.participants) == (
+        document["conversation"],
+        document["participants"],
+    )
     assert record.exported_at == document.get("exported_at")
     words = [event["content"] for event in document["events"] if event["type"] == "message"]
     shown = [block for turn in state.turns.values() for block in turn.whole().blocks]
     assert len([block for block in shown if block.type in ("text", "thinking")]) == len(words)
     called = [call for turn in state.turns.values() for call in turn.whole().tool_calls]
-    assert len(called) == len([event for event in document["events"] if event["type"] == "tool_use"])
+    assert len(called) == len(
+        [event for event in document["events"] if event["type"] == "tool_use"]
+    )
     assert all(turn.facts.status == "completed" for turn in state.turns.values())
 
 
@@ -94,7 +107,10 @@ def test_the_hash_is_the_same() -> None:
 def test_turns_of_a_document() -> None:
     state, _ = imported(small())
     turns = state.branch()
-    about = [(turn.loop_id, turn.role, turn.kind, len(turn.blocks), len(turn.tool_calls)) for turn in turns]
+    about = [
+        (turn.loop_id, turn.role, turn.kind, len(turn.blocks), len(turn.tool_calls))
+        for turn in turns
+    ]
     assert about[:4] == [
         ("root", "user", "message", 1, 0),
         ("root", "assistant", "message", 6, 2),
@@ -102,10 +118,15 @@ def test_turns_of_a_document() -> None:
         ("sorter", "assistant", "message", 1, 1),
     ]
     assert turns[1].usage == {"input_tokens": 500, "output_tokens": 200}
-    assert [(call.id, call.status) for call in turns[1].tool_calls] == [("tc_1", "done"), ("tc_2", "done")]
+    assert [(call.id, call.status) for call in turns[1].tool_calls] == [
+        ("tc_1", "done"),
+        ("tc_2", "done"),
+    ]
     assert turns[3].tool_calls[0].status == "error"
     assert turns[3].parent_fork_tool_call_id == "tc_2"
-    assert [turn.summary_full for turn in turns if turn.kind == "compaction"] == ["Notes were sorted."]
+    assert [turn.summary_full for turn in turns if turn.kind == "compaction"] == [
+        "Notes were sorted."
+    ]
     assert [ref.id for ref in turns[1].memory_refs or ()] == [1]
 
 
@@ -117,7 +138,10 @@ def lived_on(document: Any) -> tuple[State, list[Any]]:
         ("turn.opened", {"turn": {"turn_id": "turn_a", "model": "claude-sonnet-4-20250514"}}),
         ("thinking.delta", {"turn_id": "turn_a", "text": "Hm."}),
         ("text.delta", {"turn_id": "turn_a", "text": "Now this."}),
-        ("tool.called", {"turn_id": "turn_a", "call": {"id": "tc_1", "tool_name": "Bash", "arguments": "{}"}}),
+        (
+            "tool.called",
+            {"turn_id": "turn_a", "call": {"id": "tc_1", "tool_name": "Bash", "arguments": "{}"}},
+        ),
         ("turn.ended", {"turn_id": "turn_a"}),
         ("run.ended", {"run_id": "r"}),
     ]
@@ -148,7 +172,9 @@ def test_what_was_lived_on_stands_behind_it() -> None:
     }
     assert [problem for problem in validate(whole) if problem.severity == "error"] == []
     assert record.conversation["id"] == "sess_9"
-    assert {event["actor_id"] for event in new} <= {person["actor_id"] for person in record.participants}
+    assert {event["actor_id"] for event in new} <= {
+        person["actor_id"] for person in record.participants
+    }
     assert new[1]["actor_id"] == events[1]["actor_id"]
 
 
@@ -168,7 +194,10 @@ def test_a_document_that_was_rewound(chosen: str, has_old: bool) -> None:
     assert "Otherwise." in texts
     assert ("overloaded" in texts) is has_old
     spans = [event for event in events if event["type"].startswith("span_")]
-    assert len([event for event in spans if event["content"]["data"] == {"kind": "abandoned_branch"}]) == has_old
+    assert (
+        len([event for event in spans if event["content"]["data"] == {"kind": "abandoned_branch"}])
+        == has_old
+    )
     whole = {
         "open_token_version": "0.1",
         "conversation": record.conversation,
@@ -183,7 +212,9 @@ def test_any_session_exports_and_comes_back(talk: Talk) -> None:
     assume(talk.state.turns)
     data = b"".join(msgspec.json.encode(entry) + b"\n" for entry in talk.entries)
     source = Source("log", data=data)
-    record = read(source, Context(ExportOptions.of({"branches": "all", "redact": "none"})), "session_server")
+    record = read(
+        source, Context(ExportOptions.of({"branches": "all", "redact": "none"})), "session_server"
+    )
     events = [{**event, "seq": place} for place, event in enumerate(record.events, 1)]
     document = {
         "open_token_version": "0.1",
@@ -195,7 +226,11 @@ def test_any_session_exports_and_comes_back(talk: Talk) -> None:
     assert [note for note in record.notes if note.code == "bad-entry"] == []
     said = [event["content"].get("text") for event in events if event["type"] == "message"]
     blocks = [block for turn in talk.state.turns.values() for block in turn.whole().blocks]
-    words = [block.content for block in blocks if block.type in ("text", "thinking") and isinstance(block.content, str)]
+    words = [
+        block.content
+        for block in blocks
+        if block.type in ("text", "thinking") and isinstance(block.content, str)
+    ]
     assert sorted(filter(None, said)) == sorted(filter(None, words))
     calls = [call for turn in talk.state.turns.values() for call in turn.calls]
     assert len([event for event in events if event["type"] == "tool_use"]) == len(calls)
@@ -213,7 +248,14 @@ def test_a_result_outside_the_branch_that_was_left_with_its_call() -> None:
         ("tool_result", {"call_id": "c"}),
     ]
     events = [
-        {"id": f"evt_{place:06d}", "seq": place, "type": kind, **actor, "content": held, "links": links}
+        {
+            "id": f"evt_{place:06d}",
+            "seq": place,
+            "type": kind,
+            **actor,
+            "content": held,
+            "links": links,
+        }
         for place, (kind, links) in enumerate(kinds, 1)
     ]
     state, _ = imported({"events": events, "conversation": {"id": "c"}})
@@ -226,10 +268,15 @@ def test_hostile_events(odd: Any) -> None:
     names = ("type", "actor_id", "visibility", "role", "content", "links", "usage", "ts", "id")
     kinds = ("message", "tool_use", "tool_result", "span_start", "span_end", "annotation")
     whole = {"content": {"data": odd}, "links": {"call_id": odd, "span_id": odd, "parent_id": odd}}
-    events = [{"type": kind, "role": "user", **whole, name: odd} for kind in kinds for name in names]
+    events = [
+        {"type": kind, "role": "user", **whole, name: odd} for kind in kinds for name in names
+    ]
     kinds_of = ("compaction", "memory_refs", "result_facts", "notice", "tool_ui", "plan_status")
     events += [
-        {"type": "annotation", "content": {"data": {"kind": kind, "refs": [odd], "text": odd, "summary": odd}}}
+        {
+            "type": "annotation",
+            "content": {"data": {"kind": kind, "refs": [odd], "text": odd, "summary": odd}},
+        }
         for kind in kinds_of
     ]
     state, entries = imported({"events": events})

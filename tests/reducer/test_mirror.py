@@ -26,7 +26,9 @@ def test_each_item_counts_once() -> None:
         mirror.hear_raw(item)
     assert mirror.seen == state.seq
     assert [turn["blocks"][0]["content"] for turn in mirror.branch()] == ["ab"]
-    assert mirror.branch()[0]["memory_refs"] == [{"id": 1, "content_preview": "", "skill_name": None}]
+    assert mirror.branch()[0]["memory_refs"] == [
+        {"id": 1, "content_preview": "", "skill_name": None}
+    ]
     assert mirror.session["status"] == "completed"
     assert (mirror.ended or {})["result"] == {"result": "ab"}
 

@@ -1,4 +1,5 @@
-"""Steps of several entries: messages, questions that bubble up, answers in both shapes, and stopping."""
+"""Steps of several entries: messages, questions that bubble up, answers in both shapes, and
+stopping."""
 
 from typing import Any
 
@@ -8,7 +9,10 @@ from open_token.entries import LogFault, QuestionAsked, Step
 from open_token.reducer import State, raw, steps
 
 AT = "2026-01-01T00:00:00Z"
-QUESTIONS = [{"question": "Which?", "options": [{"label": "A"}, {"label": "B"}]}, {"question": "Why?"}]
+QUESTIONS = [
+    {"question": "Which?", "options": [{"label": "A"}, {"label": "B"}]},
+    {"question": "Why?"},
+]
 
 
 def opened(name: str, call: str | None = None, status: str = "streaming") -> Step:
@@ -27,7 +31,14 @@ def put(state: State, *made: Step) -> list[Any]:
 def asked() -> State:
     """A subagent of a subagent asks."""
     state = State("s")
-    put(state, ("run.started", {"run_id": "r"}), opened("a"), called("a", "1"), opened("b", "1"), called("b", "2"))
+    put(
+        state,
+        ("run.started", {"run_id": "r"}),
+        opened("a"),
+        called("a", "1"),
+        opened("b", "1"),
+        called("b", "2"),
+    )
     put(state, opened("c", "2"), called("c", "3"))
     put(state, *steps.ask(state, "c", "3", QUESTIONS))
     put(state, *(("turn.ended", {"turn_id": name, "status": "paused"}) for name in "cba"))
@@ -44,10 +55,16 @@ def test_a_question_bubbles_up() -> None:
     state = asked()
     assert state.session.status == "waiting_for_input"
     assert list(state.questions) == ["3"]
-    assert {name: status for name, (status, _) in calls(state).items()} == dict.fromkeys("123", "awaiting_answer")
+    assert {name: status for name, (status, _) in calls(state).items()} == dict.fromkeys(
+        "123", "awaiting_answer"
+    )
     for name in "12":
         ref = calls(state)[name][1]
-        assert (ref.child_loop_name, ref.child_tool_call_id, ref.description) == ("loop_c", "3", "Which?")
+        assert (ref.child_loop_name, ref.child_tool_call_id, ref.description) == (
+            "loop_c",
+            "3",
+            "Which?",
+        )
     assert calls(state)["3"][1] is None
 
 
@@ -93,10 +110,18 @@ def test_answers_in_words(given: dict[str, Any], answers: list[str]) -> None:
 
 def test_stopping_keeps_what_was_said() -> None:
     state = State("s")
-    put(state, ("run.started", {"run_id": "r"}), opened("a"), ("text.delta", {"turn_id": "a", "text": "half a w"}))
+    put(
+        state,
+        ("run.started", {"run_id": "r"}),
+        opened("a"),
+        ("text.delta", {"turn_id": "a", "text": "half a w"}),
+    )
     put(state, called("a", "1"), opened("b", "1"), called("b", "2"))
     told = put(state, *steps.interrupt(state))
-    assert [item["type"] for item in told] == [*["turn:patch", "turn:patch", "turn:end"] * 2, "chat:end"]
+    assert [item["type"] for item in told] == [
+        *["turn:patch", "turn:patch", "turn:end"] * 2,
+        "chat:end",
+    ]
     assert told[1]["payload"]["patch_type"] == "set_status"
     assert told[1]["payload"]["data"] == {"status": "interrupted"}
     assert [turn.status for turn in state.branch()] == ["interrupted", "interrupted"]
@@ -122,12 +147,16 @@ def test_messages_become_blocks() -> None:
     assert [block.content for block in steps.blocks_of(texts)] == ["a", "b"]
     mixed = [*texts, {"type": "image_url", "image_url": {"url": "u"}}]
     assert [block.content for block in steps.blocks_of(mixed)] == [mixed]
-    assert [block.content for block in steps.blocks_of([5, {"type": "text"}])] == [[5, {"type": "text"}]]
+    assert [block.content for block in steps.blocks_of([5, {"type": "text"}])] == [
+        [5, {"type": "text"}]
+    ]
 
 
 def test_a_message_is_a_turn_that_is_over() -> None:
     state = State("s")
-    made = steps.user_message("t", steps.blocks_of("hi"), checkpoint_id="cp", client_message_id="m", quotes=["q"])
+    made = steps.user_message(
+        "t", steps.blocks_of("hi"), checkpoint_id="cp", client_message_id="m", quotes=["q"]
+    )
     told = put(state, *made)
     assert [item["type"] for item in told if item] == ["turn:start", "turn:end"]
     assert state.sent == {"m": "t"}

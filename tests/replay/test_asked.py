@@ -10,7 +10,9 @@ def asked(*items: Item) -> Asked:
 def test_the_tail_is_what_came_after_the_model() -> None:
     one, two = Made("a", "ls", {}), Made("b", "cat", {})
     got = [Got("a", "", "x"), Got("b", "", "y")]
-    request = asked(Said("user", "go"), Said("model", "I look"), one, two, *got, Said("user", "and?"))
+    request = asked(
+        Said("user", "go"), Said("model", "I look"), one, two, *got, Said("user", "and?")
+    )
     assert request.prompts == ["and?"]
     assert request.results == got
     assert request.last_calls == [one, two]

@@ -24,7 +24,11 @@ from replay_clients import WIRES, over_http, played, post
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.json*"))
 TALK = ROOT / "examples" / "openai_chat.json"
-HELLO = {"model": "m", "messages": [{"role": "user", "content": "Hello"}], "tools": [{"function": {"name": "x"}}]}
+HELLO = {
+    "model": "m",
+    "messages": [{"role": "user", "content": "Hello"}],
+    "tools": [{"function": {"name": "x"}}],
+}
 PLAIN = {"content-type": "application/json"}
 
 
@@ -66,7 +70,11 @@ def test_a_recorded_agent_gets_every_answer_in_turn(path: Path, wire: str, strea
 @pytest.mark.parametrize("path", [wire.request([], [], False)[0] for wire in WIRES.values()])
 def test_a_miss_is_an_error_in_the_form_of_its_wire(path: str, port: int) -> None:
     tools = {"tools": [{"name": "x", "functionDeclarations": [{"name": "x"}]}]}
-    asked = {"messages": [{"role": "user", "content": "Hi"}], "contents": [{"parts": [{"text": "Hi"}]}], "input": "Hi"}
+    asked = {
+        "messages": [{"role": "user", "content": "Hi"}],
+        "contents": [{"parts": [{"text": "Hi"}]}],
+        "input": "Hi",
+    }
     status, body = post(port, path, {**asked, **tools})
     assert status == 400
     told = json.loads(body)
@@ -97,8 +105,13 @@ def test_who_may_ask_and_how(headers: dict[str, str], status: int, port: int) ->
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     data = json.dumps(HELLO).encode()
     own = {name.lower() for name in headers}
-    connection.putrequest("POST", "/v1/chat/completions", skip_host="host" in own, skip_accept_encoding=True)
-    for name, value in {**({} if "content-length" in own else {"Content-Length": str(len(data))}), **headers}.items():
+    connection.putrequest(
+        "POST", "/v1/chat/completions", skip_host="host" in own, skip_accept_encoding=True
+    )
+    for name, value in {
+        **({} if "content-length" in own else {"Content-Length": str(len(data))}),
+        **headers,
+    }.items():
         connection.putheader(name, value)
     connection.endheaders(data)
     assert connection.getresponse().status == status
@@ -106,7 +119,18 @@ def test_who_may_ask_and_how(headers: dict[str, str], status: int, port: int) ->
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"{", b"[]", b'"x"', b"\xff\xfe", b"[" * 100_000, b'{"messages":' * 50_000, b"{}", b'{"messages": 3}']
+    "body",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b'"x"',
+        b"\xff\xfe",
+        b"[" * 100_000,
+        b'{"messages":' * 50_000,
+        b"{}",
+        b'{"messages": 3}',
+    ],
 )
 @pytest.mark.parametrize("path", [wire.request([], [], True)[0] for wire in WIRES.values()])
 def test_rubbish_is_refused_and_never_fatal(path: str, body: bytes, port: int) -> None:
@@ -116,23 +140,50 @@ def test_rubbish_is_refused_and_never_fatal(path: str, body: bytes, port: int) -
 
 def test_wrong_types_in_every_place(port: int) -> None:
     wrong: list[Any] = [None, 1, "x", [], {}, [None], [1], [[]], [{}], {"a": 1}, True]
-    names = ["messages", "input", "contents", "tools", "system", "model", "generationConfig", "response_format", "text"]
+    names = [
+        "messages",
+        "input",
+        "contents",
+        "tools",
+        "system",
+        "model",
+        "generationConfig",
+        "response_format",
+        "text",
+    ]
     names += ["max_tokens", "stream_options", "systemInstruction", "output_config"]
-    inner = ["content", "parts", "role", "tool_calls", "type", "arguments", "function", "functionCall", "call_id"]
+    inner = [
+        "content",
+        "parts",
+        "role",
+        "tool_calls",
+        "type",
+        "arguments",
+        "function",
+        "functionCall",
+        "call_id",
+    ]
     for value in wrong:
         for wire in WIRES.values():
             body = dict.fromkeys(names, value)
             assert post(port, wire.request([], [], False)[0], body)[0] in (200, 400)
-            deep = {name: [{**dict.fromkeys(inner, value), "role": "assistant"}, {"parts": value}] for name in names}
+            deep = {
+                name: [{**dict.fromkeys(inner, value), "role": "assistant"}, {"parts": value}]
+                for name in names
+            }
             assert post(port, wire.request([], [], False)[0], deep)[0] in (200, 400)
 
 
 def test_a_body_in_chunks_and_in_gzip(port: int) -> None:
     data = json.dumps(HELLO).encode()
     packed = gzip.compress(data)
-    assert post(port, "/v1/chat/completions", packed, {**PLAIN, "Content-Encoding": "gzip"})[0] == 400
+    assert (
+        post(port, "/v1/chat/completions", packed, {**PLAIN, "Content-Encoding": "gzip"})[0] == 400
+    )
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    connection.request("POST", "/v1/chat/completions", iter([data[:9], data[9:]]), PLAIN, encode_chunked=True)
+    connection.request(
+        "POST", "/v1/chat/completions", iter([data[:9], data[9:]]), PLAIN, encode_chunked=True
+    )
     answer = json.loads(connection.getresponse().read())
     assert answer["error"]["code"] == "replay_miss"
     connection.close()
@@ -179,7 +230,10 @@ def test_a_connection_that_lasts_too_long_is_ended(monkeypatch: pytest.MonkeyPat
 
 def test_a_port_that_is_taken() -> None:
     run = Run(recording_of(the_talk()), Rules())
-    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(OpenTokenError, match="cannot listen on port"):
+    with (
+        socket.create_server(("127.0.0.1", 0)) as taken,
+        pytest.raises(OpenTokenError, match="cannot listen on port"),
+    ):
         Endpoint(run, taken.getsockname()[1], lambda _: None)
 
 

@@ -26,8 +26,18 @@ def asked(*items: Item) -> Asked:
         [*MADE, *GOT[::-1]],
         [MADE[0], GOT[0], MADE[1], GOT[1]],
         [*MADE, *GOT, Said("user", "<system-reminder>x</system-reminder>")],
-        [Made("", "ls", {"path": "."}), Made("", "cat", {"path": "a"}), Got("", "ls", "a\nb"), Got("", "cat", "words")],
-        [Made("7", "ls", {"path": "."}), Made("8", "cat", {"path": "a"}), Got("7", "", "a\nb"), Got("8", "", "words")],
+        [
+            Made("", "ls", {"path": "."}),
+            Made("", "cat", {"path": "a"}),
+            Got("", "ls", "a\nb"),
+            Got("", "cat", "words"),
+        ],
+        [
+            Made("7", "ls", {"path": "."}),
+            Made("8", "cat", {"path": "a"}),
+            Got("7", "", "a\nb"),
+            Got("8", "", "words"),
+        ],
     ],
 )
 def test_the_same(items: list[Item]) -> None:
@@ -53,7 +63,9 @@ def test_where_it_differs(items: list[Item], where: str, given: str) -> None:
 
 
 def test_a_result_where_none_was() -> None:
-    found = difference(FIRST, Asked("chat", "m", False, [*MADE, *GOT, Said("user", "Go")]), Sameness())
+    found = difference(
+        FIRST, Asked("chat", "m", False, [*MADE, *GOT, Said("user", "Go")]), Sameness()
+    )
     assert found is not None
     assert found.where == "a result that was not recorded"
 
@@ -64,7 +76,9 @@ def test_a_result_that_the_record_lacks_may_be_anything() -> None:
 
 
 def test_exactly_the_answer_before() -> None:
-    other = Asked("chat", "m", False, [Said("user", "Go"), Said("model", "I lok."), *MADE, *GOT], TOOLS)
+    other = Asked(
+        "chat", "m", False, [Said("user", "Go"), Said("model", "I lok."), *MADE, *GOT], TOOLS
+    )
     assert difference(SECOND, other, Sameness()) is None
     found = difference(SECOND, other, Sameness(exact=True))
     assert found is not None

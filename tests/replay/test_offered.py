@@ -11,7 +11,11 @@ from open_token.replay.recording import Call
 
 def tool(name: str, *required: str, **properties: str) -> Tool:
     return Tool(
-        name, {"properties": {key: {"type": kind} for key, kind in properties.items()}, "required": [*required]}
+        name,
+        {
+            "properties": {key: {"type": kind} for key, kind in properties.items()},
+            "required": [*required],
+        },
     )
 
 
@@ -37,7 +41,9 @@ def tool(name: str, *required: str, **properties: str) -> Tool:
          ("exec", 'text((await tools.exec_command({"cmd":"echo \\"x\\""})).output)')),
     ],
 )  # fmt: skip
-def test_the_same_under_another_name(recorded: str, arguments: Any, offered: Tool, made: tuple[str, Any]) -> None:
+def test_the_same_under_another_name(
+    recorded: str, arguments: Any, offered: Tool, made: tuple[str, Any]
+) -> None:
     others = [tool("draw", path="string"), Tool("paint", {}, is_custom=True)]
     mapped = as_offered(Call("c", recorded, arguments), [*others, offered])
     assert (mapped.made.name, mapped.made.arguments) == made
@@ -47,11 +53,19 @@ def test_the_same_under_another_name(recorded: str, arguments: Any, offered: Too
 def test_what_nobody_offers_goes_out_as_it_is() -> None:
     call = Call("c", "spawn", {"a": 1})
     mapped = as_offered(call, [tool("draw")])
-    assert (mapped.made.name, mapped.made.arguments, mapped.is_offered) == ("spawn", {"a": 1}, False)
+    assert (mapped.made.name, mapped.made.arguments, mapped.is_offered) == (
+        "spawn",
+        {"a": 1},
+        False,
+    )
     assert as_offered(call, []).is_offered
 
 
-@pytest.mark.parametrize("schema", [{}, {"properties": None}, {"properties": {"command": 3}, "required": [None, {}]}])
+@pytest.mark.parametrize(
+    "schema", [{}, {"properties": None}, {"properties": {"command": 3}, "required": [None, {}]}]
+)
 def test_a_schema_of_any_kind(schema: Any) -> None:
-    assert as_offered(Call("c", "Bash", {"command": "ls"}), [Tool("bash", schema)]).made.arguments == {"command": "ls"}
+    assert as_offered(
+        Call("c", "Bash", {"command": "ls"}), [Tool("bash", schema)]
+    ).made.arguments == {"command": "ls"}
     assert as_offered(Call("c", "Bash", "ls"), [Tool("bash", schema)]).made.name == "bash"

@@ -34,7 +34,8 @@ def run_of(path: Path, rules: Rules | None = None) -> tuple[Any, Run]:
 
 
 def talk_of(*turns: tuple[str, str]) -> Any:
-    """A talk of prompts and answers; an answer that begins with $ is a command, and the next prompt its result."""
+    """A talk of prompts and answers; an answer that begins with $ is a command, and the next prompt
+    its result."""
     events: list[dict[str, Any]] = []
     calls = 0
     for said, answer in turns:
@@ -46,7 +47,9 @@ def talk_of(*turns: tuple[str, str]) -> Any:
             calls += 1
             data = {"tool_name": "bash", "arguments": {"command": answer[1:]}}
             links = {"links": {"call_id": f"call_{calls}"}}
-            events.append({"type": "tool_use", "role": "assistant", "content": {"data": data}, **links})
+            events.append(
+                {"type": "tool_use", "role": "assistant", "content": {"data": data}, **links}
+            )
         else:
             events.append({"type": "message", "role": "assistant", "content": {"text": answer}})
     return {"events": [{**event, "seq": place} for place, event in enumerate(events, 1)]}
@@ -54,7 +57,12 @@ def talk_of(*turns: tuple[str, str]) -> Any:
 
 def asks(*items: Any, tools: list[Tool] = TOOLS, **more: Any) -> Asked:
     return Asked(
-        "chat", "m", False, [Said("user", item) if isinstance(item, str) else item for item in items], tools, **more
+        "chat",
+        "m",
+        False,
+        [Said("user", item) if isinstance(item, str) else item for item in items],
+        tools,
+        **more,
     )
 
 
@@ -77,11 +85,17 @@ def test_what_is_changed_anywhere_is_found_exactly_there(path: Path, wire: str) 
     for number, turn in enumerate(turns, 1):
         for changed, where in changes(turn):
             _, run = run_of(path)
-            assert played(in_process(run), talk, wire, stream=False, changed={number: changed}) == number
+            assert (
+                played(in_process(run), talk, wire, stream=False, changed={number: changed})
+                == number
+            )
             report = report_of(run, str)
             assert report.parting is not None
             recorded = [step for step in run.recording.steps if not step.lane][number - 1]
-            assert (report.parting.step, report.parting.where.split(" of ")[0]) == (recorded.number, where)
+            assert (report.parting.step, report.parting.where.split(" of ")[0]) == (
+                recorded.number,
+                where,
+            )
             assert report.served == number - 1
 
 
@@ -89,9 +103,13 @@ def changes(turn: Turn) -> list[tuple[Turn, str]]:
     """One change each: a word of what a person typed, a word of what a call gave back."""
     found = []
     if turn.prompts:
-        found.append((turn._replace(prompts=[*turn.prompts[:-1], turn.prompts[-1] + " now"]), "the prompt"))
+        found.append(
+            (turn._replace(prompts=[*turn.prompts[:-1], turn.prompts[-1] + " now"]), "the prompt")
+        )
     for name, result in turn.results.items():
-        found.append((turn._replace(results={**turn.results, name: result + "\nand more"}), "the result"))
+        found.append(
+            (turn._replace(results={**turn.results, name: result + "\nand more"}), "the result")
+        )
     return found
 
 
@@ -106,7 +124,9 @@ def test_a_changed_argument_is_found(wire: str) -> None:
         for turn in turns[: number - 1]:
             spoken = client.ask(turn)
         before = WIRES[wire].answer(spoken)
-        other = WIRES[wire].answer(spoken._replace(calls=[c._replace(arguments={"x": 1}) for c in spoken.calls]))
+        other = WIRES[wire].answer(
+            spoken._replace(calls=[c._replace(arguments={"x": 1}) for c in spoken.calls])
+        )
         client.history[-len(before) :] = other
         client.ask(turns[number - 1])
         report = report_of(run, str)
@@ -116,13 +136,18 @@ def test_a_changed_argument_is_found(wire: str) -> None:
 
 
 def test_the_next_of_equal_steps_and_one_that_is_asked_again() -> None:
-    run = Run(recording_of(talk_of(("go on", "one"), ("go on", "two"), ("go on", "three"))), Rules())
+    run = Run(
+        recording_of(talk_of(("go on", "one"), ("go on", "two"), ("go on", "three"))), Rules()
+    )
     first = run.ask(asks("go on"))
     again = run.ask(asks("go on"))
     second = run.ask(asks("go on", Said("model", "one"), "go on"))
     once_more = run.ask(asks("go on", Said("model", "one"), "go on"))
     third = run.ask(asks("go on", Said("model", "one"), "go on", Said("model", "two"), "go on"))
-    told = [(verdict.outcome, verdict.answer.text) for verdict in (first, again, second, once_more, third)]
+    told = [
+        (verdict.outcome, verdict.answer.text)
+        for verdict in (first, again, second, once_more, third)
+    ]
     assert told == [
         ("matched", "one"),
         ("repeated", "one"),
@@ -155,7 +180,12 @@ def test_subagents_have_lanes_of_their_own() -> None:
     (call,) = child.answer.calls
     assert call.name == "Read"
     result = Got(call.id, "", "beans: after the last frost, mid May")
-    asked = asks("Find the sowing time of beans", Made(call.id, call.name, call.arguments), result, tools=task)
+    asked = asks(
+        "Find the sowing time of beans",
+        Made(call.id, call.name, call.arguments),
+        result,
+        tools=task,
+    )
     assert run.ask(asked).answer.text == "After the last frost: mid May."
     assert report_of(run, str).parting.step == 4  # type: ignore[union-attr]
 
@@ -203,7 +233,9 @@ def test_results_may_differ_on_request() -> None:
     for any_results, outcome in ((False, "missed"), (True, "matched")):
         run = Run(recording_of(talk), Rules(any_results=any_results))
         (call,) = run.ask(asks("Where is it?")).answer.calls
-        told = asks("Where is it?", Made(call.id, "bash", {"command": "ls"}), Got(call.id, "", "there"))
+        told = asks(
+            "Where is it?", Made(call.id, "bash", {"command": "ls"}), Got(call.id, "", "there")
+        )
         assert run.ask(told).outcome == outcome
 
 
@@ -212,10 +244,18 @@ def test_strict_forgives_nothing() -> None:
     for rules, outcome in ((Rules(), "matched"), (STRICT, "missed")):
         run = Run(recording_of(talk), rules)
         (call,) = run.ask(asks("Where is it?")).answer.calls
-        told = asks("Where is it?", Made(call.id, "bash", {"command": "ls"}), Got(call.id, "", "took 0.4 s"))
+        told = asks(
+            "Where is it?", Made(call.id, "bash", {"command": "ls"}), Got(call.id, "", "took 0.4 s")
+        )
         assert run.ask(told).outcome == outcome
-    assert Run(recording_of(talk), Rules()).ask(asks("<note>x</note>", "Where is it?")).outcome == "matched"
-    assert Run(recording_of(talk), STRICT).ask(asks("<note>x</note>", "Where is it?")).outcome == "missed"
+    assert (
+        Run(recording_of(talk), Rules()).ask(asks("<note>x</note>", "Where is it?")).outcome
+        == "matched"
+    )
+    assert (
+        Run(recording_of(talk), STRICT).ask(asks("<note>x</note>", "Where is it?")).outcome
+        == "missed"
+    )
 
 
 def test_a_tool_that_is_not_offered_is_told() -> None:
@@ -225,7 +265,9 @@ def test_a_tool_that_is_not_offered_is_told() -> None:
 
 def test_a_long_run_is_not_slower_at_its_end() -> None:
     """Equal prompts all along: only so many steps are tried for each."""
-    run = Run(recording_of(talk_of(*[("go on", f"answer {number}") for number in range(400)])), Rules())
+    run = Run(
+        recording_of(talk_of(*[("go on", f"answer {number}") for number in range(400)])), Rules()
+    )
     for number in range(400):
         before = [Said("model", f"answer {number - 1}")] if number else []
         assert run.ask(asks(*before, "go on")).outcome == "matched"
@@ -236,7 +278,9 @@ def test_a_long_run_is_not_slower_at_its_end() -> None:
 @pytest.mark.parametrize("wire", ["anthropic", "responses", "chat", "gemini"])
 def test_every_talk_of_the_corpus(wire: str, corpus: Path) -> None:
     tried, parted = 0, []
-    for path in sorted(path for path in corpus.rglob("*") if path.is_file() and path.stat().st_size < LARGEST):
+    for path in sorted(
+        path for path in corpus.rglob("*") if path.is_file() and path.stat().st_size < LARGEST
+    ):
         if path.relative_to(corpus).parts[0] in NOT_TALKS:
             continue
         try:
@@ -257,4 +301,8 @@ def test_only_the_first_miss_is_kept_whole() -> None:
         told = run.ask(asks("something else")).parted
         assert told is not None
         assert told.given == "something else"
-    assert [verdict.parted and verdict.parted.given for verdict in run.verdicts] == ["something else", "", ""]
+    assert [verdict.parted and verdict.parted.given for verdict in run.verdicts] == [
+        "something else",
+        "",
+        "",
+    ]

@@ -9,20 +9,41 @@ from open_token.replay.recording import recording_of
 
 def talk(*events: Any) -> Any:
     people = [{"actor_id": "h", "kind": "human"}, {"actor_id": "s", "kind": "system"}]
-    return {"participants": people, "events": [{"seq": place, **event} for place, event in enumerate(events, 1)]}
+    return {
+        "participants": people,
+        "events": [{"seq": place, **event} for place, event in enumerate(events, 1)],
+    }
 
 
 def says(role: str, text: str, actor: str = "h", **links: str) -> Any:
-    return {"type": "message", "role": role, "actor_id": actor, "content": {"text": text}, "links": links}
+    return {
+        "type": "message",
+        "role": role,
+        "actor_id": actor,
+        "content": {"text": text},
+        "links": links,
+    }
 
 
-def calls(name: str, tool: str, native: str | None = None, arguments: Any = None, **links: str) -> Any:
+def calls(
+    name: str, tool: str, native: str | None = None, arguments: Any = None, **links: str
+) -> Any:
     data = {"tool_name": tool, "arguments": arguments or {}, "native_call_id": native}
-    return {"type": "tool_use", "role": "assistant", "content": {"data": data}, "links": {"call_id": name, **links}}
+    return {
+        "type": "tool_use",
+        "role": "assistant",
+        "content": {"data": data},
+        "links": {"call_id": name, **links},
+    }
 
 
 def gives(name: str, text: str, **links: str) -> Any:
-    return {"type": "tool_result", "role": "tool", "content": {"text": text}, "links": {"call_id": name, **links}}
+    return {
+        "type": "tool_result",
+        "role": "tool",
+        "content": {"text": text},
+        "links": {"call_id": name, **links},
+    }
 
 
 def test_an_example() -> None:
@@ -44,7 +65,9 @@ def test_an_example() -> None:
 
 
 def test_what_a_runtime_said_in_the_persons_place_need_not_come_again() -> None:
-    (step,) = recording_of(talk(says("user", "<env/>", "s"), says("user", "Go"), says("assistant", "Gone"))).steps
+    (step,) = recording_of(
+        talk(says("user", "<env/>", "s"), says("user", "Go"), says("assistant", "Gone"))
+    ).steps
     assert (step.prompts, step.others) == (["Go"], ["<env/>"])
     (step,) = recording_of(talk(says("user", "Continue.", "s"), says("assistant", "Gone"))).steps
     assert (step.prompts, step.others) == (["Continue."], [])
@@ -71,17 +94,39 @@ def test_calls_of_providers_and_of_scripts_are_not_the_agents() -> None:
 
 
 def test_ids_that_tell_nothing_apart_are_replaced() -> None:
-    events = [says("user", "Go"), calls("1", "a", "x"), gives("1", ""), calls("2", "a", "x"), gives("2", "")]
+    events = [
+        says("user", "Go"),
+        calls("1", "a", "x"),
+        gives("1", ""),
+        calls("2", "a", "x"),
+        gives("2", ""),
+    ]
     recording = recording_of(talk(*events, says("assistant", "Gone")))
-    assert [call.id for step in recording.steps for call in step.calls] == ["call_000001", "call_000002"]
+    assert [call.id for step in recording.steps for call in step.calls] == [
+        "call_000001",
+        "call_000002",
+    ]
     recording = recording_of(talk(says("user", "Go"), calls("call_1", "a", "odd|id")))
     assert recording.steps[0].calls[0].id == "call_1"
 
 
 def test_branches_and_subagents_without_a_prompt_are_left_behind() -> None:
-    branch = {"type": "span_start", "content": {"data": {"kind": "abandoned_branch"}}, "links": {"span_id": "b"}}
-    child = {"type": "span_start", "content": {"data": {"kind": "subagent"}}, "links": {"span_id": "c"}}
-    events = [branch, says("assistant", "Never", span_id="b"), child, says("assistant", "Hm", span_id="c")]
+    branch = {
+        "type": "span_start",
+        "content": {"data": {"kind": "abandoned_branch"}},
+        "links": {"span_id": "b"},
+    }
+    child = {
+        "type": "span_start",
+        "content": {"data": {"kind": "subagent"}},
+        "links": {"span_id": "c"},
+    }
+    events = [
+        branch,
+        says("assistant", "Never", span_id="b"),
+        child,
+        says("assistant", "Hm", span_id="c"),
+    ]
     recording = recording_of(talk(says("user", "Go"), *events, says("assistant", "Gone")))
     assert [step.text for step in recording.steps] == ["Gone"]
     assert recording.behind == {"branches": 1, "answers of subagents without a prompt": 1}
@@ -99,7 +144,16 @@ def test_marks_and_cuts_are_seen() -> None:
 
 def test_what_a_strangers_file_may_hold() -> None:
     wrong: list[Any] = [None, 3, "x", [], {}]
-    kinds = ["message", "tool_use", "tool_result", "span_start", "span_end", "annotation", "other", None]
+    kinds = [
+        "message",
+        "tool_use",
+        "tool_result",
+        "span_start",
+        "span_end",
+        "annotation",
+        "other",
+        None,
+    ]
     for value in wrong:
         events = [
             {"type": kind, "role": role, "content": value, "links": value, "actor_id": value}

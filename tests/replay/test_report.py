@@ -14,7 +14,12 @@ def run_of(*texts: str) -> Run:
     for text in texts:
         events += [
             {"seq": len(events) + 1, "type": "message", "role": "user", "content": {"text": text}},
-            {"seq": len(events) + 2, "type": "message", "role": "assistant", "content": {"text": "ok"}},
+            {
+                "seq": len(events) + 2,
+                "type": "message",
+                "role": "assistant",
+                "content": {"text": "ok"},
+            },
         ]
     return Run(recording_of({"events": events}), Rules())  # type: ignore[typeddict-item]
 
@@ -56,7 +61,9 @@ def test_junit_fails_where_the_command_does() -> None:
 def test_what_is_shown_is_masked_whole_before_it_is_cut() -> None:
     run = run_of("x" * 200 + " word plum plum plum " + "y" * 200)
     ask(run, "x" * 200 + " word pear pear pear " + "y" * 200)
-    masked = report_of(run, lambda text: text.replace("plum", "****").replace("pear", "++++")).parting
+    masked = report_of(
+        run, lambda text: text.replace("plum", "****").replace("pear", "++++")
+    ).parting
     assert masked is not None
     assert "plum" not in masked.recorded
     assert "pear" not in masked.given

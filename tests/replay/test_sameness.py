@@ -54,7 +54,10 @@ def test_prompts_that_are_not(recorded: str, given: str) -> None:
     ("recorded", "given"),
     [
         ("1 failed in 0.31s", "1 failed in 0.44s"),
-        ("Chunk ID: a1\nWall time: 0.1 seconds\nOutput:\nhi", "Chunk ID: b2\nWall time: 3 seconds\nOutput:\nhi"),
+        (
+            "Chunk ID: a1\nWall time: 0.1 seconds\nOutput:\nhi",
+            "Chunk ID: b2\nWall time: 3 seconds\nOutput:\nhi",
+        ),
         ("Chunk ID: a1\nWall time: 0.1 seconds\nProcess exited with code 0\nOutput:\nhi\n", "hi"),
         ("Exit code 1\nno such file", "no such file"),
         ('{"output":"hi\\n","metadata":{"exit_code":0}}', "hi"),
@@ -84,11 +87,18 @@ def test_arguments() -> None:
         ({"key": MARK}, {"key": "plum"}, True),
         (None, {}, False),
     ]
-    assert [HERE.values(recorded, given) for recorded, given, _ in pairs] == [same for _, _, same in pairs]
+    assert [HERE.values(recorded, given) for recorded, given, _ in pairs] == [
+        same for _, _, same in pairs
+    ]
 
 
 def test_folders_by_every_name() -> None:
-    assert names_of(["/home/ada/desk", "/tmp", "/"]) == ("-home-ada-desk", "/home/ada/desk", "-tmp", "/tmp")
+    assert names_of(["/home/ada/desk", "/tmp", "/"]) == (
+        "-home-ada-desk",
+        "/home/ada/desk",
+        "-tmp",
+        "/tmp",
+    )
     here = Sameness(folders=names_of(["/home/ada/desk", "/srv/x"]))
     assert here.results("see -home-ada-desk/1", "see -srv-x/1")
     assert here.told("in 0.3s at /srv/x") == "in <duration> at <cwd>"

@@ -22,11 +22,28 @@ def test_long_results_and_system_prompts_are_told_in_short() -> None:
     events: list[dict[str, Any]] = [
         {"seq": 1, "type": "message", "role": "system", "content": {"text": "a\nb"}},
         {"seq": 2, "type": "tool_result", "role": "tool", "content": {"text": "x\n" * 30}},
-        {"seq": 3, "type": "tool_result", "role": "tool", "content": {"data": {"missing_result": True}}},
-        {"seq": 4, "type": "tool_use", "content": {"data": {"tool_name": "t", "arguments": {"command": ["a", "b"]}}}},
-        {"seq": 5, "type": "tool_use", "content": {"data": {"tool_name": "t", "arguments": "z" * 9000}}},
+        {
+            "seq": 3,
+            "type": "tool_result",
+            "role": "tool",
+            "content": {"data": {"missing_result": True}},
+        },
+        {
+            "seq": 4,
+            "type": "tool_use",
+            "content": {"data": {"tool_name": "t", "arguments": {"command": ["a", "b"]}}},
+        },
+        {
+            "seq": 5,
+            "type": "tool_use",
+            "content": {"data": {"tool_name": "t", "arguments": "z" * 9000}},
+        },
         {"seq": 6, "type": "annotation", "content": {"data": {"kind": "context"}}},
-        {"seq": 7, "type": "tool_result", "content": {"text": '{"output":"a\\nb","metadata":{"exit_code":0}}'}},
+        {
+            "seq": 7,
+            "type": "tool_result",
+            "content": {"text": '{"output":"a\\nb","metadata":{"exit_code":0}}'},
+        },
     ]
     frames = frames_of({"events": events})  # type: ignore[typeddict-item]
     assert frames[0].lines == ["# system prompt, 2 lines"]
@@ -45,21 +62,32 @@ def test_long_results_and_system_prompts_are_told_in_short() -> None:
 def test_what_a_strangers_file_may_hold() -> None:
     for value in (None, 3, "x", [], {}):
         kinds = ["message", "tool_use", "tool_result", "span_start", "span_end", "annotation"]
-        events: list[Any] = [{"type": kind, "content": value, "links": value, "ts": value} for kind in kinds]
-        assert all(type(line) is str for frame in frames_of({"events": events}) for line in frame.lines)
+        events: list[Any] = [
+            {"type": kind, "content": value, "links": value, "ts": value} for kind in kinds
+        ]
+        assert all(
+            type(line) is str for frame in frames_of({"events": events}) for line in frame.lines
+        )
 
 
 def told(*events: dict[str, Any]) -> list[Any]:
-    return frames_of({"events": [{"seq": n, "id": f"e{n}", **event} for n, event in enumerate(events, 1)]})  # type: ignore[typeddict-item]
+    return frames_of(
+        {"events": [{"seq": n, "id": f"e{n}", **event} for n, event in enumerate(events, 1)]}
+    )  # type: ignore[typeddict-item]
 
 
 def called(name: str) -> dict[str, Any]:
-    return {"type": "tool_use", "content": {"data": {"tool_name": f"T{name}"}}, "links": {"call_id": name}}
+    return {
+        "type": "tool_use",
+        "content": {"data": {"tool_name": f"T{name}"}},
+        "links": {"call_id": name},
+    }
 
 
 def test_result_says_whose_it_is_where_that_is_not_the_call_before_it() -> None:
     results = [
-        {"type": "tool_result", "content": {"text": name}, "links": {"call_id": name}} for name in ("a", "b", "c")
+        {"type": "tool_result", "content": {"text": name}, "links": {"call_id": name}}
+        for name in ("a", "b", "c")
     ]
     frames = told(called("a"), called("b"), *results[:2], called("c"), results[2])
     assert [frame.lines[0] for frame in frames if frame.kind == "tool_result"] == [
@@ -68,12 +96,20 @@ def test_result_says_whose_it_is_where_that_is_not_the_call_before_it() -> None:
 
 
 def test_only_a_person_is_you_and_notes_of_the_course_are_told() -> None:
-    stopped = {"type": "message", "role": "user", "visibility": "internal", "content": {"text": "[stopped]\nmore"}}
+    stopped = {
+        "type": "message",
+        "role": "user",
+        "visibility": "internal",
+        "content": {"text": "[stopped]\nmore"},
+    }
     frames = told(
         stopped,
         {"type": "annotation", "content": {"data": {"kind": "api_error", "message": "busy\nnow"}}},
         {"type": "annotation", "content": {"data": {"kind": "usage", "text": "x"}}},
-        {"type": "tool_result", "content": {"data": [{"media_type": "image/png", "base64": "aaaa"}]}},
+        {
+            "type": "tool_result",
+            "content": {"data": [{"media_type": "image/png", "base64": "aaaa"}]},
+        },
         {
             "type": "annotation",
             "links": {"parent_id": "e4"},

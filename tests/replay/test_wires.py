@@ -34,13 +34,21 @@ def test_the_path_tells_the_wire(path: str, wire: str | None) -> None:
 def test_anthropic_has_system_entries_among_its_messages() -> None:
     blocks = [{"type": "text", "text": "Go"}, {"type": "image", "source": {}}]
     messages = [{"role": "user", "content": blocks}, {"role": "system", "content": "x"}]
-    asked = read("anthropic", {"messages": messages, "system": [{"text": "Be kind"}], "max_tokens": 1}, "")
+    asked = read(
+        "anthropic", {"messages": messages, "system": [{"text": "Be kind"}], "max_tokens": 1}, ""
+    )
     assert (asked.prompts, asked.system, asked.limit) == (["Go", "[media]"], "Be kind", 1)
 
 
 def test_codex_puts_tools_into_the_input() -> None:
     script = {"type": "custom", "name": "exec", "description": "await tools.exec_command(...)"}
-    spaces = [{"type": "namespace", "name": "functions", "tools": [script, {"type": "function", "name": "wait"}]}]
+    spaces = [
+        {
+            "type": "namespace",
+            "name": "functions",
+            "tools": [script, {"type": "function", "name": "wait"}],
+        }
+    ]
     items = [
         {"type": "additional_tools", "tools": spaces},
         {"role": "developer", "content": "x"},
@@ -53,11 +61,16 @@ def test_codex_puts_tools_into_the_input() -> None:
     ]
     assert asked.prompts == ["Go"]
     told = json.loads(written(asked, Answer("1", [Made("c", "exec", "text(1)")])).body)
-    assert (told["output"][0]["type"], told["output"][0]["input"]) == ("custom_tool_call", "text(1)")
+    assert (told["output"][0]["type"], told["output"][0]["input"]) == (
+        "custom_tool_call",
+        "text(1)",
+    )
 
 
 def test_responses_may_be_asked_with_a_text() -> None:
-    assert read("responses", {"input": "Go", "text": {"format": {"type": "json_schema", "schema": {}}}}, "").is_form
+    assert read(
+        "responses", {"input": "Go", "text": {"format": {"type": "json_schema", "schema": {}}}}, ""
+    ).is_form
 
 
 def test_chat_sends_usage_on_request_alone() -> None:

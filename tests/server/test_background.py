@@ -23,7 +23,9 @@ def command(shop: Workshop, script: str) -> Command:
 
 
 async def begin(shop: Workshop, script: str) -> BackgroundTask:
-    return await shop.services.tasks.begin(shop.owner, shop.session_id, "call_1", script, command(shop, script))
+    return await shop.services.tasks.begin(
+        shop.owner, shop.session_id, "call_1", script, command(shop, script)
+    )
 
 
 async def ended(shop: Workshop, task: BackgroundTask) -> BackgroundTask:
@@ -36,7 +38,12 @@ def test_a_task_ends_and_is_told(tmp_path: Path) -> None:
     async def do(shop: Workshop) -> None:
         good, bad = await begin(shop, "echo one; echo two; echo three"), await begin(shop, "exit 3")
         done, failed = await ended(shop, good), await ended(shop, bad)
-        assert (done.status, done.exit_code, failed.status, failed.exit_code) == ("done", 0, "failed", 3)
+        assert (done.status, done.exit_code, failed.status, failed.exit_code) == (
+            "done",
+            0,
+            "failed",
+            3,
+        )
         assert done.finished_at
         tasks = shop.services.tasks
         assert await tasks.tail(done) == "one\ntwo\nthree\n"
@@ -57,7 +64,10 @@ def test_a_task_is_stopped_with_all_that_it_started(tmp_path: Path) -> None:
         stopped = await tasks.stop(shop.session_id, task.id)
         assert (stopped.status, stopped.exit_code) == ("stopped", None)
         assert (await tasks.stop(shop.session_id, task.id)).status == "stopped"
-        assert [one["status"] for one in await shop.signals("task:updated")] == ["running", "stopped"]
+        assert [one["status"] for one in await shop.signals("task:updated")] == [
+            "running",
+            "stopped",
+        ]
         with pytest.raises(Refused, match="no such task"):
             await tasks.one("sess_2", task.id)
 
@@ -104,7 +114,9 @@ def test_a_task_is_never_taken_for_lost_while_its_end_is_written(
     async def do(shop: Workshop) -> None:
         def look() -> None:
             while not over.is_set():
-                seen.update(task.status for task in asyncio.run(shop.services.tasks.of(shop.session_id)))
+                seen.update(
+                    task.status for task in asyncio.run(shop.services.tasks.of(shop.session_id))
+                )
 
         watcher = threading.Thread(target=look)
         watcher.start()

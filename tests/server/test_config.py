@@ -16,4 +16,6 @@ def test_nothing_is_open_by_default() -> None:
 
 def test_what_is_not_known_is_refused() -> None:
     with pytest.raises(msgspec.ValidationError):
-        msgspec.convert({"data": "x", "prot": 1}, ServerConfig, dec_hook=lambda kind, value: Path(value))
+        msgspec.convert(
+            {"data": "x", "prot": 1}, ServerConfig, dec_hook=lambda kind, value: Path(value)
+        )

@@ -54,7 +54,9 @@ def test_so_many_events_in_a_minute(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["revoked", "disabled", "looked"])
-def test_whose_key_ends_is_sent_away_and_others_stay(tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whose_key_ends_is_sent_away_and_others_stay(
+    tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if how != "looked":
         monkeypatch.setattr(connections, "_LOOK_EVERY", 3600)
 

@@ -1,4 +1,5 @@
-"""Every field and every value of the core types, served: a talk with the demo on a real port, heard in every way."""
+"""Every field and every value of the core types, served: a talk with the demo on a real port, heard
+in every way."""
 
 import asyncio
 import contextlib
@@ -46,9 +47,7 @@ FIELDS = {
 }
 SENT_LIVE = ("PatchEnvelope", "Bridge", "UiCard")
 """What is no answer of a route, but a part of what is told."""
-COMPACTION = (
-    "compaction_id summary_preview summary_full archived_count tokens_before tokens_after saved_ratio trigger".split()
-)
+COMPACTION = "compaction_id summary_preview summary_full archived_count tokens_before tokens_after saved_ratio trigger".split()
 VALUES = {
     "SessionStatus": "created running completed failed interrupted waiting_for_input",
     "TurnKind": "message compaction",
@@ -64,7 +63,13 @@ VALUES = {
 
 
 def event(number: int, kind: str, role: str, **more: Any) -> Json:
-    about = {"id": f"evt_{number:06d}", "seq": number, "type": kind, "role": role, "visibility": "public"}
+    about = {
+        "id": f"evt_{number:06d}",
+        "seq": number,
+        "type": kind,
+        "role": role,
+        "visibility": "public",
+    }
     return {**about, "actor_id": "act_001", **more}
 
 
@@ -79,17 +84,30 @@ IMPORTED = {
     "events": [
         event(1, "message", "user", content=words("Hello")),
         event(2, "message", "assistant", content=words("Hello")),
-        event(3, "annotation", "meta", content={"mime": "application/json", "data": {"kind": "notice", "text": "so"}}),
-        event(4, "tool_result", "tool", content=words("of no call"), links={"call_id": "call_lost"}),
+        event(
+            3,
+            "annotation",
+            "meta",
+            content={"mime": "application/json", "data": {"kind": "notice", "text": "so"}},
+        ),
+        event(
+            4, "tool_result", "tool", content=words("of no call"), links={"call_id": "call_lost"}
+        ),
     ],
 }
 
 
 class Narrow(demo.Demo):
-    """The demo with two more words: `overflow` is too long until it is compacted, `hang` never comes to an end."""
+    """The demo with two more words: `overflow` is too long until it is compacted, `hang` never
+    comes to an end."""
 
     async def stream(self, request: Request) -> AsyncIterator[Piece]:
-        told = [part.text for message in request.messages[1:] for part in message.parts if isinstance(part, Text)]
+        told = [
+            part.text
+            for message in request.messages[1:]
+            for part in message.parts
+            if isinstance(part, Text)
+        ]
         if told[-1:] == ["overflow"] and not told[0].startswith(SUMMARY):
             raise ModelFault("too long", "context")
         async for piece in super().stream(request):
@@ -99,7 +117,8 @@ class Narrow(demo.Demo):
 
 
 class Talk:
-    """A server on a port, its owner as a client of the older dialect, and all that is heard of it."""
+    """A server on a port, its owner as a client of the older dialect, and all that is heard of
+    it."""
 
     def __init__(self, server: listen.Listening, client: Client, http: httpx2.AsyncClient) -> None:
         self._server, self._client, self._http = server, client, http
@@ -129,7 +148,9 @@ class Talk:
     async def say(self, session_id: str, message: Any = "", **more: Any) -> Json:
         """Gives the last turn of the agent's, when it is over."""
         self._client.events.clear()
-        ack = await self._client.io.call("chat:send", {"session_id": session_id, "message": message, **more})
+        ack = await self._client.io.call(
+            "chat:send", {"session_id": session_id, "message": message, **more}
+        )
         assert ack["status"] == "ok", ack
         if message == "hang":
             await self._client.first("turn:patch")
@@ -137,7 +158,9 @@ class Talk:
             stopped = await self._client.io.call("chat:stop", {"session_id": session_id})
             assert stopped == {"status": "ok", "stopped": True}
         self._last = (await self._client.first("chat:end"))["stream_sequence"]
-        self.heard["legacy"] += [{"event": name, **payload} for name, payload in self._client.events]
+        self.heard["legacy"] += [
+            {"event": name, **payload} for name, payload in self._client.events
+        ]
         turns = [payload for name, payload in self._client.events if name == "turn:end"]
         last: Json = turns[-1]
         return last
@@ -147,10 +170,13 @@ class Talk:
         ack = await self._client.io.call("chat:compact", {"session_id": session_id})
         assert {"status", "message", "code"} <= ack.keys()
         self._last = (await self._client.first("chat:end"))["stream_sequence"]
-        self.heard["legacy"] += [{"event": name, **payload} for name, payload in self._client.events]
+        self.heard["legacy"] += [
+            {"event": name, **payload} for name, payload in self._client.events
+        ]
 
     async def resumed(self, session_id: str, key: str) -> None:
-        """Hear the whole session again in the raw dialect and as server-sent events: both come to what is served."""
+        """Hear the whole session again in the raw dialect and as server-sent events: both come to
+        what is served."""
         whole = await self.get(f"/api/sessions/{session_id}/messages")
         async with Client(self._server.address, key) as raw:
             await raw.subscribe(session_id, event_format="raw", after_sequence=0, resume=True)
@@ -183,13 +209,18 @@ async def talking(folder: Path) -> AsyncIterator[tuple[Talk, str]]:
 
 
 async def everything(talk: Talk, key: str) -> None:
-    """Steer the demo through all that there is; each exchange is heard by the older dialect as it happens."""
+    """Steer the demo through all that there is; each exchange is heard by the older dialect as it
+    happens."""
     one = await talk.session()
     await talk.post("/api/memories", {"content": "has green tea for a friend", "skill_name": "tea"})
-    await talk.say(one, "think, list files, read nothing.txt, a card, the bridge, a plan; remember green tea")
+    await talk.say(
+        one, "think, list files, read nothing.txt, a card, the bridge, a plan; remember green tea"
+    )
     await talk.say(one, "what about green tea?")
     asks = await talk.say(one, "ask")
-    await talk.say(one, askuser_answer={"tool_call_id": asks["tool_calls"][0]["id"], "selections": {"0": [1]}})
+    await talk.say(
+        one, askuser_answer={"tool_call_id": asks["tool_calls"][0]["id"], "selections": {"0": [1]}}
+    )
     asks = await talk.say(one, "subagent ask")
     await talk.get(f"/api/sessions/{one}")
     await talk.say(one, [{"type": "text", "text": "never mind"}])
@@ -197,7 +228,10 @@ async def everything(talk: Talk, key: str) -> None:
     await talk.say(one, "rather not", mode="planning")
     await talk.say(one, "do it", mode="executing")
     await talk.say(
-        one, "json", headless=True, output_schema={"type": "object", "properties": {"n": {"type": "integer"}}}
+        one,
+        "json",
+        headless=True,
+        output_schema={"type": "object", "properties": {"n": {"type": "integer"}}},
     )
     await talk.say(one, "overflow")
     await talk.say(one, "hang")
@@ -214,26 +248,39 @@ async def everything(talk: Talk, key: str) -> None:
     talk.history = await talk.get(f"/api/sessions/{one}/history")
     await talk.get(f"/api/sessions/{one}/checkpoints")
     await talk.get(f"/api/sessions/{one}/context-stats")
-    brought = await talk.post("/api/sessions/import", files={"file": ("talk.json", json.dumps(IMPORTED))})
+    brought = await talk.post(
+        "/api/sessions/import", files={"file": ("talk.json", json.dumps(IMPORTED))}
+    )
     await talk.get(f"/api/sessions/{brought['session_id']}/messages")
     await beside(talk, one)
 
 
 async def beside(talk: Talk, session_id: str) -> None:
-    """What is not said in a talk: a session with all its fields, a replay, memories, keys, tasks by the clock."""
+    """What is not said in a talk: a session with all its fields, a replay, memories, keys, tasks by
+    the clock."""
     made = {"solution_id": "sol_1", "biz_role_id": "role_1", "model": "demo", "is_persistent": True}
     whole = (await talk.post("/api/sessions", {"intent": "All of it", **made}))["session_id"]
     played = (await talk.post(f"/api/sessions/{session_id}/replay", {"speed": 5}))["session_id"]
     for name in (whole, played):
         await talk.get(f"/api/sessions/{name}")
-    notes = dict.fromkeys(("skill_name", "scope", "owner", "topic", "mem0_id", "write_reason"), "a word")
+    notes = dict.fromkeys(
+        ("skill_name", "scope", "owner", "topic", "mem0_id", "write_reason"), "a word"
+    )
     memory = {"content": "likes tea", "type": "experience", "record_type": "skill_comment", **notes}
     old = (await talk.post("/api/memories", memory))["id"]
-    await talk.post("/api/memories", {"content": "likes coffee", "record_type": "memory", "supersedes": [old]})
+    await talk.post(
+        "/api/memories", {"content": "likes coffee", "record_type": "memory", "supersedes": [old]}
+    )
     await talk.get("/api/memories?limit=100")
     await talk.post("/api/user/api-keys/", {"name": "another"})
     await talk.get("/api/user/api-keys/")
-    task = {"title": "t", "prompt": "hello", "cron": "0 9 * * *", "model": "demo", "expires_at": "2999-01-01T00:00:00Z"}
+    task = {
+        "title": "t",
+        "prompt": "hello",
+        "cron": "0 9 * * *",
+        "model": "demo",
+        "expires_at": "2999-01-01T00:00:00Z",
+    }
     name = (await talk.post("/api/scheduled-tasks", task))["id"]
     await talk.post(f"/api/scheduled-tasks/{name}/run")
     await talk.get(f"/api/scheduled-tasks/{name}/runs")
@@ -243,7 +290,9 @@ def walked(value: Any) -> Iterator[Json]:
     """Every object in a value."""
     if isinstance(value, dict):
         yield value
-    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+    for inner in (
+        value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    ):
         yield from walked(inner)
 
 
@@ -254,7 +303,9 @@ class Served:
         found = [value for item in values for value in walked(item)]
         self.of: dict[str, list[Json]] = {
             "Session": [value for value in found if "is_pinned" in value],
-            "TurnProjection": [value for value in found if "blocks" in value and "sequence" in value],
+            "TurnProjection": [
+                value for value in found if "blocks" in value and "sequence" in value
+            ],
             "PatchEnvelope": [value for value in found if "patch_type" in value],
             "ReplayState": [value for value in found if "source_session_id" in value],
             "HistoryNode": [value for value in found if "active" in value],
@@ -263,7 +314,9 @@ class Served:
             "Memory": [value for value in found if "mem0_id" in value],
             "ApiKey": [value for value in found if "masked" in value],
             "ScheduledTask": [value for value in found if "cron" in value],
-            "ScheduledTaskRun": [value for value in found if "task_id" in value and "triggered_at" in value],
+            "ScheduledTaskRun": [
+                value for value in found if "task_id" in value and "triggered_at" in value
+            ],
         }
         turns, patches = self.of["TurnProjection"], self.of["PatchEnvelope"]
         self.of["ContentBlock"] = [block for turn in turns for block in turn["blocks"]]
@@ -272,7 +325,9 @@ class Served:
         shown = self.of["ContentBlock"]
         self.of["Bridge"] = [block["content"] for block in shown if block["type"] == "tool_bridge"]
         self.of["UiCard"] = [block["content"] for block in shown if block["type"] == "tool_ui"]
-        self.of["PendingQuestionRef"] = [ref for call in calls if (ref := call["pending_question_ref"])]
+        self.of["PendingQuestionRef"] = [
+            ref for call in calls if (ref := call["pending_question_ref"])
+        ]
         self.of["MemoryRef"] = [ref for turn in turns for ref in turn["memory_refs"] or ()]
         added = [patch["data"] for patch in patches]
         blocks = [*self.of["ContentBlock"], *(data for data in added if "type" in data)]
@@ -316,8 +371,12 @@ def test_every_value_is_served(heard: dict[str, list[Any]], name: str) -> None:
     assert all_of(heard).values[name] == set(VALUES[name].split())
 
 
-@pytest.mark.parametrize("name", ["TurnKind", "TurnRole", "Trigger", "PlanStatus", "ToolStatus", "PatchType"])
-def test_both_dialects_and_event_streams_tell_the_same(heard: dict[str, list[Any]], name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["TurnKind", "TurnRole", "Trigger", "PlanStatus", "ToolStatus", "PatchType"]
+)
+def test_both_dialects_and_event_streams_tell_the_same(
+    heard: dict[str, list[Any]], name: str
+) -> None:
     told = {way: Served(heard[way]).values[name] for way in ("legacy", "raw", "sse")}
     assert told == {way: set(VALUES[name].split()) for way in told}
 
@@ -329,16 +388,24 @@ def test_every_field_is_served(heard: dict[str, list[Any]], name: str) -> None:
     assert found
     assert [item for item in found if not fields <= item.keys()] == []
     given = {field for item in found for field in fields if item[field] is not None}
-    later = {"ScheduledTaskRun": {"error", "finished_at"}, "Memory": {"updated_at"}, "Checkpoint": {"label"}}
+    later = {
+        "ScheduledTaskRun": {"error", "finished_at"},
+        "Memory": {"updated_at"},
+        "Checkpoint": {"label"},
+    }
     assert fields - given <= later.get(name, set())
 
 
 def test_a_compaction_has_all_its_fields(heard: dict[str, list[Any]]) -> None:
     turns = all_of(heard).of["TurnProjection"]
-    made = [turn for turn in turns if turn["kind"] == "compaction" and turn["status"] == "completed"]
+    made = [
+        turn for turn in turns if turn["kind"] == "compaction" and turn["status"] == "completed"
+    ]
     assert made
     assert all(turn[field] is not None for turn in made for field in COMPACTION)
-    assert not any(field in turn for turn in turns if turn["kind"] == "message" for field in COMPACTION)
+    assert not any(
+        field in turn for turn in turns if turn["kind"] == "message" for field in COMPACTION
+    )
 
 
 ANNOTATED = (
@@ -351,7 +418,12 @@ def test_all_of_it_is_in_the_history_and_in_the_export(heard: dict[str, list[Any
     """What a compaction put by too; each thing under the name that the format has for it."""
     turns = [node["turn"] for node in heard["history"][0]["nodes"]]
     events = heard["exported"][0]["events"]
-    said = [content for turn in turns for block in turn["blocks"] if isinstance(content := block["content"], str)]
+    said = [
+        content
+        for turn in turns
+        for block in turn["blocks"]
+        if isinstance(content := block["content"], str)
+    ]
     told = {item["content"].get("text") for item in events}
     assert len(said) > 20
     assert [content for content in said if content not in told] == []
@@ -359,10 +431,18 @@ def test_all_of_it_is_in_the_history_and_in_the_export(heard: dict[str, list[Any
     assert set(ANNOTATED.split()) - {note["kind"] for note in notes} == set()
     put_by = [note for note in notes if note["kind"] == "compaction"]
     assert {note["trigger"] for note in put_by} == set(VALUES["Trigger"].split())
-    assert all(note["summary"] and note["tokens_before"] and note["compaction_id"] for note in put_by)
-    assert {note["status"] for note in notes if note["kind"] == "plan_status"} == set(VALUES["PlanStatus"].split())
-    assert "ask_user_answer" in str([item["content"] for item in events if item.get("role") == "user"])
-    assert {item["content"]["data"]["kind"] for item in events if item["type"] == "span_start"} >= {"subagent"}
+    assert all(
+        note["summary"] and note["tokens_before"] and note["compaction_id"] for note in put_by
+    )
+    assert {note["status"] for note in notes if note["kind"] == "plan_status"} == set(
+        VALUES["PlanStatus"].split()
+    )
+    assert "ask_user_answer" in str(
+        [item["content"] for item in events if item.get("role") == "user"]
+    )
+    assert {item["content"]["data"]["kind"] for item in events if item["type"] == "span_start"} >= {
+        "subagent"
+    }
     calls = [item for item in events if item["type"] == "tool_use"]
     made = [call["id"] for turn in turns for call in turn["tool_calls"]]
     assert [call["content"]["data"]["native_call_id"] for call in calls] == made

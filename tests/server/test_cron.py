@@ -52,19 +52,27 @@ def test_by_elapsed_time_none_is_left_out_or_doubled(
     for date, change in ((gap, -minutes), (again, minutes)):
         slots = day("*/15 * * * *", zone, date)
         assert len(slots) == (24 * 60 + change) // 15
-        assert {later - slot for slot, later in itertools.pairwise(slots)} == {timedelta(minutes=15)}
+        assert {later - slot for slot, later in itertools.pairwise(slots)} == {
+            timedelta(minutes=15)
+        }
 
 
 def test_the_gap_and_the_hour_that_comes_twice() -> None:
-    assert day("30 1 * * *", "America/New_York", (2026, 11, 1)) == [datetime(2026, 11, 1, 5, 30, tzinfo=UTC)]
-    assert day("30 2 * * *", "America/New_York", (2026, 3, 8)) == [datetime(2026, 3, 8, 7, 0, tzinfo=UTC)]
+    assert day("30 1 * * *", "America/New_York", (2026, 11, 1)) == [
+        datetime(2026, 11, 1, 5, 30, tzinfo=UTC)
+    ]
+    assert day("30 2 * * *", "America/New_York", (2026, 3, 8)) == [
+        datetime(2026, 3, 8, 7, 0, tzinfo=UTC)
+    ]
 
 
 def test_in_the_second_of_two_hours_it_was_due_in_the_first() -> None:
     cron = cron_of("30 1 * * *", "America/New_York")
     second = datetime(2026, 11, 1, 6, 10, tzinfo=UTC)  # 01:10 once more
     assert cron.after(second) == datetime(2026, 11, 2, 6, 30, tzinfo=UTC)
-    assert cron.last(datetime(2026, 10, 1, tzinfo=UTC), second) == datetime(2026, 11, 1, 5, 30, tzinfo=UTC)
+    assert cron.last(datetime(2026, 10, 1, tzinfo=UTC), second) == datetime(
+        2026, 11, 1, 5, 30, tzinfo=UTC
+    )
 
 
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Australia/Lord_Howe"])
@@ -85,7 +93,17 @@ def test_never_earlier_than_what_is_due() -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["", "* * * *", "* * * * * *", "60 * * * *", "x * * * *", "0 0 30 2 *", "0 0 31 4,6 *", "*/0 * * * *", "1" * 300],
+    [
+        "",
+        "* * * *",
+        "* * * * * *",
+        "60 * * * *",
+        "x * * * *",
+        "0 0 30 2 *",
+        "0 0 31 4,6 *",
+        "*/0 * * * *",
+        "1" * 300,
+    ],
 )
 def test_what_is_no_cron_line_is_said(line: str) -> None:
     with pytest.raises(Refused) as caught:

@@ -1,4 +1,5 @@
-"""Every event exactly once, however often a connection is lost; `make disconnects` does it a thousand times."""
+"""Every event exactly once, however often a connection is lost; `make disconnects` does it a
+thousand times."""
 
 from pathlib import Path
 

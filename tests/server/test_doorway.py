@@ -1,4 +1,5 @@
-"""Strangers at the door of Socket.IO: so many connections a minute and at once, and short bodies."""
+"""Strangers at the door of Socket.IO: so many connections a minute and at once, and short
+bodies."""
 
 import asyncio
 import json
@@ -30,7 +31,10 @@ def test_so_many_new_ones_a_minute_by_both_ways(tmp_path: Path) -> None:
                     await client.get(POLLS.replace("/?", "?"))
                 ).status_code == 429  # Socket.IO takes it for the same
             assert statuses == [200, 200, 429]
-            assert (refused.json()["code"], int(refused.headers["retry-after"]) > 0) == ("rate_limited", True)
+            assert (refused.json()["code"], int(refused.headers["retry-after"]) > 0) == (
+                "rate_limited",
+                True,
+            )
             async with aiohttp.ClientSession() as wires:
                 with pytest.raises(aiohttp.WSServerHandshakeError) as problem:
                     await wires.ws_connect(f"{server.address}/socket.io/?EIO=4&transport=websocket")
@@ -39,13 +43,22 @@ def test_so_many_new_ones_a_minute_by_both_ways(tmp_path: Path) -> None:
     run(test())
 
 
-def test_so_many_strangers_at_once_and_who_is_known_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_so_many_strangers_at_once_and_who_is_known_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(doorway, "STRANGERS", 2)
 
     async def test() -> None:
-        async with listening(tmp_path) as server, httpx2.AsyncClient(base_url=server.address) as client:
+        async with (
+            listening(tmp_path) as server,
+            httpx2.AsyncClient(base_url=server.address) as client,
+        ):
             token = await key(server.services)
-            async with Client(server.address, token), Client(server.address, token), Client(server.address, token):
+            async with (
+                Client(server.address, token),
+                Client(server.address, token),
+                Client(server.address, token),
+            ):
                 sids = [await handshake(client) for _ in range(2)]
                 assert (await client.get(POLLS)).status_code == 429
                 server.live.server.cut(sids[0])
@@ -58,12 +71,17 @@ def test_so_many_strangers_at_once_and_who_is_known_is_none(tmp_path: Path, monk
 
 def test_a_stranger_sends_short_bodies_and_who_is_known_long_ones(tmp_path: Path) -> None:
     async def test() -> None:
-        async with listening(tmp_path) as server, httpx2.AsyncClient(base_url=server.address, timeout=60) as client:
+        async with (
+            listening(tmp_path) as server,
+            httpx2.AsyncClient(base_url=server.address, timeout=60) as client,
+        ):
             await begin(server.services)
             sid = await handshake(client)
             assert (await client.post(f"{POLLS}&sid={sid}", content=LONG)).status_code == 413
             hello = "40" + json.dumps({"token": await key(server.services)})
-            assert (await client.post(f"{POLLS}&sid={sid}", content=hello.encode())).status_code == 200
+            assert (
+                await client.post(f"{POLLS}&sid={sid}", content=hello.encode())
+            ).status_code == 200
             while not server.live.server.is_known(sid):
                 await asyncio.sleep(0.01)
             assert (await client.post(f"{POLLS}&sid={sid}", content=LONG)).status_code == 200
@@ -73,7 +91,10 @@ def test_a_stranger_sends_short_bodies_and_who_is_known_long_ones(tmp_path: Path
 
 def test_one_request_at_a_time(tmp_path: Path) -> None:
     async def test() -> None:
-        async with listening(tmp_path) as server, httpx2.AsyncClient(base_url=server.address, timeout=60) as client:
+        async with (
+            listening(tmp_path) as server,
+            httpx2.AsyncClient(base_url=server.address, timeout=60) as client,
+        ):
             sid = await handshake(client)
             is_there, may_go = asyncio.Event(), asyncio.Event()
             take = server.live.server.eio.sockets[sid].handle_post_request
@@ -93,11 +114,16 @@ def test_one_request_at_a_time(tmp_path: Path) -> None:
     run(test())
 
 
-def test_so_many_requests_of_strangers_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_so_many_requests_of_strangers_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(doorway, "STRANGERS", 1)
 
     async def test() -> None:
-        async with listening(tmp_path) as server, httpx2.AsyncClient(base_url=server.address, timeout=60) as client:
+        async with (
+            listening(tmp_path) as server,
+            httpx2.AsyncClient(base_url=server.address, timeout=60) as client,
+        ):
             sid = await handshake(client)
             is_there, may_go = asyncio.Event(), asyncio.Event()
 
@@ -123,7 +149,10 @@ def test_a_stranger_on_a_websocket_is_cut_off_by_a_long_message(tmp_path: Path) 
             wire = await wires.ws_connect(f"{server.address}/socket.io/?EIO=4&transport=websocket")
             assert (await wire.receive_str()).startswith("0")
             await wire.send_str(LONG.decode())
-            assert (await wire.receive()).type in (aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.CLOSED)
+            assert (await wire.receive()).type in (
+                aiohttp.WSMsgType.CLOSE,
+                aiohttp.WSMsgType.CLOSED,
+            )
             await wire.close()
 
     run(test())

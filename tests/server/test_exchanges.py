@@ -35,7 +35,9 @@ def waiting(*questions: dict[str, Any]) -> State:
 
 def begun(state: State, message_id: str | None = None, **sent: Any) -> list[tuple[str, Any]]:
     services = Services(ServerConfig(data=Path("x")), None, LocalBus(), Clock(), None, {})  # type: ignore[arg-type]
-    begins = Beginning(services, sent_of({"session_id": "sess_1", **sent}), Order(model="demo"), message_id)
+    begins = Beginning(
+        services, sent_of({"session_id": "sess_1", **sent}), Order(model="demo"), message_id
+    )
     made = []
     for kind, data in begins.steps(state):
         state.add(kind, data, AT)
@@ -57,13 +59,17 @@ ONE = {"question": "Q", "options": [{"label": "A"}]}
         ([ONE], {"message": "beside", "askuser_answer": {"selections": {"0": [0]}}}, None, True),
     ],
 )
-def test_words_and_questions(questions: Any, sent: Any, message_id: str | None, is_answer: bool) -> None:
+def test_words_and_questions(
+    questions: Any, sent: Any, message_id: str | None, is_answer: bool
+) -> None:
     state = waiting(*questions)
     kinds = [kind for kind, _ in begun(state, message_id, **sent)]
     assert ("question.answered" in kinds) == is_answer
     assert open_questions(state) == []
     turn = state.path[-1].whole()
-    expected = ["ask_user_answer"] * is_answer + ["text"] * (not is_answer or "beside" in sent.values())
+    expected = ["ask_user_answer"] * is_answer + ["text"] * (
+        not is_answer or "beside" in sent.values()
+    )
     assert [block.type for block in turn.blocks] == expected
     assert last_turn_of(state) == turn.turn_id
     assert state.turn("t1").tool_calls[0].status == ("done" if is_answer else "cancelled")

@@ -14,4 +14,6 @@ def test_the_place_and_not_the_words(caplog: pytest.LogCaptureFixture) -> None:
         log_fault(logging.getLogger("test"), "it failed", problem)
     assert "it failed: KeyError" in caplog.text
     assert "test_faults.py" in caplog.text
-    assert "the person said" not in caplog.text.replace('raise KeyError("what the person said")', "")
+    assert "the person said" not in caplog.text.replace(
+        'raise KeyError("what the person said")', ""
+    )

@@ -1,4 +1,5 @@
-"""Who watches a session is told everything once and in order: live, late, with gaps, in both dialects."""
+"""Who watches a session is told everything once and in order: live, late, with gaps, in both
+dialects."""
 
 import asyncio
 import json
@@ -15,7 +16,22 @@ from open_token.server.frames import BATCH, Frame
 from open_token.server.refusals import Refused
 from open_token.server.services import Services
 from session_logs import Talk, talks
-from watching import ANNA, BEN, Ears, begin, copy, ended, folded, opened, run, seen, server, stored, word, write
+from watching import (
+    ANNA,
+    BEN,
+    Ears,
+    begin,
+    copy,
+    ended,
+    folded,
+    opened,
+    run,
+    seen,
+    server,
+    stored,
+    word,
+    write,
+)
 
 
 def told(ears: Ears) -> str:
@@ -39,7 +55,11 @@ def test_from_now_on(tmp_path: Path, dialect: Any) -> None:
             ears = Ears()
             await services.feed.subscribe(ANNA, "sess_1", dialect, None, ears)
             await write(services, opened(), word("new"), ended())
-            await ears.until(lambda: bool(ears.mirror.turns()) and ears.mirror.turns()[0]["status"] == "completed")
+            await ears.until(
+                lambda: (
+                    bool(ears.mirror.turns()) and ears.mirror.turns()[0]["status"] == "completed"
+                )
+            )
             assert [turn["turn_id"] for turn in ears.mirror.turns()] == ["turn_1"]
             assert ears.numbers == sorted(set(ears.numbers))
 
@@ -121,10 +141,16 @@ def test_the_end_of_a_chat_is_an_event_of_its_own(tmp_path: Path, dialect: Any) 
             await ears.until(lambda: "chat:end" in ears.names())
             end = ears.frames[-1].payload
             assert end["session_id"] == "sess_1"
-            assert (end["status"], end["finish_reason"], end["stream_sequence"]) == ("completed", "completed", 3)
+            assert (end["status"], end["finish_reason"], end["stream_sequence"]) == (
+                "completed",
+                "completed",
+                3,
+            )
             assert end["result"]["result"] == "done"
             assert ("output" in end["result"]) == (dialect == "legacy")
-            assert [item["type"] for item in ears.items()] == (["chat:start", "chat:end"] if dialect == "raw" else [])
+            assert [item["type"] for item in ears.items()] == (
+                ["chat:start", "chat:end"] if dialect == "raw" else []
+            )
 
     run(test())
 
@@ -242,7 +268,8 @@ class EventSource(Ears):
 def test_what_a_client_has_is_the_fold_is_what_is_stored(
     tmp_path_factory: pytest.TempPathFactory, talk: Talk, data: st.DataObject
 ) -> None:
-    """Clients of both dialects and event streams that come and go at random and resume have the turns of the log."""
+    """Clients of both dialects and event streams that come and go at random and resume have the
+    turns of the log."""
     cuts = sorted(data.draw(st.lists(st.integers(1, 60), max_size=6)))
     size = data.draw(st.integers(1, 9))
 
@@ -251,10 +278,16 @@ def test_what_a_client_has_is_the_fold_is_what_is_stored(
             writing = asyncio.create_task(copy(services, talk.entries, size=size))
             while await services.store.session(ANNA, "sess_1") is None:
                 await asyncio.sleep(0)
-            everybody: list[tuple[Any, Ears]] = [("raw", Ears()), ("legacy", Ears()), ("raw", EventSource())]
+            everybody: list[tuple[Any, Ears]] = [
+                ("raw", Ears()),
+                ("legacy", Ears()),
+                ("raw", EventSource()),
+            ]
             for cut in cuts:
                 for dialect, ears in everybody:
-                    there = await services.feed.subscribe(ANNA, "sess_1", dialect, ears.mirror.seen, ears)
+                    there = await services.feed.subscribe(
+                        ANNA, "sess_1", dialect, ears.mirror.seen, ears
+                    )
                     for _ in range(cut):
                         await asyncio.sleep(0)
                     there.close()

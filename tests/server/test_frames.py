@@ -1,4 +1,5 @@
-"""What is sent of some entries: batches for newer clients, single events with words put together for older ones."""
+"""What is sent of some entries: batches for newer clients, single events with words put together
+for older ones."""
 
 import json
 from typing import Any
@@ -69,7 +70,14 @@ def test_only_pieces_of_one_block_are_put_together() -> None:
     )
     frames = legacy_frames(entries, state)
     data = [frame.payload.get("data", {}) for frame in frames]
-    assert [item.get("text_delta", item.get("arguments_delta")) for item in data] == [None, "ab", "c", None, "{}", "d"]
+    assert [item.get("text_delta", item.get("arguments_delta")) for item in data] == [
+        None,
+        "ab",
+        "c",
+        None,
+        "{}",
+        "d",
+    ]
     assert [frame.payload["stream_sequence"] for frame in frames] == [1, 3, 4, 5, 7, 8]
     assert [frame.payload.get("sequence") for frame in frames[1:]] == [2, 3, 4, 6, 7]
 

@@ -1,4 +1,5 @@
-"""The whole disk of PostgreSQL is full in the middle of runs: it ends itself, and all goes on when there is room."""
+"""The whole disk of PostgreSQL is full in the middle of runs: it ends itself, and all goes on when
+there is room."""
 
 import asyncio
 import contextlib
@@ -61,9 +62,13 @@ class Refusals:
                 await self._ask(nodes.nodes, nodes.token)
 
     async def _ask(self, nodes: list[Node], token: str) -> None:
-        async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=PATIENCE) as client:
+        async with httpx2.AsyncClient(
+            headers={"Authorization": f"Bearer {token}"}, timeout=PATIENCE
+        ) as client:
             for node in nodes:
-                made = await client.post(f"{node.address}/api/sessions", json={"intent": "x" * 100_000})
+                made = await client.post(
+                    f"{node.address}/api/sessions", json={"intent": "x" * 100_000}
+                )
                 assert made.status_code in (200, 503), made.text
                 self.codes += [made.json()["code"]] if made.status_code == 503 else []
                 told = await client.get(f"{node.address}/healthz")
@@ -72,11 +77,16 @@ class Refusals:
 
 
 async def _overflow(db: asyncpg.Connection, server: Instance) -> None:
-    """Fill file after file of its log, until PostgreSQL has given up; a new connection could not be made any more."""
+    """Fill file after file of its log, until PostgreSQL has given up; a new connection could not be
+    made any more."""
     async with asyncio.timeout(PATIENCE):
-        with contextlib.suppress(asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError):
+        with contextlib.suppress(
+            asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError
+        ):
             while True:
-                await db.execute("SELECT pg_logical_emit_message(false, 'test', repeat('x', 100000))")
+                await db.execute(
+                    "SELECT pg_logical_emit_message(false, 'test', repeat('x', 100000))"
+                )
                 await db.execute("SELECT pg_switch_wal()")
         while "PANIC" not in (server.folder / "log").read_text(errors="replace"):
             await asyncio.sleep(0.1)

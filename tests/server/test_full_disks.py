@@ -1,4 +1,5 @@
-"""Disks that are full and databases that may only be read: told clearly, nothing damaged, over without help."""
+"""Disks that are full and databases that may only be read: told clearly, nothing damaged, over
+without help."""
 
 import asyncio
 import contextlib
@@ -27,7 +28,11 @@ from whole_servers import Asking, served
 
 PRAGMAS = {
     "store.full": ("max_page_count = 1", "max_page_count = 1073741823", "the disk is full"),
-    "store.read-only": ("query_only = ON", "query_only = OFF", "the data folder may not be written"),
+    "store.read-only": (
+        "query_only = ON",
+        "query_only = OFF",
+        "the data folder may not be written",
+    ),
 }
 
 
@@ -66,7 +71,9 @@ class Served:
 
     def __init__(self, node: Node) -> None:
         self.node, self.session_id = node, ""
-        self.http = httpx2.AsyncClient(headers={"Authorization": f"Bearer {node.key}"}, timeout=PATIENCE)
+        self.http = httpx2.AsyncClient(
+            headers={"Authorization": f"Bearer {node.key}"}, timeout=PATIENCE
+        )
 
     async def call(self, method: str, path: str, **more: Any) -> httpx2.Response:
         return await self.http.request(method, f"{self.node.address}{path}", **more)
@@ -74,7 +81,11 @@ class Served:
     async def write(self) -> dict[str, str]:
         """The codes with which everybody is refused who wants something written."""
         given = {
-            "file": ("PUT", f"/api/sessions/{self.session_id}/files/a.txt", {"json": {"content": "x" * 100_000}}),
+            "file": (
+                "PUT",
+                f"/api/sessions/{self.session_id}/files/a.txt",
+                {"json": {"content": "x" * 100_000}},
+            ),
             "session": ("POST", "/api/sessions", {"json": {"intent": "x" * 100_000}}),
         }
         codes = {}
@@ -95,16 +106,30 @@ class Served:
     async def health(self, is_well: Callable[[Any], bool]) -> None:
         async with asyncio.timeout(PATIENCE):
             while not is_well(told := (await self.call("GET", "/healthz")).json()):
-                assert told["status"] == ("ok" if set(told["checks"].values()) == {"ok"} else "failed")
+                assert told["status"] == (
+                    "ok" if set(told["checks"].values()) == {"ok"} else "failed"
+                )
                 await asyncio.sleep(0.2)
 
-    async def survives(self, begins: Callable[[], Any], ends: Callable[[], Any], codes: set[str]) -> None:
-        """A run is under way when it begins; the run goes on when it is over, and its watcher has it whole."""
+    async def survives(
+        self, begins: Callable[[], Any], ends: Callable[[], Any], codes: set[str]
+    ) -> None:
+        """A run is under way when it begins; the run goes on when it is over, and its watcher has
+        it whole."""
         self.session_id = (await self.call("POST", "/api/sessions", json={})).json()["session_id"]
-        assert (await self.call("PUT", f"/api/sessions/{self.session_id}/files/b", json={"content": "b"})).is_success
+        assert (
+            await self.call(
+                "PUT", f"/api/sessions/{self.session_id}/files/b", json={"content": "b"}
+            )
+        ).is_success
         watcher = Watcher([self.node], self.node.key or "", self.session_id, "socket", Random(1))
         watching = asyncio.create_task(watcher.watch())
-        await said([self.node], self.node.key or "", {"session_id": self.session_id, "message": "long"}, Random(1))
+        await said(
+            [self.node],
+            self.node.key or "",
+            {"session_id": self.session_id, "message": "long"},
+            Random(1),
+        )
         async with asyncio.timeout(PATIENCE):
             while "word9" not in str(watcher.mirror.branch()):
                 await asyncio.sleep(0.01)
@@ -120,7 +145,10 @@ class Served:
         async with asyncio.timeout(PATIENCE):
             while watcher.mirror.session.get("status") != "completed":
                 await asyncio.sleep(0.05)
-        texts = ["".join(block["content"] for block in turn["blocks"]) for turn in watcher.mirror.branch()]
+        texts = [
+            "".join(block["content"] for block in turn["blocks"])
+            for turn in watcher.mirror.branch()
+        ]
         assert (texts[0], texts[-1]) == ("long", LONG)
         assert watcher.numbers == sorted(set(watcher.numbers))
         assert set((await self.write()).values()) == {""}
@@ -149,7 +177,16 @@ def test_a_full_disk_under_sqlite(tmp_path: Path) -> None:
             make_room(disk)
 
         asyncio.run(_survives(disk, {}, begins, ends, {"store.full", "store.disk"}))
-        words = [sys.executable, "-m", "open_token", "server", "check", "--deep", "--data", str(disk / "data")]
+        words = [
+            sys.executable,
+            "-m",
+            "open_token",
+            "server",
+            "check",
+            "--deep",
+            "--data",
+            str(disk / "data"),
+        ]
         subprocess.run(words, check=True, capture_output=True)
 
 

@@ -1,4 +1,5 @@
-"""A real server among hostile clients: its memory stays what it was, and others are served meanwhile."""
+"""A real server among hostile clients: its memory stays what it was, and others are served
+meanwhile."""
 
 import asyncio
 import contextlib
@@ -20,7 +21,8 @@ import socketio
 pytestmark = pytest.mark.full
 
 MOST_MORE = 120 << 20
-"""Bytes that the memory of the server may grow by while it is attacked; an upload may have 256 MiB."""
+"""Bytes that the memory of the server may grow by while it is attacked; an upload may have 256
+MiB."""
 DOCUMENT = Path(__file__).resolve().parents[2] / "examples" / "open_token.json"
 PIECE = b"x" * (1 << 20)
 
@@ -31,10 +33,28 @@ class Server:
     def __init__(self, folder: Path) -> None:
         (folder / "tmp").mkdir()
         self.tmp = folder / "tmp"
-        command = [sys.executable, "-m", "open_token", "serve", "--data", str(folder / "data"), "--port", "0", "--json"]
-        env = {"PATH": os.environ["PATH"], "TMPDIR": str(self.tmp), "OPEN_TOKEN_HOME": str(folder / "home")}
+        command = [
+            sys.executable,
+            "-m",
+            "open_token",
+            "serve",
+            "--data",
+            str(folder / "data"),
+            "--port",
+            "0",
+            "--json",
+        ]
+        env = {
+            "PATH": os.environ["PATH"],
+            "TMPDIR": str(self.tmp),
+            "OPEN_TOKEN_HOME": str(folder / "home"),
+        }
         self.process = subprocess.Popen(
-            [*command, "--log", "off"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env
+            [*command, "--log", "off"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=env,
         )
         assert self.process.stdout is not None
         told = json.loads(self.process.stdout.readline())
@@ -78,7 +98,9 @@ def attacked(server: Server, attack: Callable[[httpx2.AsyncClient], Awaitable[An
     """Run an attack; somebody else is served, and memory stays what it was."""
 
     async def test() -> Any:
-        async with httpx2.AsyncClient(base_url=server.address, headers=server.headers, timeout=120) as client:
+        async with httpx2.AsyncClient(
+            base_url=server.address, headers=server.headers, timeout=120
+        ) as client:
             before = server.peak()
             result = await unharmed(client, attack(client))
             assert server.peak() - before < MOST_MORE
@@ -95,8 +117,12 @@ def test_a_gigabyte_that_does_not_say_how_long_it_is(server: Server) -> None:
 
     async def attack(client: httpx2.AsyncClient) -> int:
         headers = {**server.headers, "Content-Type": "multipart/form-data; boundary=b0"}
-        async with httpx2.AsyncClient(base_url=server.address, headers=headers, timeout=120) as other:
-            with contextlib.suppress(httpx2.TransportError):  # the answer comes while it still sends
+        async with httpx2.AsyncClient(
+            base_url=server.address, headers=headers, timeout=120
+        ) as other:
+            with contextlib.suppress(
+                httpx2.TransportError
+            ):  # the answer comes while it still sends
                 return (await other.post("/api/sessions/import", content=body())).status_code
         return 413
 
@@ -118,7 +144,9 @@ def test_a_small_zip_that_unpacks_to_much(server: Server) -> None:
     assert list(server.tmp.rglob("*")) == []
 
 
-@pytest.mark.parametrize("path", ["/api/sessions/import", "/api/sessions", "/socket.io/?EIO=4&transport=polling&sid=x"])
+@pytest.mark.parametrize(
+    "path", ["/api/sessions/import", "/api/sessions", "/socket.io/?EIO=4&transport=polling&sid=x"]
+)
 @pytest.mark.parametrize("has_key", [True, False])
 def test_a_gigabyte_that_says_so(server: Server, path: str, has_key: bool) -> None:
     async def attack(client: httpx2.AsyncClient) -> str:
@@ -131,7 +159,9 @@ def test_a_gigabyte_that_says_so(server: Server, path: str, has_key: bool) -> No
         writer.transport.abort()
         return line.decode().split()[1]
 
-    assert attacked(server, attack) in (("413",) if has_key and "sid" not in path else ("400", "401", "413"))
+    assert attacked(server, attack) in (
+        ("413",) if has_key and "sid" not in path else ("400", "401", "413")
+    )
 
 
 def test_connections_that_say_nothing_or_little(server: Server) -> None:

@@ -90,7 +90,11 @@ def test_what_is_written_is_in_the_log_in_the_rows_and_told(tmp_path: Path) -> N
     async def test(made: Bench) -> None:
         name = await made.session()
         written = await made.journal.write(OWNER, name, lambda state: said("turn_1", "hello there"))
-        assert [entry.kind for entry in written.entries] == ["checkpoint.made", "turn.opened", "turn.ended"]
+        assert [entry.kind for entry in written.entries] == [
+            "checkpoint.made",
+            "turn.opened",
+            "turn.ended",
+        ]
         assert (written.first, written.last) == (2, 4)
         assert [(item.first, item.last) for item in made.heard] == [(1, 1), (2, 4)]
         assert [point.id for point in await made.store.checkpoints(OWNER, name)] == ["cp_turn_1"]
@@ -104,12 +108,16 @@ def test_rows_follow_streamed_words_later(tmp_path: Path) -> None:
     async def test(made: Bench) -> None:
         name = await made.session()
         await made.journal.write(OWNER, name, lambda state: spoken("turn_1"))
-        await made.journal.write(OWNER, name, lambda state: [("text.delta", {"turn_id": "turn_1", "text": "far"})])
+        await made.journal.write(
+            OWNER, name, lambda state: [("text.delta", {"turn_id": "turn_1", "text": "far"})]
+        )
         stored = await made.store.session(OWNER, name)
         assert stored is not None
         assert (stored.stream_sequence, stored.projected_sequence) == (4, 3)
         again = Bench(made.store)  # as after a crash
-        await again.journal.write(OWNER, name, lambda state: [("turn.ended", {"turn_id": "turn_1"})])
+        await again.journal.write(
+            OWNER, name, lambda state: [("turn.ended", {"turn_id": "turn_1"})]
+        )
         await agree(again, name)
         assert b"so far" in (await made.store.turns(OWNER, name))[0].body
 
@@ -119,7 +127,10 @@ def test_rows_follow_streamed_words_later(tmp_path: Path) -> None:
 def test_a_step_that_does_not_fit_writes_nothing_and_spoils_nothing(tmp_path: Path) -> None:
     async def test(made: Bench) -> None:
         name = await made.session()
-        bad: list[Step] = [*said("turn_1", "hello"), ("text.delta", {"turn_id": "nobody", "text": "x"})]
+        bad: list[Step] = [
+            *said("turn_1", "hello"),
+            ("text.delta", {"turn_id": "nobody", "text": "x"}),
+        ]
         with pytest.raises(LogFault):
             await made.journal.write(OWNER, name, lambda state: bad)
         assert len(await made.log(name)) == 1
@@ -129,7 +140,9 @@ def test_a_step_that_does_not_fit_writes_nothing_and_spoils_nothing(tmp_path: Pa
     run(tmp_path, test)
 
 
-def test_a_store_that_fails_leaves_no_trace_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_fails_leaves_no_trace_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def test(made: Bench) -> None:
         name = await made.session()
 
@@ -154,7 +167,9 @@ def test_two_nodes_write_to_one_session_without_a_gap(tmp_path: Path) -> None:
         nodes = [made, Bench(made.store), Bench(made.store)]
         await asyncio.gather(
             *(
-                node.journal.write(OWNER, name, lambda state, turn=f"turn_{place}_{count}": said(turn, "hi"))
+                node.journal.write(
+                    OWNER, name, lambda state, turn=f"turn_{place}_{count}": said(turn, "hi")
+                )
                 for place, node in enumerate(nodes)
                 for count in range(10)
             )
@@ -173,7 +188,9 @@ def test_one_who_is_cancelled_has_written_and_told(tmp_path: Path) -> None:
         chance = random.Random(7)
         for count in range(30):
             writing = asyncio.ensure_future(
-                made.journal.write(OWNER, name, lambda state, turn=f"turn_{count}": said(turn, "hi"))
+                made.journal.write(
+                    OWNER, name, lambda state, turn=f"turn_{count}": said(turn, "hi")
+                )
             )
             for _ in range(chance.randrange(4)):
                 await asyncio.sleep(0)
@@ -194,8 +211,15 @@ def test_a_message_that_is_sent_twice_is_written_once(tmp_path: Path) -> None:
         first = await made.journal.write(
             OWNER, name, lambda state: said("turn_1", "hi"), client_message_id="m1", run=work
         )
-        second = await made.journal.write(OWNER, name, lambda state: said("turn_2", "hi"), client_message_id="m1")
-        assert (second.first, second.last, second.run_id, second.repeated) == (first.first, first.last, "run_1", True)
+        second = await made.journal.write(
+            OWNER, name, lambda state: said("turn_2", "hi"), client_message_id="m1"
+        )
+        assert (second.first, second.last, second.run_id, second.repeated) == (
+            first.first,
+            first.last,
+            "run_1",
+            True,
+        )
         assert len((await agree(made, name)).turns) == 1
         assert [run.id for run in await made.store.runs(OWNER, name)] == ["run_1"]
 
@@ -254,7 +278,9 @@ def test_only_some_sessions_are_held_in_memory(tmp_path: Path) -> None:
 
 def test_long_sessions_are_held_as_long_as_there_is_room(tmp_path: Path) -> None:
     async def test(made: Bench) -> None:
-        made.journal = journal = Journal(made.store, made.bus, Clock(), most_held=100, most_bytes=30_000)
+        made.journal = journal = Journal(
+            made.store, made.bus, Clock(), most_held=100, most_bytes=30_000
+        )
         names = [await made.session(f"sess_{count}") for count in range(9)]
         for name in names:
             await journal.write(OWNER, name, lambda state: said("turn_1", "x" * 8000))
@@ -276,7 +302,9 @@ def test_the_words_of_a_turn_are_those_that_were_said() -> None:
     blocks = [
         ContentBlock(type="text", content="one"),
         ContentBlock(type="thinking", content="hidden"),
-        ContentBlock(type="text", content=[{"type": "text", "text": "two"}, {"type": "image_url"}, 3]),
+        ContentBlock(
+            type="text", content=[{"type": "text", "text": "two"}, {"type": "image_url"}, 3]
+        ),
         ContentBlock(type="text", content={"odd": 1}),
     ]
     assert words_of(blocks) == "one\ntwo"

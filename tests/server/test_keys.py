@@ -7,7 +7,9 @@ from open_token.server.refusals import Refused
 from open_token.server.store.rows import KeyRow
 from rest import Rest
 
-ROW = KeyRow(id="key_1", user_id="u", name="laptop", scope="read", masked="sk-ot-v1-...abcd", created_at="t")
+ROW = KeyRow(
+    id="key_1", user_id="u", name="laptop", scope="read", masked="sk-ot-v1-...abcd", created_at="t"
+)
 
 
 def test_a_key_is_shown_without_its_secret() -> None:

@@ -23,7 +23,8 @@ def test_a_bucket_fills_by_itself() -> None:
 
 
 class Client:
-    """Calls an app behind limits; the app reads the body and answers with a status of the test's."""
+    """Calls an app behind limits; the app reads the body and answers with a status of the
+    test's."""
 
     def __init__(self, **limits: int) -> None:
         self.now = 0.0
@@ -61,9 +62,18 @@ class Client:
         async def send(message: dict[str, Any]) -> None:
             told.append(message)
 
-        scope = {"type": "http", "method": "POST", "path": path, "headers": headers, "client": (address, 1)}
+        scope = {
+            "type": "http",
+            "method": "POST",
+            "path": path,
+            "headers": headers,
+            "client": (address, 1),
+        }
         await self.app(scope, receive, send)
-        assert [message["type"] for message in told] == ["http.response.start", "http.response.body"]
+        assert [message["type"] for message in told] == [
+            "http.response.start",
+            "http.response.body",
+        ]
         return told[0]["status"], dict(told[0]["headers"])
 
     def call(self, *args: Any, **more: Any) -> int:
@@ -78,7 +88,9 @@ def test_long_bodies_are_refused_by_what_they_say_and_by_what_they_are() -> None
     assert client.call((b"x" * 6, b"x" * 6)) == 413
 
 
-@pytest.mark.parametrize("path", ["import", "preview-import", "sess_1/upload", "sess_1/upload/", "sess_1/upload/a/b"])
+@pytest.mark.parametrize(
+    "path", ["import", "preview-import", "sess_1/upload", "sess_1/upload/", "sess_1/upload/a/b"]
+)
 def test_uploads_may_be_longer(path: str) -> None:
     client = Client(body_bytes=10, upload_bytes=20)
     form = {"kind": "multipart/form-data; boundary=x", "path": f"/api/sessions/{path}"}
@@ -87,7 +99,9 @@ def test_uploads_may_be_longer(path: str) -> None:
     assert client.call((b"x" * 6, b"x" * 6), path=form["path"]) == 413
 
 
-@pytest.mark.parametrize("path", ["", "/sess_1", "/sess_1/files/upload/x", "/sess_1/skills:upload", "/x/y/upload"])
+@pytest.mark.parametrize(
+    "path", ["", "/sess_1", "/sess_1/files/upload/x", "/sess_1/skills:upload", "/x/y/upload"]
+)
 def test_a_body_is_no_upload_because_it_says_so(path: str) -> None:
     client = Client(body_bytes=10, upload_bytes=20)
     form = {"kind": "multipart/form-data; boundary=x", "path": f"/api/sessions{path}"}

@@ -41,7 +41,9 @@ print("stopped", flush=True)
 def served(folder: Path, how: str = "well") -> Iterator[tuple["subprocess.Popen[str]", str, str]]:
     command = [sys.executable, "-c", PROGRAM, str(folder), how]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env
+    ) as process:
         try:
             assert process.stdout
             address, key = process.stdout.readline().split()
@@ -51,11 +53,15 @@ def served(folder: Path, how: str = "well") -> Iterator[tuple["subprocess.Popen[
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_starts_tells_its_key_once_and_stops_by_signal(tmp_path: Path, number: signal.Signals) -> None:
+def test_it_starts_tells_its_key_once_and_stops_by_signal(
+    tmp_path: Path, number: signal.Signals
+) -> None:
     with served(tmp_path) as (process, address, key):
         assert httpx2.get(f"{address}/api/version").status_code == 200
         assert key.startswith("sk-")
-        answer = httpx2.get(f"{address}/api/sessions/none/events", headers={"Authorization": f"Bearer {key}"})
+        answer = httpx2.get(
+            f"{address}/api/sessions/none/events", headers={"Authorization": f"Bearer {key}"}
+        )
         assert answer.status_code == 404
         process.send_signal(number)
         assert process.communicate(timeout=30) == ("stopping\nstopped\n", "")
@@ -84,22 +90,34 @@ def test_a_port_in_use_is_told_and_nothing_is_made(tmp_path: Path) -> None:
     assert not (tmp_path / "data").exists()
 
 
-@pytest.mark.parametrize(("host", "port"), [("127.0.0.1", 70000), ("no.such.host.invalid", 0), ("8.8.8.8", 0)])
+@pytest.mark.parametrize(
+    ("host", "port"), [("127.0.0.1", 70000), ("no.such.host.invalid", 0), ("8.8.8.8", 0)]
+)
 def test_an_address_that_is_none_is_told(tmp_path: Path, host: str, port: int) -> None:
     with pytest.raises(OpenTokenError) as caught:
-        listen.serve(ServerConfig(data=tmp_path, host=host, port=port), {}, lambda address, key: None)
+        listen.serve(
+            ServerConfig(data=tmp_path, host=host, port=port), {}, lambda address, key: None
+        )
     assert caught.value.code == "server.address"
 
 
 def test_only_a_proxy_that_is_named_is_believed(tmp_path: Path) -> None:
-    """Clients behind a proxy are counted one by one; who says that they are others is counted as who they are."""
+    """Clients behind a proxy are counted one by one; who says that they are others is counted as
+    who they are."""
 
     async def statuses(proxies: tuple[str, ...]) -> list[int]:
         limits = Limits(requests_per_minute=1)
-        config = ServerConfig(data=tmp_path / "-".join(("data", *proxies)), port=0, proxies=proxies, limits=limits)
-        async with listen.listening(config, {}) as there, httpx2.AsyncClient(base_url=there.address) as client:
+        config = ServerConfig(
+            data=tmp_path / "-".join(("data", *proxies)), port=0, proxies=proxies, limits=limits
+        )
+        async with (
+            listen.listening(config, {}) as there,
+            httpx2.AsyncClient(base_url=there.address) as client,
+        ):
             told = [{"X-Forwarded-For": f"203.0.113.{number}"} for number in range(3)]
-            return [(await client.get("/api/version", headers=headers)).status_code for headers in told]
+            return [
+                (await client.get("/api/version", headers=headers)).status_code for headers in told
+            ]
 
     async def test() -> None:
         assert await statuses(("127.0.0.1",)) == [200, 200, 200]
@@ -114,7 +132,9 @@ def test_who_is_connected_is_told_that_it_stops(tmp_path: Path) -> None:
             await begin(there.services)
             client = Client(there.address, await key(there.services))
             await client.__aenter__()
-            await client.io.call("session:subscribe", {"session_id": "sess_1", "event_format": "raw"})
+            await client.io.call(
+                "session:subscribe", {"session_id": "sess_1", "event_format": "raw"}
+            )
         assert (await client.first("system:notification"))["code"] == "stopping"
         await client.first("disconnect")
         assert "system:error" not in client.names()

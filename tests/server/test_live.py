@@ -1,4 +1,5 @@
-"""Live clients: every event of the protocol, both dialects, order, refusals, limits, keys that end, slow readers."""
+"""Live clients: every event of the protocol, both dialects, order, refusals, limits, keys that end,
+slow readers."""
 
 import asyncio
 from pathlib import Path
@@ -8,7 +9,21 @@ import pytest
 
 from open_token.entries import Step
 from sockets import Client, Sleeper, listening
-from watching import ANNA, AT, BEN, begin, ended, folded, key, opened, run, seen, stored, word, write
+from watching import (
+    ANNA,
+    AT,
+    BEN,
+    begin,
+    ended,
+    folded,
+    key,
+    opened,
+    run,
+    seen,
+    stored,
+    word,
+    write,
+)
 
 RAW = {"event_format": "raw", "after_sequence": 0}
 
@@ -32,14 +47,30 @@ def test_an_exchange_as_newer_clients_hear_it(tmp_path: Path) -> None:
                 }
                 end = await client.first("chat:end")
                 assert set(client.names()) == {"turn:events", "chat:end"}
-                assert {"session_id", "status", "result", "finish_reason", "chat_run_id"} <= end.keys()
+                assert {
+                    "session_id",
+                    "status",
+                    "result",
+                    "finish_reason",
+                    "chat_run_id",
+                } <= end.keys()
                 types = [item["type"] for item in client.items()]
                 words = ["turn:patch"] * 2
                 turns = ["turn:start", "turn:end", "turn:start", *words, "turn:end"]
                 assert types == ["chat:start", *turns, "chat:end"]
-                assert end["stream_sequence"] == client.items()[-1]["stream_sequence"] == client.mirror.seen
-                assert seen(client.mirror.branch()) == await folded(server.services) == await stored(server.services)
-                assert all(set(item) == {"type", "payload", "stream_sequence"} for item in client.items())
+                assert (
+                    end["stream_sequence"]
+                    == client.items()[-1]["stream_sequence"]
+                    == client.mirror.seen
+                )
+                assert (
+                    seen(client.mirror.branch())
+                    == await folded(server.services)
+                    == await stored(server.services)
+                )
+                assert all(
+                    set(item) == {"type", "payload", "stream_sequence"} for item in client.items()
+                )
 
     run(test())
 
@@ -57,17 +88,31 @@ def test_an_exchange_as_older_clients_hear_it(tmp_path: Path) -> None:
                 assert end["result"] == {"result": "one two", "output": "one two", "schema": None}
                 assert all(payload["session_id"] == "sess_1" for _, payload in client.events)
                 patch = await client.first("turn:patch")
-                assert {"type", "content", "text_delta", "turn", "block_index"} == patch["data"].keys()
+                assert {"type", "content", "text_delta", "turn", "block_index"} == patch[
+                    "data"
+                ].keys()
                 assert seen(client.mirror.branch()) == await folded(server.services)
 
     run(test())
 
 
 BESIDE: list[tuple[Step, str, Any]] = [
-    (("session.changed", {"changes": {"intent": "New"}}), "session:updated", {"intent": "New", "id": "sess_1"}),
-    (("signal.sent", {"event": "workspace:files_changed", "payload": {"paths": ["a"]}}), "", {"paths": ["a"]}),
+    (
+        ("session.changed", {"changes": {"intent": "New"}}),
+        "session:updated",
+        {"intent": "New", "id": "sess_1"},
+    ),
+    (
+        ("signal.sent", {"event": "workspace:files_changed", "payload": {"paths": ["a"]}}),
+        "",
+        {"paths": ["a"]},
+    ),
     (("signal.sent", {"event": "task:updated", "payload": {"id": "task_1"}}), "", {"id": "task_1"}),
-    (("signal.sent", {"event": "replay:input_mismatch", "payload": {"expected": "a"}}), "", {"expected": "a"}),
+    (
+        ("signal.sent", {"event": "replay:input_mismatch", "payload": {"expected": "a"}}),
+        "",
+        {"expected": "a"},
+    ),
     (("notice.given", {"message": "soon"}), "system:notification", {"message": "soon"}),
     (
         ("error.raised", {"message": "no", "code": "E1", "detail": "why"}),
@@ -85,8 +130,13 @@ def test_everything_beside_the_turns(tmp_path: Path) -> None:
             async with Client(server.address, token) as old, Client(server.address, token) as new:
                 await old.io.call("session:subscribe", {"session_id": "sess_1"})
                 await new.io.call("session:subscribe", {"session_id": "sess_1", **RAW})
-                refs = ("memory.recalled", {"turn_id": "turn_1", "refs": [{"id": 1, "content_preview": "p"}]})
-                await write(server.services, opened(), refs, *[step for step, _, _ in BESIDE], ended())
+                refs = (
+                    "memory.recalled",
+                    {"turn_id": "turn_1", "refs": [{"id": 1, "content_preview": "p"}]},
+                )
+                await write(
+                    server.services, opened(), refs, *[step for step, _, _ in BESIDE], ended()
+                )
                 await old.first("turn:end")
                 await new.until(lambda: new.mirror.seen == old.mirror.seen)
                 told = dict(old.events)
@@ -96,7 +146,9 @@ def test_everything_beside_the_turns(tmp_path: Path) -> None:
                     for heard in (told[event], items[event]):
                         assert heard["session_id"] == "sess_1"
                         assert payload.items() <= heard.items()
-                assert told["memory:inject:done"]["memory_refs"] == [{"id": 1, "content_preview": "p"}]
+                assert told["memory:inject:done"]["memory_refs"] == [
+                    {"id": 1, "content_preview": "p"}
+                ]
                 assert (await new.first("system:error"))["code"] == "E1"
 
     run(test())
@@ -106,12 +158,19 @@ def test_only_who_resumes_is_told_the_past(tmp_path: Path) -> None:
     async def test() -> None:
         async with listening(tmp_path) as server:
             await begin(server.services)
-            await write(server.services, opened(), word("old"), ended(), ("run.started", {"run_id": "r"}))
+            await write(
+                server.services, opened(), word("old"), ended(), ("run.started", {"run_id": "r"})
+            )
             await write(server.services, ("run.ended", {"run_id": "r"}))
             token = await key(server.services)
-            async with Client(server.address, token) as fresh, Client(server.address, token) as back:
+            async with (
+                Client(server.address, token) as fresh,
+                Client(server.address, token) as back,
+            ):
                 await fresh.io.call("session:subscribe", {"session_id": "sess_1", **RAW})
-                await back.io.call("session:subscribe", {"session_id": "sess_1", **RAW, "resume": True})
+                await back.io.call(
+                    "session:subscribe", {"session_id": "sess_1", **RAW, "resume": True}
+                )
                 await write(server.services, ("notice.given", {"message": "now"}))
                 for client in (fresh, back):
                     await client.until(lambda client=client: client.mirror.seen == 7)
@@ -144,8 +203,14 @@ def test_one_subscription_for_a_session_and_none_after_unsubscribing(tmp_path: P
 
 def test_stop_and_compact_are_acknowledged(tmp_path: Path) -> None:
     async def test() -> None:
-        async with listening(tmp_path) as server, Client(server.address, await key(server.services)) as client:
-            assert await client.io.call("chat:stop", {"session_id": "s"}) == {"status": "ok", "stopped": False}
+        async with (
+            listening(tmp_path) as server,
+            Client(server.address, await key(server.services)) as client,
+        ):
+            assert await client.io.call("chat:stop", {"session_id": "s"}) == {
+                "status": "ok",
+                "stopped": False,
+            }
             ack = await client.io.call("chat:compact", {"session_id": "s"})
             assert ack == {"status": "ok", "message": "nothing to do", "code": "too_short"}
 
@@ -245,16 +310,43 @@ def test_whatever_is_wrong_is_told_and_the_socket_lives(tmp_path: Path) -> None:
                     assert "must not be told" not in str(ack)
                 await client.until(lambda: len(client.events) == len(WRONG))
                 assert set(client.names()) == {"system:error"}
-                given = [payload.get("session_id") if isinstance(payload, dict) else None for _, payload, _ in WRONG]
-                named = [name if isinstance(name, str) and len(name) <= 500 else None for name in given]
+                given = [
+                    payload.get("session_id") if isinstance(payload, dict) else None
+                    for _, payload, _ in WRONG
+                ]
+                named = [
+                    name if isinstance(name, str) and len(name) <= 500 else None for name in given
+                ]
                 assert [payload["session_id"] for _, payload in client.events] == named
-                assert (await client.io.call("chat:stop", {"session_id": "sess_1"}))["status"] == "ok"
+                assert (await client.io.call("chat:stop", {"session_id": "sess_1"}))[
+                    "status"
+                ] == "ok"
 
     run(test())
 
 
-PACKETS = ["", "4", "42", "42{}", "42[]", "42[1]", "42[{}]", '42["connect",{}]', '42["disconnect"]', '42["nothing"]']
-PACKETS += ['42["chat:send"', "4x", "43", "431[]", "44", "45", '451-["chat:send",{"_placeholder":true,"num":0}]', "49"]
+PACKETS = [
+    "",
+    "4",
+    "42",
+    "42{}",
+    "42[]",
+    "42[1]",
+    "42[{}]",
+    '42["connect",{}]',
+    '42["disconnect"]',
+    '42["nothing"]',
+]
+PACKETS += [
+    '42["chat:send"',
+    "4x",
+    "43",
+    "431[]",
+    "44",
+    "45",
+    '451-["chat:send",{"_placeholder":true,"num":0}]',
+    "49",
+]
 PACKETS += [
     "42" + "[" * 100_000,
     "4" + "9" * 500 + "[]",
@@ -273,7 +365,9 @@ def test_packets_that_are_none(tmp_path: Path) -> None:
                 for packet in PACKETS:
                     await client.io.eio.ws.send_str(packet) if packet else None
                 await client.io.eio.ws.send_bytes(b"\x00\xff")
-                assert (await client.io.call("chat:stop", {"session_id": "sess_1"}))["status"] == "ok"
+                assert (await client.io.call("chat:stop", {"session_id": "sess_1"}))[
+                    "status"
+                ] == "ok"
                 assert set(client.names()) == {"system:error"}
                 assert {payload["code"] for _, payload in client.events} == {
                     "bad_packet",
@@ -291,7 +385,9 @@ def test_events_that_are_too_long_or_too_many(tmp_path: Path) -> None:
             async with Client(server.address, await key(server.services)) as client:
                 await client.io.emit("chat:send", {"session_id": "sess_1", "message": "x" * 3000})
                 assert (await client.first("system:error"))["code"] == "too_large"
-                acks = [await client.io.call("chat:stop", {"session_id": "sess_1"}) for _ in range(3)]
+                acks = [
+                    await client.io.call("chat:stop", {"session_id": "sess_1"}) for _ in range(3)
+                ]
                 assert [ack.get("code") for ack in acks] == [None, None, "rate_limited"]
                 for _ in range(4):
                     await client.io.emit("chat:stop", {"session_id": "sess_1"})
@@ -323,7 +419,10 @@ def test_a_revoked_key_ends_its_sockets(tmp_path: Path) -> None:
         async with listening(tmp_path) as server:
             await begin(server.services)
             token, other = await key(server.services), await key(server.services)
-            async with Client(server.address, token) as client, Client(server.address, other) as stays:
+            async with (
+                Client(server.address, token) as client,
+                Client(server.address, other) as stays,
+            ):
                 await stays.io.call("session:subscribe", {"session_id": "sess_1", **RAW})
                 caller = await server.services.store.check_key(token, AT)
                 assert caller

@@ -9,7 +9,20 @@ from open_token.entries import Json, Step
 from open_token.reducer import State, branches, steps
 from open_token.turns import ContentBlock, UiCard, blocks_of_meta, plain, typed, without_meta
 from open_token.turns import ToolCallProjection as Call
-from watching import ANNA, Ears, begin, ended, folded, opened, run, seen, server, stored, word, write
+from watching import (
+    ANNA,
+    Ears,
+    begin,
+    ended,
+    folded,
+    opened,
+    run,
+    seen,
+    server,
+    stored,
+    word,
+    write,
+)
 
 RUN: Step = ("run.started", {"run_id": "run_1"})
 
@@ -43,11 +56,14 @@ class Heard:
         return [payload.get("patch_type", name) for name, payload in self.items]
 
     def of(self, name: str) -> list[Json]:
-        return [payload for known, payload in self.items if name in (known, payload.get("patch_type"))]
+        return [
+            payload for known, payload in self.items if name in (known, payload.get("patch_type"))
+        ]
 
 
 def heard(folder: Path, *parts: Any) -> Heard:
-    """Write steps, or what is made of the state, part by part; both kinds of clients have the turns of the log."""
+    """Write steps, or what is made of the state, part by part; both kinds of clients have the turns
+    of the log."""
     found: list[Heard] = []
 
     async def test() -> None:
@@ -62,7 +78,9 @@ def heard(folder: Path, *parts: Any) -> Heard:
             await write(services, ("notice.given", {"message": "the end"}))
             for ears in (old, new):
                 await ears.until(lambda ears=ears: "the end" in str(ears.frames[-1:]))
-                assert seen(ears.mirror.branch()) == await folded(services) == await stored(services)
+                assert (
+                    seen(ears.mirror.branch()) == await folded(services) == await stored(services)
+                )
             found.append(Heard(old, new))
 
     run(test())
@@ -71,7 +89,12 @@ def heard(folder: Path, *parts: Any) -> Heard:
 
 def test_the_order_of_one_exchange(tmp_path: Path) -> None:
     first = [opened(), word("I look. "), called("tc_1"), result("tc_1", "a.txt"), ended()]
-    second = [opened("turn_2"), word("There is a.txt", "turn_2"), ended("turn_2"), done(output="There is a.txt")]
+    second = [
+        opened("turn_2"),
+        word("There is a.txt", "turn_2"),
+        ended("turn_2"),
+        done(output="There is a.txt"),
+    ]
     told = heard(tmp_path, [RUN, *said()], first, second)
     turn = ["turn:start", "turn:end"]
     assert told.names() == [
@@ -92,7 +115,9 @@ def test_older_clients_hear_what_a_session_was_made_from(tmp_path: Path) -> None
     changes = {"changes": {"solution_id": "sol_1", "template_id": "report.daily"}}
     told = heard(tmp_path, [("session.changed", changes), *said()])
     turns = [payload for name, payload in told.events if name in ("turn:start", "turn:end")]
-    assert [(turn["solution_id"], turn["template_id"]) for turn in turns] == [("sol_1", "report.daily")] * 2
+    assert [(turn["solution_id"], turn["template_id"]) for turn in turns] == [
+        ("sol_1", "report.daily")
+    ] * 2
     assert all("template_id" not in payload for payload in told.of("turn:start"))
 
 
@@ -142,7 +167,11 @@ def test_a_subagent_and_its_question(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("ending", "raw", "legacy"),
     [
-        ({"output": "text"}, {"result": "text"}, {"result": "text", "output": "text", "schema": None}),
+        (
+            {"output": "text"},
+            {"result": "text"},
+            {"result": "text", "output": "text", "schema": None},
+        ),
         (
             {"output": {"a": 1}, "schema": {"type": "object"}},
             {"a": 1},
@@ -161,7 +190,10 @@ def test_planning(tmp_path: Path) -> None:
     plan = {"type": "plan_status", "content": {"status": "ready", "plan": "1. look"}}
     blocks = [{"type": "planning_enter"}, plan, {"type": "planning_exit"}]
     added: list[Step] = [("block.added", {"turn_id": "turn_1", "block": block}) for block in blocks]
-    told = heard(tmp_path, [opened(), ("mode.changed", {"turn_id": "turn_1", "to": "planning"}), *added, ended()])
+    told = heard(
+        tmp_path,
+        [opened(), ("mode.changed", {"turn_id": "turn_1", "to": "planning"}), *added, ended()],
+    )
     found = [patch["data"]["type"] for patch in told.of("add_content")]
     assert found == ["mode_change", "planning_enter", "plan_status", "planning_exit"]
     assert told.of("add_content")[0]["data"]["content"] == {"from": "executing", "to": "planning"}
@@ -176,15 +208,33 @@ def test_whatif_and_rewind(tmp_path: Path) -> None:
         lambda state: [branches.rewind(state, "cp_turn_0")],
     )
     moved = told.of("session:updated")
-    assert [(item["head"], item["reason"]) for item in moved] == [("entry_0", "whatif"), (None, "rewind")]
+    assert [(item["head"], item["reason"]) for item in moved] == [
+        ("entry_0", "whatif"),
+        (None, "rewind"),
+    ]
     assert told.of("turn:start")[-1]["parent_id"] == "entry_0"
 
 
 def test_compaction(tmp_path: Path) -> None:
-    facts = {"compaction_id": "c", "summary_full": "short", "tokens_before": 100, "tokens_after": 10}
-    facts |= {"saved_ratio": 0.9, "trigger": "forced_retry", "archived_count": 4, "summary_preview": "sh"}
+    facts = {
+        "compaction_id": "c",
+        "summary_full": "short",
+        "tokens_before": 100,
+        "tokens_after": 10,
+    }
+    facts |= {
+        "saved_ratio": 0.9,
+        "trigger": "forced_retry",
+        "archived_count": 4,
+        "summary_preview": "sh",
+    }
     told = heard(
-        tmp_path, [opened(kind="compaction", role="system"), ("compacted", {"turn_id": "turn_1", **facts}), ended()]
+        tmp_path,
+        [
+            opened(kind="compaction", role="system"),
+            ("compacted", {"turn_id": "turn_1", **facts}),
+            ended(),
+        ],
     )
     end = told.of("turn:end")[0]
     assert end["kind"] == "compaction"
@@ -193,7 +243,10 @@ def test_compaction(tmp_path: Path) -> None:
 
 def test_what_a_tool_has_for_the_page(tmp_path: Path) -> None:
     card = {"resourceHTML": "<b>hi</b>", "target": "inline", "height": 200, "title": "Card"}
-    given = {"text": "shown", "_meta": {"bridge": {"action": "addContext", "payload": {"a": 1}}, "ui": card}}
+    given = {
+        "text": "shown",
+        "_meta": {"bridge": {"action": "addContext", "payload": {"a": 1}}, "ui": card},
+    }
     bare, meta = without_meta(given)
     call = typed({"id": "tc_1", "tool_name": "Bash"}, Call)
     blocks = [plain(block) for block in blocks_of_meta(meta, call)]
@@ -219,6 +272,12 @@ def test_a_stop_keeps_what_was_said(tmp_path: Path) -> None:
 
 
 def test_a_replay(tmp_path: Path) -> None:
-    state = {"source_session_id": "sess_0", "speed": 2, "status": "playing", "position": 1, "total": 9}
+    state = {
+        "source_session_id": "sess_0",
+        "speed": 2,
+        "status": "playing",
+        "position": 1,
+        "total": 9,
+    }
     told = heard(tmp_path, [("replay.changed", {"replay_state": state})])
     assert told.of("session:updated")[0]["replay_state"] == state

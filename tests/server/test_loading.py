@@ -28,8 +28,19 @@ def test_nothing_said(home: Path) -> None:
 
 def test_each_rank_wins_over_the_one_below(home: Path) -> None:
     file = "[server]\nport = 1\nhost = 'a'\nmodel = 'openai:file'\n[server.limits]\nruns = 5\n"
-    config = loaded(home, file, {"port": "3", "host": None}, OPEN_TOKEN_SERVER_PORT="2", OPEN_TOKEN_SERVER_HOST="b")
-    assert (config.port, config.host, config.model, config.limits.runs) == (3, "b", "openai:file", 5)
+    config = loaded(
+        home,
+        file,
+        {"port": "3", "host": None},
+        OPEN_TOKEN_SERVER_PORT="2",
+        OPEN_TOKEN_SERVER_HOST="b",
+    )
+    assert (config.port, config.host, config.model, config.limits.runs) == (
+        3,
+        "b",
+        "openai:file",
+        5,
+    )
 
 
 def test_every_kind_of_value(home: Path) -> None:
@@ -47,7 +58,11 @@ Bash = "Shell"
 """
     config = loaded(home, file)
     assert config.data == Path("~/here").expanduser()
-    assert (config.cors, config.allow_unsandboxed, config.compact_at) == (("https://chat.example",), True, 0.5)
+    assert (config.cors, config.allow_unsandboxed, config.compact_at) == (
+        ("https://chat.example",),
+        True,
+        0.5,
+    )
     assert config.skills == (Path("/a"), Path("/b"))
     assert config.mcp == {"files": {"command": "mcp-files"}}
     said = {
@@ -60,7 +75,11 @@ Bash = "Shell"
     }
     config = loaded(home, **{f"OPEN_TOKEN_SERVER_{name}": value for name, value in said.items()})
     assert config.cors == ("https://a.example", "https://b.example")
-    assert (config.mcp, config.sharing, config.allow_unsandboxed) == ({"x": {"url": "http://127.0.0.1"}}, False, False)
+    assert (config.mcp, config.sharing, config.allow_unsandboxed) == (
+        {"x": {"url": "http://127.0.0.1"}},
+        False,
+        False,
+    )
     assert (config.limits.body_bytes, config.skills) == (1000, (Path("/c"),))
 
 
@@ -79,8 +98,18 @@ Bash = "Shell"
         ("", {"OPEN_TOKEN_SERVER_PROT": "1"}, {}, "OPEN_TOKEN_SERVER_PROT in the environment"),
         ("", {"OPEN_TOKEN_SERVER_MCP": "hidden"}, {}, "OPEN_TOKEN_SERVER_MCP in the environment"),
         ("", {"OPEN_TOKEN_SERVER_ROLE": "hidden"}, {}, "OPEN_TOKEN_SERVER_ROLE in the environment"),
-        ("", {"OPEN_TOKEN_SERVER_COMPACT_AT": "2"}, {}, "OPEN_TOKEN_SERVER_COMPACT_AT in the environment"),
-        ("", {"OPEN_TOKEN_SERVER_LIMITS_RUNS": "x"}, {}, "OPEN_TOKEN_SERVER_LIMITS_RUNS in the environment"),
+        (
+            "",
+            {"OPEN_TOKEN_SERVER_COMPACT_AT": "2"},
+            {},
+            "OPEN_TOKEN_SERVER_COMPACT_AT in the environment",
+        ),
+        (
+            "",
+            {"OPEN_TOKEN_SERVER_LIMITS_RUNS": "x"},
+            {},
+            "OPEN_TOKEN_SERVER_LIMITS_RUNS in the environment",
+        ),
         ("", {"OPEN_TOKEN_SERVER_LIMITS": "{}"}, {}, "OPEN_TOKEN_SERVER_LIMITS in the environment"),
         ("", {}, {"port": "hidden"}, "--port"),
         ("", {}, {"cors": "hidden"}, "--cors"),
@@ -100,7 +129,12 @@ Bash = "Shell"
         ("", {}, {"public_url": "hidden"}, "--public-url"),
         ("", {}, {"proxies": "10.0.0.1,hidden"}, "--proxies"),
         ("", {}, {"mcp": "[" * 100_000}, "--mcp"),
-        ("", {"OPEN_TOKEN_SERVER_DISPLAY_NAMES": '{"a":1}'}, {}, "OPEN_TOKEN_SERVER_DISPLAY_NAMES in the environment"),
+        (
+            "",
+            {"OPEN_TOKEN_SERVER_DISPLAY_NAMES": '{"a":1}'},
+            {},
+            "OPEN_TOKEN_SERVER_DISPLAY_NAMES in the environment",
+        ),
         ("[server]\n\nmodel_timeout = inf", {}, {}, "model_timeout below [server] in "),
         ("[sever]\nport = 1", {}, {}, "config.toml:1"),
         ("# first\n[server]\nhost = 'a'\nprot = 1", {}, {}, "prot below [server] in "),

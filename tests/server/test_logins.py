@@ -52,11 +52,18 @@ def test_a_code_is_good_once(rest: Rest) -> None:
 
 @pytest.mark.parametrize(
     ("change", "state", "origin"),
-    [("", "x8", PAGE), ("", "x7", "https://other.example"), ("x", "x7", PAGE), ("x" * 600, "x7", PAGE)],
+    [
+        ("", "x8", PAGE),
+        ("", "x7", "https://other.example"),
+        ("x", "x7", PAGE),
+        ("x" * 600, "x7", PAGE),
+    ],
 )
 def test_a_wrong_guess_is_refused(rest: Rest, change: str, state: str, origin: str) -> None:
     assert refused(rest, promised(rest) + change, state, origin) == "bad_code"
-    assert refused(rest, "user_none.1", "x7", PAGE) == refused(rest, "\0.\ud800", "", "") == "bad_code"
+    assert (
+        refused(rest, "user_none.1", "x7", PAGE) == refused(rest, "\0.\ud800", "", "") == "bad_code"
+    )
     rest.close()
 
 

@@ -12,7 +12,14 @@ from rest import Rest
 def test_what_was_remembered_is_recalled_and_counted(rest: Rest) -> None:
     services, owner = rest.services, rest.owner
     made = rest.run(
-        memories.remember(services, owner, "likes green tea", type="feedback", reason="said so", session_id="sess_1")
+        memories.remember(
+            services,
+            owner,
+            "likes green tea",
+            type="feedback",
+            reason="said so",
+            session_id="sess_1",
+        )
     )
     rest.run(memories.remember(services, owner, "works at night"))
     assert (made.write_reason, made.source_session) == ("said so", "sess_1")

@@ -1,4 +1,5 @@
-"""The client that browsers use, socket.io-client, against a real server; `make test-full` installs it."""
+"""The client that browsers use, socket.io-client, against a real server; `make test-full` installs
+it."""
 
 import asyncio
 import json
@@ -76,7 +77,9 @@ class Node:
         while line := await self._process.stdout.readline():
             name, payload = json.loads(line)
             self.events.append((name, payload))
-            if name == "turn:events" or (isinstance(payload, dict) and "stream_sequence" in payload):
+            if name == "turn:events" or (
+                isinstance(payload, dict) and "stream_sequence" in payload
+            ):
                 hear(self.mirror, self.numbers, name, payload)
             if is_so(name, payload):
                 return payload
@@ -104,7 +107,9 @@ def test_an_exchange_in_both_dialects(tmp_path: Path, node: str, dialect: str) -
     async def test() -> None:
         async with listening(tmp_path) as server:
             await begin(server.services)
-            client = await Node.start(node, server, await key(server.services), event_format=dialect)
+            client = await Node.start(
+                node, server, await key(server.services), event_format=dialect
+            )
             await client.first("connect")
             client.send("chat:send", {"session_id": "sess_1", "message": "one two three"})
             end = await client.first("chat:end")
@@ -114,7 +119,11 @@ def test_an_exchange_in_both_dialects(tmp_path: Path, node: str, dialect: str) -
             assert names == ({"turn:events"} if dialect == "raw" else turns) | {"chat:end"}
             assert seen(client.mirror.branch()) == await folded(server.services)
             client.send("chat:stop", {"session_id": "sess_1"})
-            await client.until(lambda name, payload: name == "ack" and payload == {"status": "ok", "stopped": False})
+            await client.until(
+                lambda name, payload: (
+                    name == "ack" and payload == {"status": "ok", "stopped": False}
+                )
+            )
             await client.close()
 
     run(test())
@@ -131,11 +140,15 @@ def test_a_refused_key_is_a_connect_error(tmp_path: Path, node: str) -> None:
 
 
 @pytest.mark.parametrize("dialect", ["raw", "legacy"])
-def test_it_comes_back_by_itself_and_has_everything_once(tmp_path: Path, node: str, dialect: str) -> None:
+def test_it_comes_back_by_itself_and_has_everything_once(
+    tmp_path: Path, node: str, dialect: str
+) -> None:
     async def test() -> None:
         async with listening(tmp_path) as server:
             await begin(server.services)
-            client = await Node.start(node, server, await key(server.services), event_format=dialect)
+            client = await Node.start(
+                node, server, await key(server.services), event_format=dialect
+            )
             await client.first("connect")
             client.send("chat:stop", {"session_id": "sess_1"})
             await client.first("ack")

@@ -13,7 +13,14 @@ from stores import new_postgres
 @pytest.mark.full
 def test_runs_go_on_elsewhere_once(tmp_path: Path) -> None:
     found, _, taken = asyncio.run(
-        campaign(tmp_path, new_postgres(), ("all", "all"), ["killed", "paused", "redis reset"], 20261116, LEASE)
+        campaign(
+            tmp_path,
+            new_postgres(),
+            ("all", "all"),
+            ["killed", "paused", "redis reset"],
+            20261116,
+            LEASE,
+        )
     )
     assert found == []
     assert taken
@@ -22,7 +29,9 @@ def test_runs_go_on_elsewhere_once(tmp_path: Path) -> None:
 @pytest.mark.full
 def test_a_node_that_was_cut_off_is_joined_again(tmp_path: Path) -> None:
     faults = ["database reset", "database stalled", "redis stalled"]
-    work = campaign(tmp_path, new_postgres(), ("gateway", "worker", "worker"), faults, 20261117, LEASE)
+    work = campaign(
+        tmp_path, new_postgres(), ("gateway", "worker", "worker"), faults, 20261117, LEASE
+    )
     assert asyncio.run(work)[0] == []
 
 

@@ -1,4 +1,5 @@
-"""Whole servers that share a database: any node serves any session, and each hears what the others write."""
+"""Whole servers that share a database: any node serves any session, and each hears what the others
+write."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -21,7 +22,9 @@ from stores import new_postgres
 @pytest.mark.full
 @pytest.mark.parametrize("has_redis", [False, True])
 def test_two_nodes_write_and_hear_of_one_session(tmp_path: Path, has_redis: bool) -> None:
-    config = ServerConfig(data=tmp_path / "data", database=new_postgres(), redis=redis_url() if has_redis else None)
+    config = ServerConfig(
+        data=tmp_path / "data", database=new_postgres(), redis=redis_url() if has_redis else None
+    )
 
     async def whole() -> None:
         async with running(config, {}) as one, running(config, {}) as other:
@@ -37,11 +40,15 @@ def test_two_nodes_write_and_hear_of_one_session(tmp_path: Path, has_redis: bool
             await followed(other.bus, "sess_1")
             for number in range(10):
                 node = (one, other)[number % 2]
-                said = user_message(f"turn_{number}", [ContentBlock(type="text", content=f"words {number}")])
+                said = user_message(
+                    f"turn_{number}", [ContentBlock(type="text", content=f"words {number}")]
+                )
                 written = await node.journal.write(owner, "sess_1", lambda _, said=said: said)
                 await heard.until(written.last)
             states = [await node.journal.state(owner, "sess_1") for node in (one, other)]
-            assert [list(state.turns) for state in states] == [[f"turn_{number}" for number in range(10)]] * 2
+            assert [list(state.turns) for state in states] == [
+                [f"turn_{number}" for number in range(10)]
+            ] * 2
             assert (await one.store.sessions(owner, "words 7")).total == 1
 
     asyncio.run(whole())
@@ -53,11 +60,16 @@ def test_a_worker_is_told_of_the_runs_of_a_gateway(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_redis: bool
 ) -> None:
     monkeypatch.setattr(runs, "_POLL", 3600.0)
-    config = ServerConfig(data=tmp_path / "data", database=new_postgres(), redis=redis_url() if has_redis else None)
+    config = ServerConfig(
+        data=tmp_path / "data", database=new_postgres(), redis=redis_url() if has_redis else None
+    )
     gateway, worker = (msgspec.structs.replace(config, role=role) for role in ("gateway", "worker"))
 
     async def whole() -> None:
-        async with running(gateway, {}) as one, running(worker, {"OPEN_TOKEN_DEMO_DELAY": "0"}) as other:
+        async with (
+            running(gateway, {}) as one,
+            running(worker, {"OPEN_TOKEN_DEMO_DELAY": "0"}) as other,
+        ):
             caller = await one.store.check_key(await first_key(one) or "", one.clock.now())
             assert caller is not None
             await linked(one.bus, other.bus)
@@ -65,7 +77,9 @@ def test_a_worker_is_told_of_the_runs_of_a_gateway(
             for number in range(3):
                 written = await one.journal.create(caller.user.id, {})
                 name = written.entries[0].session_id
-                ack = await one.chat.send(caller, {"session_id": name, "message": f"hello {number}"})
+                ack = await one.chat.send(
+                    caller, {"session_id": name, "message": f"hello {number}"}
+                )
                 await asyncio.wait_for(one.chat.ended(caller.user.id, name, ack["chat_run_id"]), 60)
 
     asyncio.run(whole())
@@ -85,7 +99,9 @@ def test_a_node_whose_clock_is_wrong_leaves_the_runs_of_others_alone(
             caller = await one.store.check_key(await first_key(one) or "", one.clock.now())
             assert caller is not None
             written = await one.journal.create(caller.user.id, {})
-            await one.chat.send(caller, {"session_id": written.entries[0].session_id, "message": "hello"})
+            await one.chat.send(
+                caller, {"session_id": written.entries[0].session_id, "message": "hello"}
+            )
             assert await one.store.claim_run("worker", *await one.runner._lease())
             assert await other.store.claim_run("another", *await other.runner._lease()) is None
 

@@ -1,4 +1,5 @@
-"""Connections that send nothing, or little by little, are closed; the clock is put forward by hand."""
+"""Connections that send nothing, or little by little, are closed; the clock is put forward by
+hand."""
 
 import asyncio
 from collections.abc import Callable
@@ -22,8 +23,12 @@ class Watched:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.made: list[Patient] = []
         self.bytes: dict[Patient, int] = {}
-        monkeypatch.setattr(Patient, "connection_made", self._wrapped(Patient.connection_made, self._new))
-        monkeypatch.setattr(Patient, "data_received", self._wrapped(Patient.data_received, self._more))
+        monkeypatch.setattr(
+            Patient, "connection_made", self._wrapped(Patient.connection_made, self._new)
+        )
+        monkeypatch.setattr(
+            Patient, "data_received", self._wrapped(Patient.data_received, self._more)
+        )
 
     def _wrapped(self, call: Callable[..., None], note: Callable[..., None]) -> Callable[..., None]:
         def wrapped(connection: Patient, given: Any) -> None:
@@ -57,7 +62,9 @@ def later(connection: Patient, seconds: float) -> None:
     connection._look()
 
 
-async def opened(address: str, sent: bytes = b"") -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def opened(
+    address: str, sent: bytes = b""
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     host, _, port = address.removeprefix("http://").rpartition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     writer.write(sent)
@@ -73,9 +80,14 @@ async def ended(reader: asyncio.StreamReader) -> bytes:
 
 
 @pytest.mark.parametrize("sent", [b"", b"G", START, START + b"X-A: " + b"a" * 1000])
-def test_a_head_that_does_not_come_is_not_waited_for(tmp_path: Path, watched: Watched, sent: bytes) -> None:
+def test_a_head_that_does_not_come_is_not_waited_for(
+    tmp_path: Path, watched: Watched, sent: bytes
+) -> None:
     async def test() -> None:
-        async with listening(tmp_path) as server, httpx2.AsyncClient(base_url=server.address) as client:
+        async with (
+            listening(tmp_path) as server,
+            httpx2.AsyncClient(base_url=server.address) as client,
+        ):
             reader, writer = await opened(server.address, sent)
             connection = await watched.came(0, len(sent))
             assert connection._timer is not None
@@ -105,7 +117,9 @@ def test_letters_one_at_a_time_win_no_time(tmp_path: Path, watched: Watched) -> 
     run(test())
 
 
-def test_a_second_request_that_does_not_come_is_not_waited_for(tmp_path: Path, watched: Watched) -> None:
+def test_a_second_request_that_does_not_come_is_not_waited_for(
+    tmp_path: Path, watched: Watched
+) -> None:
     async def test() -> None:
         async with listening(tmp_path) as server:
             sent = b"GET /api/version HTTP/1.1\r\nHost: here\r\n\r\nGET /api"
@@ -145,7 +159,10 @@ def test_an_answer_that_takes_long_is_no_halt(tmp_path: Path, watched: Watched) 
             await begin(server.services)
             url = f"{server.address}/api/sessions/sess_1/events"
             headers = {"Authorization": f"Bearer {await key(server.services)}"}
-            async with httpx2.AsyncClient(timeout=60) as client, client.stream("GET", url, headers=headers) as response:
+            async with (
+                httpx2.AsyncClient(timeout=60) as client,
+                client.stream("GET", url, headers=headers) as response,
+            ):
                 later(watched.made[0], HEAD + BODY)
                 await write(server.services, turn_opened())
                 async for line in response.aiter_lines():
@@ -156,7 +173,9 @@ def test_an_answer_that_takes_long_is_no_halt(tmp_path: Path, watched: Watched) 
     run(test())
 
 
-def test_so_many_silent_ones_of_one_address(tmp_path: Path, watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_so_many_silent_ones_of_one_address(
+    tmp_path: Path, watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(Patient, "silent", 3)
 
     async def test() -> None:

@@ -15,7 +15,8 @@ FREE = Sandbox(shell="/bin/bash")
 
 
 def is_gone(path: Path) -> bool:
-    """Whether the process whose number was written down ends; the system may take a moment for it."""
+    """Whether the process whose number was written down ends; the system may take a moment for
+    it."""
     place = Path("/proc") / path.read_text().strip()
     until = time.monotonic() + 20
     while time.monotonic() < until:
@@ -41,7 +42,9 @@ def test_beginning_and_end_are_kept(pieces: list[bytes], most: int) -> None:
     text = kept.text()
     if len(whole) <= 2 * half:
         assert (text.replace("�", ""), kept.is_cut) == (
-            (whole[:half].decode("utf-8", "replace") + whole[half:].decode("utf-8", "replace")).replace("�", ""),
+            (
+                whole[:half].decode("utf-8", "replace") + whole[half:].decode("utf-8", "replace")
+            ).replace("�", ""),
             False,
         )
     else:
@@ -60,7 +63,9 @@ def test_much_output_takes_little_memory() -> None:
 
 def test_output_and_exit_code(tmp_path: Path) -> None:
     kept = Kept(1000)
-    assert asyncio.run(follow(command(tmp_path, "echo out; echo err >&2; exit 3"), kept.add, 20)) == 3
+    assert (
+        asyncio.run(follow(command(tmp_path, "echo out; echo err >&2; exit 3"), kept.add, 20)) == 3
+    )
     assert kept.text() == "out\nerr\n"
 
 

@@ -14,7 +14,10 @@ from open_token.server.start import running
 
 
 def found(data: Path, env: dict[str, str] | None = None, **config: Any) -> dict[str, Finding]:
-    return {item.what: item for item in findings(ServerConfig(**{"data": data, "port": 0, **config}), env or {})}
+    return {
+        item.what: item
+        for item in findings(ServerConfig(**{"data": data, "port": 0, **config}), env or {})
+    }
 
 
 def test_a_new_folder_is_fine_and_nothing_is_made(tmp_path: Path) -> None:
@@ -28,7 +31,9 @@ def test_a_new_folder_is_fine_and_nothing_is_made(tmp_path: Path) -> None:
 def test_data_that_are_there_are_looked_at(tmp_path: Path) -> None:
     async def begun() -> None:
         async with running(ServerConfig(data=tmp_path), {}):
-            assert found(tmp_path)["data"] == Finding("data", "missing", f"another server is at work in {tmp_path}")
+            assert found(tmp_path)["data"] == Finding(
+                "data", "missing", f"another server is at work in {tmp_path}"
+            )
 
     asyncio.run(begun())
     assert found(tmp_path)["data"] == Finding("data", "ok", f"SQLite in {tmp_path}")
@@ -50,21 +55,31 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
 
 def test_providers_models_and_extensions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     word = "ANTHROPIC_API_" + "KEY"
-    made = found(tmp_path, {word: "something"}, model="anthropic:x", skills=(tmp_path,), mcp={"files": {}})
+    made = found(
+        tmp_path, {word: "something"}, model="anthropic:x", skills=(tmp_path,), mcp={"files": {}}
+    )
     assert made["providers"].words == "anthropic"
     assert made["model"].level == made["skills"].level == made["MCP servers"].level == "ok"
     assert "something" not in str(made)
-    made = found(tmp_path, model="openai:x", skills=(tmp_path / "none",), tools_module="no.such.module")
+    made = found(
+        tmp_path, model="openai:x", skills=(tmp_path / "none",), tools_module="no.such.module"
+    )
     assert (made["model"].level, made["providers"].words) == ("note", "no key is set")
-    assert found(tmp_path, model="openai:x", base_url="http://localhost:1/v1")["model"].level == "ok"
+    assert (
+        found(tmp_path, model="openai:x", base_url="http://localhost:1/v1")["model"].level == "ok"
+    )
     assert made["skills"].level == made["tools"].level == "missing"
     monkeypatch.setattr(readiness.shutil, "which", lambda name: None)
     assert "Bash is off" in found(tmp_path)["sandbox"].words
     assert "rights of the server" in found(tmp_path, allow_unsandboxed=True)["sandbox"].words
 
 
-def test_packages_that_are_missing_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readiness, "PACKAGES", {"json": "json", "no_such_module": "no-such-package"})
+def test_packages_that_are_missing_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        readiness, "PACKAGES", {"json": "json", "no_such_module": "no-such-package"}
+    )
     assert readiness.missing_packages() == ["no-such-package"]
     assert found(tmp_path)["packages"].level == "missing"
 

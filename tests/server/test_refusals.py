@@ -7,7 +7,9 @@ from open_token.server.refusals import Refused, bad, busy, missing, refusal_of
 from open_token.server.store.interface import Conflict, Fenced, Missing
 
 
-@pytest.mark.parametrize(("made", "status"), [(missing("key"), 404), (bad("no"), 422), (busy("later"), 409)])
+@pytest.mark.parametrize(
+    ("made", "status"), [(missing("key"), 404), (bad("no"), 422), (busy("later"), 409)]
+)
 def test_each_has_its_status(made: Refused, status: int) -> None:
     assert made.status == status
     assert made.detail
@@ -16,7 +18,12 @@ def test_each_has_its_status(made: Refused, status: int) -> None:
 
 @pytest.mark.parametrize(
     ("problem", "status"),
-    [(Missing("session"), 404), (Conflict("gone on"), 409), (Fenced(), 409), (StoreError("the disk is full"), 503)],
+    [
+        (Missing("session"), 404),
+        (Conflict("gone on"), 409),
+        (Fenced(), 409),
+        (StoreError("the disk is full"), 503),
+    ],
 )
 def test_failures_of_the_store(problem: StoreError, status: int) -> None:
     refused = refusal_of(problem)

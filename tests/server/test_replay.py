@@ -1,4 +1,5 @@
-"""A recorded session is played again: the same turns, in its rhythm, steered by the person, across restarts."""
+"""A recorded session is played again: the same turns, in its rhythm, steered by the person, across
+restarts."""
 
 import asyncio
 from collections.abc import Callable
@@ -25,7 +26,8 @@ from whole_servers import TALK, Asking, asking, served
 ROOT = Path(__file__).resolve().parent.parent.parent
 EXAMPLES = sorted((ROOT / "examples").glob("*.json*"))
 
-# As chat:send writes it: the run first, then the message. TALK has it the other way round; both are played.
+# As chat:send writes it: the run first, then the message. TALK has it the other way round; both are
+# played.
 MORE: list[Step] = [
     ("run.started", {"run_id": "run_2"}),
     *steps.user_message("turn_4", steps.blocks_of("Read  it,\nplease."), checkpoint_id="cp_2"),
@@ -126,7 +128,10 @@ def test_only_the_current_branch_is_played(tmp_path: Path) -> None:
         session_id = await begun(ask)
         await until(ask, session_id, is_over)
         assert await shown(ask, session_id) == await shown(ask, "sess_1")
-        kinds = [entry.kind for entry in await ask.services.store.read_log(ask.owner, session_id, 0, 1000)]
+        kinds = [
+            entry.kind
+            for entry in await ask.services.store.read_log(ask.owner, session_id, 0, 1000)
+        ]
         assert kinds.count("run.started") == kinds.count("run.ended") == 1
 
     served(tmp_path, test)
@@ -138,7 +143,9 @@ def test_an_import_is_played(tmp_path: Path, path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("open_token.server._script.LONGEST", 0)
 
     async def test(ask: Asking) -> None:
-        answer = await ask("POST", "/api/sessions/import", files={"file": (path.name, path.read_bytes())})
+        answer = await ask(
+            "POST", "/api/sessions/import", files={"file": (path.name, path.read_bytes())}
+        )
         session_id = await begun(ask, answer.json()["session_id"])
         await until(ask, session_id, is_over)
         assert await shown(ask, session_id) == await shown(ask, answer.json()["session_id"])
@@ -164,7 +171,9 @@ def test_pauses_are_those_of_the_recording(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("speed", replay.SPEEDS)
-def test_pauses_are_shorter_by_the_speed(tmp_path: Path, speed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pauses_are_shorter_by_the_speed(
+    tmp_path: Path, speed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whatever the player would wait for is noted, and not waited for."""
     waited: list[float] = []
 
@@ -173,7 +182,9 @@ def test_pauses_are_shorter_by_the_speed(tmp_path: Path, speed: int, monkeypatch
         return asyncio.Timeout(0)
 
     async def test(ask: Asking) -> None:
-        monkeypatch.setattr(_player, "asyncio", SimpleNamespace(**{**vars(asyncio), "timeout": none_at_all}))
+        monkeypatch.setattr(
+            _player, "asyncio", SimpleNamespace(**{**vars(asyncio), "timeout": none_at_all})
+        )
         monkeypatch.setattr("open_token.server._script.LONGEST", 1000.0)
         session_id = await begun(ask, speed=speed)
         await until(ask, session_id, is_over)
@@ -186,7 +197,13 @@ def test_pauses_are_shorter_by_the_speed(tmp_path: Path, speed: int, monkeypatch
 def test_words_of_an_import_come_in_pieces(tmp_path: Path) -> None:
     async def test(ask: Asking) -> Any:
         events = [
-            {"id": "evt_000001", "type": "message", "role": "user", "ts": "2026-01-01T00:00:00Z", "text": "Say much."},
+            {
+                "id": "evt_000001",
+                "type": "message",
+                "role": "user",
+                "ts": "2026-01-01T00:00:00Z",
+                "text": "Say much.",
+            },
             {
                 "id": "evt_000002",
                 "type": "message",
@@ -197,7 +214,11 @@ def test_words_of_an_import_come_in_pieces(tmp_path: Path) -> None:
         ]
         for event in events:
             text = event.pop("text")
-            event |= {"actor_id": "a", "visibility": "public", "content": {"mime": "text/plain", "text": text}}
+            event |= {
+                "actor_id": "a",
+                "visibility": "public",
+                "content": {"mime": "text/plain", "text": text},
+            }
         data = msgspec.json.encode({"open_token_version": "0.1", "events": events})
         answer = await ask("POST", "/api/sessions/import", files={"file": ("a.json", data)})
         script = Script(ask.services, ask.owner, answer.json()["session_id"], 1000, "sess_2")
@@ -206,17 +227,24 @@ def test_words_of_an_import_come_in_pieces(tmp_path: Path) -> None:
     items = served(tmp_path, test)
     said = [item for item in items if item.step[0] in ("block.added", "text.delta")][1:]
     assert len(said) == 11
-    assert "".join(item.step[1].get("text") or item.step[1]["block"]["content"] for item in said) == "word " * 50
+    assert (
+        "".join(item.step[1].get("text") or item.step[1]["block"]["content"] for item in said)
+        == "word " * 50
+    )
     assert sum(item.pause for item in said) == pytest.approx(3.0)
 
 
 def test_what_the_person_typed_is_waited_for_no_longer(tmp_path: Path) -> None:
     async def test(ask: Asking) -> None:
         session_id = await begun(ask)
-        place = (await Script(ask.services, ask.owner, "sess_1", 1000, session_id).outline()).expected(1)
+        place = (
+            await Script(ask.services, ask.owner, "sess_1", 1000, session_id).outline()
+        ).expected(1)
         assert place is not None
         await until(ask, session_id, waits_at(place[0]))
-        assert await replay.heard(ask.services, ask.owner, session_id, "Read it, please.") == "match"
+        assert (
+            await replay.heard(ask.services, ask.owner, session_id, "Read it, please.") == "match"
+        )
         await until(ask, session_id, is_over)
         assert await shown(ask, session_id) == await shown(ask, "sess_1")
 
@@ -226,7 +254,9 @@ def test_what_the_person_typed_is_waited_for_no_longer(tmp_path: Path) -> None:
 def test_autonomous_waits_for_nobody(tmp_path: Path) -> None:
     async def test(ask: Asking) -> None:
         session_id = await begun(ask)
-        answer = await ask("PATCH", f"/api/sessions/{session_id}/replay", json={"status": "autonomous"})
+        answer = await ask(
+            "PATCH", f"/api/sessions/{session_id}/replay", json={"status": "autonomous"}
+        )
         assert answer.json()["replay_state"]["status"] == "autonomous"
         await until(ask, session_id, is_over)
 
@@ -240,7 +270,9 @@ def test_pausing_and_going_on(tmp_path: Path) -> None:
         await until(ask, session_id, lambda standing: standing["position"] > 0)
         paused = (await ask("PATCH", route, json={"status": "paused"})).json()["replay_state"]
         assert paused["status"] == "paused"
-        assert (await ask("PATCH", route, json={"speed": 2})).json()["replay_state"] == paused | {"speed": 2}
+        assert (await ask("PATCH", route, json={"speed": 2})).json()["replay_state"] == paused | {
+            "speed": 2
+        }
         assert plain((await ask.state(session_id)).session.replay_state) == paused | {"speed": 2}
         gone_on = (await ask("PATCH", route, json={"status": None})).json()["replay_state"]
         assert gone_on["status"] == "playing"
@@ -258,7 +290,10 @@ def test_something_else_is_typed(tmp_path: Path, decision: str) -> None:
         await until(ask, session_id, lambda standing: standing["position"] > 0)
         caller = await ask.services.store.check_key(ask.keys["owner"], ask.services.clock.now())
         assert caller is not None
-        payload: Json = {"session_id": session_id, "message": [{"type": "text", "text": "Delete it."}]}
+        payload: Json = {
+            "session_id": session_id,
+            "message": [{"type": "text", "text": "Delete it."}],
+        }
         replays = ask.services.replays
         taken = await replays.divert(caller, payload, await ask.state(session_id))
         assert taken is not None
@@ -277,10 +312,14 @@ def test_something_else_is_typed(tmp_path: Path, decision: str) -> None:
                 },
             }
         ]
-        assert (await ask("PATCH", f"/api/sessions/{session_id}/replay", json={"status": "playing"})).status_code == 409
+        assert (
+            await ask("PATCH", f"/api/sessions/{session_id}/replay", json={"status": "playing"})
+        ).status_code == 409
         with pytest.raises(Refused):
             await replay.decide(ask.services, ask.owner, session_id, "maybe")
-        answer = await replays.divert(caller, payload | {"replay_decision": decision}, await ask.state(session_id))
+        answer = await replays.divert(
+            caller, payload | {"replay_decision": decision}, await ask.state(session_id)
+        )
         if decision == "go_on":
             assert answer is None
             ended = plain((await ask.state(session_id)).session.replay_state)
@@ -302,7 +341,9 @@ def test_something_else_is_typed(tmp_path: Path, decision: str) -> None:
 def test_a_restart_in_the_middle(tmp_path: Path) -> None:
     async def before(ask: Asking) -> str:
         session_id = await begun(ask)
-        place = (await Script(ask.services, ask.owner, "sess_1", 1000, session_id).outline()).expected(1)
+        place = (
+            await Script(ask.services, ask.owner, "sess_1", 1000, session_id).outline()
+        ).expected(1)
         assert place is not None
         await until(ask, session_id, waits_at(place[0]))
         return session_id
@@ -311,7 +352,9 @@ def test_a_restart_in_the_middle(tmp_path: Path) -> None:
 
     async def after(ask: Asking) -> None:
         await ask("PATCH", f"/api/sessions/{session_id}/replay", json={"speed": 5})
-        assert (await replay.heard(ask.services, ask.owner, session_id, "Read it, please.")) == "match"
+        assert (
+            await replay.heard(ask.services, ask.owner, session_id, "Read it, please.")
+        ) == "match"
         await until(ask, session_id, is_over)
         assert await shown(ask, session_id) == await shown(ask, "sess_1")
 
@@ -327,7 +370,10 @@ def test_a_restart_goes_on_by_itself(tmp_path: Path) -> None:
             ask.owner,
             session_id,
             lambda state: [
-                ("replay.changed", {"replay_state": {**plain(state.session.replay_state), "status": "autonomous"}})
+                (
+                    "replay.changed",
+                    {"replay_state": {**plain(state.session.replay_state), "status": "autonomous"}},
+                )
             ],
         )
         return session_id
@@ -343,11 +389,18 @@ def test_big_results_are_there_too(tmp_path: Path) -> None:
         odd = held | {"blob": "no hash"}
         made: list[Step] = [("turn.opened", {"turn": {"turn_id": "turn_9"}})]
         for name, result in (("tc_8", held), ("tc_9", odd)):
-            made.append(("tool.called", {"turn_id": "turn_9", "call": {"id": name, "tool_name": "Read"}}))
-            made.append(("tool.result", {"turn_id": "turn_9", "tool_call_id": name, "result": result}))
+            made.append(
+                ("tool.called", {"turn_id": "turn_9", "call": {"id": name, "tool_name": "Read"}})
+            )
+            made.append(
+                ("tool.result", {"turn_id": "turn_9", "tool_call_id": name, "result": result})
+            )
         await ask.talk()
         await ask.services.journal.write(
-            ask.owner, "sess_1", lambda state: [*made, ("turn.ended", {"turn_id": "turn_9"})], blobs=[blob.sha256]
+            ask.owner,
+            "sess_1",
+            lambda state: [*made, ("turn.ended", {"turn_id": "turn_9"})],
+            blobs=[blob.sha256],
         )
         session_id = await begun(ask)
         await until(ask, session_id, is_over)
@@ -377,7 +430,9 @@ def test_a_replay_that_is_stopped_or_deleted(tmp_path: Path) -> None:
         for session_id in (stopped, deleted):
             await until(ask, session_id, lambda standing: standing["position"] > 0)
         await ask.services.journal.write(
-            ask.owner, stopped, lambda state: [("run.started", {"run_id": "another"}), *steps.interrupt(state)]
+            ask.owner,
+            stopped,
+            lambda state: [("run.started", {"run_id": "another"}), *steps.interrupt(state)],
         )
         await ask.services.store.delete_session(ask.owner, deleted)
         ask.services.journal.forget(deleted)
@@ -428,14 +483,18 @@ class OnlyLog:
         self.store = self
         self.entries = entries
 
-    async def read_log(self, owner: str, session_id: str, after: int = 0, limit: int = 100) -> list[Entry]:
+    async def read_log(
+        self, owner: str, session_id: str, after: int = 0, limit: int = 100
+    ) -> list[Entry]:
         return [entry for entry in self.entries if entry.seq > after][:limit]
 
 
 @given(talks())
 def test_any_session_is_played_as_it_was(talk: Talk) -> None:
     async def items() -> list[Item]:
-        script = Script(cast(Any, OnlyLog(talk.entries)), "user", "sess_1", len(talk.entries), "sess_2")
+        script = Script(
+            cast(Any, OnlyLog(talk.entries)), "user", "sess_1", len(talk.entries), "sess_2"
+        )
         return [item async for item in script.items(0)]
 
     state = State("sess_2")
@@ -447,4 +506,7 @@ def test_any_session_is_played_as_it_was(talk: Talk) -> None:
 
 def bare(state: State) -> list[Any]:
     own = ("id", "turn_id", "started_at", "sequence")
-    return [{name: value for name, value in turn.items() if name not in own} for turn in plain(state.branch())]
+    return [
+        {name: value for name, value in turn.items() if name not in own}
+        for turn in plain(state.branch())
+    ]

@@ -33,7 +33,10 @@ def said(box: Sandbox, folder: Path, script: str, **env: str) -> str:
 
 def test_a_command_sees_the_workspace_and_can_write_there(box: Sandbox, tmp_path: Path) -> None:
     (tmp_path / "a").write_text("from outside")
-    assert said(box, tmp_path, "pwd; cat a; echo inside > b; echo x > /tmp/y") == "/workspace\nfrom outside"
+    assert (
+        said(box, tmp_path, "pwd; cat a; echo inside > b; echo x > /tmp/y")
+        == "/workspace\nfrom outside"
+    )
     assert (tmp_path / "b").read_text() == "inside\n"
     assert (tmp_path / "b").stat().st_uid == os.getuid()
 
@@ -44,7 +47,11 @@ def test_a_command_sees_nothing_else_of_the_machine(box: Sandbox, tmp_path: Path
     inside = tmp_path / "w"
     inside.mkdir()
     (inside / "link").symlink_to(secret)
-    got = said(box, inside, f"cat {secret} link ../secret /etc/passwd /etc/shadow 2>/dev/null; ls / /home /root 2>&1")
+    got = said(
+        box,
+        inside,
+        f"cat {secret} link ../secret /etc/passwd /etc/shadow 2>/dev/null; ls / /home /root 2>&1",
+    )
     assert "secret" not in got
     assert "root:" not in got
     assert set(got.splitlines()[got.splitlines().index("/:") + 1 :]) - {""} <= {
@@ -56,7 +63,11 @@ def test_a_command_sees_nothing_else_of_the_machine(box: Sandbox, tmp_path: Path
 def test_there_is_no_network(box: Sandbox, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        got = said(box, tmp_path, f"(exec 3<>/dev/tcp/127.0.0.1/{port}) 2>/dev/null && echo reached || echo alone")
+        got = said(
+            box,
+            tmp_path,
+            f"(exec 3<>/dev/tcp/127.0.0.1/{port}) 2>/dev/null && echo reached || echo alone",
+        )
     assert got == "alone\n"
 
 
@@ -66,10 +77,17 @@ def test_processes_of_the_machine_are_not_seen(box: Sandbox, tmp_path: Path) -> 
     assert said(box, tmp_path, f"kill -9 {os.getpid()} 2>/dev/null || echo no") == "no\n"
 
 
-def test_the_environment_is_the_sessions_alone(box: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_is_the_sessions_alone(
+    box: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PROVIDER_KEY", "hush")
     names = {"PLACE": "Köln\n2", "bad name": "x", "LD_PRELOAD": "/nowhere.so", "NUL": "a\0b"}
-    got = said(box, tmp_path, "env -u LD_PRELOAD; cat /proc/1/environ /proc/self/environ | tr '\\0' '\\n'", **names)
+    got = said(
+        box,
+        tmp_path,
+        "env -u LD_PRELOAD; cat /proc/1/environ /proc/self/environ | tr '\\0' '\\n'",
+        **names,
+    )
     assert "PLACE=Köln\n2" in got
     assert "hush" not in got
     assert "bad name" not in got
@@ -83,14 +101,22 @@ def test_words_of_the_environment_are_not_seen_from_outside(box: Sandbox, tmp_pa
 
 
 def test_limits_are_set_and_cannot_be_raised(box: Sandbox, tmp_path: Path) -> None:
-    got = said(box, tmp_path, "ulimit -Hn; ulimit -Hu; ulimit -Hc; ulimit -Hf; ulimit -n 99999 2>/dev/null || echo no")
+    got = said(
+        box,
+        tmp_path,
+        "ulimit -Hn; ulimit -Hu; ulimit -Hc; ulimit -Hf; ulimit -n 99999 2>/dev/null || echo no",
+    )
     assert got.split() == ["1024", "512", "0", "1024", "no"]
     said(box, tmp_path, f"head -c {MOST + 5000} /dev/zero > big")
     assert (tmp_path / "big").stat().st_size <= MOST
-    assert "MemoryError" in said(box, tmp_path, "/usr/bin/env python3 -c 'bytearray(5 << 30)' 2>&1 || echo MemoryError")
+    assert "MemoryError" in said(
+        box, tmp_path, "/usr/bin/env python3 -c 'bytearray(5 << 30)' 2>&1 || echo MemoryError"
+    )
 
 
-def test_without_bubblewrap_nothing_runs_unless_it_is_allowed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_bubblewrap_nothing_runs_unless_it_is_allowed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     found = shutil.which
 
     def without(name: str, path: str | None = None) -> str | None:
@@ -103,16 +129,23 @@ def test_without_bubblewrap_nothing_runs_unless_it_is_allowed(monkeypatch: pytes
         off.command(tmp_path, "true", {}, 1, MOST)
     free = asyncio.run(find_sandbox(True))
     assert (free.is_off, free.bwrap) == ("", None)
-    assert said(free, tmp_path, "pwd; echo $PLACE; echo $0", PLACE="here").splitlines()[:2] == [str(tmp_path), "here"]
+    assert said(free, tmp_path, "pwd; echo $PLACE; echo $0", PLACE="here").splitlines()[:2] == [
+        str(tmp_path),
+        "here",
+    ]
 
 
-def test_a_bubblewrap_that_does_not_work_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_bubblewrap_that_does_not_work_is_none(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     broken = tmp_path / "bwrap"
     broken.write_text("#!/bin/sh\nexit 1\n")
     broken.chmod(0o755)
     found = shutil.which
     monkeypatch.setattr(
-        sandbox.shutil, "which", lambda name, path: str(broken) if name == "bwrap" else found(name, path=path)
+        sandbox.shutil,
+        "which",
+        lambda name, path: str(broken) if name == "bwrap" else found(name, path=path),
     )
     assert "does not work here" in asyncio.run(find_sandbox(False)).is_off
 

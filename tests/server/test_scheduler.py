@@ -1,4 +1,5 @@
-"""Slots are taken once, late ones made up for or written down; a day on which the clock changes has each once."""
+"""Slots are taken once, late ones made up for or written down; a day on which the clock changes has
+each once."""
 
 import asyncio
 from collections import Counter
@@ -33,7 +34,9 @@ def played(tmp_path: Path, play: Play, hand: Hand | None = None) -> None:
     asyncio.run(whole())
 
 
-async def end_run(services: Services, session_id: str, status: str = "completed", error: str | None = None) -> None:
+async def end_run(
+    services: Services, session_id: str, status: str = "completed", error: str | None = None
+) -> None:
     run = None
     while run is None or run.session_id != session_id:  # those of other sessions may come first
         run = await services.store.claim_run("w", services.clock.now(), services.clock.now(plus=30))
@@ -45,7 +48,9 @@ async def end_run(services: Services, session_id: str, status: str = "completed"
 
 def test_a_slot_becomes_a_session_with_the_words_and_a_run(tmp_path: Path) -> None:
     async def play(services: Services, scheduler: Scheduler, hand: Hand) -> None:
-        task = await services.schedules.add(ANNA, {**TASK, "model": "demo", "skip_confirmations": True})
+        task = await services.schedules.add(
+            ANNA, {**TASK, "model": "demo", "skip_confirmations": True}
+        )
         assert await scheduler.tick() == []
         heard: list[int] = []
         hand.turn(hours=1, seconds=2)
@@ -58,10 +63,20 @@ def test_a_slot_becomes_a_session_with_the_words_and_a_run(tmp_path: Path) -> No
             "2026-01-31T09:00:02.000Z",
         )
         state = await services.journal.state(ANNA, run.session_id)
-        assert (state.session.intent, state.session.status, state.session.model) == ("Report", "running", "demo")
+        assert (state.session.intent, state.session.status, state.session.model) == (
+            "Report",
+            "running",
+            "demo",
+        )
         assert [turn.whole().blocks[0].content for turn in state.turns.values()] == ["Write it"]
         kinds = [entry.kind for entry in await services.store.read_log(ANNA, run.session_id)]
-        assert kinds == ["session.created", "run.started", "checkpoint.made", "turn.opened", "turn.ended"]
+        assert kinds == [
+            "session.created",
+            "run.started",
+            "checkpoint.made",
+            "turn.opened",
+            "turn.ended",
+        ]
         (work,) = await services.store.runs(ANNA, run.session_id)
         body = {"headless": True, "model": "demo", "mode": "executing"}
         assert (work.status, msgspec.json.decode(work.body)) == ("queued", body)
@@ -84,13 +99,17 @@ def test_a_slot_becomes_a_session_with_the_words_and_a_run(tmp_path: Path) -> No
         (1300, "skipped: missed by 21 h"),
     ],
 )
-def test_what_was_missed_fires_once_or_is_written_down(tmp_path: Path, late: int, error: str | None) -> None:
+def test_what_was_missed_fires_once_or_is_written_down(
+    tmp_path: Path, late: int, error: str | None
+) -> None:
     async def play(services: Services, scheduler: Scheduler, hand: Hand) -> None:
         await services.schedules.add(ANNA, TASK)
         hand.turn(hours=1, minutes=late)
         (run,) = await scheduler.tick()
         assert (run.error, run.fire_at) == (error, "2026-01-31T09:00:00.000Z")
-        assert (run.status, run.session_id is None) == (("failed", True) if error else ("running", False))
+        assert (run.status, run.session_id is None) == (
+            ("failed", True) if error else ("running", False)
+        )
         assert await scheduler.tick() == []
         (task,) = await services.schedules.all(ANNA)
         assert task["next_run_at"] == "2026-02-01T09:00:00.000Z"
@@ -112,13 +131,18 @@ def test_after_downtime_only_the_newest_slot_counts(tmp_path: Path) -> None:
 def test_none_begins_while_another_goes_on_unless_asked(tmp_path: Path) -> None:
     async def play(services: Services, scheduler: Scheduler, hand: Hand) -> None:
         await services.schedules.add(ANNA, {**TASK, "cron": "* * * * *"})
-        other = await services.schedules.add(BEN, {**TASK, "cron": "* * * * *", "allow_overlap": True})
+        other = await services.schedules.add(
+            BEN, {**TASK, "cron": "* * * * *", "allow_overlap": True}
+        )
         hand.turn(minutes=1)
         first = {run.task_id: run for run in await scheduler.tick()}
         hand.turn(minutes=1)
         second = {run.task_id: run for run in await scheduler.tick()}
         mine = next(name for name in first if name != other["id"])
-        assert (second[mine].error, second[other["id"]].status) == ("skipped: the run before goes on", "running")
+        assert (second[mine].error, second[other["id"]].status) == (
+            "skipped: the run before goes on",
+            "running",
+        )
         assert first[mine].session_id
         await end_run(services, first[mine].session_id, "failed", "no key")
         hand.turn(minutes=1)
@@ -132,7 +156,9 @@ def test_none_begins_while_another_goes_on_unless_asked(tmp_path: Path) -> None:
 
 def test_it_ends_when_it_expires_or_is_stopped(tmp_path: Path) -> None:
     async def play(services: Services, scheduler: Scheduler, hand: Hand) -> None:
-        short = await services.schedules.add(ANNA, {**TASK, "cron": "* * * * *", "expires_at": "2026-01-31T08:02:30Z"})
+        short = await services.schedules.add(
+            ANNA, {**TASK, "cron": "* * * * *", "expires_at": "2026-01-31T08:02:30Z"}
+        )
         fired = 0
         for _ in range(5):
             hand.turn(minutes=1)
@@ -166,13 +192,17 @@ def test_a_session_that_cannot_be_written_is_the_error_of_its_run(
         monkeypatch.setattr(services.store, "fire_task", once)
         hand.turn(hours=1)
         runs = await scheduler.tick()
-        assert [(run.status, run.error) for run in runs].count(("failed", "failed: the disk is full")) == 1
+        assert [(run.status, run.error) for run in runs].count(
+            ("failed", "failed: the disk is full")
+        ) == 1
         assert len(runs) == 3
 
     played(tmp_path, play)
 
 
-def test_one_that_never_works_keeps_no_other_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_never_works_keeps_no_other_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def play(services: Services, scheduler: Scheduler, hand: Hand) -> None:
         tasks = [await services.schedules.add(ANNA, TASK) for _ in range(3)]
         fire = services.store.fire_task
@@ -194,7 +224,9 @@ def test_one_that_never_works_keeps_no_other_waiting(tmp_path: Path, monkeypatch
 def test_a_zone_that_is_gone_is_the_error_of_the_run(tmp_path: Path) -> None:
     async def play(services: Services, scheduler: Scheduler, hand: Hand) -> None:
         task = await services.schedules.add(ANNA, TASK)
-        await services.store.change_task(ANNA, task["id"], {"timezone": "Gone/Zone"}, services.clock.now())
+        await services.store.change_task(
+            ANNA, task["id"], {"timezone": "Gone/Zone"}, services.clock.now()
+        )
         hand.turn(hours=1)
         (run,) = await scheduler.tick()
         assert run.error is not None
@@ -274,7 +306,9 @@ def test_a_day_with_a_change_of_the_clock_has_each_slot_once(
     async def play(services: Services, scheduler: Scheduler, hand: Hand) -> None:
         lines = ["30 0 * * *", "30 1 * * *", "30 2 * * *", "*/30 * * * *"]
         made = [
-            await services.schedules.add(ANNA, {**TASK, "cron": line, "timezone": zone, "allow_overlap": True})
+            await services.schedules.add(
+                ANNA, {**TASK, "cron": line, "timezone": zone, "allow_overlap": True}
+            )
             for line in lines
         ]
         others = [scheduler, node(services.store, tmp_path, hand)[1]]
@@ -285,7 +319,11 @@ def test_a_day_with_a_change_of_the_clock_has_each_slot_once(
         hand.moment = end - timedelta(seconds=1)
         await others[0].tick()
         page = await services.store.task_runs(ANNA, limit=1000)
-        count = Counter(run.task_id for run in page.items if moment_of(run.fire_at) >= start + timedelta(minutes=3))
+        count = Counter(
+            run.task_id
+            for run in page.items
+            if moment_of(run.fire_at) >= start + timedelta(minutes=3)
+        )
         half_hours = round((end - start - timedelta(minutes=3)).total_seconds() / 1800)
         assert [count[task["id"]] for task in made] == [1, 1, 1, half_hours]
         assert {run.status for run in page.items} == {"running"}
@@ -309,5 +347,10 @@ def test_it_sleeps_until_something_is_due_and_wakes_on_a_change(tmp_path: Path) 
 
 
 def test_how_late_it_is() -> None:
-    spans = [timedelta(seconds=5), timedelta(seconds=90), timedelta(hours=3, minutes=50), timedelta(days=2)]
+    spans = [
+        timedelta(seconds=5),
+        timedelta(seconds=90),
+        timedelta(hours=3, minutes=50),
+        timedelta(days=2),
+    ]
     assert [spoken(late) for late in spans] == ["5 s", "1 min", "3 h", "2 d"]

@@ -1,4 +1,5 @@
-"""Tasks as people set them up: what is refused, what changes when they are due, what the calendar shows."""
+"""Tasks as people set them up: what is refused, what changes when they are due, what the calendar
+shows."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -16,7 +17,9 @@ from scheduling import ANNA, BEN, Hand, scheduling
 TASK = {"title": "Report", "prompt": "Write it", "cron": "0 9 * * *"}
 
 
-def played(tmp_path: Path, play: Callable[[Services, Scheduler, Hand], Coroutine[Any, Any, None]]) -> None:
+def played(
+    tmp_path: Path, play: Callable[[Services, Scheduler, Hand], Coroutine[Any, Any, None]]
+) -> None:
     async def whole() -> None:
         async with scheduling(tmp_path) as (services, scheduler, hand):
             await play(services, scheduler, hand)
@@ -26,7 +29,12 @@ def played(tmp_path: Path, play: Callable[[Services, Scheduler, Hand], Coroutine
 
 def test_a_task_comes_back_with_when_it_is_due(tmp_path: Path) -> None:
     async def play(services: Services, scheduler: Scheduler, hand: Hand) -> None:
-        given = {**TASK, "timezone": "America/New_York", "expires_at": "2027-01-01T00:00:00+01:00", "unknown": 1}
+        given = {
+            **TASK,
+            "timezone": "America/New_York",
+            "expires_at": "2027-01-01T00:00:00+01:00",
+            "unknown": 1,
+        }
         task = await services.schedules.add(ANNA, given)
         assert task == {
             "id": task["id"],
@@ -71,7 +79,9 @@ def test_what_makes_no_sense_is_refused_in_words(tmp_path: Path, given: Any, wor
     async def play(services: Services, scheduler: Scheduler, hand: Hand) -> None:
         with pytest.raises(Refused) as caught:
             await services.schedules.add(ANNA, given)
-        assert (caught.value.status, words in caught.value.detail) == (422, True), caught.value.detail
+        assert (caught.value.status, words in caught.value.detail) == (422, True), (
+            caught.value.detail
+        )
         assert await services.schedules.all(ANNA) == []
 
     played(tmp_path, play)
@@ -81,12 +91,20 @@ def test_a_change_moves_when_it_is_due(tmp_path: Path) -> None:
     async def play(services: Services, scheduler: Scheduler, hand: Hand) -> None:
         task = await services.schedules.add(ANNA, TASK)
         change = services.schedules.change
-        assert (await change(ANNA, task["id"], {"cron": "0 10 * * *"}))["next_run_at"] == "2026-01-31T10:00:00.000Z"
-        assert (await change(ANNA, task["id"], {"timezone": "Asia/Tokyo"}))["next_run_at"] == "2026-02-01T01:00:00.000Z"
+        assert (await change(ANNA, task["id"], {"cron": "0 10 * * *"}))[
+            "next_run_at"
+        ] == "2026-01-31T10:00:00.000Z"
+        assert (await change(ANNA, task["id"], {"timezone": "Asia/Tokyo"}))[
+            "next_run_at"
+        ] == "2026-02-01T01:00:00.000Z"
         assert (await change(ANNA, task["id"], {"enabled": False}))["next_run_at"] is None
-        assert (await change(ANNA, task["id"], {"enabled": True}))["next_run_at"] == "2026-02-01T01:00:00.000Z"
+        assert (await change(ANNA, task["id"], {"enabled": True}))[
+            "next_run_at"
+        ] == "2026-02-01T01:00:00.000Z"
         assert (await change(ANNA, task["id"], {"expires_at": "2026-02-01"}))["next_run_at"] is None
-        assert (await change(ANNA, task["id"], {"expires_at": None}))["next_run_at"] == "2026-02-01T01:00:00.000Z"
+        assert (await change(ANNA, task["id"], {"expires_at": None}))[
+            "next_run_at"
+        ] == "2026-02-01T01:00:00.000Z"
         assert (await change(ANNA, task["id"], {"allow_overlap": True}))["allow_overlap"] is True
         before = await services.schedules.one(ANNA, task["id"])
         with pytest.raises(Refused):
@@ -136,7 +154,9 @@ def test_started_by_hand_as_often_as_one_likes(tmp_path: Path) -> None:
     played(tmp_path, play)
 
 
-def test_the_calendar_shows_what_ran_and_what_is_planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_calendar_shows_what_ran_and_what_is_planned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def play(services: Services, scheduler: Scheduler, hand: Hand) -> None:
         daily = await services.schedules.add(ANNA, {**TASK, "expires_at": "2026-02-02T12:00:00Z"})
         await services.schedules.add(ANNA, {**TASK, "title": "Twice", "cron": "0 8,20 * * *"})
@@ -144,7 +164,9 @@ def test_the_calendar_shows_what_ran_and_what_is_planned(tmp_path: Path, monkeyp
         hand.turn(hours=2)
         await scheduler.tick()
         shown = await services.schedules.calendar(ANNA, "2026-01-31", "2026-02-03T00:00:00 00:00")
-        assert [(item["title"], item["fire_at"][5:16], item["status"]) for item in shown["items"]] == [
+        assert [
+            (item["title"], item["fire_at"][5:16], item["status"]) for item in shown["items"]
+        ] == [
             ("Report", "01-31T09:00", "running"),
             ("Twice", "01-31T20:00", "planned"),
             ("Twice", "02-01T08:00", "planned"),
@@ -159,7 +181,11 @@ def test_the_calendar_shows_what_ran_and_what_is_planned(tmp_path: Path, monkeyp
         monkeypatch.setattr(schedules, "MOST_SHOWN", 5)
         cut = await services.schedules.calendar(ANNA, "2026-01-31", "2026-12-31")
         assert (len(cut["items"]), cut["truncated"]) == (5, True)
-        for since, until in (("x", "2026-01-31"), ("2026-02-01", "2026-01-31"), ("2026-01-01", "2099-01-01")):
+        for since, until in (
+            ("x", "2026-01-31"),
+            ("2026-02-01", "2026-01-31"),
+            ("2026-01-01", "2099-01-01"),
+        ):
             with pytest.raises(Refused):
                 await services.schedules.calendar(ANNA, since, until)
 

@@ -1,4 +1,5 @@
-"""What clients send with chat:send: every wrong shape is refused with its place and without its content."""
+"""What clients send with chat:send: every wrong shape is refused with its place and without its
+content."""
 
 from typing import Any
 
@@ -14,7 +15,10 @@ def test_a_whole_message() -> None:
     sent = sent_of(
         {
             "session_id": "s",
-            "message": [{"type": "text", "text": "a"}, {"type": "image_url", "image_url": {"url": "https://x"}}],
+            "message": [
+                {"type": "text", "text": "a"},
+                {"type": "image_url", "image_url": {"url": "https://x"}},
+            ],
             "mode": "planning",
             "model": None,
             "headless": True,
@@ -27,7 +31,12 @@ def test_a_whole_message() -> None:
             "more": "too",
         }
     )
-    assert (sent.text, sent.mode, sent.headless, sent.whatif and sent.whatif.from_step) == ("a", "planning", True, 2)
+    assert (sent.text, sent.mode, sent.headless, sent.whatif and sent.whatif.from_step) == (
+        "a",
+        "planning",
+        True,
+        2,
+    )
     assert sent.more == {"compaction_ratio": 0.5, "more": "too"}
 
 
@@ -73,9 +82,15 @@ def test_what_does_not_fit_is_refused(payload: Any) -> None:
 
 
 def test_an_answer_fits_its_questions() -> None:
-    questions = [{"options": [{"label": "A"}, {"label": "B"}], "multiSelect": True}, {"options": []}]
+    questions = [
+        {"options": [{"label": "A"}, {"label": "B"}], "multiSelect": True},
+        {"options": []},
+    ]
     good = Answer(selections={"0": [0, 1]}, custom={"1": "words"})
-    assert checked_answer(good, questions) == {"selections": {"0": [0, 1]}, "custom": {"1": "words"}}
+    assert checked_answer(good, questions) == {
+        "selections": {"0": [0, 1]},
+        "custom": {"1": "words"},
+    }
     assert checked_answer(Answer(answer="x"), questions) == {"answer": "x"}
     with pytest.raises(Refused):
         checked_answer(Answer(selections={"0": [0]}), questions)

@@ -22,7 +22,9 @@ def test_names_that_look_secret(name: str, is_masked: bool) -> None:
     assert sessions.masked({name: "x"}) == {name: sessions.MASK if is_masked else "x"}
 
 
-def test_a_session_that_was_not_made_leaves_no_environment(rest: Rest, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_that_was_not_made_leaves_no_environment(
+    rest: Rest, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def fails(*_: object, **__: object) -> None:
         raise StoreError("the disk is full")
 

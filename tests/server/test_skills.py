@@ -28,8 +28,14 @@ def test_skills_of_three_places(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "w")
     store_skill(workspace, "plain", GOOD)
     store_skill(workspace, "team/own", GOOD)
-    found = skills_of(config(tmp_path, tmp_path / "many", tmp_path / "single", tmp_path / "gone"), workspace)
-    assert {name: (skill.source, skill.description) for name, skill in found.items() if skill.source != "built-in"} == {
+    found = skills_of(
+        config(tmp_path, tmp_path / "many", tmp_path / "single", tmp_path / "gone"), workspace
+    )
+    assert {
+        name: (skill.source, skill.description)
+        for name, skill in found.items()
+        if skill.source != "built-in"
+    } == {
         "first": ("server", "Long words."),
         "plain": ("session", "Does it."),
         "single": ("server", "Just a title"),
@@ -65,7 +71,10 @@ def test_what_cannot_be_stored_leaves_what_was_there(tmp_path: Path, name: str, 
     with pytest.raises(Refused) as caught:
         store_skill(workspace, name, files)
     assert caught.value.status in (400, 413, 422)
-    assert [entry.path for entry in workspace.files(".skills")] == [".skills/a", ".skills/a/SKILL.md"]
+    assert [entry.path for entry in workspace.files(".skills")] == [
+        ".skills/a",
+        ".skills/a/SKILL.md",
+    ]
     assert sorted(path.name for path in (tmp_path / "w" / ".skills").iterdir()) == ["a"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["w"]
 

@@ -15,7 +15,9 @@ from sockets import Sleeper, listening
 from watching import key, run
 
 
-@pytest.mark.parametrize("text", ["", "{", "[" * 100_000, "probe", "NaN", '"\ud800"'.encode("utf-8", "surrogatepass")])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[" * 100_000, "probe", "NaN", '"\ud800"'.encode("utf-8", "surrogatepass")]
+)
 def test_what_is_not_json_is_a_value_error(text: str) -> None:
     with pytest.raises(ValueError, match="not JSON"):
         Json.loads(text)
@@ -69,9 +71,13 @@ def test_a_queue_is_emptied_a_little_at_a_time() -> None:
     run(test())
 
 
-def test_who_does_not_say_who_they_are_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_does_not_say_who_they_are_is_cut_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = Sockets.__init__
-    monkeypatch.setattr(Sockets, "__init__", lambda self, **more: made(self, **{**more, "patience": 0.05}))
+    monkeypatch.setattr(
+        Sockets, "__init__", lambda self, **more: made(self, **{**more, "patience": 0.05})
+    )
 
     async def test() -> None:
         async with listening(tmp_path) as server:
@@ -115,7 +121,9 @@ def test_a_connection_that_is_cut_on_its_way_to_a_websocket_is_over(tmp_path: Pa
     run(test())
 
 
-@pytest.mark.parametrize("body", [b"", b"\xff", b"4", b"9", b"zzz", b"4\x1e\x1e4", b"42[" * 1000, b"40" + b"{" * 50])
+@pytest.mark.parametrize(
+    "body", [b"", b"\xff", b"4", b"9", b"zzz", b"4\x1e\x1e4", b"42[" * 1000, b"40" + b"{" * 50]
+)
 def test_bodies_that_are_none_are_no_failure_of_the_server(tmp_path: Path, body: bytes) -> None:
     async def test() -> None:
         async with listening(tmp_path) as server, httpx2.AsyncClient(timeout=30) as client:
@@ -123,7 +131,14 @@ def test_bodies_that_are_none_are_no_failure_of_the_server(tmp_path: Path, body:
             sid = json.loads((await client.get(polls)).text[1:])["sid"]
             answer = await client.post(f"{polls}&sid={sid}", content=body)
             assert answer.status_code < 500
-            for query in ("", "?EIO=3", "?EIO=4", "?EIO=4&transport=x", "?EIO=4&transport=polling&sid=x", "?EIO=4&j=x"):
+            for query in (
+                "",
+                "?EIO=3",
+                "?EIO=4",
+                "?EIO=4&transport=x",
+                "?EIO=4&transport=polling&sid=x",
+                "?EIO=4&j=x",
+            ):
                 assert (await client.get(f"{server.address}/socket.io/{query}")).status_code < 500
 
     run(test())
@@ -149,7 +164,9 @@ def test_pages_of_other_origins(cors: tuple[str, ...], origin: str | None, statu
             headers = {"Origin": origin} if origin else {}
             answer = await client.get("/socket.io/?EIO=4&transport=polling", headers=headers)
         assert answer.status_code == status
-        assert answer.headers.get("access-control-allow-origin") == (origin if status == 200 else None)
+        assert answer.headers.get("access-control-allow-origin") == (
+            origin if status == 200 else None
+        )
         await server.shutdown()
 
     run(test())

@@ -1,4 +1,5 @@
-"""The log as server-sent events: from an id on, kept alive, given up when a key ends or nobody reads."""
+"""The log as server-sent events: from an id on, kept alive, given up when a key ends or nobody
+reads."""
 
 import asyncio
 import contextlib
@@ -17,7 +18,21 @@ from open_token.server import sse
 from open_token.server.frames import Frame
 from open_token.server.http.app import make_app
 from sockets import listening
-from watching import ANNA, AT, BEN, begin, ended, folded, key, opened, run, seen, server, word, write
+from watching import (
+    ANNA,
+    AT,
+    BEN,
+    begin,
+    ended,
+    folded,
+    key,
+    opened,
+    run,
+    seen,
+    server,
+    word,
+    write,
+)
 
 
 class Reader:
@@ -55,10 +70,15 @@ class Reader:
 
 
 @contextlib.asynccontextmanager
-async def reading(address: str, token: str, query: str = "", **headers: str) -> AsyncIterator[Reader]:
+async def reading(
+    address: str, token: str, query: str = "", **headers: str
+) -> AsyncIterator[Reader]:
     url = f"{address}/api/sessions/sess_1/events{query}"
     given = {"Authorization": f"Bearer {token}", **headers}
-    async with httpx2.AsyncClient(timeout=30) as client, client.stream("GET", url, headers=given) as response:
+    async with (
+        httpx2.AsyncClient(timeout=30) as client,
+        client.stream("GET", url, headers=given) as response,
+    ):
         assert response.status_code == 200
         assert response.headers["content-type"].startswith("text/event-stream")
         yield Reader(response.aiter_lines())
@@ -88,7 +108,9 @@ def test_who_comes_back_goes_on(tmp_path: Path) -> None:
             token = await key(there.services)
             async with reading(there.address, token, "?after=5") as reader:
                 assert await reader.until(12) == list(range(6, 13))
-            async with reading(there.address, token, "?after=5", **{"Last-Event-ID": "9"}) as reader:
+            async with reading(
+                there.address, token, "?after=5", **{"Last-Event-ID": "9"}
+            ) as reader:
                 assert await reader.until(12) == [10, 11, 12]
             while there.services.connections.count():
                 await asyncio.sleep(0)
@@ -102,7 +124,9 @@ def test_it_ends_when_the_key_ends_and_when_the_server_stops(tmp_path: Path) -> 
         async with listening(tmp_path) as there, contextlib.AsyncExitStack() as stack:
             await begin(there.services)
             tokens = [await key(there.services) for _ in range(2)]
-            revoked, stopped = [await stack.enter_async_context(reading(there.address, token)) for token in tokens]
+            revoked, stopped = [
+                await stack.enter_async_context(reading(there.address, token)) for token in tokens
+            ]
             await revoked.until(1)
             await stopped.until(1)
             caller = await there.services.store.check_key(tokens[0], AT)
@@ -180,9 +204,15 @@ def test_another_s_session_is_not_there_and_connections_are_counted(tmp_path: Pa
 def test_it_is_in_the_description(tmp_path: Path) -> None:
     async def test() -> None:
         async with server(tmp_path) as services:
-            route = make_app(services).openapi()["paths"]["/api/sessions/{session_id}/events"]["get"]
+            route = make_app(services).openapi()["paths"]["/api/sessions/{session_id}/events"][
+                "get"
+            ]
             assert "text/event-stream" in route["responses"]["200"]["content"]
-            assert {item["name"] for item in route["parameters"]} == {"session_id", "after", "last-event-id"}
+            assert {item["name"] for item in route["parameters"]} == {
+                "session_id",
+                "after",
+                "last-event-id",
+            }
 
     run(test())
 
@@ -276,7 +306,9 @@ def test_who_takes_nothing_is_cut_off(tmp_path: Path) -> None:
     run(test())
 
 
-def test_who_takes_nothing_of_the_past_is_cut_off_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_takes_nothing_of_the_past_is_cut_off_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sse, "_PATIENCE", 0.05)
 
     async def test() -> None:

@@ -32,23 +32,35 @@ async def exported(ask: Asking, session_id: str, **words: str) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("value", "media_type"), [({"lines": ["x" * 50] * 9}, "application/json"), ("many words " * 50, "text/plain")]
+    ("value", "media_type"),
+    [({"lines": ["x" * 50] * 9}, "application/json"), ("many words " * 50, "text/plain")],
 )
 def test_blobs_are_exported_in_full(tmp_path: Path, value: Any, media_type: str) -> None:
     async def test(ask: Asking) -> Any:
         data = msgspec.json.encode(value) if media_type == "application/json" else value.encode()
         blob = await ask.services.store.put_blob(data, media_type)
-        held = {"blob": blob.sha256, "size": blob.size, "media_type": media_type, "preview": blob.preview[:20]}
+        held = {
+            "blob": blob.sha256,
+            "size": blob.size,
+            "media_type": media_type,
+            "preview": blob.preview[:20],
+        }
         await ask.talk()
         made = [
             ("turn.opened", {"turn": {"turn_id": "turn_9"}}),
             ("tool.called", {"turn_id": "turn_9", "call": {"id": "tc_9", "tool_name": "Read"}}),
             ("tool.result", {"turn_id": "turn_9", "tool_call_id": "tc_9", "result": held}),
         ]
-        await ask.services.journal.write(ask.owner, "sess_1", lambda state: made, blobs=[blob.sha256])
+        await ask.services.journal.write(
+            ask.owner, "sess_1", lambda state: made, blobs=[blob.sha256]
+        )
         return await exported(ask, "sess_1")
 
-    results = [event["content"] for event in served(tmp_path, test)["events"] if event["type"] == "tool_result"]
+    results = [
+        event["content"]
+        for event in served(tmp_path, test)["events"]
+        if event["type"] == "tool_result"
+    ]
     assert value in (results[-1].get("data"), results[-1].get("text"))
 
 
@@ -64,7 +76,11 @@ def test_a_result_that_only_looks_like_a_blob(tmp_path: Path) -> None:
         )
         return await exported(ask, "sess_1")
 
-    results = [event["content"] for event in served(tmp_path, test)["events"] if event["type"] == "tool_result"]
+    results = [
+        event["content"]
+        for event in served(tmp_path, test)["events"]
+        if event["type"] == "tool_result"
+    ]
     assert results[-1]["data"] == odd
 
 
@@ -77,7 +93,9 @@ TALKS = [path for path in (sorted(CORPUS.rglob("*")) if CORPUS.is_dir() else ())
 
 async def sent(ask: Asking, path: Path, route: str = "import", **fields: str) -> Any:
     with path.open("rb") as stream:
-        return await ask("POST", f"/api/sessions/{route}", files={"file": (path.name, stream)}, data=fields)
+        return await ask(
+            "POST", f"/api/sessions/{route}", files={"file": (path.name, stream)}, data=fields
+        )
 
 
 def documents_in(path: Path) -> dict[str | None, Any]:
@@ -87,7 +105,10 @@ def documents_in(path: Path) -> dict[str | None, Any]:
         copy = Path(shutil.copy(path, alone))
         try:
             names = [item.id for item in library.conversations(copy)]
-            return {name: library.export(copy, conversation=name, **words) for name in names[:3] or [None]}
+            return {
+                name: library.export(copy, conversation=name, **words)
+                for name in names[:3] or [None]
+            }
         except OpenTokenError:
             return {}
 
@@ -129,7 +150,11 @@ def test_the_corpus_comes_back_as_it_was(tmp_path: Path, part: int) -> None:
 
 
 def test_big_results_become_blobs_and_come_back(tmp_path: Path) -> None:
-    document = library.read(EXAMPLES[0]) if EXAMPLES[0].name.startswith("open") else library.export(EXAMPLES[0])
+    document = (
+        library.read(EXAMPLES[0])
+        if EXAMPLES[0].name.startswith("open")
+        else library.export(EXAMPLES[0])
+    )
     results = [event for event in document["events"] if event["type"] == "tool_result"]
     results[0]["content"] = {"mime": "application/json", "data": {"lines": ["word"] * 2000}}
     results[-1]["content"] = {"mime": "text/plain", "text": "letter é " * 2000}
@@ -159,7 +184,9 @@ def test_our_zip_brings_the_workspace_along(tmp_path: Path) -> None:
         files.mkdir(parents=True)
         (files / "a.txt").write_text("alpha")
         packed = tmp_path / "ours.zip"
-        packed.write_bytes((await ask("GET", "/api/sessions/sess_1/export?exported_at=omit")).content)
+        packed.write_bytes(
+            (await ask("GET", "/api/sessions/sess_1/export?exported_at=omit")).content
+        )
         told = await sent(ask, packed, "preview-import")
         answer = await sent(ask, packed, name="Again")
         again = answer.json()
@@ -171,9 +198,18 @@ def test_our_zip_brings_the_workspace_along(tmp_path: Path) -> None:
         return told.json(), again
 
     told, again = served(tmp_path / "data", test)
-    assert (told["reader"], told["title"], told["turns"], told["models"]) == ("open_token", "A talk", 3, ["demo"])
+    assert (told["reader"], told["title"], told["turns"], told["models"]) == (
+        "open_token",
+        "A talk",
+        3,
+        ["demo"],
+    )
     assert told["warnings"] == []
-    assert (again["intent"], again["status"], again["imported_from"]) == ("Again", "completed", "open_token")
+    assert (again["intent"], again["status"], again["imported_from"]) == (
+        "Again",
+        "completed",
+        "open_token",
+    )
 
 
 def test_a_file_that_was_changed_says_so(tmp_path: Path) -> None:
@@ -185,7 +221,9 @@ def test_a_file_that_was_changed_says_so(tmp_path: Path) -> None:
     assert "hash" in told["warnings"][0]
 
 
-def test_an_import_that_fails_half_way_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_import_that_fails_half_way_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = max(EXAMPLES, key=lambda item: item.stat().st_size)
     monkeypatch.setattr("open_token.server._bringing._ENTRIES", 2)
 
@@ -201,7 +239,12 @@ def test_an_import_that_fails_half_way_leaves_nothing(tmp_path: Path, monkeypatc
 
         monkeypatch.setattr(ask.services.store, "append", failing)
         answer = await sent(ask, path)
-        return answer, count, await ask.services.store.sessions(ask.owner), await ask.services.store.setting(MARKS)
+        return (
+            answer,
+            count,
+            await ask.services.store.sessions(ask.owner),
+            await ask.services.store.setting(MARKS),
+        )
 
     answer, count, page, mark = served(tmp_path, test)
     assert (answer.status_code, count) == (503, 3)
@@ -228,7 +271,9 @@ def test_the_import_of_another_node_is_left_alone(tmp_path: Path) -> None:
         for name in ("sess_new", "sess_old"):
             await ask.talk(session_id=name)
         old = Clock(moment=lambda: datetime.now(UTC) + timedelta(hours=1))
-        await services.store.set_setting(MARKS, f'{{"sess_new": "{ask.owner}", "sess_gone": "{ask.owner}"}}')
+        await services.store.set_setting(
+            MARKS, f'{{"sess_new": "{ask.owner}", "sess_gone": "{ask.owner}"}}'
+        )
         services.config = msgspec.structs.replace(services.config, database="postgresql://shared")
         swept = await sweep(services), (await services.store.sessions(ask.owner)).total
         services.clock = old
@@ -243,7 +288,10 @@ def test_several_conversations(tmp_path: Path) -> None:
     for name in ("sess_a", "sess_b"):
         state = State(name)
         steps = [("session.created", {"session": {"intent": name}}), *TALK]
-        lines += [msgspec.json.encode(state.add(kind, data, "2026-01-01T00:00:00Z")) for kind, data in steps]
+        lines += [
+            msgspec.json.encode(state.add(kind, data, "2026-01-01T00:00:00Z"))
+            for kind, data in steps
+        ]
     path.write_bytes(b"\n".join(lines) + b"\n")
 
     async def test(ask: Asking) -> Any:
@@ -261,38 +309,57 @@ def test_several_conversations(tmp_path: Path) -> None:
 
 
 def test_an_imported_session_can_go_on(tmp_path: Path) -> None:
-    """Its calls are closed, and its turns are known as imported, so that their system text need not be trusted."""
+    """Its calls are closed, and its turns are known as imported, so that their system text need not
+    be trusted."""
     path = tmp_path / "open.json"
-    document = library.export(ROOT / "tests" / "golden" / "session_server" / "turns" / "expected.json", redact="none")
+    document = library.export(
+        ROOT / "tests" / "golden" / "session_server" / "turns" / "expected.json", redact="none"
+    )
     path.write_bytes(msgspec.json.encode(document))
 
     async def test(ask: Asking) -> Any:
         session_id = (await sent(ask, path)).json()["session_id"]
         await ask.services.journal.write(
-            ask.owner, session_id, lambda state: user_message("turn_new", blocks_of("And now?"), checkpoint_id="cp_new")
+            ask.owner,
+            session_id,
+            lambda state: user_message("turn_new", blocks_of("And now?"), checkpoint_id="cp_new"),
         )
         state = await ask.state(session_id)
         assert all(turn.imported for name, turn in state.turns.items() if name != "turn_new")
         assert not state.questions
-        assert {call.status for turn in state.branch() for call in turn.tool_calls} <= {"done", "error", "cancelled"}
+        assert {call.status for turn in state.branch() for call in turn.tool_calls} <= {
+            "done",
+            "error",
+            "cancelled",
+        }
         back = await exported(ask, session_id)
         assert back["events"][-1]["content"]["text"] == "And now?"
         return back["events"][:-1]
 
     before = [{**event, "seq": 0} for event in document["events"]]
-    assert [{**event, "seq": 0} for event in served(tmp_path / "data", test)][: len(before)] == before
+    assert [{**event, "seq": 0} for event in served(tmp_path / "data", test)][
+        : len(before)
+    ] == before
 
 
 @pytest.mark.parametrize(
     ("name", "title"),
-    [("My talk", "My talk"), (" \n ", "First"), ("", "First"), ("a\x00b\nc\x1b", "ab c"), ("x" * 500, "x" * 200)],
+    [
+        ("My talk", "My talk"),
+        (" \n ", "First"),
+        ("", "First"),
+        ("a\x00b\nc\x1b", "ab c"),
+        ("x" * 500, "x" * 200),
+    ],
 )
 def test_what_a_session_is_called(tmp_path: Path, name: str, title: str) -> None:
     path = tmp_path / "a.json"
     document: Any = library.export(EXAMPLES[0])
     document["conversation"]["title"] = "First"
     path.write_bytes(msgspec.json.encode(document))
-    assert served(tmp_path / "data", lambda ask: sent(ask, path, name=name)).json()["intent"] == title
+    assert (
+        served(tmp_path / "data", lambda ask: sent(ask, path, name=name)).json()["intent"] == title
+    )
 
 
 def test_a_title_that_somebody_chose_is_exported(tmp_path: Path) -> None:
@@ -302,7 +369,9 @@ def test_a_title_that_somebody_chose_is_exported(tmp_path: Path) -> None:
     path.write_bytes(msgspec.json.encode(document))
 
     async def test(ask: Asking) -> None:
-        plain, named = [(await sent(ask, path, **given)).json()["id"] for given in ({}, {"name": "Second"})]
+        plain, named = [
+            (await sent(ask, path, **given)).json()["id"] for given in ({}, {"name": "Second"})
+        ]
         assert (await exported(ask, plain))["conversation"]["title"] == "First  "
         assert (await exported(ask, named))["conversation"]["title"] == "Second"
         await ask("PATCH", f"/api/sessions/{plain}", json={"intent": "Third"})
@@ -315,13 +384,16 @@ def test_a_title_that_somebody_chose_is_exported(tmp_path: Path) -> None:
 def test_the_policy_of_this_machine_wins(tmp_path: Path) -> None:
     settings = tmp_path / "home" / "settings"
     settings.mkdir(parents=True)
-    (settings / "config.toml").write_text('[policy]\nmin_redact = "pii"\nforbid_internal_full = true\n')
+    (settings / "config.toml").write_text(
+        '[policy]\nmin_redact = "pii"\nforbid_internal_full = true\n'
+    )
 
     async def test(ask: Asking) -> Any:
         extra = user_message("turn_9", blocks_of("Write to anna.schmidt@mail-of-anna.de please."))
         await ask.talk(*extra)
         return await ask(
-            "GET", "/api/sessions/sess_1/export?format=json&redact=none&include=include-internal&internal=full"
+            "GET",
+            "/api/sessions/sess_1/export?format=json&redact=none&include=include-internal&internal=full",
         )
 
     told = served(tmp_path, test).text
@@ -342,7 +414,9 @@ def test_exports_are_signed_with_the_key_of_the_server(tmp_path: Path) -> None:
     assert "integrity" not in bare
 
 
-def test_a_key_that_cannot_sign_is_the_operators_trouble(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_key_that_cannot_sign_is_the_operators_trouble(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     new_key(tmp_path)
     (tmp_path / "rubbish").write_text("no key")
     (tmp_path / "rubbish").chmod(0o600)
@@ -382,7 +456,9 @@ def test_broken_files_are_refused_and_leave_nothing(tmp_path: Path) -> None:
             answer = await ask("POST", "/api/sessions/import", files={"file": ("x", data)})
             found.append(answer.status_code)
             if answer.status_code == 200:
-                again = await ask("GET", f"/api/sessions/{answer.json()['session_id']}/export?format=ndjson")
+                again = await ask(
+                    "GET", f"/api/sessions/{answer.json()['session_id']}/export?format=ndjson"
+                )
                 assert again.status_code == 200, again.text
         return found, (await ask.services.store.sessions(ask.owner)).total
 

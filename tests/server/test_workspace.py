@@ -23,7 +23,9 @@ NAMES = st.text(st.characters(codec="utf-8"), max_size=12)
 PATHS = st.one_of(
     st.sampled_from(HOSTILE),
     st.text(max_size=30),
-    st.lists(st.one_of(NAMES, st.sampled_from(["..", ".", "link", "out", "\\", ""])), max_size=5).map("/".join),
+    st.lists(
+        st.one_of(NAMES, st.sampled_from(["..", ".", "link", "out", "\\", ""])), max_size=5
+    ).map("/".join),
 )
 
 
@@ -71,7 +73,9 @@ def test_hostile_paths_are_refused_by_every_call(tmp_path: Path, path: str) -> N
 
 
 @given(path=PATHS, other=PATHS)
-def test_no_path_leaves_the_workspace(tmp_path_factory: pytest.TempPathFactory, path: str, other: str) -> None:
+def test_no_path_leaves_the_workspace(
+    tmp_path_factory: pytest.TempPathFactory, path: str, other: str
+) -> None:
     outer = tmp_path_factory.mktemp("outer")
     (outer / "secret").write_bytes(b"secret")
     files = space(outer)
@@ -238,7 +242,9 @@ def test_each_session_has_a_folder_of_its_own_whatever_its_id(tmp_path: Path) ->
     spaces = Workspaces(tmp_path, 10)
     assert spaces.of("sess_1").folder == tmp_path / "sess_1"
     assert spaces.of("sess_1") is spaces.of("sess_1")
-    strange = {spaces.of(name).folder for name in ("..", "", "a/b", "/", "\ud800", "x" * 1000, "a\0")}
+    strange = {
+        spaces.of(name).folder for name in ("..", "", "a/b", "/", "\ud800", "x" * 1000, "a\0")
+    }
     assert len(strange) == 7
     assert {folder.parent for folder in strange} == {tmp_path}
     for number in range(1001):
@@ -248,7 +254,9 @@ def test_each_session_has_a_folder_of_its_own_whatever_its_id(tmp_path: Path) ->
 
 def test_those_who_watch_are_told(tmp_path: Path) -> None:
     async def do(shop: Workshop) -> None:
-        await tell_changed(shop.services, shop.owner, shop.session_id, "written", *map(str, range(150)))
+        await tell_changed(
+            shop.services, shop.owner, shop.session_id, "written", *map(str, range(150))
+        )
         (told,) = await shop.signals("workspace:files_changed")
         assert (told["action"], len(told["paths"]), told["more"]) == ("written", 100, 50)
         assert told["session_id"] == shop.session_id

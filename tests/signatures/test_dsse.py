@@ -22,7 +22,9 @@ def test_keys_of_both_forms(tmp_path: Path) -> None:
 
     private = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
     for name, form in (("pem", forms.PrivateFormat.PKCS8), ("ssh", forms.PrivateFormat.OpenSSH)):
-        (tmp_path / name).write_bytes(private.private_bytes(forms.Encoding.PEM, form, forms.NoEncryption()))
+        (tmp_path / name).write_bytes(
+            private.private_bytes(forms.Encoding.PEM, form, forms.NoEncryption())
+        )
     entry = dsse.sign(SAID, str(tmp_path / "pem"))
     assert dsse.sign(SAID, str(tmp_path / "ssh")) == entry
     private.public_key().verify(b64decode(entry["sig"]), dsse.encoded(SAID))
@@ -33,6 +35,12 @@ def test_keys_of_both_forms(tmp_path: Path) -> None:
 def test_what_is_no_such_signature(tmp_path: Path) -> None:
     entry = dsse.sign(SAID, str(new_key(tmp_path)))
     assert dsse.public_key(entry)
-    for change in ({"sig": ""}, {"sig": None}, {"sig": entry["sig"] + "="}, {"key": "ssh-rsa AAAA"}, {"key": None}):
+    for change in (
+        {"sig": ""},
+        {"sig": None},
+        {"sig": entry["sig"] + "="},
+        {"key": "ssh-rsa AAAA"},
+        {"key": None},
+    ):
         assert dsse.public_key({**entry, **change}) is None
         assert dsse.holds({**entry, **change}, SAID) is False

@@ -9,7 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from open_token.signatures import keygen, sshsig
-from open_token.signatures.judging import INVALID, MOST, TRUSTED, UNCHECKED, UNKNOWN, Judged, holds_more, is_one, judge
+from open_token.signatures.judging import (
+    INVALID,
+    MOST,
+    TRUSTED,
+    UNCHECKED,
+    UNKNOWN,
+    Judged,
+    holds_more,
+    is_one,
+    judge,
+)
 from open_token.signatures.trust import Trust, read_signers
 from signers import allowed, new_key, public
 
@@ -58,7 +68,9 @@ def test_a_signer_whom_the_reader_knows(keys: Path, entry: dict[str, str]) -> No
         ('namespaces="git"', "may not"),
     ],
 )
-def test_a_signer_who_may_not(keys: Path, entry: dict[str, str], tmp_path: Path, options: str, reason: str) -> None:
+def test_a_signer_who_may_not(
+    keys: Path, entry: dict[str, str], tmp_path: Path, options: str, reason: str
+) -> None:
     found = judged(entry, trust_in(allowed(tmp_path / "list", keys / "mia", options=options)))
     assert found.state == UNKNOWN
     assert found.detail.startswith("the key of mia@example.org, but it")
@@ -76,7 +88,9 @@ def test_ssh_keygen_has_the_last_word(keys: Path, entry: dict[str, str], tmp_pat
 def test_all_names_of_a_line_are_told(keys: Path, entry: dict[str, str], tmp_path: Path) -> None:
     path = tmp_path / "list"
     path.write_text(
-        allowed(path, keys / "mia").read_text().replace("mia@example.org", "mia@example.org,lab@example.org")
+        allowed(path, keys / "mia")
+        .read_text()
+        .replace("mia@example.org", "mia@example.org,lab@example.org")
     )
     assert judged(entry, trust_in(path)).by == "mia@example.org, lab@example.org"
 
@@ -97,7 +111,8 @@ def test_what_does_not_hold(keys: Path, entry: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "rubbish", [None, 7, "sig", [], {}, {"scheme": 7}, {"scheme": "sshsig"}, {"scheme": "dsse-ed25519"}]
+    "rubbish",
+    [None, 7, "sig", [], {}, {"scheme": 7}, {"scheme": "sshsig"}, {"scheme": "dsse-ed25519"}],
 )
 def test_rubbish(rubbish: Any) -> None:
     assert judged(rubbish).state == INVALID
@@ -106,11 +121,14 @@ def test_rubbish(rubbish: Any) -> None:
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
     max_leaves=5,
 )
 PARTS = {
-    name: st.sampled_from(["sshsig", "dsse-ed25519", sshsig.armour(b"SSHSIG")]) | JSON for name in ("scheme", "sig")
+    name: st.sampled_from(["sshsig", "dsse-ed25519", sshsig.armour(b"SSHSIG")]) | JSON
+    for name in ("scheme", "sig")
 }
 
 
@@ -137,7 +155,9 @@ def test_a_file_cannot_have_us_run_processes_without_end() -> None:
     assert (found[-1].state, found[-1].detail) == (UNCHECKED, "99,984 more were not looked at")
 
 
-def test_without_ssh_keygen(keys: Path, entry: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_ssh_keygen(
+    keys: Path, entry: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     other = sshsig.sign(SAID, str(new_key(keys, "eva", "ecdsa")))
     monkeypatch.setattr(keygen, "_COMMAND", "ssh-keygen-that-is-not-there")
     assert judged(other).state == UNCHECKED

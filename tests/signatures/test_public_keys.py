@@ -22,7 +22,9 @@ def test_a_key_there_and_back() -> None:
 @pytest.mark.parametrize("kind", ["ed25519", "ecdsa"])
 def test_the_fingerprint_is_that_of_ssh_keygen(tmp_path: Path, kind: str) -> None:
     path = public(new_key(tmp_path, kind=kind))
-    told = subprocess.run(["ssh-keygen", "-l", "-f", str(path)], capture_output=True, text=True, check=True).stdout
+    told = subprocess.run(
+        ["ssh-keygen", "-l", "-f", str(path)], capture_output=True, text=True, check=True
+    ).stdout
     key = public_keys.key_in(" ".join(path.read_text().split()[:2]))
     assert key is not None
     assert public_keys.fingerprint(key) == told.split()[1]
@@ -53,13 +55,19 @@ def test_lengths_that_lie(blob: bytes) -> None:
 
 def test_base64_has_one_form() -> None:
     assert public_keys.exact_base64("QQ==") == b"A"
-    assert [public_keys.exact_base64(text) for text in ("QR==", "QQ", "QQ==\n", "Q Q==", "ä")] == [None] * 5
+    assert [public_keys.exact_base64(text) for text in ("QR==", "QQ", "QQ==\n", "Q Q==", "ä")] == [
+        None
+    ] * 5
 
 
 def test_a_key_in_pem() -> None:
     from base64 import b64encode
 
     der = b64encode(bytes.fromhex("302a300506032b6570032100") + RAW).decode()
-    assert public_keys.of_pem(f"-----BEGIN PUBLIC KEY-----\n{der}\n-----END PUBLIC KEY-----\n") == KEY
-    assert public_keys.of_pem("-----BEGIN PUBLIC KEY-----\nQQ==\n-----END PUBLIC KEY-----\n") is None
+    assert (
+        public_keys.of_pem(f"-----BEGIN PUBLIC KEY-----\n{der}\n-----END PUBLIC KEY-----\n") == KEY
+    )
+    assert (
+        public_keys.of_pem("-----BEGIN PUBLIC KEY-----\nQQ==\n-----END PUBLIC KEY-----\n") is None
+    )
     assert public_keys.of_pem("") is None

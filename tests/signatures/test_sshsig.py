@@ -1,4 +1,5 @@
-"""The scheme sshsig: what ssh-keygen makes is read whole, and everything else is refused before it is run."""
+"""The scheme sshsig: what ssh-keygen makes is read whole, and everything else is refused before it
+is run."""
 
 import subprocess
 from pathlib import Path
@@ -30,7 +31,9 @@ def test_a_signature_for_something_else(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("said", [SAID, b"another"])
-def test_ed25519_without_ssh_keygen(tmp_path: Path, said: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ed25519_without_ssh_keygen(
+    tmp_path: Path, said: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("cryptography")
     entry = sshsig.sign(SAID, str(new_key(tmp_path)))
     other = sshsig.sign(SAID, str(new_key(tmp_path, "ben", "ecdsa")))
@@ -39,7 +42,9 @@ def test_ed25519_without_ssh_keygen(tmp_path: Path, said: bytes, monkeypatch: py
     assert sshsig.holds(other, said) is None
 
 
-BLOB = b"SSHSIG\0\0\0\1" + b"".join(map(string, (string(b"ssh-ed25519"), b"open-token", b"", b"sha512", b"sig")))
+BLOB = b"SSHSIG\0\0\0\1" + b"".join(
+    map(string, (string(b"ssh-ed25519"), b"open-token", b"", b"sha512", b"sig"))
+)
 
 
 def test_the_armour_has_one_form() -> None:
@@ -56,7 +61,9 @@ def test_the_armour_has_one_form() -> None:
         assert sshsig.parse(changed) is None
 
 
-@pytest.mark.parametrize("sig", [None, 7, [], "", "x" * 20000, sshsig.armour(b""), sshsig.armour(BLOB[:-1]), "\x1b"])
+@pytest.mark.parametrize(
+    "sig", [None, 7, [], "", "x" * 20000, sshsig.armour(b""), sshsig.armour(BLOB[:-1]), "\x1b"]
+)
 def test_what_is_no_signature(sig: object) -> None:
     assert sshsig.parse(sig) is None
     assert sshsig.public_key({"sig": sig}) is None
@@ -68,4 +75,7 @@ def test_a_version_that_is_not_known() -> None:
 
 def test_what_is_reserved_is_refused() -> None:
     parts = (string(b"ssh-ed25519"), b"open-token", b"more", b"sha512", b"sig")
-    assert sshsig.public_key({"sig": sshsig.armour(b"SSHSIG\0\0\0\1" + b"".join(map(string, parts)))}) is None
+    assert (
+        sshsig.public_key({"sig": sshsig.armour(b"SSHSIG\0\0\0\1" + b"".join(map(string, parts)))})
+        is None
+    )

@@ -79,7 +79,9 @@ def test_everything_else_does() -> None:
     other(lambda made: made["events"].pop())
     other(lambda made: made["integrity"].update(profile="another"))
     other(lambda made: made["integrity"]["source"].update(root="0" * 64))
-    other(lambda made: made["integrity"].update(coercions=[{"seq": 1, "ptr": "/x", "was": "integer"}]))
+    other(
+        lambda made: made["integrity"].update(coercions=[{"seq": 1, "ptr": "/x", "was": "integer"}])
+    )
     assert len(seen) == 7
 
 

@@ -1,4 +1,5 @@
-"""Lists of trusted signers: what OpenSSH reads, read in the same way, and nothing trusted by mistake."""
+"""Lists of trusted signers: what OpenSSH reads, read in the same way, and nothing trusted by
+mistake."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,7 +26,11 @@ def only(line: str) -> Signer:
     ("line", "names", "options"),
     [
         (f"mia@example.org {TEXT}", ("mia@example.org",), {}),
-        (f"  mia@example.org,ben@example.org   {TEXT}  a comment\r", ("mia@example.org", "ben@example.org"), {}),
+        (
+            f"  mia@example.org,ben@example.org   {TEXT}  a comment\r",
+            ("mia@example.org", "ben@example.org"),
+            {},
+        ),
         (f'"mia of the lab" {TEXT}', ("mia of the lab",), {}),
         (f'mia namespaces="git,open-token" {TEXT}', ("mia",), {"namespaces": "git,open-token"}),
         (
@@ -47,7 +52,9 @@ def test_a_line_anew_is_read_as_the_same() -> None:
 
 
 def test_remarks_and_empty_lines() -> None:
-    assert read_signers(f"# who\n\n \t\nmia {TEXT}\n".encode(), "list") == (Signer(("mia",), {}, KEY),)
+    assert read_signers(f"# who\n\n \t\nmia {TEXT}\n".encode(), "list") == (
+        Signer(("mia",), {}, KEY),
+    )
     assert read_signers(b"", "list") == ()
 
 
@@ -113,7 +120,20 @@ def test_who_may_sign_now(options: str, reason: str) -> None:
 
 
 WORDS = st.sampled_from(
-    ["mia", "ssh-ed25519", TEXT, "namespaces=", '"', ",", " ", "\t", "\n", 'valid-before="2026"', "#", "!"]
+    [
+        "mia",
+        "ssh-ed25519",
+        TEXT,
+        "namespaces=",
+        '"',
+        ",",
+        " ",
+        "\t",
+        "\n",
+        'valid-before="2026"',
+        "#",
+        "!",
+    ]
 )
 
 
@@ -130,7 +150,9 @@ def test_any_file_is_read_or_refused(raw: bytes) -> None:
         assert only(signer.line).key == signer.key
 
 
-def test_times_without_a_zone_are_those_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_times_without_a_zone_are_those_of_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import time
 
     monkeypatch.setenv("TZ", "XYZ-03")

@@ -18,7 +18,16 @@ def steps(*events: Any) -> list[dict[str, Any]]:
 
 
 def test_answer_is_one_step_with_what_came_back() -> None:
-    assert steps(ask("a"), think("t"), think("u"), say("b"), call(1), call(2), result(2, "two"), result(1, "one")) == [
+    assert steps(
+        ask("a"),
+        think("t"),
+        think("u"),
+        say("b"),
+        call(1),
+        call(2),
+        result(2, "two"),
+        result(1, "one"),
+    ) == [
         {"source": "user", "message": "a"},
         {
             "source": "agent",
@@ -76,7 +85,10 @@ def test_result_without_a_call_is_an_observation_alone() -> None:
 def test_calls_keep_their_own_ids_as_long_as_they_are_the_only_ones() -> None:
     made = steps(call(1, native="x"), result(1), call(2, native="x"), result(2), call(3))
     assert [step["tool_calls"][0]["tool_call_id"] for step in made] == ["x", "call_2", "call_3"]
-    assert [step["observation"]["results"][0]["source_call_id"] for step in made[:2]] == ["x", "call_2"]
+    assert [step["observation"]["results"][0]["source_call_id"] for step in made[:2]] == [
+        "x",
+        "call_2",
+    ]
 
 
 def test_arguments_are_an_object() -> None:
@@ -85,8 +97,17 @@ def test_arguments_are_an_object() -> None:
 
 
 def test_tokens_without_a_message_count_for_the_step_before_them_or_for_the_first() -> None:
-    early, late = ({"input_tokens": 1, "output_tokens": 2}, {"input_tokens": 10, "reasoning_tokens": 5})
-    made, _ = written("atif", fact("usage", usage=early), ask("a"), say("b", usage=late), fact("usage", usage=late))
+    early, late = (
+        {"input_tokens": 1, "output_tokens": 2},
+        {"input_tokens": 10, "reasoning_tokens": 5},
+    )
+    made, _ = written(
+        "atif",
+        fact("usage", usage=early),
+        ask("a"),
+        say("b", usage=late),
+        fact("usage", usage=late),
+    )
     assert made["steps"][1]["metrics"] == {
         "prompt_tokens": 21,
         "completion_tokens": 2,
@@ -103,19 +124,34 @@ def test_tokens_without_a_message_count_for_the_step_before_them_or_for_the_firs
 
 def test_tokens_of_an_agent_that_says_nothing_are_a_step_without_words() -> None:
     made, _ = written("atif", fact("usage", usage={"input_tokens": 7}), ask("a"))
-    assert made["steps"][1] == {"step_id": 2, "source": "agent", "message": "", "metrics": {"prompt_tokens": 7}}
+    assert made["steps"][1] == {
+        "step_id": 2,
+        "source": "agent",
+        "message": "",
+        "metrics": {"prompt_tokens": 7},
+    }
     assert made["final_metrics"] == {"total_prompt_tokens": 7, "total_steps": 2}
 
 
 def test_money_of_subagents_is_in_the_sum() -> None:
-    inner = [span("s", call_id="call_1"), say("b", "n", span_id="s"), fact("cost", cost_usd=0.5, span_id="s")]
+    inner = [
+        span("s", call_id="call_1"),
+        say("b", "n", span_id="s"),
+        fact("cost", cost_usd=0.5, span_id="s"),
+    ]
     made, _ = written("atif", call(1), *inner, result(1), fact("cost", cost_usd=0.25))
     assert made["final_metrics"]["total_cost_usd"] == 0.75
     assert made["subagent_trajectories"][0]["final_metrics"]["total_cost_usd"] == 0.5
 
 
 def test_facts_have_fields_of_their_own() -> None:
-    facts = {"copied_context": True, "reasoning_effort": "high", "cost_usd": 0.1, "llm_call_count": 2, "other": 1}
+    facts = {
+        "copied_context": True,
+        "reasoning_effort": "high",
+        "cost_usd": 0.1,
+        "llm_call_count": 2,
+        "other": 1,
+    }
     _, answer = steps(ask("a"), say("b"), fact("message_facts", parent_id="evt_2", **facts))
     assert answer == {
         "source": "agent",
@@ -135,7 +171,10 @@ def test_only_an_answer_has_the_fields_of_a_model() -> None:
 
 
 def test_dispatch_without_a_model_has_no_tokens() -> None:
-    (only,) = steps(say("a", usage={"input_tokens": 1}), fact("message_facts", parent_id="evt_1", llm_call_count=0))
+    (only,) = steps(
+        say("a", usage={"input_tokens": 1}),
+        fact("message_facts", parent_id="evt_1", llm_call_count=0),
+    )
     assert "llm_call_count" not in only
     assert only["extra"] == {"llm_call_count": 0}
 
@@ -152,13 +191,26 @@ def test_who_is_no_user_is_told_beside() -> None:
     developer = event("message", "u", "Be brief.", "developer")
     first, second = steps(developer, ask("The clock strikes.", visibility="internal"))
     assert first == {"source": "system", "message": "Be brief.", "extra": {"role": "developer"}}
-    assert second == {"source": "user", "message": "The clock strikes.", "extra": {"visibility": "internal"}}
+    assert second == {
+        "source": "user",
+        "message": "The clock strikes.",
+        "extra": {"visibility": "internal"},
+    }
 
 
 class TestSubagents:
     def test_it_is_embedded_and_named_by_the_result_of_its_call(self) -> None:
-        about = {"agent_id": "a", "subagent_type": "pilot", "session_id": "s-9", "spawn_reason": "why"}
-        inner = [span("s", about, call_id="call_1"), ask("q", span_id="s"), say("b", "n", span_id="s")]
+        about = {
+            "agent_id": "a",
+            "subagent_type": "pilot",
+            "session_id": "s-9",
+            "spawn_reason": "why",
+        }
+        inner = [
+            span("s", about, call_id="call_1"),
+            ask("q", span_id="s"),
+            say("b", "n", span_id="s"),
+        ]
         made, _ = written("atif", call(1), *inner, result(1, "b"))
         (child,) = made["subagent_trajectories"]
         assert child["trajectory_id"] == "a"
@@ -192,7 +244,9 @@ class TestSubagents:
 
     def test_names_are_given_once(self) -> None:
         names = [({"agent_id": "s2"}, "s1"), ({"agent_id": "s2"}, "s2"), ({"agent_id": "s2"}, "s3")]
-        inner = [item for about, own in names for item in (span(own, about), say("b", "n", span_id=own))]
+        inner = [
+            item for about, own in names for item in (span(own, about), say("b", "n", span_id=own))
+        ]
         made, _ = written("atif", ask("a"), *inner)
         found = [child["trajectory_id"] for child in made["subagent_trajectories"]]
         assert len(set(found)) == 3
@@ -210,14 +264,23 @@ class TestSubagents:
     ("block", "part", "code"),
     [
         (
-            {"type": "image", "media_type": "image/png", "base64": "AA==", "bytes": 1, "sha256": "ab"},
+            {
+                "type": "image",
+                "media_type": "image/png",
+                "base64": "AA==",
+                "bytes": 1,
+                "sha256": "ab",
+            },
             {"type": "text", "text": "[left out: image/png, 1 bytes, sha256 ab]"},
             "media",
         ),
         ({"type": "file", "base64": "AA=="}, {"type": "text", "text": "[left out: file]"}, "media"),
         (
             {"type": "image", "url": "https://example.org/a.JPG?size=1"},
-            {"type": "image", "source": {"media_type": "image/jpeg", "path": "https://example.org/a.JPG?size=1"}},
+            {
+                "type": "image",
+                "source": {"media_type": "image/jpeg", "path": "https://example.org/a.JPG?size=1"},
+            },
             None,
         ),
         (
@@ -226,10 +289,19 @@ class TestSubagents:
             "media-path",
         ),
         (
-            {"type": "audio", "media_type": "audio/wav", "url": "https://example.org/a", "duration_sec": 2},
             {
                 "type": "audio",
-                "source": {"media_type": "audio/wav", "path": "https://example.org/a", "duration_sec": 2},
+                "media_type": "audio/wav",
+                "url": "https://example.org/a",
+                "duration_sec": 2,
+            },
+            {
+                "type": "audio",
+                "source": {
+                    "media_type": "audio/wav",
+                    "path": "https://example.org/a",
+                    "duration_sec": 2,
+                },
             },
             None,
         ),
@@ -267,18 +339,35 @@ def test_branch_may_be_known_by_its_name_alone() -> None:
 
 def test_result_that_only_names_its_subagent_has_no_content() -> None:
     inner = [span("s", call_id="call_1"), say("b", "n", span_id="s")]
-    made, _ = written("atif", call(1), *inner, result(1, [{"type": "subagent_trajectory_ref", "trajectory_id": "x"}]))
+    made, _ = written(
+        "atif",
+        call(1),
+        *inner,
+        result(1, [{"type": "subagent_trajectory_ref", "trajectory_id": "x"}]),
+    )
     assert made["steps"][0]["observation"]["results"] == [
         {"source_call_id": "call_1", "subagent_trajectory_ref": [{"trajectory_id": "s"}]}
     ]
 
 
 def test_several_agents_in_one_run_are_named() -> None:
-    assert [step["extra"]["agent"] for step in steps(say("a"), say("b", "n"))] == ["assistant", "helper"]
+    assert [step["extra"]["agent"] for step in steps(say("a"), say("b", "n"))] == [
+        "assistant",
+        "helper",
+    ]
 
 
 def test_what_was_extra_of_the_agent_is_so_again() -> None:
-    made, _ = written("atif", say("a"), fact("context", version="3", agent_extra={"x": 1}, notes="n", extra={"y": 2}))
-    assert made["agent"] == {"name": "assistant", "version": "3", "model_name": "model-1", "extra": {"x": 1}}
+    made, _ = written(
+        "atif",
+        say("a"),
+        fact("context", version="3", agent_extra={"x": 1}, notes="n", extra={"y": 2}),
+    )
+    assert made["agent"] == {
+        "name": "assistant",
+        "version": "3",
+        "model_name": "model-1",
+        "extra": {"x": 1},
+    }
     assert made["notes"] == "n"
     assert made["extra"]["y"] == 2

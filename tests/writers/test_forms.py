@@ -1,4 +1,5 @@
-"""The forms of others: a short conversation in each, byte for byte, and what both make of what has no place there."""
+"""The forms of others: a short conversation in each, byte for byte, and what both make of what has
+no place there."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +21,9 @@ def test_short_conversation(to: str, golden: Callable[[Path, str | bytes], None]
     whole = {"include": "include-internal", "internal": "full"}
     data, receipt = exported(Source.of(FOLDER / "talk.json"), to, **whole)
     golden(FOLDER / f"talk.{to}.json", msgspec.json.format(data, indent=2) + b"\n")
-    notes = "".join(f"{note.place}: {note.code} x{note.count}: {note.detail}\n" for note in receipt.notes)
+    notes = "".join(
+        f"{note.place}: {note.code} x{note.count}: {note.detail}\n" for note in receipt.notes
+    )
     golden(FOLDER / f"talk.{to}.txt", notes)
 
 
@@ -32,7 +35,9 @@ def test_all_can_be_loaded() -> None:
 @pytest.mark.parametrize("to", FORMS)
 def test_secrets_are_masked_as_in_the_document(to: str, tmp_path: Path) -> None:
     secret = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"[:36]
-    (tmp_path / "talk.json").write_bytes(msgspec.json.encode({"messages": [{"role": "user", "content": secret}]}))
+    (tmp_path / "talk.json").write_bytes(
+        msgspec.json.encode({"messages": [{"role": "user", "content": secret}]})
+    )
     data, receipt = exported(Source.of(tmp_path / "talk.json"), to)
     assert secret.encode() not in data
     assert b"[REDACTED:" in data
@@ -42,7 +47,12 @@ def test_secrets_are_masked_as_in_the_document(to: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("to", FORMS)
 def test_what_has_no_place_is_counted_with_its_first_place(to: str) -> None:
-    odd = [fact("notice"), fact("notice"), think({"redacted": True}), ask([{"type": "text", "text": "a", "marks": []}])]
+    odd = [
+        fact("notice"),
+        fact("notice"),
+        think({"redacted": True}),
+        ask([{"type": "text", "text": "a", "marks": []}]),
+    ]
     _, notes = written(to, *odd, ask([7, {"no": "type"}]), say("b"))
     told = {code: (note.place, note.count) for code, note in notes.items()}
     assert told == {
@@ -55,7 +65,11 @@ def test_what_has_no_place_is_counted_with_its_first_place(to: str) -> None:
 
 @pytest.mark.parametrize("to", FORMS)
 def test_branch_is_left_out_with_all_that_is_in_it(to: str) -> None:
-    left = [span("s", {"kind": "abandoned_branch"}), say("not this", span_id="s"), fact("notice", span_id="s")]
+    left = [
+        span("s", {"kind": "abandoned_branch"}),
+        say("not this", span_id="s"),
+        fact("notice", span_id="s"),
+    ]
     made, notes = written(to, ask("a"), *left, say("b"))
     assert "not this" not in str(made)
     assert {code: note.count for code, note in notes.items()} == {"branch": 1}
@@ -76,14 +90,36 @@ def test_subagents_without_end_are_cut_at_sixteen(to: str) -> None:
 @pytest.mark.parametrize("to", FORMS)
 def test_stranger_may_put_anything_anywhere(to: str) -> None:
     """A document is checked, but what stands in its data is free."""
-    strange = [[], "x", 7, None, {"kind": []}, {"tool_name": {}, "arguments": "x", "native_call_id": 7}]
-    strange += [{"kind": kind, "names": 7, "cost_usd": "x"} for kind in ("tools", "cost", "context", "result_facts")]
+    strange = [
+        [],
+        "x",
+        7,
+        None,
+        {"kind": []},
+        {"tool_name": {}, "arguments": "x", "native_call_id": 7},
+    ]
+    strange += [
+        {"kind": kind, "names": 7, "cost_usd": "x"}
+        for kind in ("tools", "cost", "context", "result_facts")
+    ]
     events = [ask("a"), say("b")]
     for number, data in enumerate(strange):
-        events += [event("tool_use", "who", data, call_id=f"c{number}", usage={"input_tokens": "x"})]
+        events += [
+            event("tool_use", "who", data, call_id=f"c{number}", usage={"input_tokens": "x"})
+        ]
         events += [event("span_start", "who", data, call_id=f"c{number}", span_id=f"s{number}")]
-        events += [event("message", "who", data, role, span_id=f"s{number}") for role in ("user", "assistant", "odd")]
-        events += [event("tool_result", "who", data, call_id=f"c{number}"), event("annotation", "who", data)]
-    events += [{"type": "message", "role": "user"}, {"type": "tool_use", "content": 3, "links": 4}, {"type": "else"}]
+        events += [
+            event("message", "who", data, role, span_id=f"s{number}")
+            for role in ("user", "assistant", "odd")
+        ]
+        events += [
+            event("tool_result", "who", data, call_id=f"c{number}"),
+            event("annotation", "who", data),
+        ]
+    events += [
+        {"type": "message", "role": "user"},
+        {"type": "tool_use", "content": 3, "links": 4},
+        {"type": "else"},
+    ]
     made, _ = written(to, *events, call(1), result(1), result(1, "again"))
     assert "again" in str(made)

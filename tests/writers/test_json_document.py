@@ -9,14 +9,26 @@ from open_token.model import Event, Integrity, Record
 from open_token.writers import JsonDocument
 
 EVENTS: list[Event] = [
-    {"id": "evt_000001", "seq": 1, "type": "message", "content": {"mime": "text/plain", "text": 'a\n"b" é\u2028'}},
-    {"id": "evt_000002", "seq": 2, "type": "annotation", "content": {"mime": "application/json", "data": {"a": []}}},
+    {
+        "id": "evt_000001",
+        "seq": 1,
+        "type": "message",
+        "content": {"mime": "text/plain", "text": 'a\n"b" é\u2028'},
+    },
+    {
+        "id": "evt_000002",
+        "seq": 2,
+        "type": "annotation",
+        "content": {"mime": "application/json", "data": {"a": []}},
+    },
 ]
 SEALED: Integrity = {"hash_alg": "sha256", "events_hash": "00"}
 
 
 def record(**facts: Any) -> Record:
-    return Record({"id": "conv_1"}, [{"actor_id": "act_001", "kind": "human", "name": "user"}], [], **facts)
+    return Record(
+        {"id": "conv_1"}, [{"actor_id": "act_001", "kind": "human", "name": "user"}], [], **facts
+    )
 
 
 def written(pretty: bool, events: list[Event], integrity: Integrity | None, **facts: Any) -> str:
@@ -40,7 +52,10 @@ def test_it_is_what_json_itself_would_write(
     events: list[Event], integrity: Integrity | None, facts: dict[str, Any]
 ) -> None:
     whole = document(events, integrity, **facts)
-    assert written(True, events, integrity, **facts) == json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
+    assert (
+        written(True, events, integrity, **facts)
+        == json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
+    )
     compact = json.dumps(whole, separators=(",", ":"), ensure_ascii=False) + "\n"
     assert written(False, events, integrity, **facts) == compact
 
@@ -49,4 +64,9 @@ def test_nobody_took_part() -> None:
     writer = JsonDocument(True)
     empty = Record({}, [], [])
     text = writer.head(empty) + writer.tail(empty, None, 0)
-    assert json.loads(text) == {"open_token_version": "0.1", "conversation": {}, "participants": [], "events": []}
+    assert json.loads(text) == {
+        "open_token_version": "0.1",
+        "conversation": {},
+        "participants": [],
+        "events": [],
+    }

@@ -6,7 +6,10 @@ from open_token.model import Event, Record
 from open_token.writers import Ndjson
 
 RECORD = Record(
-    {"id": "conv_1"}, [{"actor_id": "act_001", "kind": "human", "name": "user"}], [], exported_at="2026-01-31T00:00:00Z"
+    {"id": "conv_1"},
+    [{"actor_id": "act_001", "kind": "human", "name": "user"}],
+    [],
+    exported_at="2026-01-31T00:00:00Z",
 )
 EVENT: Event = {
     "id": "evt_000001",

@@ -34,7 +34,9 @@ def messages(item: dict[str, Any], side: str) -> list[Any]:
 
 
 def seconds(item: dict[str, Any]) -> tuple[float, float]:
-    return tuple(int(item[name]) / 10**9 - BEGAN for name in ("startTimeUnixNano", "endTimeUnixNano"))  # type: ignore[return-value]
+    return tuple(
+        int(item[name]) / 10**9 - BEGAN for name in ("startTimeUnixNano", "endTimeUnixNano")
+    )  # type: ignore[return-value]
 
 
 def text(role: str, words: str) -> dict[str, Any]:
@@ -43,7 +45,11 @@ def text(role: str, words: str) -> dict[str, Any]:
 
 def test_agent_model_and_tool() -> None:
     agent, first, tool, second = spans(
-        ask("a", ts=1), say("b", ts=3), call(1, given={"x": 1}, ts=3), result(1, "c", ts=5), say("d", ts=8)
+        ask("a", ts=1),
+        say("b", ts=3),
+        call(1, given={"x": 1}, ts=3),
+        result(1, "c", ts=5),
+        say("d", ts=8),
     )
     assert [item["name"] for item in (agent, first, tool, second)] == [
         "invoke_agent assistant",
@@ -55,18 +61,30 @@ def test_agent_model_and_tool() -> None:
     assert "parentSpanId" not in agent
     assert {item["parentSpanId"] for item in (first, tool, second)} == {agent["spanId"]}
     assert len({item["traceId"] for item in (agent, first, tool, second)}) == 1
-    assert [seconds(item) for item in (agent, first, tool, second)] == [(1, 8), (1, 3), (3, 5), (5, 8)]
+    assert [seconds(item) for item in (agent, first, tool, second)] == [
+        (1, 8),
+        (1, 3),
+        (3, 5),
+        (5, 8),
+    ]
     assert tool["given"]["gen_ai.tool.call.arguments"] == '{"x":1}'
     assert tool["given"]["gen_ai.tool.call.result"] == "c"
     assert first["given"]["gen_ai.provider.name"] == "openai"
 
 
 def test_model_is_given_what_is_new_and_its_last_answer() -> None:
-    _, first, tool, second, third = spans(ask("a"), call(1), result(1, "c"), say("d"), ask("a"), say("e"))
+    _, first, tool, second, third = spans(
+        ask("a"), call(1), result(1, "c"), say("d"), ask("a"), say("e")
+    )
     asked = {"type": "tool_call", "id": "call_1", "name": "run", "arguments": {}}
-    came = {"role": "tool", "parts": [{"type": "tool_call_response", "id": "call_1", "response": "c"}]}
+    came = {
+        "role": "tool",
+        "parts": [{"type": "tool_call_response", "id": "call_1", "response": "c"}],
+    }
     assert messages(first, "input") == [text("user", "a")]
-    assert messages(first, "output") == [{"role": "assistant", "parts": [asked], "finish_reason": "tool_call"}]
+    assert messages(first, "output") == [
+        {"role": "assistant", "parts": [asked], "finish_reason": "tool_call"}
+    ]
     assert messages(second, "input") == [{"role": "assistant", "parts": [asked]}, came]
     assert messages(third, "input") == [text("assistant", "d"), text("user", "a")]
     assert tool["given"]["gen_ai.tool.call.id"] == "call_1"
@@ -106,12 +124,16 @@ def test_conversation_without_times_has_none() -> None:
 
 
 def test_call_that_takes_long_does_not_hold_up_what_follows() -> None:
-    _, first, tool, second = spans(say("a", ts=1), call(1, ts=1), ask("b", ts=2), say("c", ts=4), result(1, ts=50))
+    _, first, tool, second = spans(
+        say("a", ts=1), call(1, ts=1), ask("b", ts=2), say("c", ts=4), result(1, ts=50)
+    )
     assert [seconds(item) for item in (first, tool, second)] == [(1, 1), (1, 50), (2, 4)]
 
 
 def test_failed_call() -> None:
-    *_, tool = spans(call(1), result(1, "no"), fact("result_facts", parent_id="evt_2", is_error=True))
+    *_, tool = spans(
+        call(1), result(1, "no"), fact("result_facts", parent_id="evt_2", is_error=True)
+    )
     assert tool["status"] == {"code": 2}
     assert tool["given"]["error.type"] == "_OTHER"
 
@@ -137,19 +159,32 @@ def test_what_nobody_answered_is_a_call_of_a_model_without_an_answer() -> None:
 
 def test_subagent_stands_in_the_tool_that_it_serves() -> None:
     about = {"subagent_type": "pilot", "agent_id": "a7", "spawn_reason": "why"}
-    inner = [span("s", about, call_id="call_1", ts=4), ask("q", span_id="s"), say("b", "n", span_id="s", ts=6)]
+    inner = [
+        span("s", about, call_id="call_1", ts=4),
+        ask("q", span_id="s"),
+        say("b", "n", span_id="s", ts=6),
+    ]
     agent, _, tool, child, chat = spans(ask("a", ts=1), call(1, ts=3), *inner, result(1, ts=7))
     assert child["parentSpanId"] == tool["spanId"]
     assert chat["parentSpanId"] == child["spanId"]
     assert child["name"] == "invoke_agent pilot"
     assert child["given"]["gen_ai.agent.id"] == "a7"
     assert child["given"]["gen_ai.agent.description"] == "why"
-    assert [seconds(item) for item in (agent, tool, child, chat)] == [(1, 7), (3, 7), (4, 6), (4, 6)]
+    assert [seconds(item) for item in (agent, tool, child, chat)] == [
+        (1, 7),
+        (3, 7),
+        (4, 6),
+        (4, 6),
+    ]
 
 
 def test_subagent_that_serves_no_call_stands_in_the_agent() -> None:
-    agent, first, child, inner, second = spans(say("a"), span("s"), say("b", "n", span_id="s"), say("c"))
-    assert child["parentSpanId"] == agent["spanId"] == first["parentSpanId"] == second["parentSpanId"]
+    agent, first, child, inner, second = spans(
+        say("a"), span("s"), say("b", "n", span_id="s"), say("c")
+    )
+    assert (
+        child["parentSpanId"] == agent["spanId"] == first["parentSpanId"] == second["parentSpanId"]
+    )
     assert inner["parentSpanId"] == child["spanId"]
 
 
@@ -186,12 +221,18 @@ def test_thought_that_is_a_summary_is_noted() -> None:
             {"type": "image", "media_type": "image/png", "base64": "AA=="},
             {"type": "blob", "modality": "image", "mime_type": "image/png", "content": "AA=="},
         ),
-        ({"type": "document", "base64": "AA=="}, {"type": "blob", "modality": "file", "content": "AA=="}),
+        (
+            {"type": "document", "base64": "AA=="},
+            {"type": "blob", "modality": "file", "content": "AA=="},
+        ),
         (
             {"type": "audio", "url": "https://example.org/a"},
             {"type": "uri", "modality": "audio", "uri": "https://example.org/a"},
         ),
-        ({"type": "tool_call", "name": "x"}, {"type": "text", "content": '{"type":"tool_call","name":"x"}'}),
+        (
+            {"type": "tool_call", "name": "x"},
+            {"type": "text", "content": '{"type":"tool_call","name":"x"}'},
+        ),
     ],
 )
 def test_blocks(block: Any, part: Any) -> None:
@@ -200,7 +241,9 @@ def test_blocks(block: Any, part: Any) -> None:
 
 
 def test_what_was_heard_before_a_thought_alone_is_given_again() -> None:
-    _, first, second = spans(say("a", usage={"input_tokens": 1}), think("t", usage={"input_tokens": 1}))
+    _, first, second = spans(
+        say("a", usage={"input_tokens": 1}), think("t", usage={"input_tokens": 1})
+    )
     *_, last = spans(say("a"), think("t", usage={"input_tokens": 1}), ask("b"))
     assert messages(first, "input") == []
     assert messages(second, "input") == [text("assistant", "a")]
@@ -218,7 +261,9 @@ def test_result_without_a_time_marks_its_call() -> None:
     assert tool["given"]["open_token.time.estimated"] is True
 
 
-@pytest.mark.parametrize("ts", ["0001-01-01T00:00:00Z", "9999-01-01T00:00:00Z", "2026-03-01T10:00:00", "no time"])
+@pytest.mark.parametrize(
+    "ts", ["0001-01-01T00:00:00Z", "9999-01-01T00:00:00Z", "2026-03-01T10:00:00", "no time"]
+)
 def test_time_that_otlp_cannot_hold_is_none(ts: str) -> None:
     odd = say("a")
     odd["ts"] = ts

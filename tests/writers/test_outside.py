@@ -1,4 +1,5 @@
-"""What others say of the forms that are written for them: Harbor's own validator, the protocol buffers of OTLP."""
+"""What others say of the forms that are written for them: Harbor's own validator, the protocol
+buffers of OTLP."""
 
 import base64
 import json
@@ -20,7 +21,12 @@ from random_talks import talks
 from test_corpus import each, files, name, opened
 from told_again import exported
 
-EVERYTHING = {"include": "include-internal", "internal": "full", "branches": "all", "redact": "none"}
+EVERYTHING = {
+    "include": "include-internal",
+    "internal": "full",
+    "branches": "all",
+    "redact": "none",
+}
 SAMPLE = 6
 
 pytestmark = pytest.mark.full

@@ -17,7 +17,12 @@ from random_talks import talks
 from test_corpus import each, files, name, opened
 from told_again import again, exported, spent, told
 
-EVERYTHING = {"include": "include-internal", "internal": "full", "branches": "all", "redact": "none"}
+EVERYTHING = {
+    "include": "include-internal",
+    "internal": "full",
+    "branches": "all",
+    "redact": "none",
+}
 SAMPLE = 6
 
 
@@ -55,10 +60,20 @@ def corpus_file_comes_back(path: Path, folder: Path) -> None:
             check(source, to, folder, **EVERYTHING)
 
 
-@pytest.mark.parametrize("folder", sorted(path.name for path in CORPUS.glob("*") if path.is_dir()) or [None])
-def test_small_real_conversation_of_each_kind_comes_back(folder: str | None, corpus: Path, tmp_path: Path) -> None:
-    found = [path for path in files() if path.is_file() and path.relative_to(corpus).parts[0] == folder]
-    small = [path for size, path in sorted((path.stat().st_size, path) for path in found) if 2_000 < size < 120_000]
+@pytest.mark.parametrize(
+    "folder", sorted(path.name for path in CORPUS.glob("*") if path.is_dir()) or [None]
+)
+def test_small_real_conversation_of_each_kind_comes_back(
+    folder: str | None, corpus: Path, tmp_path: Path
+) -> None:
+    found = [
+        path for path in files() if path.is_file() and path.relative_to(corpus).parts[0] == folder
+    ]
+    small = [
+        path
+        for size, path in sorted((path.stat().st_size, path) for path in found)
+        if 2_000 < size < 120_000
+    ]
     if not small:
         pytest.skip("no small conversation of that kind")
     corpus_file_comes_back(small[-1], tmp_path)
@@ -72,7 +87,9 @@ def test_every_real_conversation_comes_back(path: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("to", FORMS)
 @given(talk=talks())
-def test_random_conversation_comes_back(to: str, talk: Any, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_random_conversation_comes_back(
+    to: str, talk: Any, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     folder = tmp_path_factory.mktemp("talk")
     (folder / "talk.json").write_text(json.dumps(talk))
     check(Source.of(folder / "talk.json"), to, folder, **EVERYTHING)

@@ -1,4 +1,5 @@
-"""An archive: every conversation of this machine exported into a folder, again when it grows, kept when it is gone."""
+"""An archive: every conversation of this machine exported into a folder, again when it grows, kept
+when it is gone."""
 
 import contextlib
 import os
@@ -21,7 +22,18 @@ from open_token.archive._entries import (
     with_beside,
     with_facts,
 )
-from open_token.archive._index import COPY, EARLIER, EMPTY, FAILED, GONE, NAME, PENDING, Entry, Index, exports_in
+from open_token.archive._index import (
+    COPY,
+    EARLIER,
+    EMPTY,
+    FAILED,
+    GONE,
+    NAME,
+    PENDING,
+    Entry,
+    Index,
+    exports_in,
+)
 from open_token.archive._names import day_of, is_made, name_for
 from open_token.context import Context
 from open_token.discover import Session, name_of, source_of, stamp_of
@@ -37,9 +49,11 @@ __all__ = ["CHANGED", "FAILED", "GONE", "LOST", "NEW", "Archive", "Change", "Ent
 NEW, CHANGED, LOST = "new", "changed", "lost"
 _PART = ".archive-"
 _SHARE = 20
-"""While watching, a conversation rests this many times as long as its export took: at most some 5 % of the time."""
+"""While watching, a conversation rests this many times as long as its export took: at most some 5 %
+of the time."""
 _HASHED = 1 << 28
-"""A database changes all the time, and may hold gigabytes: up to this size it is hashed before an export."""
+"""A database changes all the time, and may hold gigabytes: up to this size it is hashed before an
+export."""
 
 
 @dataclass(frozen=True)
@@ -52,10 +66,16 @@ class Change:
 
 
 class Archive:
-    """A folder with an export of each conversation and an index; one process at a time works on it."""
+    """A folder with an export of each conversation and an index; one process at a time works on
+    it."""
 
     def __init__(
-        self, folder: Path, context: Callable[[], Context], clock: Callable[[], float], *, again: bool = False
+        self,
+        folder: Path,
+        context: Callable[[], Context],
+        clock: Callable[[], float],
+        *,
+        again: bool = False,
     ) -> None:
         self._folder, self._context, self._clock, self._again = folder, context, clock, again
         options = context().options
@@ -76,7 +96,11 @@ class Archive:
     def held(self) -> Iterator[None]:
         """Keep others out as long as this lasts."""
         if not make_folder(self._folder):
-            raise OutputError("cannot write into this folder", where=str(self._folder), help="choose another folder")
+            raise OutputError(
+                "cannot write into this folder",
+                where=str(self._folder),
+                help="choose another folder",
+            )
         with locked(self._folder / ".lock") as is_ours:
             if not is_ours:
                 raise OutputError(
@@ -96,7 +120,9 @@ class Archive:
         self._hashes.clear()
         self._vanished.clear()
         self._shared = None
-        found = sorted(found, key=lambda session: (session.mtime_ns, str(session.path), session.modified))
+        found = sorted(
+            found, key=lambda session: (session.mtime_ns, str(session.path), session.modified)
+        )
         index = Index(self._folder)
         yield from self._reconciled(index)
         for session in found:
@@ -114,17 +140,28 @@ class Archive:
         for entry in pending:
             self._finish(entry, index, there)
         replaced = {entry.replaces for entry in pending}
-        for entry in [entry for entry in index.entries.values() if entry.file and entry.file not in there]:
+        for entry in [
+            entry for entry in index.entries.values() if entry.file and entry.file not in there
+        ]:
             index.drop(entry)
             if entry.file not in replaced and not (entry.source and os.path.exists(entry.source)):
                 yield Change(LOST, entry)
-        owners = {entry.file: entry for entry in sorted(index.entries.values(), key=lambda entry: bool(entry.source))}
-        for entry in [entry for entry in index.entries.values() if entry.file and owners[entry.file] is not entry]:
+        owners = {
+            entry.file: entry
+            for entry in sorted(index.entries.values(), key=lambda entry: bool(entry.source))
+        }
+        for entry in [
+            entry
+            for entry in index.entries.values()
+            if entry.file and owners[entry.file] is not entry
+        ]:
             index.drop(entry)
         for name in sorted(there - {entry.file for entry in index.entries.values()}):
             if not is_made(name.partition("/")[2]):
                 continue
-            stranger = with_facts(Entry(reader=name.partition("/")[0], state=GONE, file=name), self._folder / name)
+            stranger = with_facts(
+                Entry(reader=name.partition("/")[0], state=GONE, file=name), self._folder / name
+            )
             if stranger.id is not None:
                 index.entries[stranger.key] = stranger
                 index.is_changed = True
@@ -134,7 +171,8 @@ class Archive:
         index.write()
 
     def _finish(self, entry: Entry, index: Index, there: set[str]) -> None:
-        """What a killed process was about to do: the file it wrote or would have replaced is of this source."""
+        """What a killed process was about to do: the file it wrote or would have replaced is of
+        this source."""
         index.is_changed = True
         others = {other.file for other in index.entries.values() if other is not entry}
         if entry.file in there and entry.replaces in there - others:
@@ -164,9 +202,14 @@ class Archive:
         return change
 
     def _is_due(self, session: Session, entry: Entry) -> bool:
-        """Whether a conversation is to be exported again: by size and time first, then by its hash."""
+        """Whether a conversation is to be exported again: by size and time first, then by its
+        hash."""
         stamp = session.bytes, session.mtime_ns
-        if entry.options != self._words or entry.state == PENDING or (self._again and entry.key not in self._rests):
+        if (
+            entry.options != self._words
+            or entry.state == PENDING
+            or (self._again and entry.key not in self._rests)
+        ):
             return True
         if entry.state == FAILED:
             return self._failures.get(entry.key) != stamp
@@ -175,7 +218,11 @@ class Archive:
         if stamp == (entry.source_bytes, entry.source_mtime_ns) or is_settled(session, entry):
             return False
         # The log beside a database is not in its hash.
-        can_tell = session.bytes == entry.source_bytes and entry.conversation is None and not session.is_folder
+        can_tell = (
+            session.bytes == entry.source_bytes
+            and entry.conversation is None
+            and not session.is_folder
+        )
         return not (can_tell and entry.sha256 is not None and self._hash(session) == entry.sha256)
 
     def _hash(self, session: Session) -> str | None:
@@ -202,12 +249,15 @@ class Archive:
             return self._refused(session, entry, problem, index)
         except Exception as problem:
             what = f"something went wrong inside open-token ({type(problem).__name__})"
-            unknown = OpenTokenError(what, where=str(session.path), help="export it alone with OPEN_TOKEN_DEBUG=1")
+            unknown = OpenTokenError(
+                what, where=str(session.path), help="export it alone with OPEN_TOKEN_DEBUG=1"
+            )
             return self._refused(session, entry, unknown, index)
 
     def _written(self, session: Session, entry: Entry | None, index: Index) -> Change | None:
         begun = self._clock()
-        # The hash comes first: what is added while the export is made must be seen as a change next time.
+        # The hash comes first: what is added while the export is made must be seen as a change next
+        # time.
         sha256 = None if session.is_folder else self._hash(session)
         source, context = self._source(session), self._context()
         folder = self._folder / session.reader
@@ -232,28 +282,43 @@ class Archive:
             index.put(fresh)
 
     def _source(self, session: Session) -> Source:
-        """The source of a session; conversations of one file come one after another, and share what was read of it."""
+        """The source of a session; conversations of one file come one after another, and share what
+        was read of it."""
         if session.is_one_of > 1 and self._shared and self._shared.path == session.path:
             self._shared.conversation = session.conversation
             return self._shared
         self._shared = source_of(session)
         return self._shared
 
-    def _placed(self, made: Unnamed, fresh: Entry, old: Entry | None, index: Index, session: Session) -> Change | None:
-        """Put an export where it belongs; nothing that is archived is lost to what came after it."""
+    def _placed(
+        self, made: Unnamed, fresh: Entry, old: Entry | None, index: Index, session: Session
+    ) -> Change | None:
+        """Put an export where it belongs; nothing that is archived is lost to what came after
+        it."""
         if old and old.file and is_other(old, fresh):
-            kept = changed(old, source=None, conversation=None, state=EARLIER, gone_at=fresh.exported_at)
+            kept = changed(
+                old, source=None, conversation=None, state=EARLIER, gone_at=fresh.exported_at
+            )
             index.put(kept)
             old = None
         old = old if old and old.file else self._orphan(fresh)
         if old and is_same(old, fresh):
-            times = {"archived_at": old.archived_at or old.exported_at, "exported_at": old.exported_at}
+            times = {
+                "archived_at": old.archived_at or old.exported_at,
+                "exported_at": old.exported_at,
+            }
             index.take(old, changed(fresh, file=old.file, bytes=old.bytes, **times))
             self.counts["unchanged"] += 1
             return None
-        file = old.file if old and old.file and old.file.endswith(f".{self._suffix}") else self._name(fresh, session)
+        file = (
+            old.file
+            if old and old.file and old.file.endswith(f".{self._suffix}")
+            else self._name(fresh, session)
+        )
         replaces = old.file if old and old.file != file else None
-        fresh = changed(fresh, file=file, archived_at=(old and old.archived_at) or fresh.archived_at)
+        fresh = changed(
+            fresh, file=file, archived_at=(old and old.archived_at) or fresh.archived_at
+        )
         index.take(old or fresh, changed(fresh, state=PENDING, replaces=replaces))
         made.become(self._folder / str(file))
         if replaces:
@@ -265,11 +330,15 @@ class Archive:
         return Change(kind, fresh)
 
     def _orphan(self, fresh: Entry) -> Entry | None:
-        """An export of the same events whose source was moved, or is not known as the index was lost."""
+        """An export of the same events whose source was moved, or is not known as the index was
+        lost."""
         entry = self._kept.pop(_content(fresh), None) if fresh.events_hash else None
         if entry is None or (entry.source and os.path.exists(entry.source)):
             return None
-        return changed(entry, options=self._words if str(entry.file).endswith(f".{self._suffix}") else entry.options)
+        return changed(
+            entry,
+            options=self._words if str(entry.file).endswith(f".{self._suffix}") else entry.options,
+        )
 
     def _name(self, fresh: Entry, session: Session) -> str:
         day = day_of(str(fresh.id), fresh.started_at, from_epoch(session.modified))
@@ -282,7 +351,9 @@ class Archive:
         self._taken.add(file.casefold())
         return file
 
-    def _refused(self, session: Session, entry: Entry | None, problem: OpenTokenError, index: Index) -> Change | None:
+    def _refused(
+        self, session: Session, entry: Entry | None, problem: OpenTokenError, index: Index
+    ) -> Change | None:
         """Note that a source could not be exported; what is archived of it stays."""
         self._failures[key_of(session)] = session.bytes, session.mtime_ns
         fresh = refused(session, entry, problem, self._words)
@@ -299,7 +370,8 @@ class Archive:
         return Change(FAILED, fresh, problem)
 
     def _gone(self, found: list[Session], index: Index) -> Iterator[Change]:
-        """Mark what its runtime deleted: a whole source, or a conversation in one that is still there."""
+        """Mark what its runtime deleted: a whole source, or a conversation in one that is still
+        there."""
         keys = {key_of(session) for session in found} - self._vanished
         listed = {name_of(session.path) for session in found if session.conversation is not None}
         for entry in list(index.entries.values()):

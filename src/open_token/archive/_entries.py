@@ -39,11 +39,14 @@ def blank(session: Session, options: str) -> Entry:
 
 
 def told(entry: Entry, receipt: Receipt, path: Path, now: str | None) -> Entry:
-    """The entry with what came out: the facts are those of the export, in which secrets are masked."""
+    """The entry with what came out: the facts are those of the export, in which secrets are
+    masked."""
     counts: dict[str, int] = {}
     for note in receipt.notes:
         counts[note.code] = counts.get(note.code, 0) + note.count
-    entry = changed(entry, id=receipt.conversation_id, events=receipt.events, bytes=receipt.bytes, notes=counts)
+    entry = changed(
+        entry, id=receipt.conversation_id, events=receipt.events, bytes=receipt.bytes, notes=counts
+    )
     return changed(with_facts(entry, path), archived_at=now, exported_at=now)
 
 
@@ -64,7 +67,8 @@ def with_facts(entry: Entry, path: Path) -> Entry:
 
 
 def with_beside(entry: Entry, source: Source, begun: float) -> Entry:
-    """The entry with the other files that were read; what may have changed during the export is looked at again."""
+    """The entry with the other files that were read; what may have changed during the export is
+    looked at again."""
     main = source.path
     if main is None or source.is_folder:
         return entry
@@ -78,7 +82,9 @@ def with_beside(entry: Entry, source: Source, begun: float) -> Entry:
     if not found:
         return entry
     stamp, newest = stamp_of(sorted(found))
-    return changed(entry, beside=sorted(found), beside_stamp="" if newest >= begun * 1e9 - _SLACK_NS else stamp)
+    return changed(
+        entry, beside=sorted(found), beside_stamp="" if newest >= begun * 1e9 - _SLACK_NS else stamp
+    )
 
 
 def refused(session: Session, entry: Entry | None, problem: OpenTokenError, options: str) -> Entry:
@@ -102,7 +108,8 @@ def seen_again(entry: Entry, session: Session) -> Entry:
 
 
 def is_settled(session: Session, entry: Entry) -> bool:
-    """Whether one of several conversations had been quiet for a day when it was exported, and is still of that time."""
+    """Whether one of several conversations had been quiet for a day when it was exported, and is
+    still of that time."""
     if session.conversation is None or entry.updated != session.modified:
         return False
     return entry.source_mtime_ns / 1e9 - session.modified > _DAY
@@ -110,12 +117,16 @@ def is_settled(session: Session, entry: Entry) -> bool:
 
 def is_same(old: Entry, fresh: Entry) -> bool:
     """Whether a new export would say nothing new."""
-    facts = [(entry.events_hash, entry.title, entry.started_at, entry.id, entry.options) for entry in (old, fresh)]
+    facts = [
+        (entry.events_hash, entry.title, entry.started_at, entry.id, entry.options)
+        for entry in (old, fresh)
+    ]
     return fresh.events_hash is not None and facts[0] == facts[1]
 
 
 def is_other(old: Entry, fresh: Entry) -> bool:
-    """Whether the source now holds another conversation than the archived one, or less of it than it did."""
+    """Whether the source now holds another conversation than the archived one, or less of it than
+    it did."""
     if old.id is None or (old.sha256 is not None and old.sha256 == fresh.sha256):
         return False
     if old.id != fresh.id and not (MADE_ID.fullmatch(old.id) or MADE_ID.fullmatch(fresh.id or "")):

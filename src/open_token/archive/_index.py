@@ -1,4 +1,5 @@
-"""The index of an archive: a line for each conversation, appended as it changes, written anew after each pass."""
+"""The index of an archive: a line for each conversation, appended as it changes, written anew after
+each pass."""
 
 import contextlib
 import re
@@ -21,7 +22,8 @@ _HASH = re.compile(rb'"events_hash"\s*:\s*"([0-9a-f]{64})"')
 
 
 class Entry(msgspec.Struct, omit_defaults=True, kw_only=True, frozen=True):
-    """One conversation: where it came from, where it lies, and how both were when they were last seen."""
+    """One conversation: where it came from, where it lies, and how both were when they were last
+    seen."""
 
     reader: str
     state: str
@@ -136,7 +138,9 @@ class Index:
     def write(self) -> None:
         """Write the index anew, whole, if anything changed."""
         if self.is_changed:
-            lines = [msgspec.json.encode(item) for item in ({"schema": SCHEMA}, *self.entries.values())]
+            lines = [
+                msgspec.json.encode(item) for item in ({"schema": SCHEMA}, *self.entries.values())
+            ]
             write_whole(self._path, b"\n".join(lines) + b"\n", 0o600)
             self.is_changed = False
 
@@ -150,7 +154,8 @@ def exports_in(folder: Path) -> Iterator[str]:
 
 
 def about(path: Path) -> tuple[About, str | None, str | None] | None:
-    """What an export tells of its conversation, its hash, and the time of the export; None when it is none."""
+    """What an export tells of its conversation, its hash, and the time of the export; None when it
+    is none."""
     records = opening(path, _ENDS)
     with contextlib.suppress(msgspec.ValidationError):
         document = msgspec.convert(records[0] if records else None, _Document)
@@ -161,6 +166,9 @@ def about(path: Path) -> tuple[About, str | None, str | None] | None:
 
 
 def _is_below(name: str) -> bool:
-    """Whether a name in an index is that of a file in a folder of the archive, and not of one elsewhere."""
+    """Whether a name in an index is that of a file in a folder of the archive, and not of one
+    elsewhere."""
     parts = name.split("/")
-    return len(parts) == 2 and all(part and not part.startswith(".") and "\\" not in part for part in parts)
+    return len(parts) == 2 and all(
+        part and not part.startswith(".") and "\\" not in part for part in parts
+    )

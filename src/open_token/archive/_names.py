@@ -16,19 +16,30 @@ _TITLE, _ID = 60, 40
 def day_of(id: str, *moments: str | None) -> str:
     """The day of a conversation: by the first moment that is known, else by its id."""
     made = MADE_ID.fullmatch(id)
-    days = [moments[0], "-".join(made.groups()[:3]) if made and made[1] != "0000" else None, *moments[1:]]
+    days = [
+        moments[0],
+        "-".join(made.groups()[:3]) if made and made[1] != "0000" else None,
+        *moments[1:],
+    ]
     return next((day[:10] for day in days if day and _DAY.match(day)), "undated")
 
 
-def name_for(day: str, title: str | None, id: str, suffix: str, is_free: Callable[[str], bool]) -> str:
+def name_for(
+    day: str, title: str | None, id: str, suffix: str, is_free: Callable[[str], bool]
+) -> str:
     """The day, the title and the start of the id; with a number where that name is taken."""
-    stem = "_".join(part for part in (day, plain(title or "", _TITLE), _short(id, bool(title))) if part)
-    names = (f"{stem}.{suffix}" if number == 1 else f"{stem}-{number}.{suffix}" for number in count(1))
+    stem = "_".join(
+        part for part in (day, plain(title or "", _TITLE), _short(id, bool(title))) if part
+    )
+    names = (
+        f"{stem}.{suffix}" if number == 1 else f"{stem}-{number}.{suffix}" for number in count(1)
+    )
     return next(filter(is_free, names))
 
 
 def is_made(name: str) -> bool:
-    """Whether a file could have its name from here; one that cannot is somebody else's, and left alone."""
+    """Whether a file could have its name from here; one that cannot is somebody else's, and left
+    alone."""
     return _MADE_NAME.match(name) is not None
 
 

@@ -58,7 +58,12 @@ CHECKS = {
         "every event names one of them",
         "add one entry for each speaker, tool and prompt originator",
     ),
-    "OT108": Check("error", "events is an array", "it is the record itself", "put the events into an array, in order"),
+    "OT108": Check(
+        "error",
+        "events is an array",
+        "it is the record itself",
+        "put the events into an array, in order",
+    ),
     "OT201": Check(
         "error",
         "conversation.id is there and is a string",
@@ -132,7 +137,10 @@ CHECKS = {
         "set internal_availability to available, or remove the traces",
     ),
     "OT301": Check(
-        "error", "A participant is an object", "the spec defines it so", "write an object with actor_id, kind, name"
+        "error",
+        "A participant is an object",
+        "the spec defines it so",
+        "write an object with actor_id, kind, name",
     ),
     "OT302": Check(
         "error",
@@ -153,7 +161,10 @@ CHECKS = {
         "use one of the four kinds",
     ),
     "OT305": Check(
-        "error", "A participant has a name", "people read it", "write the name as a string that is not empty"
+        "error",
+        "A participant has a name",
+        "people read it",
+        "write the name as a string that is not empty",
     ),
     "OT306": Check(
         "error",
@@ -188,12 +199,15 @@ _LISTED = {
 _REDACTION = ("mode", "strategy", "notes")
 _PARTICIPANT = ("actor_id", "kind", "name", "provider", "model", "instance_id")
 _ACTOR_ID = re.compile(r"act_\d{3,}", re.ASCII)
-_TIME = re.compile(r"(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d):(\d\d)(?:\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
+_TIME = re.compile(
+    r"(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d):(\d\d)(?:\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII
+)
 _IN_UTC = ("Z", "z", "+00:00", "-00:00")
 
 
 def is_time(value: Any, in_utc: bool) -> bool:
-    """Whether a value is an RFC 3339 time, of a day and an hour that exist; a leap second is one."""
+    """Whether a value is an RFC 3339 time, of a day and an hour that exist; a leap second is
+    one."""
     found = _TIME.fullmatch(value) if isinstance(value, str) else None
     if not found or (in_utc and found[4] not in _IN_UTC) or int(found[3]) > 60:
         return False
@@ -204,7 +218,9 @@ def is_time(value: Any, in_utc: bool) -> bool:
     return found[4] in "Zz" or (int(found[4][1:3]) < 24 and int(found[4][4:]) < 60)
 
 
-def unknown_keys(value: dict[str, Any], known: tuple[str, ...], id: str, place: str, add: Add) -> None:
+def unknown_keys(
+    value: dict[str, Any], known: tuple[str, ...], id: str, place: str, add: Add
+) -> None:
     """Tell the keys that the spec does not have."""
     for key in value:
         if key not in known:
@@ -227,7 +243,11 @@ def _check_version(document: dict[str, Any], add: Add) -> None:
     if "open_token_version" not in document:
         add("OT102", "open_token_version", "there is no version")
     elif document["open_token_version"] != VERSION:
-        add("OT102", "open_token_version", f'{shown(document["open_token_version"])} is not "{VERSION}"')
+        add(
+            "OT102",
+            "open_token_version",
+            f'{shown(document["open_token_version"])} is not "{VERSION}"',
+        )
 
 
 def _check_conversation(conversation: Any, add: Add) -> None:
@@ -269,10 +289,18 @@ def _check_redaction(redaction: Any, add: Add) -> None:
         add("OT208", place, f"{shown(redaction)} is not an object")
         return
     if redaction.get("mode") not in REDACTION_MODES:
-        add("OT208", f"{place}.mode", f"{shown(redaction.get('mode'))} is none of {', '.join(REDACTION_MODES)}")
+        add(
+            "OT208",
+            f"{place}.mode",
+            f"{shown(redaction.get('mode'))} is none of {', '.join(REDACTION_MODES)}",
+        )
     needed = redaction.get("mode") != "none"
     if (needed or "strategy" in redaction) and redaction.get("strategy") not in STRATEGIES:
-        add("OT209", f"{place}.strategy", f"{shown(redaction.get('strategy'))} is none of {', '.join(STRATEGIES)}")
+        add(
+            "OT209",
+            f"{place}.strategy",
+            f"{shown(redaction.get('strategy'))} is none of {', '.join(STRATEGIES)}",
+        )
     notes = redaction.get("notes", None if needed else [])
     if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
         add("OT210", f"{place}.notes", "not an array of strings")

@@ -11,7 +11,10 @@ from open_token.walk import strings
 
 CHECKS = {
     "OT401": Check(
-        "error", "An event is an object", "the spec defines it so", "write an object with id, seq, type and so on"
+        "error",
+        "An event is an object",
+        "the spec defines it so",
+        "write an object with id, seq, type and so on",
     ),
     "OT402": Check(
         "error",
@@ -20,7 +23,10 @@ CHECKS = {
         "use evt_000001, evt_000002 and so on",
     ),
     "OT403": Check(
-        "error", "Every event id stands once", "else a link could mean either", "give each event its own id"
+        "error",
+        "Every event id stands once",
+        "else a link could mean either",
+        "give each event its own id",
     ),
     "OT404": Check(
         "error",
@@ -35,7 +41,10 @@ CHECKS = {
         "use message, tool_use, tool_result, span_start, span_end or annotation",
     ),
     "OT406": Check(
-        "error", "An event has an actor_id", "every event is someone's", "add the actor_id of a participant"
+        "error",
+        "An event has an actor_id",
+        "every event is someone's",
+        "add the actor_id of a participant",
     ),
     "OT407": Check(
         "error",
@@ -103,7 +112,9 @@ CHECKS = {
         "it tells a reader how to take the content",
         "use text/plain for text, application/json for data",
     ),
-    "OT424": Check("error", "text is a string", "readers show it as text", "write a string, or use data"),
+    "OT424": Check(
+        "error", "text is a string", "readers show it as text", "write a string, or use data"
+    ),
     "OT425": Check(
         "warning",
         "Content with text is text/plain",
@@ -164,7 +175,11 @@ def check_ts(event: Event, place: str, add: Add) -> None:
 
 def check_type(event: Event, place: str, add: Add) -> None:
     if event.get("type") not in EVENT_TYPES:
-        add("OT405", f"{place}.type", f"{shown(event.get('type'))} is none of {', '.join(EVENT_TYPES)}")
+        add(
+            "OT405",
+            f"{place}.type",
+            f"{shown(event.get('type'))} is none of {', '.join(EVENT_TYPES)}",
+        )
 
 
 def check_actor(event: Event, place: str, add: Add) -> None:
@@ -175,7 +190,11 @@ def check_actor(event: Event, place: str, add: Add) -> None:
 def check_visibility(event: Event, place: str, add: Add) -> None:
     visibility, role = event.get("visibility"), event.get("role")
     if visibility not in VISIBILITIES:
-        add("OT408", f"{place}.visibility", f"{shown(visibility)} is none of {', '.join(VISIBILITIES)}")
+        add(
+            "OT408",
+            f"{place}.visibility",
+            f"{shown(visibility)} is none of {', '.join(VISIBILITIES)}",
+        )
     elif visibility == "public" and role in ("developer", "assistant_thought"):
         add("OT414", f"{place}.visibility", f"{role} is public")
     elif visibility == "public" and event.get("type") in ("tool_use", "tool_result"):
@@ -226,7 +245,11 @@ def check_usage(event: Event, place: str, add: Add) -> None:
         return
     for name, count in usage.items():
         if str(name).endswith("_tokens") and (type(count) is not int or count < 0):
-            add("OT431", f"{place}.usage{key_shown(name)}", f"{shown(count)} is not a whole number from 0 on")
+            add(
+                "OT431",
+                f"{place}.usage{key_shown(name)}",
+                f"{shown(count)} is not a whole number from 0 on",
+            )
 
 
 def check_truncation(event: Event, place: str, add: Add) -> None:
@@ -237,9 +260,17 @@ def check_truncation(event: Event, place: str, add: Add) -> None:
         return
     length = data.get("original_length")
     if "original_length" in data and (type(length) is not int or length < 0):
-        add("OT801", f"{place}.content.data.original_length", f"{shown(length)} is not a number of characters")
+        add(
+            "OT801",
+            f"{place}.content.data.original_length",
+            f"{shown(length)} is not a number of characters",
+        )
     elif type(length) is int and length < len(text):
-        add("OT801", f"{place}.content.data.original_length", f"{shown(length)} is less than the text still has")
+        add(
+            "OT801",
+            f"{place}.content.data.original_length",
+            f"{shown(length)} is less than the text still has",
+        )
     elif "…" not in text:
         add("OT801", f"{place}.content.text", "said to be truncated, but there is no … in it")
 
@@ -247,7 +278,11 @@ def check_truncation(event: Event, place: str, add: Add) -> None:
 def check_marks(event: Event, place: str, add: Add) -> None:
     for text in strings(event.get("content")):
         if _MARK_START in text and _MARK.search(text):
-            add("OT802", f"{place}.content", "a redaction mark without a type or without eight hex digits")
+            add(
+                "OT802",
+                f"{place}.content",
+                "a redaction mark without a type or without eight hex digits",
+            )
             return
 
 

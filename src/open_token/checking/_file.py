@@ -1,4 +1,5 @@
-"""OT001 to OT016: the bytes of an export, one JSON document or NDJSON lines in all three shapes, read strictly."""
+"""OT001 to OT016: the bytes of an export, one JSON document or NDJSON lines in all three shapes,
+read strictly."""
 
 import io
 from collections.abc import Iterable, Iterator
@@ -65,7 +66,12 @@ CHECKS = {
         "the header says which version the lines follow",
         "put a header line first",
     ),
-    "OT012": Check("error", "A stream has one header", "two headers mean two exports in one file", "split the file"),
+    "OT012": Check(
+        "error",
+        "A stream has one header",
+        "two headers mean two exports in one file",
+        "split the file",
+    ),
     "OT013": Check(
         "error",
         "Every line is a header, an event or a footer",
@@ -149,7 +155,8 @@ def lines_of(raw: bytes) -> Iterator[bytes]:
 
 
 class Stream:
-    """An NDJSON export: its events one by one; after the last one the rest of the document is known."""
+    """An NDJSON export: its events one by one; after the last one the rest of the document is
+    known."""
 
     def __init__(self, lines: Iterable[bytes], add: Add) -> None:
         self._lines = lines
@@ -158,7 +165,8 @@ class Stream:
         """Everything but the events, as it stands in the JSON form."""
         self.has_header = self.has_footer = False
         self.corrected: list[str] = []
-        """What the footer says of the conversation in other words than the header, whose words no hash covers."""
+        """What the footer says of the conversation in other words than the header, whose words no
+        hash covers."""
         self.disputed: list[str] = []
         """What else they say differently: nobody can tell which of them counts."""
         self.count = 0
@@ -195,13 +203,17 @@ class Stream:
         elif kind == "footer":
             self.has_footer = True
             self._take_late_facts(record)
-        elif kind == "event" and "event_type" not in record and isinstance(record.get("event"), dict):
+        elif (
+            kind == "event" and "event_type" not in record and isinstance(record.get("event"), dict)
+        ):
             if len(record) > 2:
                 self._add("OT013", f"line {number}", "keys beside the event")
             return record["event"]
         elif kind == "event":
             return {_own_name(name): value for name, value in record.items() if name != "type"}
-        elif isinstance(record, dict) and (kind in EVENT_TYPES or {"id", "seq", "actor_id"} <= record.keys()):
+        elif isinstance(record, dict) and (
+            kind in EVENT_TYPES or {"id", "seq", "actor_id"} <= record.keys()
+        ):
             return record
         else:
             self._add("OT013", f"line {number}", f"a record of type {shown(kind)}")
@@ -215,7 +227,9 @@ class Stream:
                 self.document[name] = {**known, **value}
             elif name == "participants" and isinstance(value, list) and isinstance(known, list):
                 told = set(map(_plainly, known))
-                self.document[name] = known + [person for person in value if _plainly(person) not in told]
+                self.document[name] = known + [
+                    person for person in value if _plainly(person) not in told
+                ]
             elif name != "type":
                 if name in self.document and known != value:
                     self.disputed.append(name)

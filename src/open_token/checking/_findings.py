@@ -1,4 +1,5 @@
-"""What a check finds and how it is told: an id, a place, a sentence; never the content of a conversation."""
+"""What a check finds and how it is told: an id, a place, a sentence; never the content of a
+conversation."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -22,7 +23,8 @@ _KINDS = {
 
 
 class Check(NamedTuple):
-    """One rule: how grave a breach is, what the rule says, why it is there, how to mend a breach."""
+    """One rule: how grave a breach is, what the rule says, why it is there, how to mend a
+    breach."""
 
     severity: str
     title: str
@@ -56,7 +58,9 @@ class Findings:
     def problems(self, checks: Mapping[str, Check]) -> list[Problem]:
         """Everything that was found, with what the table says of it."""
         rest = [
-            (check, "", f"{count - MOST} more of this kind") for check, count in self._counts.items() if count > MOST
+            (check, "", f"{count - MOST} more of this kind")
+            for check, count in self._counts.items()
+            if count > MOST
         ]
         return [
             Problem(check, checks[check].severity, place, message, checks[check].help)
@@ -65,9 +69,16 @@ class Findings:
 
 
 def shown(value: Any) -> str:
-    """A value for a message: itself when it is a short identifier or a small number, else only its kind."""
+    """A value for a message: itself when it is a short identifier or a small number, else only its
+    kind."""
     if isinstance(value, str):
-        return f'"{value}"' if _IDENTIFIER.fullmatch(value) else "a string" if value else "an empty string"
+        return (
+            f'"{value}"'
+            if _IDENTIFIER.fullmatch(value)
+            else "a string"
+            if value
+            else "an empty string"
+        )
     if type(value) is int and abs(value) < 10**9:
         return str(value)
     return "null" if value is None else _KINDS.get(type(value), "no JSON value")

@@ -132,7 +132,11 @@ def _check_coercions(coercions: Any, add: Add) -> None:
         add("OT909", "integrity.coercions", f"{shown(coercions)} is not an array")
         return
     for number, item in enumerate(coercions):
-        if not isinstance(item, dict) or not isinstance(item.get("ptr"), str) or not isinstance(item.get("was"), str):
+        if (
+            not isinstance(item, dict)
+            or not isinstance(item.get("ptr"), str)
+            or not isinstance(item.get("was"), str)
+        ):
             add("OT909", f"integrity.coercions[{number}]", "no ptr or no was")
 
 
@@ -143,7 +147,9 @@ def _check_signatures(signatures: Any, add: Add) -> None:
         return
     for number, item in enumerate(signatures):
         place = f"integrity.signatures[{number}]"
-        if not isinstance(item, dict) or not all(isinstance(item.get(part), str) for part in _OF_A_SIGNATURE):
+        if not isinstance(item, dict) or not all(
+            isinstance(item.get(part), str) for part in _OF_A_SIGNATURE
+        ):
             add("OT910", place, "no scheme, no keyid or no sig")
         elif problem := problem_of(item):
             add("OT911", place, problem)

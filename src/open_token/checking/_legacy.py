@@ -1,4 +1,5 @@
-"""Other readings of `json-c14n-like`, which the spec does not define: what another program may have hashed."""
+"""Other readings of `json-c14n-like`, which the spec does not define: what another program may have
+hashed."""
 
 import hashlib
 import json
@@ -7,7 +8,8 @@ from typing import Any, NamedTuple
 
 
 class Reading(NamedTuple):
-    """How events become bytes: sorted keys or not, ASCII only or not, spaces or not; one array or lines."""
+    """How events become bytes: sorted keys or not, ASCII only or not, spaces or not; one array or
+    lines."""
 
     is_sorted: bool
     is_ascii: bool
@@ -33,8 +35,11 @@ READINGS = {
 }
 
 
-def matching_reading(claimed: str, found: str, events: Iterable[Any], lines: Iterable[bytes]) -> str | None:
-    """The reading under which the hash holds; None when there is none. `lines` are the event lines of a stream."""
+def matching_reading(
+    claimed: str, found: str, events: Iterable[Any], lines: Iterable[bytes]
+) -> str | None:
+    """The reading under which the hash holds; None when there is none. `lines` are the event lines
+    of a stream."""
     wanted = claimed.lower()
     if wanted == found:
         return "upper-case"
@@ -51,7 +56,9 @@ def _of_events(wanted: str, events: Iterable[Any]) -> str | None:
             if form not in forms:
                 forms[form] = _written(event, *form)
             if number:
-                hashes[name].update(b"\n" if not reading.start else b", " if reading.has_spaces else b",")
+                hashes[name].update(
+                    b"\n" if not reading.start else b", " if reading.has_spaces else b","
+                )
             hashes[name].update(forms[form])
     for name, reading in READINGS.items():
         hashes[name].update(reading.end.encode())

@@ -1,4 +1,5 @@
-"""OT104, OT403, OT407, OT413 and OT501 to OT704: what events are to each other: order, calls, spans, links, actors."""
+"""OT104, OT403, OT407, OT413 and OT501 to OT704: what events are to each other: order, calls,
+spans, links, actors."""
 
 import re
 from typing import Any
@@ -25,7 +26,10 @@ CHECKS = {
         'add the arguments; a text that is neither goes into {"raw": "..."}',
     ),
     "OT504": Check(
-        "error", "A call is made once", "else its result could answer either", "give each call its own call_id"
+        "error",
+        "A call is made once",
+        "else its result could answer either",
+        "give each call its own call_id",
     ),
     "OT505": Check(
         "error",
@@ -69,9 +73,17 @@ CHECKS = {
         "the spec gives this form",
         "leave other keys out",
     ),
-    "OT601": Check("error", "A span_start and a span_end have a span_id", "it is what pairs them", "add links.span_id"),
+    "OT601": Check(
+        "error",
+        "A span_start and a span_end have a span_id",
+        "it is what pairs them",
+        "add links.span_id",
+    ),
     "OT602": Check(
-        "error", "A span is opened once", "else its events could be of either", "give each span its own span_id"
+        "error",
+        "A span is opened once",
+        "else its events could be of either",
+        "give each span its own span_id",
     ),
     "OT603": Check(
         "error",
@@ -79,7 +91,9 @@ CHECKS = {
         "else nobody can tell what was inside",
         "put the span_start before it, or remove the span_end",
     ),
-    "OT604": Check("error", "Every span is closed", "else nobody can tell where it ended", "add the span_end"),
+    "OT604": Check(
+        "error", "Every span is closed", "else nobody can tell where it ended", "add the span_end"
+    ),
     "OT605": Check(
         "error",
         "span_id names a span that was opened before",
@@ -92,7 +106,12 @@ CHECKS = {
         "a subagent's activity stands inside its span",
         "move the span_end behind the event",
     ),
-    "OT701": Check("error", "links is an object of strings", "the spec defines it so", "write each link as a string"),
+    "OT701": Check(
+        "error",
+        "links is an object of strings",
+        "the spec defines it so",
+        "write each link as a string",
+    ),
     "OT702": Check(
         "warning",
         "parent_id and replies_to name events of the export",
@@ -165,7 +184,11 @@ class Order:
             seq = self._last + 1
         elif seq != self._last + 1:
             after = f"follows {shown(self._last)}" if self._last else "is the first"
-            add("OT104", f"{place}.seq", f"{shown(seq)} {after}; {shown(self._last + 1)} was expected")
+            add(
+                "OT104",
+                f"{place}.seq",
+                f"{shown(seq)} {after}; {shown(self._last + 1)} was expected",
+            )
         self._last = seq
         event_id = event.get("id")
         if isinstance(event_id, str):
@@ -188,7 +211,9 @@ class Calls:
             self._explained.add(links["parent_id"])
         if kind not in ("tool_use", "tool_result"):
             return
-        _check_tool_use(event, place, add) if kind == "tool_use" else _check_tool_result(event, place, add)
+        _check_tool_use(event, place, add) if kind == "tool_use" else _check_tool_result(
+            event, place, add
+        )
         if "call_id" not in links:
             add("OT501", f"{place}.links.call_id", f"a {kind} without a call_id")
         elif kind == "tool_use":
@@ -220,7 +245,11 @@ class Calls:
                 add("OT506", place, f"call {shown(call)} has no result")
         for call, (place, event_id) in self._results.items():
             if call not in self._uses:
-                add("OT508" if event_id in self._explained else "OT509", place, f"call {shown(call)} was never made")
+                add(
+                    "OT508" if event_id in self._explained else "OT509",
+                    place,
+                    f"call {shown(call)} was never made",
+                )
 
 
 def _check_tool_use(event: Event, place: str, add: Add) -> None:
@@ -230,7 +259,11 @@ def _check_tool_use(event: Event, place: str, add: Add) -> None:
     if not isinstance(data.get("tool_name"), str) or not data["tool_name"]:
         add("OT502", f"{place}.content.data.tool_name", "there is no name of a tool")
     if not isinstance(data.get("arguments"), dict | list):
-        add("OT503", f"{place}.content.data.arguments", f"{shown(data.get('arguments'))} is neither object nor array")
+        add(
+            "OT503",
+            f"{place}.content.data.arguments",
+            f"{shown(data.get('arguments'))} is neither object nor array",
+        )
 
 
 def _check_tool_result(event: Event, place: str, add: Add) -> None:
@@ -248,7 +281,9 @@ def _check_tool_result(event: Event, place: str, add: Add) -> None:
 
 def _is_truncation(data: Any) -> bool:
     return (
-        isinstance(data, dict) and data.get("truncated") is True and not data.keys() - {"truncated", "original_length"}
+        isinstance(data, dict)
+        and data.get("truncated") is True
+        and not data.keys() - {"truncated", "original_length"}
     )
 
 
@@ -274,7 +309,11 @@ class Spans:
             self._open.pop(span, None)
             self._closed.add(span)
         elif span not in self._open:
-            check, state = ("OT606", "has ended") if span in self._closed else ("OT605", "was not opened before")
+            check, state = (
+                ("OT606", "has ended")
+                if span in self._closed
+                else ("OT605", "was not opened before")
+            )
             add(check, where, f"span {shown(span)} {state}")
 
     def finish(self, add: Add) -> None:
@@ -283,7 +322,8 @@ class Spans:
 
 
 class Targets:
-    """Links lead to events, actor ids to participants; both may come later, so that they are looked up at the end."""
+    """Links lead to events, actor ids to participants; both may come later, so that they are looked
+    up at the end."""
 
     def __init__(self) -> None:
         self._events: dict[str, str] = {}
@@ -307,10 +347,18 @@ class Targets:
         if not isinstance(participants, list):
             return
         people = [person for person in participants if isinstance(person, dict)]
-        kinds = {person["actor_id"]: person.get("kind") for person in people if isinstance(person.get("actor_id"), str)}
+        kinds = {
+            person["actor_id"]: person.get("kind")
+            for person in people
+            if isinstance(person.get("actor_id"), str)
+        }
         for actor, place in self._actors.items():
             if actor not in kinds:
                 add("OT407", place, f"there is no participant {shown(actor)}")
         for (actor, role), place in self._roles.items():
             if kinds.get(actor, _KIND_OF[role]) != _KIND_OF[role]:
-                add("OT413", place, f"the role is {role}, but {shown(actor)} is {shown(kinds[actor])}")
+                add(
+                    "OT413",
+                    place,
+                    f"the role is {role}, but {shown(actor)} is {shown(kinds[actor])}",
+                )

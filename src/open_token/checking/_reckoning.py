@@ -25,7 +25,8 @@ Again = Callable[[], Iterable[Any]]
 
 
 class Part(NamedTuple):
-    """One thing that integrity says: its name, whether it holds, what it says and what was found."""
+    """One thing that integrity says: its name, whether it holds, what it says and what was
+    found."""
 
     name: str
     state: str
@@ -70,20 +71,28 @@ class Reckoning:
         """How many events were taken."""
         return self._hash.count + self.outside
 
-    def compare(self, integrity: Mapping[str, Any], head: Mapping[str, Any], again: Again | None = None) -> list[Part]:
+    def compare(
+        self, integrity: Mapping[str, Any], head: Mapping[str, Any], again: Again | None = None
+    ) -> list[Part]:
         """Part by part; each is compared by itself, so that a change shows where it was made.
 
-        What ties the events to their source takes another walk over them, and is not checked without one.
-        """
+        What ties the events to their source takes another walk over them, and is not checked
+        without one."""
         claimed = integrity.get("events_hash")
         parts = []
         if isinstance(claimed, str):
-            parts.append(_part("events_hash", claimed, "" if self.outside else self._hash.hexdigest()))
+            parts.append(
+                _part("events_hash", claimed, "" if self.outside else self._hash.hexdigest())
+            )
         if type(integrity.get("event_count")) is int:
             parts.append(_part("event_count", str(integrity["event_count"]), str(self.count)))
         if isinstance(integrity.get("document_hash"), str):
             events_hash = claimed if isinstance(claimed, str) else self._hash.hexdigest()
-            parts.append(_part("document_hash", integrity["document_hash"], _document_hash(head, events_hash)))
+            parts.append(
+                _part(
+                    "document_hash", integrity["document_hash"], _document_hash(head, events_hash)
+                )
+            )
         if isinstance(tree := integrity.get("tree"), dict):
             root = self._tree.root().hex() if tree.get("alg") == TREE and not self.outside else ""
             parts.append(_part("tree.root", str(tree.get("root")), root))
@@ -93,11 +102,14 @@ class Reckoning:
         return parts
 
     def statement(self, integrity: Mapping[str, Any], head: Mapping[str, Any]) -> bytes:
-        """What a signature of the export is made over; empty when it does not cover every digit of it."""
+        """What a signature of the export is made over; empty when it does not cover every digit of
+        it."""
         if self.is_rounded or self.outside:
             return b""
         try:
-            return statement(head, integrity, self._hash.hexdigest(), self.count, self._tree.root().hex())
+            return statement(
+                head, integrity, self._hash.hexdigest(), self.count, self._tree.root().hex()
+            )
         except CanonicalError:
             return b""
 

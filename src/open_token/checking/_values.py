@@ -1,4 +1,5 @@
-"""OT004 to OT008 for a document in memory: values that JSON cannot carry, or that readers take differently."""
+"""OT004 to OT008 for a document in memory: values that JSON cannot carry, or that readers take
+differently."""
 
 import math
 import re
@@ -11,7 +12,8 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def is_too_deep(raw: bytes, value: Any, depth: int) -> bool:
-    """Whether a value inside `depth` containers is nested too deep; its bytes mostly tell that without a walk."""
+    """Whether a value inside `depth` containers is nested too deep; its bytes mostly tell that
+    without a walk."""
     brackets = raw.count(b"[") + raw.count(b"{")
     return brackets > MAX_DEPTH - depth and _depth(value) > MAX_DEPTH - depth
 
@@ -20,7 +22,9 @@ def _depth(value: Any) -> int:
     depth, level = 0, [value]
     while level := [item for item in level if isinstance(item, dict | list)]:
         depth += 1
-        level = [part for item in level for part in (item.values() if isinstance(item, dict) else item)]
+        level = [
+            part for item in level for part in (item.values() if isinstance(item, dict) else item)
+        ]
     return depth
 
 
@@ -48,7 +52,9 @@ def _parts(container: Any, place: str, depth: int, add: Add) -> list[tuple[Any, 
             add("OT008", place, "a key that is not a string")
         elif _SURROGATE.search(key):
             add("OT005", f"{place}[key]", "the key holds one half of a surrogate pair")
-    return [(item, (place + key_shown(key)).removeprefix("."), depth) for key, item in container.items()]
+    return [
+        (item, (place + key_shown(key)).removeprefix("."), depth) for key, item in container.items()
+    ]
 
 
 def _check_scalar(value: Any, place: str, add: Add) -> None:

@@ -49,7 +49,8 @@ def validate_bytes(raw: bytes) -> list[Problem]:
 
 
 def validate_lines(lines: Iterable[bytes]) -> list[Problem]:
-    """What is wrong with an NDJSON export, read line by line; memory grows with the number of events only."""
+    """What is wrong with an NDJSON export, read line by line; memory grows with the number of
+    events only."""
     found, of_frame = Findings(), Findings()
     stream = Stream(lines, found.add)
     events = Events(found)
@@ -95,7 +96,8 @@ class Events:
     def __init__(self, findings: Findings, in_memory: bool = False) -> None:
         self._add = findings.add
         self.in_memory = in_memory
-        """The values did not come through the strict parser, which tells what is wrong with them itself."""
+        """The values did not come through the strict parser, which tells what is wrong with them
+        itself."""
         self._order, self._calls, self._spans, self._targets = Order(), Calls(), Spans(), Targets()
         self._reckoning = Reckoning()
         self._count = 0
@@ -130,7 +132,9 @@ class Events:
         said = conversation.get("internal_availability") if isinstance(conversation, dict) else None
         if self._words_at and said == "unavailable":
             self._add(
-                "OT212", f"{self._words_at}.content", "words of hidden reasoning, which is said to be unavailable"
+                "OT212",
+                f"{self._words_at}.content",
+                "words of hidden reasoning, which is said to be unavailable",
             )
         check_integrity(document, self._reckoning, self._add)
 

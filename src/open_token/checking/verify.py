@@ -58,9 +58,11 @@ class Verdict(NamedTuple):
     warnings: tuple[str, ...] = ()
     """What the verdict does not cover."""
     matched_profile: str | None = None
-    """When nothing but events_hash fails: another reading of the canonical form under which it holds."""
+    """When nothing but events_hash fails: another reading of the canonical form under which it
+    holds."""
     signatures: tuple[Judged, ...] = ()
-    """What is to be thought of each signature; one that does not hold leaves the status as it is."""
+    """What is to be thought of each signature; one that does not hold leaves the status as it
+    is."""
     statement: str = ""
     """What a signature of the export is made over; empty when it has none."""
 
@@ -87,7 +89,8 @@ def verify(document: Any, trust: Trust | None = None) -> Verdict:
 
 
 def verify_bytes(raw: bytes, trust: Trust | None = None) -> Verdict:
-    """The verdict on the bytes of an export, JSON or NDJSON; what readers may read differently cannot be verified."""
+    """The verdict on the bytes of an export, JSON or NDJSON; what readers may read differently
+    cannot be verified."""
     if is_stream(raw):
         return verify_lines(lambda: lines_of(raw), trust)
     troubles: list[str] = []
@@ -117,7 +120,8 @@ def source_lines(source: Source) -> Iterator[bytes]:
 
 
 def verify_lines(lines: Callable[[], Iterable[bytes]], trust: Trust | None = None) -> Verdict:
-    """The verdict on a long NDJSON export in little memory; its lines, without their ends, are read more than once."""
+    """The verdict on a long NDJSON export in little memory; its lines, without their ends, are read
+    more than once."""
     troubles: list[str] = []
     stream = Stream(lines(), _into(troubles))
     reckoning = Reckoning()
@@ -130,12 +134,16 @@ def verify_lines(lines: Callable[[], Iterable[bytes]], trust: Trust | None = Non
     troubles += [f"header and footer differ in {name[:40]}" for name in stream.disputed]
     if troubles:
         return _unverifiable(*troubles)
-    told = _Told(stream.document, reckoning, lambda: Stream(lines(), _ignore), lambda: _event_lines(lines()))
+    told = _Told(
+        stream.document, reckoning, lambda: Stream(lines(), _ignore), lambda: _event_lines(lines())
+    )
     verdict = _judge(told, trust)
     if not (verdict.signatures and stream.corrected):
         return verdict
     names = ", ".join(name[:40] for name in stream.corrected[:_NAMED])
-    return verdict._replace(warnings=(*verdict.warnings, f"the header says otherwise, and is not covered: {names}"))
+    return verdict._replace(
+        warnings=(*verdict.warnings, f"the header says otherwise, and is not covered: {names}")
+    )
 
 
 def _into(troubles: list[str]) -> Add:
@@ -167,7 +175,9 @@ def _judge(told: _Told, trust: Trust | None) -> Verdict:
     if not isinstance(integrity, dict):
         return verdict
     statement = told.reckoning.statement(integrity, told.head)
-    signatures = judge(integrity["signatures"], statement, trust) if "signatures" in integrity else ()
+    signatures = (
+        judge(integrity["signatures"], statement, trust) if "signatures" in integrity else ()
+    )
     return verdict._replace(signatures=tuple(signatures), statement=statement.decode())
 
 
@@ -184,14 +194,24 @@ def _judge_hashes(told: _Told) -> Verdict:
         return verdict
     if broken.keys() == {"events_hash"}:
         claimed, found = integrity["events_hash"], broken["events_hash"].found
-        verdict = verdict._replace(matched_profile=matching_reading(claimed, found, told.again(), told.lines()))
-    strange = [f"{key} is not {usual}" for key, usual in _NAMES.items() if integrity.get(key, usual) != usual]
+        verdict = verdict._replace(
+            matched_profile=matching_reading(claimed, found, told.again(), told.lines())
+        )
+    strange = [
+        f"{key} is not {usual}"
+        for key, usual in _NAMES.items()
+        if integrity.get(key, usual) != usual
+    ]
     if "events_hash" in broken and strange and not verdict.matched_profile:
         return verdict._replace(status=UNVERIFIABLE, reasons=tuple(strange))
-    return verdict._replace(status=MISMATCHED, reasons=tuple(f"{name} does not match" for name in broken))
+    return verdict._replace(
+        status=MISMATCHED, reasons=tuple(f"{name} does not match" for name in broken)
+    )
 
 
-def _obstacles(integrity: dict[str, Any], reckoning: Reckoning, parts: tuple[Part, ...]) -> Iterator[str]:
+def _obstacles(
+    integrity: dict[str, Any], reckoning: Reckoning, parts: tuple[Part, ...]
+) -> Iterator[str]:
     """Why nothing can be said at all."""
     if integrity.get("hash_alg") != ALGORITHM:
         yield f"hash_alg is not {ALGORITHM}"

@@ -8,7 +8,8 @@ from importlib import import_module
 from open_token import __version__
 
 _SILENT = {"run": "open_token.cli.hooked", "keep": "open_token.cli.keeping"}
-"""What runtimes call, and what goes on behind it: no word of theirs may come back as an error, and they wait."""
+"""What runtimes call, and what goes on behind it: no word of theirs may come back as an error, and
+they wait."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -27,9 +28,11 @@ def main(argv: list[str] | None = None) -> int:
     import gc
     import signal
 
-    # What is loaded stays: to look through it for garbage would take part of every start. The verb turns it on again.
+    # What is loaded stays: to look through it for garbage would take part of every start. The verb
+    # turns it on again.
     gc.disable()
-    # A command that is told to stop takes its half-written file along, also when its terminal is closed.
+    # A command that is told to stop takes its half-written file along, also when its terminal is
+    # closed.
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
@@ -39,12 +42,15 @@ def main(argv: list[str] | None = None) -> int:
 
 def _version(is_json: bool) -> str:
     if is_json:
-        return f'{{"schema": "open-token/version/1", "version": "{__version__}", "format": "0.1"}}\n'
+        return (
+            f'{{"schema": "open-token/version/1", "version": "{__version__}", "format": "0.1"}}\n'
+        )
     return f"open-token {__version__} (Open-Token format 0.1)\n"
 
 
 def _fill_in_closed() -> None:
-    """Let a stream that was closed from outside lead nowhere: no file that is opened later may take its place."""
+    """Let a stream that was closed from outside lead nowhere: no file that is opened later may take
+    its place."""
     sys.stdin = sys.stdin or os.fdopen(os.open(os.devnull, os.O_RDONLY))
     sys.stdout = sys.stdout or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     sys.stderr = sys.stderr or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
@@ -56,7 +62,8 @@ def _run(words: list[str]) -> int:
 
 
 def _leave(code: int) -> int:
-    """End at once: all is written, and the system frees memory faster than an interpreter takes itself down."""
+    """End at once: all is written, and the system frees memory faster than an interpreter takes
+    itself down."""
     threading = sys.modules.get("threading")
     if threading is not None and threading.active_count() > 1:
         return code

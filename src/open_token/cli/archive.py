@@ -64,7 +64,9 @@ def run(args: argparse.Namespace, console: Console) -> int:
     for remark in settings.remarks:
         console.warn(visible(remark))
     folder = _folder(others, console) or settings.folders.data / "archive"
-    archive = Archive(folder, lambda: context_for(options, settings, console.env), time.time, again=args.again)
+    archive = Archive(
+        folder, lambda: context_for(options, settings, console.env), time.time, again=args.again
+    )
     with stopped_like_ctrl_c(), archive.held():
         try:
             code = _pass(archive, folder, args, console)
@@ -73,7 +75,9 @@ def run(args: argparse.Namespace, console: Console) -> int:
                 code = _pass(archive, folder, args, console, again=True)
         except KeyboardInterrupt:
             if not every:
-                console.say("\ninterrupted; what was archived so far is whole, the next pass goes on")
+                console.say(
+                    "\ninterrupted; what was archived so far is whole, the next pass goes on"
+                )
                 return 130
             console.say("\nstopped")
             code = 1 if archive.counts[FAILED] else 0
@@ -101,12 +105,22 @@ def _folder(words: list[str], console: Console) -> Path | None:
         return None
     folder = console.cwd / os.path.expanduser(words[0])
     if os.path.exists(folder) and not os.path.isdir(folder):
-        raise UsageError("this is a file; an archive is a folder", where=words[0], help="name a folder")
+        raise UsageError(
+            "this is a file; an archive is a folder", where=words[0], help="name a folder"
+        )
     return folder
 
 
-def _pass(archive: Archive, folder: Path, args: argparse.Namespace, console: Console, *, again: bool = False) -> int:
-    """Look for conversations, archive them, tell what was done; when nothing was, a later pass is silent."""
+def _pass(
+    archive: Archive,
+    folder: Path,
+    args: argparse.Namespace,
+    console: Console,
+    *,
+    again: bool = False,
+) -> int:
+    """Look for conversations, archive them, tell what was done; when nothing was, a later pass is
+    silent."""
     discovery = Discovery.of(console.env, console.home, console.cwd)
     done: list[Change] = []
     for change in archive.run(discovery.sessions(thorough=True)):
@@ -122,7 +136,10 @@ def _pass(archive: Archive, folder: Path, args: argparse.Namespace, console: Con
         else:
             console.json(facts)
     if done or not again:
-        told = ", ".join(f"{counts[name]:,} {name}" for name in _COUNTED if counts[name]) or "no conversation was found"
+        told = (
+            ", ".join(f"{counts[name]:,} {name}" for name in _COUNTED if counts[name])
+            or "no conversation was found"
+        )
         console.say(f"{told}.  Index: {visible(str(folder / 'index.ndjson'))}")
     console.payload.flush()
     return 1 if counts[FAILED] else 0
@@ -135,19 +152,32 @@ def _tell(change: Change, console: Console) -> None:
         console.warn(f"{visible(change.problem.what)}\n  --> {visible(where)}")
         return
     file = visible(entry.file or "")
-    console.out(f"{change.kind:8}{file}  {size(entry.bytes)}" if entry.bytes else f"{change.kind:8}{file}")
+    console.out(
+        f"{change.kind:8}{file}  {size(entry.bytes)}" if entry.bytes else f"{change.kind:8}{file}"
+    )
 
 
 def _facts(done: list[Change], archive: Archive, folder: Path) -> dict[str, Any]:
     facts: dict[str, Any] = {"schema": "open-token/archive-pass/1", "folder": str(folder)}
     for kind in _TOLD:
         facts[kind] = [_as_json(change) for change in done if change.kind == kind]
-    return facts | {name: archive.counts[name] for name in ("unchanged", "copy", "empty", "resting")}
+    return facts | {
+        name: archive.counts[name] for name in ("unchanged", "copy", "empty", "resting")
+    }
 
 
 def _as_json(change: Change) -> dict[str, Any]:
     entry, problem = change.entry, change.problem
-    facts: dict[str, Any] = {"source": entry.source, "reader": entry.reader, "conversation": entry.conversation}
+    facts: dict[str, Any] = {
+        "source": entry.source,
+        "reader": entry.reader,
+        "conversation": entry.conversation,
+    }
     if problem is not None:
         return facts | {"code": problem.code, "message": problem.what, "where": problem.where}
-    return facts | {"id": entry.id, "file": entry.file, "title": entry.title, "events": entry.events}
+    return facts | {
+        "id": entry.id,
+        "file": entry.file,
+        "title": entry.title,
+        "events": entry.events,
+    }

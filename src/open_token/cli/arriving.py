@@ -1,4 +1,5 @@
-"""Bytes of a pipe in pieces of one size, with a word when it pauses, so that a filter can put out what it holds."""
+"""Bytes of a pipe in pieces of one size, with a word when it pauses, so that a filter can put out
+what it holds."""
 
 import select
 from collections.abc import Iterable, Iterator
@@ -50,7 +51,10 @@ def as_text(chunks: Iterable[bytes], name: str) -> Iterator[bytes]:
     for number, chunk in enumerate(chunks):
         if number == 0 and chunk.startswith(_UTF16):
             raise InputError(
-                "this text is UTF-16", where=name, help="turn it into UTF-8 with iconv first", code="input.utf8"
+                "this text is UTF-16",
+                where=name,
+                help="turn it into UTF-8 with iconv first",
+                code="input.utf8",
             )
         if b"\0" in chunk:
             raise InputError(

@@ -1,4 +1,5 @@
-"""Which conversation is meant: a path, a folder, an id, `last`, the one this process runs in, or the newest here."""
+"""Which conversation is meant: a path, a folder, an id, `last`, the one this process runs in, or
+the newest here."""
 
 import os
 from importlib import import_module

@@ -1,4 +1,5 @@
-"""Which of several conversations in one file is meant: one, found by id or number, or each of them into a folder."""
+"""Which of several conversations in one file is meant: one, found by id or number, or each of them
+into a folder."""
 
 import argparse
 import importlib
@@ -23,17 +24,20 @@ _LISTED = 40
 
 
 def choose_one(args: argparse.Namespace, choice: Choice, console: Console, also: str = "") -> str:
-    """The reader's name, with the conversation chosen; a file that holds several is listed if none was.
+    """The reader's name, with the conversation chosen; a file that holds several is listed if none
+    was.
 
-    `also` is what a verb can do beside choosing one.
-    """
+    `also` is what a verb can do beside choosing one."""
     reader = _reader(args, choice)
     be_chosen(choice.source, reader, args.conversation, console, also)
     return reader
 
 
-def be_chosen(source: Source, reader: str, wanted: str | None, console: Console, also: str = "") -> None:
-    """Choose the conversation that is wanted; without a wish there must be only one, or all are listed."""
+def be_chosen(
+    source: Source, reader: str, wanted: str | None, console: Console, also: str = ""
+) -> None:
+    """Choose the conversation that is wanted; without a wish there must be only one, or all are
+    listed."""
     if wanted and source.conversation is None:
         pick(source, reader, wanted)
         return
@@ -42,11 +46,15 @@ def be_chosen(source: Source, reader: str, wanted: str | None, console: Console,
     except SeveralError as problem:
         _list(problem.found, console)
         way = f"{problem.help}{also}"
-        raise SeveralError(problem.what, found=problem.found, where=problem.where, help=way) from None
+        raise SeveralError(
+            problem.what, found=problem.found, where=problem.where, help=way
+        ) from None
 
 
 def _reader(args: argparse.Namespace, choice: Choice) -> str:
-    return (args.reader.replace("-", "_") if args.reader else choice.reader) or choose(choice.source)
+    return (args.reader.replace("-", "_") if args.reader else choice.reader) or choose(
+        choice.source
+    )
 
 
 def _list(found: list[Found], console: Console) -> None:
@@ -74,7 +82,9 @@ def export_all(args: argparse.Namespace, choice: Choice, context: Context, conso
     _tell(receipts, reader, args.output, console)
     facts: dict[str, Any] = {"conversations": [_brief(receipt) for receipt in receipts]}
     if seen:
-        facts["fidelity"] = seen.tell(source, reader, [note for receipt in receipts for note in receipt.notes], console)
+        facts["fidelity"] = seen.tell(
+            source, reader, [note for receipt in receipts for note in receipt.notes], console
+        )
     if args.json:
         console.json({"schema": "open-token/receipts/1", "output": args.output, **facts})
     return 0
@@ -87,14 +97,20 @@ def _brief(receipt: Receipt) -> dict[str, Any]:
 
 def _tell(receipts: list[Receipt], reader: str, output: str, console: Console) -> None:
     events = sum(receipt.events for receipt in receipts)
-    console.say(f"read    {reader}  {plural(len(receipts), 'conversation')}, {plural(events, 'event')}")
+    console.say(
+        f"read    {reader}  {plural(len(receipts), 'conversation')}, {plural(events, 'event')}"
+    )
     counts: dict[tuple[str, str], int] = {}
     first: dict[tuple[str, str], str] = {}
     for receipt in receipts:
         for note in receipt.notes:
             counts[note.code, note.detail] = counts.get((note.code, note.detail), 0) + note.count
-            first.setdefault((note.code, note.detail), f"{receipt.conversation_id[:60]}, {note.place}")
+            first.setdefault(
+                (note.code, note.detail), f"{receipt.conversation_id[:60]}, {note.place}"
+            )
     for (code, detail), count in counts.items():
         place = visible(first[code, detail])
-        console.say(f"note    {code}: {visible(detail)} ({plural(count, 'time')}, first in {place})")
+        console.say(
+            f"note    {code}: {visible(detail)} ({plural(count, 'time')}, first in {place})"
+        )
     console.say(f"wrote   {visible(output)}  {plural(len(receipts), 'document')} and {INDEX}")

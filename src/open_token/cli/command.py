@@ -120,11 +120,14 @@ def run(words: list[str]) -> int:
         if console.env.get("OPEN_TOKEN_DEBUG"):
             import traceback
 
-            # Its message may quote what was being read, and a report of a fault is shared: where it was must do.
+            # Its message may quote what was being read, and a report of a fault is shared: where it
+            # was must do.
             lines = traceback.format_tb(problem.__traceback__)
             sys.stderr.write("".join(["Traceback, most recent call last:\n", *lines]))
         what = f"something went wrong inside open-token ({type(problem).__name__})"
-        return _report(OpenTokenError(what, help="set OPEN_TOKEN_DEBUG=1 to see where"), words, console)
+        return _report(
+            OpenTokenError(what, help="set OPEN_TOKEN_DEBUG=1 to see where"), words, console
+        )
 
 
 def _dispatch(words: list[str], console: Console) -> int:
@@ -158,7 +161,11 @@ def _verb_first(words: list[str]) -> list[str]:
     count = 0
     while count < len(words) and (words[count] in _ANYWHERE or words[count].startswith("--color=")):
         count += 2 if words[count] == "--color" else 1
-    return words[count : count + 1] + words[:count] + words[count + 1 :] if count < len(words) else words
+    return (
+        words[count : count + 1] + words[:count] + words[count + 1 :]
+        if count < len(words)
+        else words
+    )
 
 
 def _before_command(words: list[str]) -> tuple[list[str], list[str]]:
@@ -169,7 +176,8 @@ def _before_command(words: list[str]) -> tuple[list[str], list[str]]:
 
 def parser_for(name: str, verb: Verb) -> Parser:
     """The parser of one verb, with the options that every verb has."""
-    # A usage and a width of their own: argparse would find out both at every start, and load a lot for that.
+    # A usage and a width of their own: argparse would find out both at every start, and load a lot
+    # for that.
     usage = f"open-token {name}"
     parser = Parser(usage, usage, formatter_class=_Narrow, add_help=False, allow_abbrev=False)
     parser.add_argument("--json", action="store_true")
@@ -181,15 +189,25 @@ def parser_for(name: str, verb: Verb) -> Parser:
 
 def _unknown_verb(name: str) -> UsageError:
     guess = guess_of(name, VERBS, "`open-token {}`")
-    return UsageError(f"there is no command or file '{name[:60]}'", help=f"{guess}see `open-token --help`")
+    return UsageError(
+        f"there is no command or file '{name[:60]}'", help=f"{guess}see `open-token --help`"
+    )
 
 
 def _report(problem: OpenTokenError, words: list[str], console: Console) -> int:
     if "--json" in words:
-        parts = {"code": problem.code, "message": problem.what, "where": problem.where, "help": problem.help}
+        parts = {
+            "code": problem.code,
+            "message": problem.what,
+            "where": problem.where,
+            "help": problem.help,
+        }
         console.json({"error": {name: value for name, value in parts.items() if value is not None}})
     else:
-        shown = {"where": problem.where and visible(problem.where), "help": problem.help and visible(problem.help)}
+        shown = {
+            "where": problem.where and visible(problem.where),
+            "help": problem.help and visible(problem.help),
+        }
         console.error(str(OpenTokenError(visible(problem.what), **shown)))
     return problem.exit_code
 

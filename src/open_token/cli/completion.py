@@ -37,7 +37,10 @@ _REPLAY = (
     "serve check view --strict --any-order --results --on-miss --port --once --for --junit --within --speed --start "
     "--end --from --pick --current --conversation"
 ).split()
-_HOOK = (*"install uninstall status --for --scope --to --dry-run user project auto".split(), *runtimes())
+_HOOK = (
+    *"install uninstall status --for --scope --to --dry-run user project auto".split(),
+    *runtimes(),
+)
 _OTHERS = {
     "verify": _VERIFY, "sign": _SIGN, "serve": _SERVE, "server": _SERVER, "replay": (*_REPLAY, "last"), "hook": _HOOK,
     "mcp": ("--folder", "--allow-unmasked"),
@@ -165,19 +168,40 @@ def _fish() -> str:
     seen = "__fish_seen_subcommand_from export redact diff"
     for word in _words():
         lines.append(f"complete -c open-token -n '{seen}' -a '{word}'")
-    lines.append(f"complete -c open-token -n '{seen}' -a '(open-token sessions --quiet 2>/dev/null | cut -f1,6)'")
-    lines.append(f"complete -c open-token -n '{seen}' -l from -x -a '{' '.join(NAMES)}' -d 'the format'")
+    lines.append(
+        f"complete -c open-token -n '{seen}' -a '(open-token sessions --quiet 2>/dev/null | cut -f1,6)'"
+    )
+    lines.append(
+        f"complete -c open-token -n '{seen}' -l from -x -a '{' '.join(NAMES)}' -d 'the format'"
+    )
     lines.append(f"complete -c open-token -n '{seen}' -s o -r -d 'write to a file'")
-    for flag, meaning in (("pick", "choose from a list"), ("current", "the conversation we run in")):
-        lines.append(f"complete -c open-token -n '__fish_seen_subcommand_from export' -l {flag} -d '{meaning}'")
+    for flag, meaning in (
+        ("pick", "choose from a list"),
+        ("current", "the conversation we run in"),
+    ):
+        lines.append(
+            f"complete -c open-token -n '__fish_seen_subcommand_from export' -l {flag} -d '{meaning}'"
+        )
     only = "__fish_seen_subcommand_from export"
-    lines.append(f"complete -c open-token -n '{only}' -l to -x -a '{' '.join(_FORMS)}' -d 'what is written'")
+    lines.append(
+        f"complete -c open-token -n '{only}' -l to -x -a '{' '.join(_FORMS)}' -d 'what is written'"
+    )
     for verb, words in _OTHERS.items():
-        lines.append(f"complete -c open-token -n '__fish_seen_subcommand_from {verb}' -a '{' '.join(words)}'")
-    lines.append("complete -c open-token -n '__fish_seen_subcommand_from completion' -f -a 'bash zsh fish'")
-    redact, rules = (f"complete -c open-token -n '__fish_seen_subcommand_from {verb}'" for verb in ("redact", "rules"))
+        lines.append(
+            f"complete -c open-token -n '__fish_seen_subcommand_from {verb}' -a '{' '.join(words)}'"
+        )
+    lines.append(
+        "complete -c open-token -n '__fish_seen_subcommand_from completion' -f -a 'bash zsh fish'"
+    )
+    redact, rules = (
+        f"complete -c open-token -n '__fish_seen_subcommand_from {verb}'"
+        for verb in ("redact", "rules")
+    )
     diff = "complete -c open-token -n '__fish_seen_subcommand_from diff'"
-    lines += [f"{diff} -l {flag}" for flag in ("all", "context -x", "ignore -x", "level -x -a 'semantic exact'")]
+    lines += [
+        f"{diff} -l {flag}"
+        for flag in ("all", "context -x", "ignore -x", "level -x -a 'semantic exact'")
+    ]
     lines += [f"{redact} -l {flag}" for flag in ("check", "review", "text", "report -r")]
     lines += [f"{verb} -l level -x -a '{' '.join(_LEVELS)}'" for verb in (redact, rules)]
     lines.append(f"{rules} -a 'list show test explain'")

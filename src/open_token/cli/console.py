@@ -1,4 +1,5 @@
-"""The terminal: payload on stdout, words on stderr, control characters made visible, colours only where wanted."""
+"""The terminal: payload on stdout, words on stderr, control characters made visible, colours only
+where wanted."""
 
 import contextlib
 import os
@@ -31,7 +32,8 @@ def _shown() -> dict[int, str]:
 
 
 def cut(text: str, columns: int) -> str:
-    """Text that takes no more than so many columns of a screen, `...` at its end where it was longer."""
+    """Text that takes no more than so many columns of a screen, `...` at its end where it was
+    longer."""
     width, fits = 0, 0
     for place, character in enumerate(text):
         width += _columns(character)
@@ -57,7 +59,9 @@ def _columns(character: str) -> int:
 
 def as_json(value: Any) -> bytes:
     """A value for scripts, over several lines."""
-    return msgspec.json.format(msgspec.json.encode(without_lone_surrogates(value)), indent=2) + b"\n"
+    return (
+        msgspec.json.format(msgspec.json.encode(without_lone_surrogates(value)), indent=2) + b"\n"
+    )
 
 
 class Console:
@@ -74,7 +78,9 @@ class Console:
         try:
             return Path.cwd()
         except OSError:
-            raise InputError("the working folder is gone", help="change to a folder that is there") from None
+            raise InputError(
+                "the working folder is gone", help="change to a folder that is there"
+            ) from None
 
     @property
     def home(self) -> Path:
@@ -104,7 +110,8 @@ class Console:
 
     @cached_property
     def stdin(self) -> BinaryIO:
-        """Where bytes come from when SOURCE is -; whoever sits before a terminal is told that they are to type."""
+        """Where bytes come from when SOURCE is -; whoever sits before a terminal is told that they
+        are to type."""
         if sys.stdin.isatty():
             self.say("reading what you type, until Ctrl-D on a line of its own")
         return sys.stdin.buffer
@@ -118,7 +125,8 @@ class Console:
         self.payload.write(as_json(value))
 
     def say(self, text: str) -> None:
-        """A line for the person, silenced by --quiet; it stands below the payload that was written before it."""
+        """A line for the person, silenced by --quiet; it stands below the payload that was written
+        before it."""
         if not self.quiet:
             sys.stdout.flush()
             sys.stderr.write(text + "\n")
@@ -134,7 +142,9 @@ class Console:
 
     def paint(self, text: str, colour: str, terminal: bool) -> str:
         """Text in one of the base colours, where that is wanted."""
-        if self.colour == "never" or (self.colour == "auto" and not (terminal and self._likes_colour())):
+        if self.colour == "never" or (
+            self.colour == "auto" and not (terminal and self._likes_colour())
+        ):
             return text
         return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m"
 
@@ -194,6 +204,7 @@ def relative_age(seconds: float) -> str:
 
 
 def close_stdout() -> None:
-    """The reader of a pipe went away: what is written from now on, or waits to be, leads nowhere and raises nothing."""
+    """The reader of a pipe went away: what is written from now on, or waits to be, leads nowhere
+    and raises nothing."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -49,7 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--level", choices=LEVELS, default="semantic")
     parser.add_argument("--ignore", action="append", default=[], metavar="PTR")
     parser.add_argument("--from", dest="readers", action="append", default=[], metavar="READER")
-    parser.add_argument("--conversation", dest="conversations", action="append", default=[], metavar="ID")
+    parser.add_argument(
+        "--conversation", dest="conversations", action="append", default=[], metavar="ID"
+    )
     add_options(parser)
 
 
@@ -78,30 +80,42 @@ def _check(args: argparse.Namespace, words: list[str]) -> None:
         told = "options are written key=value or --key value; quote a path with spaces"
         need = "name both: open-token diff A B; `open-token sessions` lists what is on this machine"
         raise UsageError(
-            f"two conversations are compared, {plural(len(words), 'word')} given", help=told if words[2:] else need
+            f"two conversations are compared, {plural(len(words), 'word')} given",
+            help=told if words[2:] else need,
         )
     if words == ["-", "-"]:
         raise UsageError("only one of them can come from stdin", help="put the other into a file")
     if not 0 <= args.context <= 1000:
-        raise UsageError("--context takes a number from 0 to 1000", help="--all shows every difference")
+        raise UsageError(
+            "--context takes a number from 0 to 1000", help="--all shows every difference"
+        )
     for name, given in (("--from", args.readers), ("--conversation", args.conversations)):
         if len(given) > 2:
-            raise UsageError(f"{name} is given {len(given)} times", help="once for both, or twice: of A, then of B")
+            raise UsageError(
+                f"{name} is given {len(given)} times",
+                help="once for both, or twice: of A, then of B",
+            )
     for reader in args.readers:
         check_reader(argparse.Namespace(reader=reader))
     for text in args.ignore:
         pointer(text)
 
 
-def _read(args: argparse.Namespace, side: int, word: str, context: Context, console: Console) -> Run:
+def _read(
+    args: argparse.Namespace, side: int, word: str, context: Context, console: Console
+) -> Run:
     choice: Choice = choose_source([word], console, current=False, picking=False)
-    wanted = argparse.Namespace(reader=_of(args.readers, side), conversation=_of(args.conversations, side))
+    wanted = argparse.Namespace(
+        reader=_of(args.readers, side), conversation=_of(args.conversations, side)
+    )
     reader = choose_one(wanted, choice, console)
     with Progress(choice.source.size, console) as progress:
         choice.source.progress = progress
         made, receipt = steps_of(choice.source, context, reader, args.level)
     counts = f"{plural(receipt.events, 'event')}, {plural(receipt.calls, 'call')}"
-    console.say(f"{'AB'[side]}       {receipt.reader}  {visible(choice.how or choice.source.name)}  {counts}")
+    console.say(
+        f"{'AB'[side]}       {receipt.reader}  {visible(choice.how or choice.source.name)}  {counts}"
+    )
     return made
 
 

@@ -74,7 +74,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, console: Console) -> int:
     """Find the source, export it, say what was done."""
-    # A gigabyte makes millions of objects and no cycles: collecting them over and over would cost a tenth of the time.
+    # A gigabyte makes millions of objects and no cycles: collecting them over and over would cost a
+    # tenth of the time.
     gc.disable()
     options, others = split_words(args.words)
     page = _form(args, options)
@@ -123,12 +124,19 @@ def _form(args: argparse.Namespace, options: dict[str, str]) -> str | None:
     if args.to in modes:
         options["mode"] = args.to
         return None
-    for flag, given in (("--follow", args.follow), ("--conversation all", args.conversation == "all")):
+    for flag, given in (
+        ("--follow", args.follow),
+        ("--conversation all", args.conversation == "all"),
+    ):
         if given:
-            raise UsageError(f"{flag} does not go with --to {args.to}", help="export one conversation that has ended")
+            raise UsageError(
+                f"{flag} does not go with --to {args.to}",
+                help="export one conversation that has ended",
+            )
     if args.sign:
         raise UsageError(
-            f"--sign does not go with --to {args.to}", help="sign the export itself, --to json or --to ndjson"
+            f"--sign does not go with --to {args.to}",
+            help="sign the export itself, --to json or --to ndjson",
         )
     options["mode"] = "json"
     return str(args.to)
@@ -140,18 +148,27 @@ def _check(args: argparse.Namespace) -> None:
     check_reader(args)
     if args.json and not args.output:
         raise UsageError(
-            "--json tells about a written file", help="add -o FILE; without it stdout carries the export alone"
+            "--json tells about a written file",
+            help="add -o FILE; without it stdout carries the export alone",
         )
     if args.sign and args.follow:
         raise UsageError(
-            "--sign does not go with --follow", help="sign the file when it is whole: open-token sign FILE"
+            "--sign does not go with --follow",
+            help="sign the file when it is whole: open-token sign FILE",
         )
     if args.append and not args.follow:
         raise UsageError("--append goes with --follow", help="add --follow, or leave --append out")
     if args.conversation == "all" and not args.output:
-        raise UsageError("every conversation is written into a folder", help="name it: --conversation all -o FOLDER")
+        raise UsageError(
+            "every conversation is written into a folder",
+            help="name it: --conversation all -o FOLDER",
+        )
     if args.output and os.path.isdir(args.output) and args.conversation != "all":
-        raise OutputError("the output is a folder", where=args.output, help="name a file in it; nothing was written")
+        raise OutputError(
+            "the output is a folder",
+            where=args.output,
+            help="name a file in it; nothing was written",
+        )
 
 
 def _signing(args: argparse.Namespace, context: Context, console: Console) -> Context:
@@ -159,8 +176,12 @@ def _signing(args: argparse.Namespace, context: Context, console: Console) -> Co
     if args.sign is None:
         return context
     if context.options.integrity == "none":
-        raise UsageError("what is to be signed needs integrity", help="leave integrity=none out, or --sign")
-    sign = import_module("open_token.cli.sign").signer_for(None if args.sign == "default" else args.sign, console)
+        raise UsageError(
+            "what is to be signed needs integrity", help="leave integrity=none out, or --sign"
+        )
+    sign = import_module("open_token.cli.sign").signer_for(
+        None if args.sign == "default" else args.sign, console
+    )
     return replace(context, sign=sign)
 
 
@@ -175,14 +196,21 @@ def check_reader(args: argparse.Namespace) -> None:
 
 
 def _export(
-    args: argparse.Namespace, choice: Choice, context: Context, console: Console, seen: Seen | None, page: str | None
+    args: argparse.Namespace,
+    choice: Choice,
+    context: Context,
+    console: Console,
+    seen: Seen | None,
+    page: str | None,
 ) -> Receipt:
     source = choice.source
     reader = choose_one(args, choice, console, ", or all with --conversation all -o FOLDER")
     with Progress(source.size, console) as progress:
         source.progress = progress
         if not args.output:
-            return export(source, progress.until_written(console.payload), context, reader, seen, page)
+            return export(
+                source, progress.until_written(console.payload), context, reader, seen, page
+            )
         target = Path(args.output)
         must_not_replace(source, args.output)
         with whole_file(target) as out:
@@ -192,14 +220,25 @@ def _export(
 def must_not_replace(source: Source, output: str) -> None:
     """Refuse to write over the conversation that is read."""
     if source.path and os.path.isfile(output) and os.path.samefile(source.path, output):
-        raise UsageError("the output would replace the conversation itself", where=output, help="choose another name")
+        raise UsageError(
+            "the output would replace the conversation itself",
+            where=output,
+            help="choose another name",
+        )
 
 
 def tell(
-    receipt: Receipt, choice: Choice, output: str | None, seconds: float, console: Console, page: str | None = None
+    receipt: Receipt,
+    choice: Choice,
+    output: str | None,
+    seconds: float,
+    console: Console,
+    page: str | None = None,
 ) -> None:
     """Say what was read, masked and written."""
-    missing = f", {plural(receipt.missing_results, 'missing result')}" if receipt.missing_results else ""
+    missing = (
+        f", {plural(receipt.missing_results, 'missing result')}" if receipt.missing_results else ""
+    )
     counts = f"{plural(receipt.events, 'event')}, {plural(receipt.calls, 'call')}{missing}"
     console.say(f"read    {receipt.reader}  {visible(choice.source.name)}  {counts}")
     tell_notes(receipt.notes, console)
@@ -216,11 +255,17 @@ def tell(
         if page is None:
             console.say(f"next    open-token verify {shlex.quote(visible(output))}")
         elif page == "html":
-            console.say(f"next    open {shlex.quote(visible(output))} in a browser; this one file is all of it")
+            console.say(
+                f"next    open {shlex.quote(visible(output))} in a browser; this one file is all of it"
+            )
 
 
 def tell_notes(notes: list[Note], console: Console) -> None:
     """Say what is not carried over, how often, and where first."""
     for note in notes:
-        times = f" ({note.count:,} times, first at {note.place})" if note.count > 1 else f" ({note.place})"
+        times = (
+            f" ({note.count:,} times, first at {note.place})"
+            if note.count > 1
+            else f" ({note.place})"
+        )
         console.say(f"note    {note.code}: {visible(note.detail)}{times}")

@@ -52,7 +52,13 @@ def run(args: argparse.Namespace, console: Console) -> int:
         notes = _notes_of_all(source, reader)
         witness = _witness(exports_in(target))
     else:
-        be_chosen(source, reader, args.conversation, console, ", or name the folder that --conversation all wrote")
+        be_chosen(
+            source,
+            reader,
+            args.conversation,
+            console,
+            ", or name the folder that --conversation all wrote",
+        )
         notes = read(source, _everything(), reader).notes
         witness = _witness([target])
     report = judge(source, reader, witness, notes)
@@ -62,7 +68,9 @@ def run(args: argparse.Namespace, console: Console) -> int:
         for line in lines(report):
             console.out(line)
     if report.said and not report.said_kept:
-        console.say("note    nothing that was said is in this export: is it one of another conversation?")
+        console.say(
+            "note    nothing that was said is in this export: is it one of another conversation?"
+        )
     return 0 if report.said_kept == report.said else 1
 
 
@@ -93,7 +101,9 @@ def _witness(paths: list[Path]) -> Witness:
         export = Source.of(path, path.name)
         if not load("open_token").sniff(export):
             raise InputError(
-                "this is not an Open-Token export", where=export.name, help="SOURCE first, then its EXPORT"
+                "this is not an Open-Token export",
+                where=export.name,
+                help="SOURCE first, then its EXPORT",
             )
         record = read(export, _everything(), "open_token")
         witness.meet(record)
@@ -111,16 +121,27 @@ def lines(report: Report) -> list[str]:
         f"text     {report.percent_of_all:.2f} % of {report.text:,} characters kept, seals and side data included",
     ]
     if report.usage:
-        counts = ", ".join(f"{name.removesuffix('_tokens')} {count:,}" for name, count in report.usage.items())
+        counts = ", ".join(
+            f"{name.removesuffix('_tokens')} {count:,}" for name, count in report.usage.items()
+        )
         made.append(f"usage    {counts} tokens in {plural(report.usage_events, 'event')}")
     for note in report.skipped:
-        times = f" ({note.count:,} times, first at {note.place})" if note.count > 1 else f" ({note.place})"
+        times = (
+            f" ({note.count:,} times, first at {note.place})"
+            if note.count > 1
+            else f" ({note.place})"
+        )
         made.append(f"skipped  {note.code}: {visible(note.detail)}{times}")
     if report.unmapped:
         made.append(f"fields   {len(report.unmapped):,} of {report.fields:,} never mapped:")
-        made += [f"           {visible(item.path)}  ({item.seen:,}, first at {item.first})" for item in _first(report)]
+        made += [
+            f"           {visible(item.path)}  ({item.seen:,}, first at {item.first})"
+            for item in _first(report)
+        ]
         if len(report.unmapped) > _SHOWN:
-            made.append(f"           ... and {len(report.unmapped) - _SHOWN:,} more; --json lists all")
+            made.append(
+                f"           ... and {len(report.unmapped) - _SHOWN:,} more; --json lists all"
+            )
     return made
 
 

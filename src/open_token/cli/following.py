@@ -26,7 +26,9 @@ def follow(args: argparse.Namespace, choice: Choice, context: Context, console: 
     """Write events as they come, and a footer when a signal says that it is time."""
     source = choice.source
     if source.path is None:
-        raise UsageError("only a file or a folder can be followed", help="name the file that the runtime writes")
+        raise UsageError(
+            "only a file or a folder can be followed", help="name the file that the runtime writes"
+        )
     _check(args, context)
     context = replace(context, source=str(source.path))
     reader = choose_one(args, choice, console)
@@ -34,7 +36,13 @@ def follow(args: argparse.Namespace, choice: Choice, context: Context, console: 
         growing = Growing(out, context, args.output or "<stdout>", before)
         console.say(f"follow  {reader}  {visible(source.name)}  (end with Ctrl-C)")
         record = Follower(
-            source.path, source.name, reader, context, growing, lambda: not stop.wait(_PAUSE), source.conversation
+            source.path,
+            source.name,
+            reader,
+            context,
+            growing,
+            lambda: not stop.wait(_PAUSE),
+            source.conversation,
         ).run()
         if not growing.count:
             raise InputError(
@@ -55,28 +63,40 @@ def _check(args: argparse.Namespace, context: Context) -> None:
     options = context.options
     for name, usual in _UNLIKE:
         if getattr(options, name) != usual:
-            raise UsageError(f"{name} needs the whole conversation, and --follow has not got it", help="leave it out")
+            raise UsageError(
+                f"{name} needs the whole conversation, and --follow has not got it",
+                help="leave it out",
+            )
     if options.mode != "ndjson":
         raise UsageError("--follow writes a stream", help="leave mode out, or say mode=ndjson")
     if options.integrity == "source":
-        raise UsageError("integrity=source needs the whole conversation", help="use integrity=hash or integrity=tree")
+        raise UsageError(
+            "integrity=source needs the whole conversation",
+            help="use integrity=hash or integrity=tree",
+        )
     if args.report:
         raise UsageError(
             "--report needs the whole conversation, and --follow has not got it",
             help="leave it out; afterwards `open-token fidelity SOURCE EXPORT` tells it",
         )
     if args.conversation == "all":
-        raise UsageError("one conversation is followed at a time", help="name it: --conversation ID")
+        raise UsageError(
+            "one conversation is followed at a time", help="name it: --conversation ID"
+        )
     if args.append and not args.output:
         raise UsageError("--append goes on with a file", help="name it: --follow --append -o FILE")
     if args.output and Path(args.output).exists() and not args.append:
         raise OutputError(
-            "the output is there already", where=args.output, help="go on with it: --append; or name a new file"
+            "the output is there already",
+            where=args.output,
+            help="go on with it: --append; or name a new file",
         )
 
 
 @contextmanager
-def _target(args: argparse.Namespace, console: Console) -> Iterator[tuple[BinaryIO, Written | None]]:
+def _target(
+    args: argparse.Namespace, console: Console
+) -> Iterator[tuple[BinaryIO, Written | None]]:
     if not args.output:
         yield console.payload, None
         return

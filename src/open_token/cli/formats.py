@@ -26,7 +26,9 @@ def run(args: argparse.Namespace, console: Console) -> int:
     """Print the table."""
     rows = [(name, load(name).TITLE, load(name).PLACES) for name in NAMES]
     if args.json:
-        formats = [{"reader": name, "title": title, "places": list(places)} for name, title, places in rows]
+        formats = [
+            {"reader": name, "title": title, "places": list(places)} for name, title, places in rows
+        ]
         console.json({"schema": "open-token/formats/1", "formats": formats})
         return 0
     for name, title, places in rows:

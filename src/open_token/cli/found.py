@@ -57,20 +57,28 @@ def tell_check(found: list[Found], console: Console, *, has_table: bool) -> int:
     if has_table:
         rows = [row for item in found for row in _rows(item, is_named=len(found) > 1)]
         table(("TYPE", "RULE", "TIMES", "FIRST PLACE"), rows, console)
-    console.say(f"{plural(values, 'value')} in {plural(total, 'place')}{of_files} would be masked at level {level}")
+    console.say(
+        f"{plural(values, 'value')} in {plural(total, 'place')}{of_files} would be masked at level {level}"
+    )
     return 1
 
 
 def _rows(found: Found, *, is_named: bool) -> list[tuple[str, ...]]:
     name = f"{visible(found.source)}: " if is_named else ""
     return [
-        (finding.type, finding.rule, str(finding.count), f"{name}{visible(short(finding.places[0].where))}")
+        (
+            finding.type,
+            finding.rule,
+            str(finding.count),
+            f"{name}{visible(short(finding.places[0].where))}",
+        )
         for finding in found.findings
     ]
 
 
 def words_around(place: Place, columns: int) -> tuple[str, str]:
-    """The words on both sides of a value, as many as fit into so many columns; what one side leaves, the other has."""
+    """The words on both sides of a value, as many as fit into so many columns; what one side
+    leaves, the other has."""
     before, after = visible(place.before), visible(place.after)
     left = max(columns // 2, columns - columns_of(after))
     right = max(columns // 2, columns - columns_of(before))

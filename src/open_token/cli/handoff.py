@@ -1,4 +1,5 @@
-"""`open-token handoff`: a conversation as a session of another agent, which goes on where the first one stopped."""
+"""`open-token handoff`: a conversation as a session of another agent, which goes on where the first
+one stopped."""
 
 import argparse
 import os
@@ -47,7 +48,8 @@ Exit: 0 written  2 usage  3 cannot be read or written
 
 
 MOST = 256 << 20
-"""Bytes of a document that is handed over; it is held in memory, and no model takes a hundredth of it."""
+"""Bytes of a document that is handed over; it is held in memory, and no model takes a hundredth of
+it."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -75,7 +77,10 @@ def run(args: argparse.Namespace, console: Console) -> int:
         left = ", ".join(f"{what}: {count:,}" for what, count in talk.behind.items())
         console.say(f"behind  {left}")
     if not talk.turns:
-        raise InputError("nobody says anything in this conversation", help="nothing was written; is it the right one?")
+        raise InputError(
+            "nobody says anything in this conversation",
+            help="nothing was written; is it the right one?",
+        )
     if talk.is_copy and not _is_named(args):
         raise InputError(
             "the newest conversation is a copy that was handed over, and nobody went on with it yet",
@@ -94,9 +99,22 @@ def run(args: argparse.Namespace, console: Console) -> int:
     if commands and Path(cwd) != console.cwd.resolve() and not args.output:
         commands = [f"cd {shlex.quote(cwd)}", *commands]
     if args.json:
-        facts = {"to": args.to, "id": session.id, "files": paths, "written": not is_there, "start": commands}
+        facts = {
+            "to": args.to,
+            "id": session.id,
+            "files": paths,
+            "written": not is_there,
+            "start": commands,
+        }
         facts["turns"] = len(talk.turns) - 1
-        console.json({"schema": "open-token/handoff/1", **facts, "calls": len(talk.calls), "behind": dict(talk.behind)})
+        console.json(
+            {
+                "schema": "open-token/handoff/1",
+                **facts,
+                "calls": len(talk.calls),
+                "behind": dict(talk.behind),
+            }
+        )
     elif commands:
         console.out(" && ".join(commands))
     return 0
@@ -119,7 +137,11 @@ def _folder(args: argparse.Namespace, console: Console) -> str:
     """The real path of the project: agents look for their sessions by it."""
     folder = console.cwd / os.path.expanduser(args.cwd or ".")
     if not folder.is_dir():
-        raise UsageError("this is no folder", where=args.cwd, help="name the project's folder, which must be there")
+        raise UsageError(
+            "this is no folder",
+            where=args.cwd,
+            help="name the project's folder, which must be there",
+        )
     path = str(folder.resolve())
     try:
         path.encode()
@@ -132,9 +154,15 @@ def _folder(args: argparse.Namespace, console: Console) -> str:
 
 def _check_output(args: argparse.Namespace) -> None:
     if args.output == "-":
-        raise UsageError("-o takes a file here", help="name one: stdout has the command that goes on with it")
+        raise UsageError(
+            "-o takes a file here", help="name one: stdout has the command that goes on with it"
+        )
     if args.output and os.path.isdir(args.output):
-        raise OutputError("the output is a folder", where=args.output, help="name a file in it; nothing was written")
+        raise OutputError(
+            "the output is a folder",
+            where=args.output,
+            help="name a file in it; nothing was written",
+        )
 
 
 def _document(args: argparse.Namespace, console: Console) -> Export:
@@ -164,12 +192,16 @@ def _is_there(session: Session) -> bool:
     return next(iter(session.files)).exists()
 
 
-def _written(args: argparse.Namespace, console: Console, session: Session) -> tuple[list[list[str]], list[str]]:
+def _written(
+    args: argparse.Namespace, console: Console, session: Session
+) -> tuple[list[list[str]], list[str]]:
     """Write what is not there; gives the commands that go on, and the paths."""
     first = next(iter(session.files))
     if args.output:
         write_whole(Path(args.output), session.files[first], 0o600)
-        start = [[*session.loose, str((console.cwd / args.output).absolute())]] if session.loose else []
+        start = (
+            [[*session.loose, str((console.cwd / args.output).absolute())]] if session.loose else []
+        )
         if not start:
             console.say(f"note    this agent finds it only at {visible(str(first))}")
         return start, [args.output]

@@ -1,4 +1,5 @@
-"""The verb `hook`: let runtimes call us when a conversation has grown or ended, so that it is archived."""
+"""The verb `hook`: let runtimes call us when a conversation has grown or ended, so that it is
+archived."""
 
 import argparse
 import os
@@ -50,15 +51,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, console: Console) -> int:
     """Carry out the action."""
-    placing.check(args, "hook", list(runtimes()), {"--to": args.to is not None and args.action != "install"})
+    placing.check(
+        args, "hook", list(runtimes()), {"--to": args.to is not None and args.action != "install"}
+    )
     machine = Machine(console.home, console.cwd, console.env, Folders.of(console.env).settings)
-    return _status(machine, args, console) if args.action == "status" else _change(machine, args, console)
+    return (
+        _status(machine, args, console)
+        if args.action == "status"
+        else _change(machine, args, console)
+    )
 
 
 def _change(machine: Machine, args: argparse.Namespace, console: Console) -> int:
     scope, is_new = args.scope or "user", args.action == "install"
     names = placing.chosen(
-        args, lambda: installing.detect(machine) if is_new else installing.installed_for(machine, scope)
+        args,
+        lambda: installing.detect(machine) if is_new else installing.installed_for(machine, scope),
     )
     if is_new:
         folder = _folder(args.to, console)
@@ -70,7 +78,13 @@ def _change(machine: Machine, args: argparse.Namespace, console: Console) -> int
     else:
         _tell(changes, console, dry_run=args.dry_run)
     if is_new and not names:
-        console.error(str(OutputError("no runtime with hooks was found on this machine", help="name one with --for")))
+        console.error(
+            str(
+                OutputError(
+                    "no runtime with hooks was found on this machine", help="name one with --for"
+                )
+            )
+        )
         return 1
     if any(change.why for change in changes):
         return 1
@@ -82,7 +96,9 @@ def _change(machine: Machine, args: argparse.Namespace, console: Console) -> int
                 "this open-token lies in a cache, and the hooks end with it; install it for good and do this again"
             )
         for change in changes:
-            console.say(f"next    {runtimes()[change.runtime].title}: {runtimes()[change.runtime].next}")
+            console.say(
+                f"next    {runtimes()[change.runtime].title}: {runtimes()[change.runtime].next}"
+            )
     return 0
 
 
@@ -91,12 +107,15 @@ def _folder(named: str | None, console: Console) -> Path | None:
         return None
     folder = Path(os.path.abspath(console.cwd / os.path.expanduser(named)))
     if not named or (os.path.exists(folder) and not os.path.isdir(folder)):
-        raise UsageError("--to takes a folder", where=named, help="name a folder; it is made when it is needed")
+        raise UsageError(
+            "--to takes a folder", where=named, help="name a folder; it is made when it is needed"
+        )
     return folder
 
 
 def program() -> tuple[str, ...]:
-    """How we are started by others: by the installed command; where it was not used, by this Python."""
+    """How we are started by others: by the installed command; where it was not used, by this
+    Python."""
     started = Path(sys.argv[0]).absolute()
     if started.stem == "open-token" and os.access(started, os.X_OK):
         return (str(started),)
@@ -110,14 +129,18 @@ def _tell(changes: Iterable[installing.Change], console: Console, *, dry_run: bo
         if not change.why:
             console.out(f"{placing.SAID[change.action][dry_run]:<13}{where}")
             continue
-        remedy = "add what is printed here to it yourself" if change.snippet else "nothing was changed"
+        remedy = (
+            "add what is printed here to it yourself" if change.snippet else "nothing was changed"
+        )
         what = f"this file was left as it is: {visible(change.why)}"
         console.error(str(OutputError(what, where=where, help=remedy)))
         if change.snippet:
             console.out(change.snippet)
 
 
-def _report(args: argparse.Namespace, scope: str, changes: Iterable[installing.Change]) -> dict[str, Any]:
+def _report(
+    args: argparse.Namespace, scope: str, changes: Iterable[installing.Change]
+) -> dict[str, Any]:
     return {
         "schema": f"open-token/hook-{args.action}/1",
         "scope": scope,
@@ -152,7 +175,13 @@ def _status(machine: Machine, args: argparse.Namespace, console: Console) -> int
         console.json({"schema": "open-token/hook-status/1", "files": facts})
         return 0
     rows = [
-        (place.state, place.runtime, place.scope, _words(last.get(place.runtime)), visible(_short(place.path, console)))
+        (
+            place.state,
+            place.runtime,
+            place.scope,
+            _words(last.get(place.runtime)),
+            visible(_short(place.path, console)),
+        )
         for place in places
     ]
     if not rows:
@@ -163,7 +192,15 @@ def _status(machine: Machine, args: argparse.Namespace, console: Console) -> int
 
 def _facts(told: Told | None) -> dict[str, Any] | None:
     return (
-        {"at": told.at, "event": told.event, "id": told.id, "result": told.result, "code": told.code} if told else None
+        {
+            "at": told.at,
+            "event": told.event,
+            "id": told.id,
+            "result": told.result,
+            "code": told.code,
+        }
+        if told
+        else None
     )
 
 

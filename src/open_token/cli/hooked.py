@@ -1,4 +1,5 @@
-"""`open-token hook run`, which runtimes call: takes the call, hands it on, and is gone; silent, and never an error."""
+"""`open-token hook run`, which runtimes call: takes the call, hands it on, and is gone; silent, and
+never an error."""
 
 import contextlib
 import os
@@ -35,9 +36,12 @@ def _take(words: Sequence[str]) -> None:
 
 
 def start_apart(command: Sequence[str], folder: str) -> None:
-    """Start a process that outlives us and whoever called us: in a session of its own, with no stream of ours."""
+    """Start a process that outlives us and whoever called us: in a session of its own, with no
+    stream of ours."""
     nothing = subprocess.DEVNULL
-    subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing, cwd=folder, start_new_session=True)
+    subprocess.Popen(
+        command, stdin=nothing, stdout=nothing, stderr=nothing, cwd=folder, start_new_session=True
+    )
 
 
 def _said() -> bytes:

@@ -1,4 +1,5 @@
-"""`open-token hook keep`, which `hook run` starts: carries out the calls that wait, with nobody looking on."""
+"""`open-token hook keep`, which `hook run` starts: carries out the calls that wait, with nobody
+looking on."""
 
 import contextlib
 import os
@@ -45,7 +46,8 @@ def own_options(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def archive_in(named: str, env: Mapping[str, str], cwd: Path) -> Archive:
-    """The archive in a folder, or the one in the data folder, with the options of the user's settings."""
+    """The archive in a folder, or the one in the data folder, with the options of the user's
+    settings."""
     settings = load_settings(env, cwd)
     options = ExportOptions.of(settings.defaults)
     folder = Path(named) if named else settings.folders.data / "archive"

@@ -36,7 +36,8 @@ def key_typed() -> str:
 
 
 def _sequence(descriptor: int) -> bytes:
-    """What one key sends after Esc: a character, or `[` or `O` and all up to the letter or ~ that ends it."""
+    """What one key sends after Esc: a character, or `[` or `O` and all up to the letter or ~ that
+    ends it."""
     rest = last = os.read(descriptor, 1)
     while last and (len(rest) == 1 or not 0x40 <= last[0] <= 0x7E) and rest[:1] in (b"[", b"O"):
         last = os.read(descriptor, 1)

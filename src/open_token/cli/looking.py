@@ -1,4 +1,5 @@
-"""Looks about for a conversation: in a folder, on this machine, by id or number, from a list, or the one we run in."""
+"""Looks about for a conversation: in a folder, on this machine, by id or number, from a list, or
+the one we run in."""
 
 import contextlib
 import os
@@ -60,7 +61,9 @@ def _by_id(discovery: Discovery, word: str) -> Choice:
     if matching:
         ids = ", ".join(session.id for session in matching[:4])
         raise InputError(
-            f"{plural(len(matching), 'conversation')} start with that id", where=word, help=f"give more of it: {ids}"
+            f"{plural(len(matching), 'conversation')} start with that id",
+            where=word,
+            help=f"give more of it: {ids}",
         )
     raise InputError(
         "there is no such file, and no conversation with that id",
@@ -79,12 +82,17 @@ def _numbered(found: list[Session], number: int) -> Choice:
             help="list them with `open-token sessions`",
             code="input.none",
         )
-    how = "the newest of this machine" if number == 1 else f"number {number} of this machine, the newest being 1"
+    how = (
+        "the newest of this machine"
+        if number == 1
+        else f"number {number} of this machine, the newest being 1"
+    )
     return _found(_of_its_own(found, number), how)
 
 
 def _of_its_own(found: list[Session], number: int) -> Session:
-    """The so-manieth newest, copies that were handed over and that nobody went on with coming after all others."""
+    """The so-manieth newest, copies that were handed over and that nobody went on with coming after
+    all others."""
     originals = (session for session in found if not _is_copy(session))
     if session := next(islice(originals, number - 1, None), None):
         return session
@@ -147,12 +155,16 @@ def running(console: Console) -> Choice:
     """The conversation that this process runs in."""
     for variable in FILES:
         if path := console.env.get(variable):
-            return Choice(Source.of(Path(path)), f"{visible(path)} (the conversation that {variable} names)")
+            return Choice(
+                Source.of(Path(path)), f"{visible(path)} (the conversation that {variable} names)"
+            )
     discovery = _discovery(console)
     found = discovery.sessions()
     why = "no variable tells the running conversation"
     for reader, variable in _running(console.env):
-        matching = [session for session in by_id(found, console.env[variable]) if session.reader == reader]
+        matching = [
+            session for session in by_id(found, console.env[variable]) if session.reader == reader
+        ]
         if len(matching) == 1:
             return _found(matching[0], f"the conversation this process runs in, by {variable}")
         why = f"the conversation that {variable} names was not found"
@@ -172,7 +184,10 @@ def _running(env: Mapping[str, str]) -> list[tuple[str, str]]:
 def picked(console: Console) -> Choice:
     """The one that a person takes from a list."""
     if not console.is_terminal:
-        raise UsageError("--pick asks, and this is not a terminal", help="name one: `open-token sessions` lists them")
+        raise UsageError(
+            "--pick asks, and this is not a terminal",
+            help="name one: `open-token sessions` lists them",
+        )
     discovery = _discovery(console)
     found = [discovery.look(session) for session in islice(discovery.sessions(), _IN_A_PICK_LIST)]
     if not found:

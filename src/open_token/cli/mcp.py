@@ -41,7 +41,9 @@ def run(args: argparse.Namespace, console: Console) -> int:
     own = Folders.of(console.env).data / "exports"
     folder = console.cwd / os.path.expanduser(args.folder) if args.folder else own
     if not make_folder(folder):
-        raise OutputError("cannot write into this folder", where=str(folder), help="choose another with --folder")
+        raise OutputError(
+            "cannot write into this folder", where=str(folder), help="choose another with --folder"
+        )
     tools = Toolbox(folder, console.env, console.home, console.cwd, may_unmask=args.allow_unmasked)
     serve(console.stdin, console.payload, tools)
     return 0

@@ -1,4 +1,5 @@
-"""`open-token server migrate`: a server's data from the data folder to PostgreSQL, or back into a new folder."""
+"""`open-token server migrate`: a server's data from the data folder to PostgreSQL, or back into a
+new folder."""
 
 import asyncio
 from pathlib import Path
@@ -7,11 +8,14 @@ from open_token.cli.console import Console, visible
 from open_token.errors import UsageError
 from open_token.server.store.choosing import mover
 
-USAGE = "write: open-token server migrate to URL --data DIR, or: migrate from URL NEW_DIR --data DIR"
+USAGE = (
+    "write: open-token server migrate to URL --data DIR, or: migrate from URL NEW_DIR --data DIR"
+)
 
 
 def migrate(words: list[str], data: Path, console: Console, *, is_json: bool = False) -> int:
-    """Move the data: `to URL` from the data folder, `from URL NEW_DIR` with the pepper of the data folder."""
+    """Move the data: `to URL` from the data folder, `from URL NEW_DIR` with the pepper of the data
+    folder."""
     way, rest = (words[0], words[1:]) if words else ("", [])
     moving = mover()
     if way == "to" and len(rest) == 1:

@@ -1,4 +1,5 @@
-"""Two runs side by side on a terminal: the sentence, the parting with what is around it, what is left, in figures."""
+"""Two runs side by side on a terminal: the sentence, the parting with what is around it, what is
+left, in figures."""
 
 import argparse
 from collections.abc import Iterator
@@ -17,7 +18,12 @@ _HEAD = f"{'A':>5} {'B':>5}"
 _EQUAL_WORDS = 60
 """Characters of words that stayed which stand between two changes."""
 _FILES = 8
-_TOUCHED = (("same", "changed alike:"), ("differ", "changed otherwise:"), ("only_a", "only A:"), ("only_b", "only B:"))
+_TOUCHED = (
+    ("same", "changed alike:"),
+    ("differ", "changed otherwise:"),
+    ("only_a", "only A:"),
+    ("only_b", "only B:"),
+)
 _COLOURS = {"=": "dim", "-": "red", "+": "green", "~": "yellow"}
 
 
@@ -44,7 +50,9 @@ def _shown(difference: Difference, context: int, *, every: bool) -> list[int]:
         places = [parting.row] if parting else []
     near: dict[int, None] = {}
     for place in places:
-        near.update(dict.fromkeys(range(max(0, place - context), min(len(rows), place + context + 1))))
+        near.update(
+            dict.fromkeys(range(max(0, place - context), min(len(rows), place + context + 1)))
+        )
     return sorted(near)
 
 
@@ -85,7 +93,9 @@ class _Page:
     def _row(self, row: Row) -> Iterator[str]:
         if row.kind in (EQUAL, ORDER):
             outcome = _outcome(row.step) if row.kind == EQUAL else "in another order"
-            yield self._line(row.a, row.b, "=" if row.kind == EQUAL else "~", _label(row.step), outcome)
+            yield self._line(
+                row.a, row.b, "=" if row.kind == EQUAL else "~", _label(row.step), outcome
+            )
         elif row.kind in ALONE or row.kind == "tool_changed":
             for sign, step in (("-", row.a), ("+", row.b)):
                 if step is not None:
@@ -116,10 +126,13 @@ class _Page:
     def _words(self, change: Change) -> str:
         """How the value changed; what is cut to a screen begins with the first change."""
         old, new = (
-            _text(value) if there else "" for value, there in ((change.a, change.in_a), (change.b, change.in_b))
+            _text(value) if there else ""
+            for value, there in ((change.a, change.in_a), (change.b, change.in_b))
         )
         pieces = word_changes(old, new)
-        made = [self._piece(sign, text, place, len(pieces)) for place, (sign, text) in enumerate(pieces)]
+        made = [
+            self._piece(sign, text, place, len(pieces)) for place, (sign, text) in enumerate(pieces)
+        ]
         return "".join(made)
 
     def _piece(self, sign: str, text: str, place: int, count: int) -> str:
@@ -225,7 +238,13 @@ def _names(names: list[str]) -> str:
 def _count(count: int | None) -> str:
     if count is None:
         return "?"
-    return f"{count:,}" if count < 1000 else f"{count / 1000:,.1f}k" if count < 100_000 else f"{count / 1000:,.0f}k"
+    return (
+        f"{count:,}"
+        if count < 1000
+        else f"{count / 1000:,.1f}k"
+        if count < 100_000
+        else f"{count / 1000:,.0f}k"
+    )
 
 
 def _time(seconds: float | None) -> str:

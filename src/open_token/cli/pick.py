@@ -55,7 +55,9 @@ def _draw(shown: list[Session], typed: str, at: int, console: Console, now: floa
     columns, lines = os.get_terminal_size(sys.stderr.fileno())
     rows = max(3, min(_ROWS, lines - 3))
     first = max(0, min(at - rows // 2, len(shown) - rows))
-    text = [cut(f"export which? {visible(typed)}_   ({len(shown)})  arrows, Enter, Esc", columns - 1)]
+    text = [
+        cut(f"export which? {visible(typed)}_   ({len(shown)})  arrows, Enter, Esc", columns - 1)
+    ]
     for number, session in enumerate(shown[first : first + rows], first):
         row = label(session, columns - 3, now)
         text.append(console.paint(f"> {row}", "bold", True) if number == at else f"  {row}")

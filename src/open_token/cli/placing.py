@@ -1,4 +1,5 @@
-"""What the verbs `skill` and `hook` share: for which runtimes something of ours is put in its place or taken away."""
+"""What the verbs `skill` and `hook` share: for which runtimes something of ours is put in its place
+or taken away."""
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
@@ -24,21 +25,31 @@ def add_arguments(parser: argparse.ArgumentParser, actions: Sequence[str]) -> No
     parser.add_argument("--dry-run", action="store_true")
 
 
-def check(args: argparse.Namespace, verb: str, known: Sequence[str], strays: Mapping[str, bool]) -> None:
+def check(
+    args: argparse.Namespace, verb: str, known: Sequence[str], strays: Mapping[str, bool]
+) -> None:
     """Refuse flags that do not belong to the action, and runtimes that the verb does not know."""
     changing = args.action in ("install", "uninstall")
     given = {"--for": bool(args.runtimes), "--scope": bool(args.scope), "--dry-run": args.dry_run}
     strays = {flag: is_given and not changing for flag, is_given in given.items()} | dict(strays)
     for flag in (flag for flag, is_stray in strays.items() if is_stray):
-        raise UsageError(f"{flag} does not go with `{verb} {args.action}`", help=f"see `open-token {verb} --help`")
+        raise UsageError(
+            f"{flag} does not go with `{verb} {args.action}`",
+            help=f"see `open-token {verb} --help`",
+        )
     valid = [*known, AUTO]
     if changing and not args.runtimes:
-        raise UsageError("for which runtime?", help=f"say --for RUNTIME; the runtimes are {', '.join(valid)}")
+        raise UsageError(
+            "for which runtime?", help=f"say --for RUNTIME; the runtimes are {', '.join(valid)}"
+        )
     for name in args.runtimes:
         if name not in valid:
             near = get_close_matches(name, valid, 1)
             guess = f"did you mean {near[0]}? " if near else ""
-            raise UsageError(f"`{verb}` knows no runtime {name!r}", help=f"{guess}the runtimes are {', '.join(valid)}")
+            raise UsageError(
+                f"`{verb}` knows no runtime {name!r}",
+                help=f"{guess}the runtimes are {', '.join(valid)}",
+            )
 
 
 def chosen(args: argparse.Namespace, found: Callable[[], list[str]]) -> list[str]:

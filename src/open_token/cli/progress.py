@@ -34,11 +34,13 @@ class Progress:
         """All is read, and so many more bytes are in the file."""
         self._written = (self._written or 0) + count
         self._tell(
-            f"writing {size(self._written)}" if self._written else "writing ...", "" if self._written else "writing"
+            f"writing {size(self._written)}" if self._written else "writing ...",
+            "" if self._written else "writing",
         )
 
     def _tell(self, line: str, stage: str) -> None:
-        """Show a line, unless the one before is fresh; the first of a stage takes the place of a fresh one too."""
+        """Show a line, unless the one before is fresh; the first of a stage takes the place of a
+        fresh one too."""
         now = time.monotonic()
         is_first = bool(stage) and stage != self._last and self._shown
         if not self._on or (now < self._next and not is_first):
@@ -55,7 +57,8 @@ class Progress:
         return cast(BinaryIO, _Counter(self, out))
 
     def until_written(self, out: BinaryIO) -> BinaryIO:
-        """`out`, before whose first bytes the bar is gone: at the end of a pipe may be the same screen."""
+        """`out`, before whose first bytes the bar is gone: at the end of a pipe may be the same
+        screen."""
         return cast(BinaryIO, _Follower(self, out))
 
     def end(self) -> None:

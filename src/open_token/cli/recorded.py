@@ -31,7 +31,9 @@ class Read(msgspec.Struct, frozen=True):
     mask: Callable[[str], str]
 
 
-def recorded(args: argparse.Namespace, words: list[str], options: ExportOptions, console: Console) -> Read:
+def recorded(
+    args: argparse.Namespace, words: list[str], options: ExportOptions, console: Console
+) -> Read:
     """Find the conversation that is meant and read it."""
     check_reader(args)
     settings = load_settings(console.env, console.cwd)
@@ -54,6 +56,8 @@ def _mask(settings: Settings, scope: str, console: Console) -> Callable[[str], s
     context = context_for(ExportOptions.of({}), settings, console.env)
 
     def masked(text: str) -> str:
-        return b"".join(redacted_text([text.encode("utf-8", "replace")], context, scope)).decode("utf-8", "replace")
+        return b"".join(redacted_text([text.encode("utf-8", "replace")], context, scope)).decode(
+            "utf-8", "replace"
+        )
 
     return masked

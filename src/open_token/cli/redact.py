@@ -118,9 +118,14 @@ def run(args: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def _tell_all(args: argparse.Namespace, works: list[Work], context: Context, console: Console) -> int:
+def _tell_all(
+    args: argparse.Namespace, works: list[Work], context: Context, console: Console
+) -> int:
     """What --check says of one source or several."""
-    found = [Found(work.name, _level(context), work.findings(_for_source(context, work))) for work in works]
+    found = [
+        Found(work.name, _level(context), work.findings(_for_source(context, work)))
+        for work in works
+    ]
     if args.report or args.json:
         tell_report(found, args.report or "-", console)
     return tell_check(found, console, has_table=not args.json and args.report != "-")
@@ -167,17 +172,27 @@ def _check(args: argparse.Namespace, console: Console) -> None:
         raise UsageError("--json tells about a written file", help="add -o FILE or --check")
     for name in filter(None, (args.output, args.report)):
         if os.path.isdir(name):
-            raise OutputError("the output is a folder", where=name, help="name a file in it; nothing was written")
+            raise OutputError(
+                "the output is a folder", where=name, help="name a file in it; nothing was written"
+            )
         if name != "-" and not os.path.isdir(os.path.dirname(name) or "."):
-            raise OutputError("there is no folder for the output", where=name, help="make it; nothing was written")
-    if args.report and args.output and os.path.realpath(args.report) == os.path.realpath(args.output):
+            raise OutputError(
+                "there is no folder for the output", where=name, help="make it; nothing was written"
+            )
+    if (
+        args.report
+        and args.output
+        and os.path.realpath(args.report) == os.path.realpath(args.output)
+    ):
         raise UsageError("-o and --report name the same file", help="give the report another name")
 
 
 def _spare_source(args: argparse.Namespace, work: "Work") -> None:
     for name in filter(None, (args.output, args.report)):
         if work.path and os.path.isfile(name) and os.path.samefile(work.path, name):
-            raise UsageError("the output would replace the source itself", where=name, help="choose another name")
+            raise UsageError(
+                "the output would replace the source itself", where=name, help="choose another name"
+            )
 
 
 def _sources(args: argparse.Namespace, words: list[str]) -> list[str]:
@@ -185,7 +200,9 @@ def _sources(args: argparse.Namespace, words: list[str]) -> list[str]:
         remedy = "name a file or a conversation, last for the newest one, or - for text on stdin"
         raise UsageError("redact needs a source", help=remedy)
     if len(words) > 1 and not args.check:
-        raise UsageError(f"one source at a time, {len(words)} were given", help="only --check takes several")
+        raise UsageError(
+            f"one source at a time, {len(words)} were given", help="only --check takes several"
+        )
     return words
 
 
@@ -203,11 +220,18 @@ def _work(args: argparse.Namespace, word: str, context: Context, console: Consol
 
 
 def _without_values(problem: InputError, context: Context) -> InputError:
-    """An error about a word that is perhaps no name of a file but the very text that somebody wants masked."""
+    """An error about a word that is perhaps no name of a file but the very text that somebody wants
+    masked."""
     strict = replace(context, options=context.options.changed(redact="pii"))
-    where = b"".join(redacted_text([(problem.where or "").encode("utf-8", "replace")], strict, "")).decode()
+    where = b"".join(
+        redacted_text([(problem.where or "").encode("utf-8", "replace")], strict, "")
+    ).decode()
     is_missing = problem.code in ("input", "input.missing")
-    remedy = f"{problem.help}; text goes through stdin: open-token redact -" if is_missing else problem.help
+    remedy = (
+        f"{problem.help}; text goes through stdin: open-token redact -"
+        if is_missing
+        else problem.help
+    )
     return InputError(problem.what, where=where or None, help=remedy, code=problem.code)
 
 
@@ -244,9 +268,17 @@ def _conversation(args: argparse.Namespace, choice: Choice, console: Console) ->
             watched = progress.with_file(out) if args.output else progress.until_written(out)
             receipt = export(source, watched, context, reader)
         source.progress = None
-        told = receipt if receipt.redaction else msgspec.structs.replace(receipt, redaction=[_nothing(context)])
+        told = (
+            receipt
+            if receipt.redaction
+            else msgspec.structs.replace(receipt, redaction=[_nothing(context)])
+        )
         tell(told, choice, args.output, time.monotonic() - started, console)
-        return {"schema": "open-token/receipt/1", "output": args.output, **msgspec.to_builtins(receipt)}
+        return {
+            "schema": "open-token/receipt/1",
+            "output": args.output,
+            **msgspec.to_builtins(receipt),
+        }
 
     return Work(source.name, source.path, findings, write)
 
@@ -291,7 +323,12 @@ def _filtered(
     for piece in text:
         total += out.write(piece)
         out.flush()
-    return {"schema": "open-token/redacted-text/1", "output": None, "bytes": total, "redaction": text.notes}
+    return {
+        "schema": "open-token/redacted-text/1",
+        "output": None,
+        "bytes": total,
+        "redaction": text.notes,
+    }
 
 
 def _write(args: argparse.Namespace, work: Work, context: Context, console: Console) -> int:
@@ -321,7 +358,9 @@ def _tell_text(facts: dict[str, object], work: Work, context: Context, console: 
         console.say(f"wrote   {visible(str(facts['output']))}")
 
 
-def _decide(args: argparse.Namespace, findings: list[Finding], context: Context, console: Console) -> list[str] | None:
+def _decide(
+    args: argparse.Namespace, findings: list[Finding], context: Context, console: Console
+) -> list[str] | None:
     """What a person decides on each find; None when they quit."""
     if not findings:
         console.say("review  nothing would be masked")
@@ -336,13 +375,19 @@ def _decide(args: argparse.Namespace, findings: list[Finding], context: Context,
 
 
 def _decided(
-    findings: list[Finding], decisions: list[str], context: Context, settings: Settings, console: Console
+    findings: list[Finding],
+    decisions: list[str],
+    context: Context,
+    settings: Settings,
+    console: Console,
 ) -> Context:
     """The context with what a person decided; what is false for good is remembered."""
     if not decisions:
         return context
     console.say(f"review  {summary(decisions)}")
-    false = [finding for finding, decision in zip(findings, decisions, strict=True) if decision == FALSE]
+    false = [
+        finding for finding, decision in zip(findings, decisions, strict=True) if decision == FALSE
+    ]
     if false:
         _remember(false, context, settings, console)
     kept = {item.canonical for item, said in zip(findings, decisions, strict=True) if said != MASK}
@@ -356,6 +401,11 @@ def _remember(false: list[Finding], context: Context, settings: Settings, consol
             help="let the settings folder be written (OPEN_TOKEN_HOME moves it), or keep it in this export only",
         )
     day = (context.now or "")[:10]
-    entries = [(allow_hash(finding, context.key), f"{finding.type}, rule {finding.rule}, {day}") for finding in false]
+    entries = [
+        (allow_hash(finding, context.key), f"{finding.type}, rule {finding.rule}, {day}")
+        for finding in false
+    ]
     path = allow_for_good(settings.folders, entries)
-    console.say(f"allow   {plural(len(entries), 'value')} added to {visible(str(path))}, by keyed hash")
+    console.say(
+        f"allow   {plural(len(entries), 'value')} added to {visible(str(path))}, by keyed hash"
+    )

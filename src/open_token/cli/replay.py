@@ -1,4 +1,5 @@
-"""`open-token replay`: a past run again: as a provider for an agent, as a check for a CI, or to look at."""
+"""`open-token replay`: a past run again: as a provider for an agent, as a check for a CI, or to
+look at."""
 
 import argparse
 from collections.abc import Callable
@@ -64,7 +65,9 @@ def run(args: argparse.Namespace, console: Console) -> int:
         guess = guess_of(name, _PARTS, "`open-token replay {}`") if name else ""
         raise UsageError("serve, check or view?", help=f"{guess}see `open-token replay --help`")
     if args.command and name != "check":
-        raise UsageError(f"{name} takes no command", help="`open-token replay check SOURCE -- COMMAND` runs one")
+        raise UsageError(
+            f"{name} takes no command", help="`open-token replay check SOURCE -- COMMAND` runs one"
+        )
     part = import_module(f"open_token.cli.{_PARTS[name]}")
     return cast(Callable[[argparse.Namespace, list[str], Console], int], getattr(part, name))(
         args, args.words[1:], console

@@ -1,4 +1,5 @@
-"""`open-token replay serve` and `check`: the provider, the talk about each request, and what the run came to."""
+"""`open-token replay serve` and `check`: the provider, the talk about each request, and what the
+run came to."""
 
 import argparse
 import contextlib
@@ -25,7 +26,13 @@ from open_token.replay.recording import Recording, recording_of
 from open_token.replay.report import Report, as_junit, as_object, report_of
 from open_token.replay.sameness import Sameness, names_of
 
-_AS_IT_WAS = {"mode": "json", "pretty": "false", "redact": "none", "integrity": "none", "exported_at": "omit"}
+_AS_IT_WAS = {
+    "mode": "json",
+    "pretty": "false",
+    "redact": "none",
+    "integrity": "none",
+    "exported_at": "omit",
+}
 _GRACE = 20.0
 """Seconds that a command has to end by itself after it parted from the record."""
 _LOOK = 0.2
@@ -49,12 +56,15 @@ def check(args: argparse.Namespace, words: list[str], console: Console) -> int:
     """Run the person's command against the record."""
     if not args.command:
         raise UsageError(
-            "which command shall run?", help='name it after --: open-token replay check SOURCE -- claude -p "..."'
+            "which command shall run?",
+            help='name it after --: open-token replay check SOURCE -- claude -p "..."',
         )
     if not args.within > 0:
         raise UsageError("--within takes a number of seconds", help="for example --within 600")
     if args.junit and Path(args.junit).is_dir():
-        raise UsageError("--junit takes a file", where=args.junit, help="name a file in that folder")
+        raise UsageError(
+            "--junit takes a file", where=args.junit, help="name a file in that folder"
+        )
     read, run = _prepared(args, words, console)
     with _listening(args, run, console, quiet_json=True) as endpoint:
         ended = _ran(args, endpoint, console)
@@ -74,7 +84,11 @@ def _prepared(args: argparse.Namespace, words: list[str], console: Console) -> t
     read = recorded(args, words, ExportOptions.of(_AS_IT_WAS), console)
     recording = recording_of(read.document)
     if not recording.steps:
-        raise InputError("no model says anything in this conversation", help="is it the right one?", code="replay.none")
+        raise InputError(
+            "no model says anything in this conversation",
+            help="is it the right one?",
+            code="replay.none",
+        )
     _tell_recording(recording, read, console)
     sameness = Sameness(args.strict, names_of([*recording.folders, str(console.cwd)]))
     rules = Rules(sameness, args.any_order, args.results == "any", args.on_miss == "stub")
@@ -85,11 +99,16 @@ def _check_words(args: argparse.Namespace) -> None:
     if args.strict and args.any_order:
         raise UsageError("--strict and --any-order exclude each other", help="keep one of them")
     if not 0 <= args.port < 65536:
-        raise UsageError("--port takes a number from 0 to 65535", help="leave it out, and a free one is taken")
+        raise UsageError(
+            "--port takes a number from 0 to 65535", help="leave it out, and a free one is taken"
+        )
     known = settings("")
     if args.agent is not None and args.agent not in known:
         guess = guess_of(args.agent, known)
-        raise UsageError(f"there is no agent '{args.agent[:60]}'", help=f"{guess}the agents are {', '.join(known)}")
+        raise UsageError(
+            f"there is no agent '{args.agent[:60]}'",
+            help=f"{guess}the agents are {', '.join(known)}",
+        )
 
 
 def _tell_recording(recording: Recording, read: Read, console: Console) -> None:
@@ -102,11 +121,15 @@ def _tell_recording(recording: Recording, read: Read, console: Console) -> None:
         left = ", ".join(f"{what}: {count:,}" for what, count in recording.behind.items())
         console.say(f"behind  {left}")
     if recording.has_marks:
-        console.warn("this record was redacted or cut: a mark in it matches anything, and answers hold marks")
+        console.warn(
+            "this record was redacted or cut: a mark in it matches anything, and answers hold marks"
+        )
 
 
 @contextlib.contextmanager
-def _listening(args: argparse.Namespace, run: Run, console: Console, quiet_json: bool = False) -> Iterator[Endpoint]:
+def _listening(
+    args: argparse.Namespace, run: Run, console: Console, quiet_json: bool = False
+) -> Iterator[Endpoint]:
     """The provider, in a thread of its own."""
     lock = threading.Lock()
 
@@ -131,10 +154,14 @@ def _ran(args: argparse.Namespace, endpoint: Endpoint, console: Console) -> int:
     console.say(f"run     {visible(shlex.join(command))}")
     sys.stdout.flush()
     try:
-        child = subprocess.Popen(command, env=env, stdout=sys.stderr.fileno() if args.json else None)
+        child = subprocess.Popen(
+            command, env=env, stdout=sys.stderr.fileno() if args.json else None
+        )
     except (OSError, ValueError) as problem:
         reason = getattr(problem, "strerror", None) or "it cannot be a command"
-        raise UsageError(f"cannot run the command: {reason}", where=command[0][:200], help="is it installed?") from None
+        raise UsageError(
+            f"cannot run the command: {reason}", where=command[0][:200], help="is it installed?"
+        ) from None
     try:
         return _waited(child, endpoint.run, args.within, console)
     finally:
@@ -180,7 +207,9 @@ def _tell_verdict(verdict: Verdict, total: int, console: Console) -> None:
     why = f": {visible(verdict.parted.where)} differs" if verdict.parted and step else ""
     if verdict.parted and not step:
         why = ": the record is at its end"
-    console.say(f"{place:12} {verdict.outcome:8} {verdict.wire}{why}{f'  calls {called}' if called else ''}".rstrip())
+    console.say(
+        f"{place:12} {verdict.outcome:8} {verdict.wire}{why}{f'  calls {called}' if called else ''}".rstrip()
+    )
     for name in verdict.lacking:
         console.warn(f"the record calls {visible(name)}, which this request does not offer")
 
@@ -200,25 +229,42 @@ def _line(value: dict[str, object], console: Console) -> None:
 
 
 def _tell(report: Report, console: Console, *, is_served: bool = False) -> None:
-    """How far the run came, and where it parted first; who stops serving in the middle parted from nothing."""
-    extra = [f"{count:,} {what}" for count, what in ((report.repeated, "repeated"), (report.aside, "aside")) if count]
-    console.say(f"served  {report.served:,} of {plural(report.steps, 'step')}{''.join(f', {word}' for word in extra)}")
+    """How far the run came, and where it parted first; who stops serving in the middle parted from
+    nothing."""
+    extra = [
+        f"{count:,} {what}"
+        for count, what in ((report.repeated, "repeated"), (report.aside, "aside"))
+        if count
+    ]
+    console.say(
+        f"served  {report.served:,} of {plural(report.steps, 'step')}{''.join(f', {word}' for word in extra)}"
+    )
     parting = report.parting
     if parting is None:
         console.say("same    every recorded step was asked for, as it was recorded")
     elif is_served and not report.missed:
-        console.say(f"left    step {parting.step} (event {parting.seq}) and what comes after it were not asked for")
+        console.say(
+            f"left    step {parting.step} (event {parting.seq}) and what comes after it were not asked for"
+        )
     else:
-        place = f"at step {parting.step} (event {parting.seq})" if parting.step else "after the last step"
+        place = (
+            f"at step {parting.step} (event {parting.seq})"
+            if parting.step
+            else "after the last step"
+        )
         console.say(f"parted  {place}: {visible(parting.where)}")
         sides = (("recorded", parting.recorded), ("given", parting.given))
         for side, text in sides if parting.recorded or parting.given else ():
-            console.say(f"  {side:8}  {visible(text.replace(chr(10), chr(92) + 'n')) or '(nothing)'}")
+            console.say(
+                f"  {side:8}  {visible(text.replace(chr(10), chr(92) + 'n')) or '(nothing)'}"
+            )
     if report.command:
         console.say(f"command ended with {report.command}")
 
 
-def _tell_next(report: Report, args: argparse.Namespace, words: list[str], read: Read, console: Console) -> None:
+def _tell_next(
+    report: Report, args: argparse.Namespace, words: list[str], read: Read, console: Console
+) -> None:
     """How to look at the place, and how to forgive what made the run part."""
     parting = report.parting
     if parting is None or parting.seq is None:

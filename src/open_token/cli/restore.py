@@ -35,7 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, console: Console) -> int:
     """Restore, and say what was written."""
     if not args.output:
-        raise UsageError("the files need a folder", help="name it: open-token restore EXPORT -o FOLDER")
+        raise UsageError(
+            "the files need a folder", help="name it: open-token restore EXPORT -o FOLDER"
+        )
     path = console.cwd / args.export
     if args.limit is not None and args.limit < 0:
         raise UsageError("--limit takes a number of letters", help="for example --limit 1000000000")
@@ -46,5 +48,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         console.say(f"wrote   {visible(args.output)}/{visible(name)}")
     console.say(f"back    {plural(done.records, 'record')} in {plural(len(done.files), 'file')}")
     if args.json:
-        console.json({"schema": "open-token/restored/1", "files": done.files, "records": done.records})
+        console.json(
+            {"schema": "open-token/restored/1", "files": done.files, "records": done.records}
+        )
     return 0

@@ -1,4 +1,5 @@
-"""`redact --review`: goes through the finds on a terminal: rule, place, masked context; a value only on demand."""
+"""`redact --review`: goes through the finds on a terminal: rule, place, masked context; a value
+only on demand."""
 
 import contextlib
 import os
@@ -27,8 +28,11 @@ _WAKE = 0.2
 Locked = Callable[[Finding], str]
 
 
-def review(findings: list[Finding], console: Console, locked: Locked, *, writes: bool = True) -> list[str] | None:
-    """The decision on each find; None when the person quits. `locked` says why one must be masked, if so."""
+def review(
+    findings: list[Finding], console: Console, locked: Locked, *, writes: bool = True
+) -> list[str] | None:
+    """The decision on each find; None when the person quits. `locked` says why one must be masked,
+    if so."""
     talk = _Review(findings, console, locked, _LEAVE if writes else _LEAVE_UNWRITTEN)
     with raw_terminal(), _own_screen():
         while True:
@@ -44,7 +48,8 @@ def review(findings: list[Finding], console: Console, locked: Locked, *, writes:
 
 
 def _key(size: tuple[int, int]) -> str:
-    """The next key; nothing when the terminal has another size meanwhile, so that the page is drawn anew."""
+    """The next key; nothing when the terminal has another size meanwhile, so that the page is drawn
+    anew."""
     while not select.select([sys.stdin.fileno()], [], [], _WAKE)[0]:
         if _size() != size:
             return ""
@@ -54,7 +59,9 @@ def _key(size: tuple[int, int]) -> str:
 class _Review:
     """Which find is shown, and what was decided so far."""
 
-    def __init__(self, findings: list[Finding], console: Console, locked: Locked, leave: tuple[str, ...]) -> None:
+    def __init__(
+        self, findings: list[Finding], console: Console, locked: Locked, leave: tuple[str, ...]
+    ) -> None:
         self._findings = findings
         self._console = console
         self._locks = [locked(finding) for finding in findings]
@@ -93,7 +100,9 @@ class _Review:
             self._decide([self._at], _DECISIONS[key])
         elif key == "K" and not self._locks[self._at]:
             rule = self._findings[self._at].rule
-            self._decide([number for number, item in enumerate(self._findings) if item.rule == rule], KEEP)
+            self._decide(
+                [number for number, item in enumerate(self._findings) if item.rule == rule], KEEP
+            )
 
     def _decide(self, numbers: list[int], decision: str) -> None:
         open_ones = [number for number in numbers if not self._locks[number]]
@@ -127,7 +136,12 @@ class _Review:
             text.append(self._context(finding.type, place, columns - 4))
         if finding.count > self._room:
             last = min(first + self._room, len(finding.places))
-            text.append(cut(f"  {first + 1:,} to {last:,} of {plural(finding.count, 'place')}   o others", columns))
+            text.append(
+                cut(
+                    f"  {first + 1:,} to {last:,} of {plural(finding.count, 'place')}   o others",
+                    columns,
+                )
+            )
         lock = self._locks[self._at]
         told = cut(f"mask: {lock}" if lock else self.decisions[self._at], columns - 10)
         return [*text, "", f"decision: {self._console.paint(told, 'bold', True)}", *keys]
@@ -175,7 +189,9 @@ def summary(decisions: list[str]) -> str:
     """How many are masked, kept, and false for good."""
     counts = Counter(decisions)
     words = (("masked", MASK), ("kept", KEEP), ("false for good", FALSE))
-    return ", ".join(f"{counts[kind]:,} {word}" for word, kind in words if counts[kind] or kind == MASK)
+    return ", ".join(
+        f"{counts[kind]:,} {word}" for word, kind in words if counts[kind] or kind == MASK
+    )
 
 
 @contextlib.contextmanager

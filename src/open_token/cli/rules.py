@@ -1,4 +1,5 @@
-"""`open-token rules`: what redaction looks for, whether the rules keep their examples, and why one fires or not."""
+"""`open-token rules`: what redaction looks for, whether the rules keep their examples, and why one
+fires or not."""
 
 import argparse
 import os
@@ -58,21 +59,29 @@ def run(args: argparse.Namespace, console: Console) -> int:
     what, words = (args.words[0], args.words[1:]) if args.words else ("", [])
     if what not in _WORDS:
         guess = guess_of(what, _WORDS, "`open-token rules {}`")
-        raise UsageError("rules takes list, show, test or explain", help=f"{guess}see `open-token rules --help`")
+        raise UsageError(
+            "rules takes list, show, test or explain", help=f"{guess}see `open-token rules --help`"
+        )
     if args.level is not None and args.level not in _LEVELS:
         raise UsageError("there is no such level", help=f"--level takes {', '.join(_LEVELS)}")
     settings = load_settings(console.env, console.cwd)
     for remark in settings.remarks:
         console.warn(visible(remark))
     context = context_for(ExportOptions.of(settings.defaults), settings, console.env)
-    return {"list": _list, "show": _show, "test": _test, "explain": _explain}[what](words, args, context, console)
+    return {"list": _list, "show": _show, "test": _test, "explain": _explain}[what](
+        words, args, context, console
+    )
 
 
 def _list(words: list[str], args: argparse.Namespace, context: Context, console: Console) -> int:
     if words:
         raise UsageError("list takes no further word", help="filter with --level and --type")
     known = catalogue(context.screen.rules)
-    wanted = [entry for entry in known if args.level in (None, entry.level) and args.type in (None, entry.type)]
+    wanted = [
+        entry
+        for entry in known
+        if args.level in (None, entry.level) and args.type in (None, entry.type)
+    ]
     if args.json:
         told = [_facts(entry, {}) for entry in wanted]
         console.json({"schema": "open-token/rules/1", "rules": told})
@@ -80,7 +89,11 @@ def _list(words: list[str], args: argparse.Namespace, context: Context, console:
         rows = [(entry.id, entry.type, entry.level, visible(entry.file)) for entry in wanted]
         table(("ID", "TYPE", "LEVEL", "FILE"), rows, console)
         guess = "" if wanted else guess_of(args.type or "", sorted({entry.type for entry in known}))
-        more = "Look at one: open-token rules show ID" if wanted else f"{guess}open-token rules list has all rules"
+        more = (
+            "Look at one: open-token rules show ID"
+            if wanted
+            else f"{guess}open-token rules list has all rules"
+        )
         console.say(f"{plural(len(wanted), 'rule')}.  {more}")
     return 0 if wanted else 1
 
@@ -100,7 +113,11 @@ def _show(words: list[str], args: argparse.Namespace, context: Context, console:
     for entry in entries:
         console.out(f"{entry.id}  ({entry.level}, {visible(entry.file)})")
         for name, value in entry.fields.items():
-            for line in value if isinstance(value, list | tuple) and name in ("matches", "ignores") else [value]:
+            for line in (
+                value
+                if isinstance(value, list | tuple) and name in ("matches", "ignores")
+                else [value]
+            ):
                 if name != "id":
                     console.out(f"  {name:10} {visible(_shown(line))}")
     return 0
@@ -117,7 +134,9 @@ def _named(name: str, entries: list[Entry]) -> list[Entry]:
     found = [entry for entry in entries if entry.id == name]
     if not found:
         guess = guess_of(name, [entry.id for entry in entries])
-        raise UsageError("there is no rule with that id", help=f"{guess}`open-token rules list` has them all")
+        raise UsageError(
+            "there is no rule with that id", help=f"{guess}`open-token rules list` has them all"
+        )
     return found
 
 
@@ -148,7 +167,9 @@ def _test(words: list[str], args: argparse.Namespace, context: Context, console:
     for failure in failed:
         why = f" ({failure.why})" if failure.why else ""
         wrong = f"is not found{why}" if failure.list == "matches" else "is found, and should not be"
-        console.out(f"FAIL  {failure.id}  {failure.list} {failure.number} {wrong}: {visible(failure.example)}")
+        console.out(
+            f"FAIL  {failure.id}  {failure.list} {failure.number} {wrong}: {visible(failure.example)}"
+        )
     for name in without:
         console.say(f"note    {name} has no matches to try")
     console.say(f"{plural(len(entries), 'rule')} tried, {plural(len(failed), 'example')} failed")
@@ -157,9 +178,13 @@ def _test(words: list[str], args: argparse.Namespace, context: Context, console:
 
 def _explain(words: list[str], args: argparse.Namespace, context: Context, console: Console) -> int:
     if len(words) != 1:
-        raise UsageError("explain takes one text", help="name a file, give - for stdin, or quote the words")
+        raise UsageError(
+            "explain takes one text", help="name a file, give - for stdin, or quote the words"
+        )
     name, data = _text(words[0], console)
-    level = args.level or (context.options.redact if context.options.redact != "none" else "secrets")
+    level = args.level or (
+        context.options.redact if context.options.redact != "none" else "secrets"
+    )
     level = text_level(replace(context, options=context.options.changed(redact=level))) or level
     told = explain(data, context, level)
     if args.json:
@@ -178,7 +203,8 @@ def _explain(words: list[str], args: argparse.Namespace, context: Context, conso
 
 
 def _text(word: str, console: Console) -> tuple[str, bytes]:
-    """The text that a word means, and its name; a text that is too long to be explained is an error."""
+    """The text that a word means, and its name; a text that is too long to be explained is an
+    error."""
     path = console.cwd / os.path.expanduser(word)
     if word == "-":
         name, data = "<stdin>", console.stdin.read(_LARGEST + 1)
@@ -206,7 +232,9 @@ def _by_line(findings: list[Finding]) -> list[tuple[Finding, Place]]:
 
 def _tell_finding(finding: Finding, place: Place, console: Console) -> None:
     head = console.paint("masked ", "yellow", console.out_is_terminal)
-    console.out(f"{head} {place.where}  {finding.type}  (rule {finding.rule}, {finding.level})  {finding.shape}")
+    console.out(
+        f"{head} {place.where}  {finding.type}  (rule {finding.rule}, {finding.level})  {finding.shape}"
+    )
     columns = max(32, shutil.get_terminal_size().columns - len(finding.type) - 12)
     before, after = words_around(place, columns)
     console.out(f"          {before}[{finding.type}]{after}")

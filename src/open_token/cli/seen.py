@@ -1,4 +1,5 @@
-"""`export --report`: what an export holds of its source, seen while it is written; loaded only when asked for."""
+"""`export --report`: what an export holds of its source, seen while it is written; loaded only when
+asked for."""
 
 from importlib import import_module
 from typing import Any
@@ -22,7 +23,9 @@ class Seen:
         """One event."""
         self._witness.take(event)
 
-    def tell(self, source: Source, reader: str, notes: list[Note], console: Console) -> dict[str, Any]:
+    def tell(
+        self, source: Source, reader: str, notes: list[Note], console: Console
+    ) -> dict[str, Any]:
         """Say it, and give it for scripts."""
         report = import_module("open_token.fidelity").judge(source, reader, self._witness, notes)
         for line in import_module("open_token.cli.fidelity").lines(report):

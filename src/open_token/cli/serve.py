@@ -80,9 +80,12 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
 
 def _stopping(console: Console) -> None:
-    """Agents may take some seconds to come to a safe point; on a screen, the line of the ^C is left first."""
+    """Agents may take some seconds to come to a safe point; on a screen, the line of the ^C is left
+    first."""
     line = "\n" if console.err_is_terminal else ""
-    console.say(f"{line}stopping: agents are brought to a safe point; a second Ctrl-C ends it at once")
+    console.say(
+        f"{line}stopping: agents are brought to a safe point; a second Ctrl-C ends it at once"
+    )
 
 
 def _told(address: str, key: str | None, args: argparse.Namespace, console: Console) -> None:
@@ -96,7 +99,9 @@ def _told(address: str, key: str | None, args: argparse.Namespace, console: Cons
             console.out(f"key      {key}")
     console.payload.flush()
     if key:
-        console.say("This key is the owner's and is shown once; keep it. More: open-token server key add")
+        console.say(
+            "This key is the owner's and is shown once; keep it. More: open-token server key add"
+        )
     console.say("Stop with Ctrl-C.")
 
 
@@ -120,7 +125,8 @@ def _line(item: Finding, console: Console) -> str:
 
 
 class _Lines(logging.Formatter):
-    """A line for each record, and of a fault the way through the code: the server's words, never those of a library."""
+    """A line for each record, and of a fault the way through the code: the server's words, never
+    those of a library."""
 
     def __init__(self, is_json: bool) -> None:
         super().__init__()
@@ -129,14 +135,19 @@ class _Lines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """One line."""
         fields: dict[str, Any] = getattr(record, "fields", {})
-        moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z"
+        moment = (
+            time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+            + f".{int(record.msecs):03d}Z"
+        )
         is_ours = record.name.startswith("open_token")
         event = record.getMessage() if is_ours else f"{record.name} {record.levelname.lower()}"
         if self._is_json:
             line = {"time": moment, "level": record.levelname.lower(), "event": event, **fields}
             return msgspec.json.encode(line).decode()
         if event == "request":
-            shown = f"{fields['method']} {fields['route'] or '-'} {fields['status']} {fields['ms']} ms"
+            shown = (
+                f"{fields['method']} {fields['route'] or '-'} {fields['status']} {fields['ms']} ms"
+            )
         else:
             shown = " ".join([event, *(f"{name}={value}" for name, value in fields.items())])
         return f"{moment[11:19]} {shown}"
@@ -144,8 +155,11 @@ class _Lines(logging.Formatter):
 
 @contextlib.contextmanager
 def _telling(kind: str) -> Iterator[None]:
-    """Let records out on stderr: the server's own, and of libraries that they warn, which could quote a client."""
-    handler: logging.Handler = logging.StreamHandler(sys.stderr) if kind != "off" else logging.NullHandler()
+    """Let records out on stderr: the server's own, and of libraries that they warn, which could
+    quote a client."""
+    handler: logging.Handler = (
+        logging.StreamHandler(sys.stderr) if kind != "off" else logging.NullHandler()
+    )
     handler.setFormatter(_Lines(kind == "json"))
     everybody, ours = logging.getLogger(), logging.getLogger("open_token")
     before = ours.level

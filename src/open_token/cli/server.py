@@ -37,7 +37,10 @@ A key that is revoked and a person who is disabled are out at once.
 Exit: 0 done  1 check found damage  2 usage  3 data cannot be read or written
 """
 
-_USERS, _KEYS = "user add NAME, user list, user disable NAME, user enable NAME", "key add, key list, key revoke KEY_ID"
+_USERS, _KEYS = (
+    "user add NAME, user list, user disable NAME, user enable NAME",
+    "key add, key list, key revoke KEY_ID",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,7 +64,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
     doing: dict[str, Callable[..., int]] = {"backup": _backup, "restore": _restore, "check": _check}
     if what not in doing:
         raise UsageError(
-            "what is to be done?", help="user, key, backup, restore, migrate or check: see `open-token server --help`"
+            "what is to be done?",
+            help="user, key, backup, restore, migrate or check: see `open-token server --help`",
         )
     if config.database is not None:
         raise UsageError(
@@ -71,7 +75,9 @@ def run(args: argparse.Namespace, console: Console) -> int:
     return doing[what](rest, args, config, console)
 
 
-def _people(what: str, words: list[str], args: argparse.Namespace, config: ServerConfig, console: Console) -> int:
+def _people(
+    what: str, words: list[str], args: argparse.Namespace, config: ServerConfig, console: Console
+) -> int:
     table = {
         ("user", "add"): _add_user,
         ("user", "list"): _list_users,
@@ -83,8 +89,12 @@ def _people(what: str, words: list[str], args: argparse.Namespace, config: Serve
     }
     done = table.get((what, words[0] if words else ""))
     if done is None:
-        raise UsageError(f"what is to be done with a {what}?", help=_USERS if what == "user" else _KEYS)
-    there = shared_people(config.data, config.database) if config.database else people_of(config.data)
+        raise UsageError(
+            f"what is to be done with a {what}?", help=_USERS if what == "user" else _KEYS
+        )
+    there = (
+        shared_people(config.data, config.database) if config.database else people_of(config.data)
+    )
     with there as people:
         return done(people, words[1:], args, console)
 
@@ -92,19 +102,27 @@ def _people(what: str, words: list[str], args: argparse.Namespace, config: Serve
 def _add_user(people: People, words: list[str], args: argparse.Namespace, console: Console) -> int:
     (name,) = _exactly(words, 1, "user add NAME")
     if not name.strip() or len(name) > 100 or not name.isprintable():
-        raise UsageError("a name has 1 to 100 letters", help="as in: open-token server user add ben")
+        raise UsageError(
+            "a name has 1 to 100 letters", help="as in: open-token server user add ben"
+        )
     now = _now()
     user = people.add_user(User(id=Clock().name("user"), name=name, role="user", created_at=now))
     return _tell_key(
-        *people.add_key(user.id, args.name or "first key", "read" if args.read else "full", now), args, console
+        *people.add_key(user.id, args.name or "first key", "read" if args.read else "full", now),
+        args,
+        console,
     )
 
 
-def _list_users(people: People, words: list[str], args: argparse.Namespace, console: Console) -> int:
+def _list_users(
+    people: People, words: list[str], args: argparse.Namespace, console: Console
+) -> int:
     _exactly(words, 0, "user list")
     users = people.users()
     if args.json:
-        console.json({"schema": "open-token/server-users/1", "users": [_user(user) for user in users]})
+        console.json(
+            {"schema": "open-token/server-users/1", "users": [_user(user) for user in users]}
+        )
         return 0
     for user in users:
         state = f"disabled {user.disabled_at}" if user.disabled_at else "active"
@@ -112,11 +130,15 @@ def _list_users(people: People, words: list[str], args: argparse.Namespace, cons
     return 0
 
 
-def _disable_user(people: People, words: list[str], args: argparse.Namespace, console: Console) -> int:
+def _disable_user(
+    people: People, words: list[str], args: argparse.Namespace, console: Console
+) -> int:
     return _switch(people, words, console, _now(), "disable")
 
 
-def _enable_user(people: People, words: list[str], args: argparse.Namespace, console: Console) -> int:
+def _enable_user(
+    people: People, words: list[str], args: argparse.Namespace, console: Console
+) -> int:
     return _switch(people, words, console, None, "enable")
 
 
@@ -130,7 +152,9 @@ def _switch(people: People, words: list[str], console: Console, at: str | None, 
 
 def _add_key(people: People, words: list[str], args: argparse.Namespace, console: Console) -> int:
     user = _found(people, words[0] if _at_most_one(words, "key add [USER]") else None)
-    made = people.add_key(user.id, args.name or "made on the command line", "read" if args.read else "full", _now())
+    made = people.add_key(
+        user.id, args.name or "made on the command line", "read" if args.read else "full", _now()
+    )
     return _tell_key(*made, args, console)
 
 
@@ -138,30 +162,46 @@ def _list_keys(people: People, words: list[str], args: argparse.Namespace, conso
     user = _found(people, words[0] if _at_most_one(words, "key list [USER]") else None)
     keys = people.keys(user.id)
     if args.json:
-        console.json({"schema": "open-token/server-keys/1", "user": user.id, "keys": [_key(key) for key in keys]})
+        console.json(
+            {
+                "schema": "open-token/server-keys/1",
+                "user": user.id,
+                "keys": [_key(key) for key in keys],
+            }
+        )
         return 0
     for key in keys:
         used = key.last_used_at or "never used"
-        console.out(f"{key.id}\t{key.masked}\t{key.scope}\t{visible(key.name)}\t{key.created_at}\t{used}")
+        console.out(
+            f"{key.id}\t{key.masked}\t{key.scope}\t{visible(key.name)}\t{key.created_at}\t{used}"
+        )
     return 0
 
 
-def _revoke_key(people: People, words: list[str], args: argparse.Namespace, console: Console) -> int:
+def _revoke_key(
+    people: People, words: list[str], args: argparse.Namespace, console: Console
+) -> int:
     (key_id,) = _exactly(words, 1, "key revoke KEY_ID")
     if not any(people.revoke_key(user.id, key_id, _now()) for user in people.users()):
-        raise UsageError("there is no such key", help="`open-token server key list USER` tells the ids")
+        raise UsageError(
+            "there is no such key", help="`open-token server key list USER` tells the ids"
+        )
     console.say("revoked")
     return 0
 
 
-def _backup(words: list[str], args: argparse.Namespace, config: ServerConfig, console: Console) -> int:
+def _backup(
+    words: list[str], args: argparse.Namespace, config: ServerConfig, console: Console
+) -> int:
     target = Path(_exactly(words, 1, "backup TARGET")[0]).expanduser()
     copies.backup(config.data, console.cwd / target)
     console.say(f"copied to {visible(str(target))}")
     return 0
 
 
-def _restore(words: list[str], args: argparse.Namespace, config: ServerConfig, console: Console) -> int:
+def _restore(
+    words: list[str], args: argparse.Namespace, config: ServerConfig, console: Console
+) -> int:
     (source,) = _exactly(words, 1, "restore BACKUP --data DIR")
     if args.data is None:
         raise UsageError("where to?", help="name a new folder: restore BACKUP --data DIR")
@@ -170,7 +210,9 @@ def _restore(words: list[str], args: argparse.Namespace, config: ServerConfig, c
     return 0
 
 
-def _check(words: list[str], args: argparse.Namespace, config: ServerConfig, console: Console) -> int:
+def _check(
+    words: list[str], args: argparse.Namespace, config: ServerConfig, console: Console
+) -> int:
     _exactly(words, 0, "check")
     found = copies.check(config.data, is_deep=args.deep)
     if args.json:
@@ -187,7 +229,9 @@ def _found(people: People, name: str | None) -> User:
     for user in users:
         if user.role == "owner" if name is None else name in (user.name, user.id):
             return user
-    raise UsageError("there is no such user", help="`open-token server user list` tells who there is")
+    raise UsageError(
+        "there is no such user", help="`open-token server user list` tells who there is"
+    )
 
 
 def _tell_key(key: KeyRow, plaintext: str, args: argparse.Namespace, console: Console) -> int:
@@ -201,7 +245,9 @@ def _tell_key(key: KeyRow, plaintext: str, args: argparse.Namespace, console: Co
 
 
 def _user(user: User) -> dict[str, Any]:
-    return {name: getattr(user, name) for name in ("id", "name", "role", "created_at", "disabled_at")}
+    return {
+        name: getattr(user, name) for name in ("id", "name", "role", "created_at", "disabled_at")
+    }
 
 
 def _key(key: KeyRow) -> dict[str, Any]:
@@ -211,7 +257,9 @@ def _key(key: KeyRow) -> dict[str, Any]:
 
 def _exactly(words: list[str], count: int, usage: str) -> list[str]:
     if len(words) != count:
-        raise UsageError("these are too many or too few words", help=f"write: open-token server {usage}")
+        raise UsageError(
+            "these are too many or too few words", help=f"write: open-token server {usage}"
+        )
     return words
 
 

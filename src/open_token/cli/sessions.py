@@ -98,7 +98,10 @@ def _agent(args: argparse.Namespace) -> str | None:
         return None
     agent = str(args.agent).replace("-", "_")
     if agent not in NAMES:
-        raise UsageError("there is no such reader", help=f"{guess_of(agent, NAMES)}the readers are {', '.join(NAMES)}")
+        raise UsageError(
+            "there is no such reader",
+            help=f"{guess_of(agent, NAMES)}the readers are {', '.join(NAMES)}",
+        )
     return agent
 
 
@@ -132,13 +135,16 @@ def _moment(word: str | None, option: str, *, at_its_end: bool = False) -> float
     except (ValueError, OverflowError):
         pass
     raise UsageError(
-        f"{option} does not take that time", help="it takes an age (2d), a day (2026-11-01) or a moment with its zone"
+        f"{option} does not take that time",
+        help="it takes an age (2d), a day (2026-11-01) or a moment with its zone",
     )
 
 
 def _show(shown: list[Session], as_json: bool, console: Console) -> None:
     if as_json:
-        console.json({"schema": "open-token/sessions/1", "sessions": [_facts(session) for session in shown]})
+        console.json(
+            {"schema": "open-token/sessions/1", "sessions": [_facts(session) for session in shown]}
+        )
     elif console.out_is_terminal:
         _table(shown, console)
     else:
@@ -197,7 +203,9 @@ def _table(shown: list[Session], console: Console) -> None:
     has_sizes = console.width() - length - 36 >= _LEAST_TITLE
     width = max(_LEAST_TITLE - 1, console.width() - length - (36 if has_sizes else 25))
     sizes = f"{'SIZE':>9}  " if has_sizes else ""
-    console.out(console.paint(f"{'ID':{length}}  {'AGENT':12}  {'AGE':>5}  {sizes}TITLE", "bold", True))
+    console.out(
+        console.paint(f"{'ID':{length}}  {'AGENT':12}  {'AGE':>5}  {sizes}TITLE", "bold", True)
+    )
     for session in shown:
         title = cut(visible(session.title or ""), width)
         age = relative_age(now - session.modified)

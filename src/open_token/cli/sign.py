@@ -44,29 +44,43 @@ def run(args: argparse.Namespace, console: Console) -> int:
     """Check the export, sign it, say who signed."""
     output = None if args.output == "-" else args.output
     if args.json and not output:
-        raise UsageError("--json tells about a written file", help="add -o FILE; without it stdout carries the export")
+        raise UsageError(
+            "--json tells about a written file",
+            help="add -o FILE; without it stdout carries the export",
+        )
     name = args.file
     source = (
-        Source.of_stream(console.stdin, name) if name == "-" else Source.of(console.cwd / Path(name).expanduser(), name)
+        Source.of_stream(console.stdin, name)
+        if name == "-"
+        else Source.of(console.cwd / Path(name).expanduser(), name)
     )
     sign = signer_for(args.key, console, args.scheme)
     made = _sign(source, output, sign, console)
     _tell_next(output, key_file(args.key, console.env), console)
     if args.json:
         entry = {part: made.entry[part] for part in ("scheme", "keyid")}
-        facts = {"file": name, "output": output, "events": made.events, **entry, "was_there": made.was_there}
+        facts = {
+            "file": name,
+            "output": output,
+            "events": made.events,
+            **entry,
+            "was_there": made.was_there,
+        }
         console.json({"schema": "open-token/signed/1", **facts})
     return 0
 
 
 def signer_for(key: str | None, console: Console, scheme: str = SCHEMES[0]) -> Sign:
-    """Signs with a key, or with that of the settings; told before, since a key may wait for a touch in silence."""
+    """Signs with a key, or with that of the settings; told before, since a key may wait for a touch
+    in silence."""
     path = key_file(key, console.env)
     sign = signer(path, scheme)
 
     def told(statement: bytes) -> dict[str, Any]:
         if console.err_is_terminal:
-            console.say(f"signing with {visible(str(path))}; unlock or touch the key if it waits for that")
+            console.say(
+                f"signing with {visible(str(path))}; unlock or touch the key if it waits for that"
+            )
         return sign(statement)
 
     return told
@@ -76,12 +90,16 @@ def _sign(source: Source, output: str | None, sign: Sign, console: Console) -> S
     if output is None:
         made = sign_source(source, console.payload, sign)
     elif Path(output).is_dir():
-        raise OutputError("the output is a folder", where=output, help="name a file in it; nothing was written")
+        raise OutputError(
+            "the output is a folder", where=output, help="name a file in it; nothing was written"
+        )
     else:
         with whole_file(Path(output)) as out:
             made = sign_source(source, out, sign)
     word = "signed before by" if made.was_there else "signed by"
-    console.say(f"sign    {plural(made.events, 'event')}, {word} {made.entry['keyid']} ({made.entry['scheme']})")
+    console.say(
+        f"sign    {plural(made.events, 'event')}, {word} {made.entry['keyid']} ({made.entry['scheme']})"
+    )
     if output:
         console.say(f"wrote   {visible(output)}")
     return made
@@ -91,4 +109,6 @@ def _tell_next(output: str | None, key: Path, console: Console) -> None:
     """How somebody else checks it: with the public half, which they must have from you."""
     public = key if key.suffix == ".pub" else Path(f"{key}.pub")
     if output and public.is_file():
-        console.say(f"next    {visible(shlex.join(['open-token', 'verify', output, '--trust', str(public)]))}")
+        console.say(
+            f"next    {visible(shlex.join(['open-token', 'verify', output, '--trust', str(public)]))}"
+        )

@@ -1,4 +1,5 @@
-"""The verb `skill`: put our skill where a runtime looks for skills, show it, say how it stands, take it away."""
+"""The verb `skill`: put our skill where a runtime looks for skills, show it, say how it stands,
+take it away."""
 
 import argparse
 from collections.abc import Iterable
@@ -43,8 +44,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, console: Console) -> int:
     """Carry out the action."""
-    placing.check(args, "skill", list(skills.runtimes()), {"--path": args.path and args.action != "show"})
-    machine = skills.Machine(console.home, console.cwd, console.env, Folders.of(console.env).settings)
+    placing.check(
+        args, "skill", list(skills.runtimes()), {"--path": args.path and args.action != "show"}
+    )
+    machine = skills.Machine(
+        console.home, console.cwd, console.env, Folders.of(console.env).settings
+    )
     if args.action == "show":
         return _show(args, console)
     if args.action == "status":
@@ -54,7 +59,13 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
 def _show(args: argparse.Namespace, console: Console) -> int:
     if args.json:
-        console.json({"schema": "open-token/skill-show/1", "path": str(skills.folder()), "text": skills.text()})
+        console.json(
+            {
+                "schema": "open-token/skill-show/1",
+                "path": str(skills.folder()),
+                "text": skills.text(),
+            }
+        )
     else:
         console.out(str(skills.folder()) if args.path else skills.text().rstrip("\n"))
     return 0
@@ -63,7 +74,9 @@ def _show(args: argparse.Namespace, console: Console) -> int:
 def _change(machine: skills.Machine, args: argparse.Namespace, console: Console) -> int:
     installing = args.action == "install"
     scope = args.scope or "user"
-    names = placing.chosen(args, lambda: skills.detect(machine) if installing else skills.installed_for(machine, scope))
+    names = placing.chosen(
+        args, lambda: skills.detect(machine) if installing else skills.installed_for(machine, scope)
+    )
     change = skills.install if installing else skills.uninstall
     steps = change(machine, names, scope, dry_run=args.dry_run)
     if args.json:
@@ -95,7 +108,11 @@ def _tell(steps: Iterable[skills.Step], scope: str, console: Console, *, dry_run
 
 def _not_ours(step: skills.Step, where: str) -> OutputError:
     if step.action == "keep":
-        return OutputError(f"a file stays: {step.why}", where=where, help="delete it yourself if you do not need it")
+        return OutputError(
+            f"a file stays: {step.why}",
+            where=where,
+            help="delete it yourself if you do not need it",
+        )
     return OutputError(
         f"this folder was left as it is: {step.why}",
         where=where,
@@ -110,13 +127,18 @@ def _none_found() -> OutputError:
     )
 
 
-def _report(args: argparse.Namespace, scope: str, names: list[str], steps: Iterable[skills.Step]) -> dict[str, Any]:
+def _report(
+    args: argparse.Namespace, scope: str, names: list[str], steps: Iterable[skills.Step]
+) -> dict[str, Any]:
     return {
         "schema": f"open-token/skill-{args.action}/1",
         "scope": scope,
         "dry_run": args.dry_run,
         "runtimes": names,
-        "files": [{"action": step.action, "path": str(step.path), "why": step.why or None} for step in steps],
+        "files": [
+            {"action": step.action, "path": str(step.path), "why": step.why or None}
+            for step in steps
+        ],
     }
 
 
@@ -131,10 +153,16 @@ def _next(names: list[str], scope: str) -> str:
 def _status(machine: skills.Machine, args: argparse.Namespace, console: Console) -> int:
     places = skills.status(machine)
     if args.json:
-        facts = [{"state": place.state, "for": list(place.runtimes), "path": str(place.path)} for place in places]
+        facts = [
+            {"state": place.state, "for": list(place.runtimes), "path": str(place.path)}
+            for place in places
+        ]
         console.json({"schema": "open-token/skill-status/1", "folders": facts})
         return 0
-    rows = [(place.state, ",".join(place.runtimes), visible(_short(place.path, console, "user"))) for place in places]
+    rows = [
+        (place.state, ",".join(place.runtimes), visible(_short(place.path, console, "user")))
+        for place in places
+    ]
     if not rows:
         console.say("the skill is not installed, and no runtime that we know was found here")
     table(("STATE", "FOR", "FOLDER"), rows, console)

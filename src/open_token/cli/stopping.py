@@ -1,4 +1,5 @@
-"""How a command that goes on for long is told to stop: by Ctrl-C, by SIGTERM and by a closed terminal alike."""
+"""How a command that goes on for long is told to stop: by Ctrl-C, by SIGTERM and by a closed
+terminal alike."""
 
 import signal
 import threading
@@ -8,12 +9,14 @@ from contextlib import contextmanager
 from typing import NoReturn
 
 _GRACE = 1.0
-"""Whoever is asked to stop may take so many seconds; an impatient second Ctrl-C before that changes nothing."""
+"""Whoever is asked to stop may take so many seconds; an impatient second Ctrl-C before that changes
+nothing."""
 
 
 @contextmanager
 def stopped_like_ctrl_c() -> Iterator[None]:
-    """Let SIGTERM and a closed terminal break off the work within as Ctrl-C does: no half file, no lock left."""
+    """Let SIGTERM and a closed terminal break off the work within as Ctrl-C does: no half file, no
+    lock left."""
 
     def stop(*_: object) -> NoReturn:
         raise KeyboardInterrupt
@@ -24,10 +27,11 @@ def stopped_like_ctrl_c() -> Iterator[None]:
 
 @contextmanager
 def asked_to_stop() -> Iterator[threading.Event]:
-    """An event that Ctrl-C, SIGTERM and a closed terminal set instead of breaking off the work within.
+    """An event that Ctrl-C, SIGTERM and a closed terminal set instead of breaking off the work
+    within.
 
-    Said once more a while later they do break it off: whoever reads the output may have stopped reading.
-    """
+    Said once more a while later they do break it off: whoever reads the output may have stopped
+    reading."""
     asked = threading.Event()
     latest = float("inf")
 

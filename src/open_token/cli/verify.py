@@ -52,7 +52,9 @@ def run(args: argparse.Namespace, console: Console) -> int:
     """Compute every hash again and compare."""
     name = args.file
     source = (
-        Source.of_stream(console.stdin, name) if name == "-" else Source.of(console.cwd / Path(name).expanduser(), name)
+        Source.of_stream(console.stdin, name)
+        if name == "-"
+        else Source.of(console.cwd / Path(name).expanduser(), name)
     )
     verdict = verify_source(source, trusted(args.trust, console.env))
     if args.statement:
@@ -62,7 +64,11 @@ def run(args: argparse.Namespace, console: Console) -> int:
     if args.json:
         lists = {"parts": [part._asdict() for part in verdict.parts]}
         lists["signatures"] = [judged._asdict() for judged in verdict.signatures]
-        console.json({"schema": "open-token/verdict/1", "file": name, "exit": code} | verdict._asdict() | lists)
+        console.json(
+            {"schema": "open-token/verdict/1", "file": name, "exit": code}
+            | verdict._asdict()
+            | lists
+        )
     else:
         _show(verdict, name, code, is_asked, console)
     return code
@@ -71,7 +77,9 @@ def run(args: argparse.Namespace, console: Console) -> int:
 def _tell_statement(verdict: Verdict, name: str, console: Console) -> int:
     if not verdict.statement:
         raise InputError(
-            "this export has no statement that could be signed", where=name, help="see `open-token verify`"
+            "this export has no statement that could be signed",
+            where=name,
+            help="see `open-token verify`",
         )
     console.payload.write(verdict.statement.encode())
     code = _exit_code(verdict._replace(signatures=()), False, False)
@@ -107,12 +115,20 @@ def _signature_line(judged: Judged, good: str, bad: str) -> str:
     told = f"by {judged.by}" if judged.by else ""
     if judged.state == UNKNOWN:
         told = "not trusted" if judged.detail else "by an unknown key"
-    key = f"({judged.keyid}, {judged.scheme})" if judged.keyid else f"({judged.scheme})" if judged.scheme else ""
+    key = (
+        f"({judged.keyid}, {judged.scheme})"
+        if judged.keyid
+        else f"({judged.scheme})"
+        if judged.scheme
+        else ""
+    )
     told = "  ".join(filter(None, (f"{told} {key}".strip(), judged.detail)))
     return f"{word}  {'signature':14} {visible(told)}"
 
 
-def _show_signatures(verdict: Verdict, is_asked: bool, good: str, bad: str, console: Console) -> None:
+def _show_signatures(
+    verdict: Verdict, is_asked: bool, good: str, bad: str, console: Console
+) -> None:
     for judged in verdict.signatures:
         console.out(_signature_line(judged, good, bad))
     if is_asked and not verdict.signatures:
@@ -133,13 +149,17 @@ def _show(verdict: Verdict, name: str, code: int, is_asked: bool, console: Conso
     for warning in verdict.warnings:
         console.warn(visible(warning))
     if verdict.matched_profile:
-        console.say(f"note    the hash holds when the canonical form is read as {verdict.matched_profile}")
+        console.say(
+            f"note    the hash holds when the canonical form is read as {verdict.matched_profile}"
+        )
     if code in (0, 4) and {judged[2:] for judged in verdict.signatures} == {(UNKNOWN, "", "")}:
         console.say(
             "note    the key came with the file and proves nothing until you know whose it is; --trust names keys"
         )
     if code == 0:
-        console.out(f"{good}  {visible(name)}  unchanged since it was written, {plural(verdict.events, 'event')}")
+        console.out(
+            f"{good}  {visible(name)}  unchanged since it was written, {plural(verdict.events, 'event')}"
+        )
     elif code == 1:
         console.out(f"{bad}  {visible(name)}  changed since it was written")
     elif code == 4:
@@ -156,7 +176,8 @@ def _distrust(verdict: Verdict) -> str:
 
 
 def _advice(verdict: Verdict) -> str:
-    """What to do about a file that cannot be verified: an export without a hash, or none that can be read at all."""
+    """What to do about a file that cannot be verified: an export without a hash, or none that can
+    be read at all."""
     if verdict.parts or verdict.events:
         return "export it again with integrity=hash; a hash shows change, not authorship"
     return "this is no export, or not a whole one: get it again, or make one with `open-token export FILE`"

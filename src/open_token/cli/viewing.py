@@ -1,4 +1,5 @@
-"""`open-token replay view`: a conversation played in a terminal, in its own rhythm or step by step."""
+"""`open-token replay view`: a conversation played in a terminal, in its own rhythm or step by
+step."""
 
 import argparse
 import math
@@ -24,7 +25,9 @@ _USUAL_WAIT = 0.4
 def view(args: argparse.Namespace, words: list[str], console: Console) -> int:
     """Play in a terminal; in a pipe print all at once."""
     if not (math.isfinite(args.speed) and args.speed > 0):
-        raise UsageError("--speed takes a number above 0", help="for example --speed 8, eight times as fast")
+        raise UsageError(
+            "--speed takes a number above 0", help="for example --speed 8, eight times as fast"
+        )
     chosen, others = split_words(words)
     plain = {"mode": "json", "pretty": "false", "integrity": "none", "native": "none"}
     read = recorded(args, others, ExportOptions.of({**chosen, **plain}), console)
@@ -47,7 +50,8 @@ def _chosen(frames: list[Frame], total: int, args: argparse.Namespace) -> list[F
             raise UsageError(f"{name} takes the number of an event", help=f"seq 1 to {total}")
     if args.start is not None and args.start > total:
         raise UsageError(
-            f"--start {args.start} is past the end; this session has {plural(total, 'event')}", help=f"seq 1 to {total}"
+            f"--start {args.start} is past the end; this session has {plural(total, 'event')}",
+            help=f"seq 1 to {total}",
         )
     low, high = args.start or 1, total if args.end is None else args.end
     if high < low:
@@ -81,7 +85,9 @@ class Player:
 
     def _painted(self, frame: Frame, line: str) -> str:
         colour = (
-            "red" if frame.is_error else {"prompt": "bold", "tool_use": "cyan", "tool_result": "dim"}.get(frame.kind)
+            "red"
+            if frame.is_error
+            else {"prompt": "bold", "tool_use": "cyan", "tool_result": "dim"}.get(frame.kind)
         )
         return self._console.paint(line, colour, True) if colour else line
 

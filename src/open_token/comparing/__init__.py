@@ -1,4 +1,5 @@
-"""Where two runs part: steps are aligned by what they do, ids and times do not count, and the first parting is told."""
+"""Where two runs part: steps are aligned by what they do, ids and times do not count, and the first
+parting is told."""
 
 from collections.abc import Sequence
 
@@ -14,7 +15,9 @@ from open_token.errors import UsageError
 LEVELS = ("semantic", "exact")
 
 
-def compare(a: Run, b: Run, *, names: tuple[str, str], level: str, ignore: Sequence[str] = ()) -> Difference:
+def compare(
+    a: Run, b: Run, *, names: tuple[str, str], level: str, ignore: Sequence[str] = ()
+) -> Difference:
     """Compare two runs; `ignore` are JSON pointers into a step, `*` for any name."""
     ignored = tuple(pointer(text) for text in ignore)
     notes: list[str] = []
@@ -25,7 +28,9 @@ def compare(a: Run, b: Run, *, names: tuple[str, str], level: str, ignore: Seque
     rules = Rules(level == "exact", ignored, by_type, translated)
     marks = give_keys(a, rules), give_keys(b, rules)
     if all(marks) and by_type:
-        notes.append("masked values compare by their type alone: marks of two conversations cannot be told apart")
+        notes.append(
+            "masked values compare by their type alone: marks of two conversations cannot be told apart"
+        )
     rows = rows_of(a.steps, b.steps, *aligned(a.steps, b.steps))
     made = Difference(level, (a, b), names, rows)
     made.faces = shown_face_of(a, rules), shown_face_of(b, rules)
@@ -52,25 +57,35 @@ def pointer(text: str) -> tuple[str, ...]:
 
 
 def _share_folder(run: Run, other: Run) -> None:
-    """See a run from the other's folder when that is the only one it names: it was handed over, or tells no folder."""
-    if run.cwd != other.cwd and other.cwd and not (run.cwd and run.names(run.cwd)) and run.names(other.cwd):
+    """See a run from the other's folder when that is the only one it names: it was handed over, or
+    tells no folder."""
+    if (
+        run.cwd != other.cwd
+        and other.cwd
+        and not (run.cwd and run.names(run.cwd))
+        and run.names(other.cwd)
+    ):
         run.see_from(other.cwd)
 
 
 def _marks_agree(a: Run, b: Run) -> bool:
-    """Whether equal values have equal marks: within one conversation, or under the key of a team."""
+    """Whether equal values have equal marks: within one conversation, or under the key of a
+    team."""
     one, other = a.conversation, b.conversation
     ways = {str((run.conversation.get("redaction") or {}).get("strategy")) for run in (a, b)}
     return (one.get("id") is not None and one.get("id") == other.get("id")) or ways == {"hash"}
 
 
 def _translated(a: Run, b: Run, notes: list[str]) -> frozenset[str]:
-    """The deeds for which the runs have no tool in common; runs of two runtimes lose what only a runtime says."""
+    """The deeds for which the runs have no tool in common; runs of two runtimes lose what only a
+    runtime says."""
     tools = [{step.tool for step in run.steps if step.kind == "call"} for run in (a, b)]
     if all(tools) and not tools[0] & tools[1]:
         _set_aside(a, b, notes)
         _hear_shells(a, b)
-    deeds = [{step.deed.name: set[str]() for step in run.steps if step.deed.known} for run in (a, b)]
+    deeds = [
+        {step.deed.name: set[str]() for step in run.steps if step.deed.known} for run in (a, b)
+    ]
     for run, known in zip((a, b), deeds, strict=True):
         for step in run.steps:
             if step.deed.known:
@@ -83,7 +98,8 @@ def _translated(a: Run, b: Run, notes: list[str]) -> frozenset[str]:
 
 
 def _set_aside(a: Run, b: Run, notes: list[str]) -> None:
-    """Take out the prompts and reminders of the runtimes: those of two never match, and hide where the runs part."""
+    """Take out the prompts and reminders of the runtimes: those of two never match, and hide where
+    the runs part."""
     counts = []
     for run in (a, b):
         kept = [step for step in run.steps if not step.is_setting]

@@ -1,4 +1,5 @@
-"""Which step of one run is which step of another: equal ones first, then the likest of those between them."""
+"""Which step of one run is which step of another: equal ones first, then the likest of those
+between them."""
 
 import re
 from collections import defaultdict
@@ -30,7 +31,8 @@ LEVELS: tuple[Glance, ...] = (
 
 
 class Alignment:
-    """The pairs of two runs: those that rise in both, and calls of one batch that were made in another order."""
+    """The pairs of two runs: those that rise in both, and calls of one batch that were made in
+    another order."""
 
     def __init__(self, a: Sequence[Step], b: Sequence[Step]) -> None:
         self._a, self._b = a, b
@@ -49,7 +51,10 @@ class Alignment:
         for x, y in same:
             self._take_unit(units_a[x][1], units_b[y][1])
         for gap in gaps_of(same, (0, len(units_a), 0, len(units_b))):
-            self._settle(_span(units_a, gap[0], gap[1], len(self._a)) + _span(units_b, gap[2], gap[3], len(self._b)))
+            self._settle(
+                _span(units_a, gap[0], gap[1], len(self._a))
+                + _span(units_b, gap[2], gap[3], len(self._b))
+            )
         self.pairs.sort()
         self.moved.sort()
 
@@ -65,7 +70,8 @@ class Alignment:
         return [(places_a[x], places_b[y]) for x, y in found]
 
     def _settle(self, gap: Gap) -> None:
-        """Pairs where the runs differ: equal steps, then those of a batch in another order, then like ones."""
+        """Pairs where the runs differ: equal steps, then those of a batch in another order, then
+        like ones."""
         places_a, places_b = range(gap[0], gap[1]), range(gap[2], gap[3])
         found = self._in_order(places_a, places_b)
         across = self._across(*self._left(places_a, places_b, found), found, LEVELS[0])
@@ -77,7 +83,8 @@ class Alignment:
         self._reunite(places_a, places_b, found)
 
     def _paired(self, gap: Gap, level: int) -> Iterator[Pair]:
-        """The pairs of a gap: by a table of likeness where it is small, else by one glance after another."""
+        """The pairs of a gap: by a table of likeness where it is small, else by one glance after
+        another."""
         size = (gap[1] - gap[0]) * (gap[3] - gap[2])
         if not size:
             return
@@ -86,8 +93,12 @@ class Alignment:
             yield from self._likest(gap)
         elif level < len(LEVELS):
             glance = LEVELS[level]
-            keys_a = [-i - 1 if i in self._gone_a else glance(self._a[i]) for i in range(gap[0], gap[1])]
-            keys_b = [j + 1 if j in self._gone_b else glance(self._b[j]) for j in range(gap[2], gap[3])]
+            keys_a = [
+                -i - 1 if i in self._gone_a else glance(self._a[i]) for i in range(gap[0], gap[1])
+            ]
+            keys_b = [
+                j + 1 if j in self._gone_b else glance(self._b[j]) for j in range(gap[2], gap[3])
+            ]
             found = [(gap[0] + x, gap[2] + y) for x, y in chain(keys_a, keys_b)]
             yield from found
             for between in gaps_of(found, gap):
@@ -145,7 +156,8 @@ class Alignment:
         return known
 
     def _reunite(self, places_a: range, places_b: range, found: list[Pair]) -> None:
-        """Pair what is left of batches that belong together, and then the calls with which each gap begins."""
+        """Pair what is left of batches that belong together, and then the calls with which each gap
+        begins."""
         left_a, left_b = self._left(places_a, places_b, found)
         moved: list[Pair] = []
         for glance in (*LEVELS, _any) if left_a and left_b else ():
@@ -156,16 +168,24 @@ class Alignment:
         waiting = set(left_a), set(left_b)
         gap = places_a.start, places_a.stop, places_b.start, places_b.stop
         self.pairs += found
-        self.pairs += [pair for between in gaps_of(found, gap) if (pair := self._first_calls(between, *waiting))]
+        self.pairs += [
+            pair
+            for between in gaps_of(found, gap)
+            if (pair := self._first_calls(between, *waiting))
+        ]
 
-    def _left(self, a: Iterable[int], b: Iterable[int], found: list[Pair]) -> tuple[list[int], list[int]]:
+    def _left(
+        self, a: Iterable[int], b: Iterable[int], found: list[Pair]
+    ) -> tuple[list[int], list[int]]:
         """The calls of batches that have no partner yet."""
         done_a, done_b = {i for i, _ in found}, {j for _, j in found}
         left_a = [i for i in a if self._a[i].batch and i not in done_a and i not in self._gone_a]
         left_b = [j for j in b if self._b[j].batch and j not in done_b and j not in self._gone_b]
         return left_a, left_b
 
-    def _across(self, left_a: list[int], left_b: list[int], found: list[Pair], glance: Glance) -> list[Pair]:
+    def _across(
+        self, left_a: list[int], left_b: list[int], found: list[Pair], glance: Glance
+    ) -> list[Pair]:
         """Calls that are the same at a glance, of two batches of which other calls are pairs."""
         partners: dict[int, dict[int, None]] = defaultdict(dict)
         for i, j in found:
@@ -177,13 +197,16 @@ class Alignment:
         pairs: list[Pair] = []
         for i in left_a:
             seen = glance(self._a[i])
-            there = (waiting[other, seen] for other in partners[self._a[i].batch] if waiting[other, seen])
+            there = (
+                waiting[other, seen] for other in partners[self._a[i].batch] if waiting[other, seen]
+            )
             if places := next(there, None):
                 pairs.append((i, places.pop()))
         return pairs
 
     def _first_calls(self, gap: Gap, left_a: set[int], left_b: set[int]) -> Pair | None:
-        """The two calls where the ways part, however unlike they are: only words may stand before them."""
+        """The two calls where the ways part, however unlike they are: only words may stand before
+        them."""
         i = next((i for i in range(gap[0], gap[1]) if self._a[i].kind != "message"), None)
         j = next((j for j in range(gap[2], gap[3]) if self._b[j].kind != "message"), None)
         return (i, j) if i is not None and j is not None and i in left_a and j in left_b else None
@@ -194,7 +217,8 @@ def _any(step: Step) -> Hashable:
 
 
 def _units(steps: Sequence[Step]) -> list[tuple[Hashable, range]]:
-    """Steps, those of one batch together: the order of calls that are made side by side does not count."""
+    """Steps, those of one batch together: the order of calls that are made side by side does not
+    count."""
     made: list[tuple[Hashable, range]] = []
     i = 0
     while i < len(steps):
@@ -202,19 +226,24 @@ def _units(steps: Sequence[Step]) -> list[tuple[Hashable, range]]:
         batch = steps[i].batch
         while batch and end < len(steps) and steps[end].batch == batch:
             end += 1
-        key: Hashable = steps[i].key if end == i + 1 else tuple(sorted(step.key for step in steps[i:end]))
+        key: Hashable = (
+            steps[i].key if end == i + 1 else tuple(sorted(step.key for step in steps[i:end]))
+        )
         made.append((key, range(i, end)))
         i = end
     return made
 
 
-def _span(units: list[tuple[Hashable, range]], begin: int, end: int, length: int) -> tuple[int, int]:
+def _span(
+    units: list[tuple[Hashable, range]], begin: int, end: int, length: int
+) -> tuple[int, int]:
     start = units[begin][1].start if begin < len(units) else length
     return (start, units[end - 1][1].stop) if end > begin else (start, start)
 
 
 def aligned(a: Sequence[Step], b: Sequence[Step]) -> tuple[list[Pair], list[Pair]]:
-    """The pairs, and those of calls that were made side by side in another order; the same whichever run is first."""
+    """The pairs, and those of calls that were made side by side in another order; the same
+    whichever run is first."""
     swapped = [step.key for step in a] > [step.key for step in b]
     found = Alignment(b, a) if swapped else Alignment(a, b)
     found.find()

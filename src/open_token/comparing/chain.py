@@ -1,4 +1,5 @@
-"""The longest way that two sequences of keys go together, found in about linear time whatever they hold."""
+"""The longest way that two sequences of keys go together, found in about linear time whatever they
+hold."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -16,7 +17,8 @@ _EDITS = 48
 
 
 def chain(a: Keys, b: Keys) -> list[Pair]:
-    """Places with equal keys, rising in both: keys that stand once in each lead, what is between them follows."""
+    """Places with equal keys, rising in both: keys that stand once in each lead, what is between
+    them follows."""
     pairs: list[Pair] = []
     gaps: list[tuple[Gap, int]] = [((0, len(a), 0, len(b)), 0)]
     while gaps:
@@ -65,7 +67,9 @@ def _anchors(a: Keys, b: Keys, gap: Gap) -> list[Pair]:
     """Keys that stand once on either side, as many as rise together (patience sorting)."""
     counts_a, counts_b = Counter(a[gap[0] : gap[1]]), Counter(b[gap[2] : gap[3]])
     places = {key: j for j in range(gap[2], gap[3]) if counts_b[key := b[j]] == 1}
-    twins = [(i, places[a[i]]) for i in range(gap[0], gap[1]) if a[i] in places and counts_a[a[i]] == 1]
+    twins = [
+        (i, places[a[i]]) for i in range(gap[0], gap[1]) if a[i] in places and counts_a[a[i]] == 1
+    ]
     tops: list[int] = []
     ends: list[int] = []
     before: list[int] = []
@@ -97,7 +101,8 @@ def _rest(a: Keys, b: Keys, gap: Gap) -> list[Pair]:
 
 
 def _stretch(a: Keys, b: Keys, x0: int, y0: int) -> tuple[list[Pair], int, int]:
-    """Myers' search from one place on, as far as a number of edits leads; gives where it came to."""
+    """Myers' search from one place on, as far as a number of edits leads; gives where it came
+    to."""
     ends = {1: x0}
     trace: list[dict[int, int]] = []
     shift = x0 - y0
@@ -112,7 +117,11 @@ def _stretch(a: Keys, b: Keys, x0: int, y0: int) -> tuple[list[Pair], int, int]:
             ends[k] = x
             if x >= len(a) and y >= len(b):
                 return _way_back(trace, k, x, shift, x0), len(a), len(b)
-    inside = {k: x for k, x in ends.items() if x <= len(a) and x - k - shift <= len(b) and (k + _EDITS) % 2 == 0}
+    inside = {
+        k: x
+        for k, x in ends.items()
+        if x <= len(a) and x - k - shift <= len(b) and (k + _EDITS) % 2 == 0
+    }
     k, x = max(inside.items(), key=lambda item: (2 * item[1] - item[0], -abs(item[0]), item[0]))
     return _way_back(trace, k, x, shift, x0), x, x - k - shift
 

@@ -1,4 +1,5 @@
-"""What a call does, whatever its tool is called: deeds that coding agents share, their targets, what they change."""
+"""What a call does, whatever its tool is called: deeds that coding agents share, their targets,
+what they change."""
 
 import re
 from collections import Counter
@@ -7,8 +8,10 @@ from typing import Any
 
 import msgspec
 
-# Agents name the same few deeds each in their own way. Only names whose meaning is plain stand here: a tool that is not
-# known is compared by its own name, which is never wrong, while a name under a wrong deed would hide a difference.
+# Agents name the same few deeds each in their own way. Only names whose meaning is plain stand
+# here: a tool that is not
+# known is compared by its own name, which is never wrong, while a name under a wrong deed would
+# hide a difference.
 NAMES: dict[str, str] = {
     "run": "bash bash_command exec_command execute_bash execute_command local_shell powershell run run_command"
     " run_shell_command run_terminal_cmd run_terminal_command shell shell_command terminal",
@@ -27,7 +30,13 @@ NAMES: dict[str, str] = {
 DEEDS = {name: deed for deed, names in NAMES.items() for name in names.split()}
 EDITORS = ("str_replace_editor", "str_replace_based_edit_tool", "text_editor", "file_editor")
 """Tools for several deeds, told by their argument `command`."""
-COMMANDS = {"view": "read", "create": "write", "str_replace": "edit", "insert": "edit", "undo_edit": "edit"}
+COMMANDS = {
+    "view": "read",
+    "create": "write",
+    "str_replace": "edit",
+    "insert": "edit",
+    "undo_edit": "edit",
+}
 
 _PATHS = "file_path path filePath target_file targetFile absolute_path filename file notebook_path".split()
 TARGETS: dict[str, list[str]] = {
@@ -43,7 +52,9 @@ TARGETS: dict[str, list[str]] = {
     "delegate": "prompt message task instructions description".split(),
     "plan": [],
 }
-ASIDE = frozenset("description explanation justification summary security_risk task_progress".split())
+ASIDE = frozenset(
+    "description explanation justification summary security_risk task_progress".split()
+)
 """What a model says about a known deed beside doing it."""
 
 _SUFFIX = re.compile(r"_v\d+$")
@@ -54,7 +65,8 @@ _PATCH_PLACES = ("input", "patch", "patchText", "raw", "diff")
 
 
 class Deed(msgspec.Struct, frozen=True):
-    """What a call does to what; an unknown tool does a deed of its own name to all of its arguments."""
+    """What a call does to what; an unknown tool does a deed of its own name to all of its
+    arguments."""
 
     name: str
     target: str
@@ -163,7 +175,11 @@ def change(arguments: Any) -> tuple[list[str], list[str]]:
         _take_patch(patch, before, after)
     for part in [given, *_parts(given.get("edits")), *_changes(given.get("changes"))]:
         _take_lines(part, before, ("old_string", "oldString", "old_str", "oldText"))
-        _take_lines(part, after, ("new_string", "newString", "new_str", "newText", "content", "contents", "file_text"))
+        _take_lines(
+            part,
+            after,
+            ("new_string", "newString", "new_str", "newText", "content", "contents", "file_text"),
+        )
     return list((before - after).elements()), list((after - before).elements())
 
 

@@ -42,7 +42,8 @@ class Row(msgspec.Struct, frozen=True):
 
     @property
     def is_soft(self) -> bool:
-        """Whether only the model's words beside its deeds differ, or the order of calls made side by side."""
+        """Whether only the model's words beside its deeds differ, or the order of calls made side
+        by side."""
         return self.kind == ORDER or (
             self.kind in ("text_changed", "missing", "extra")
             and self.step.kind == "message"
@@ -57,7 +58,8 @@ class Parting(msgspec.Struct, frozen=True):
     """Its place among the rows."""
     a: Step | None
     b: Step | None
-    """What each did there; none where it had ended, or had nothing in place of what the other did."""
+    """What each did there; none where it had ended, or had nothing in place of what the other
+    did."""
     cause: str
     met: int | None
     """The row from which they go together again."""
@@ -65,7 +67,9 @@ class Parting(msgspec.Struct, frozen=True):
     """Rows from the parting until then."""
 
 
-def rows_of(a: Sequence[Step], b: Sequence[Step], pairs: list[Pair], moved: list[Pair]) -> list[Row]:
+def rows_of(
+    a: Sequence[Step], b: Sequence[Step], pairs: list[Pair], moved: list[Pair]
+) -> list[Row]:
     """Every step of both, in the order of the first; the second's own stand where they came."""
     there = dict(moved)
     taken = set(there.values())
@@ -74,7 +78,9 @@ def rows_of(a: Sequence[Step], b: Sequence[Step], pairs: list[Pair], moved: list
     for x, y in [*pairs, (len(a), len(b))]:
         for place in range(i, x):
             other = b[there[place]] if place in there else None
-            rows.append(Row("missing", a[place], None) if other is None else _moved(a[place], other))
+            rows.append(
+                Row("missing", a[place], None) if other is None else _moved(a[place], other)
+            )
         rows += [Row("extra", None, b[place]) for place in range(j, y) if place not in taken]
         if x < len(a):
             rows.append(Row(_kind(a[x], b[y]), a[x], b[y]))
@@ -99,17 +105,21 @@ def _kind(one: Step, other: Step) -> str:
 
 
 def first_difference(rows: Sequence[Row]) -> int | None:
-    """The first row that is not equal; another order of calls made side by side is only that if nothing else is."""
+    """The first row that is not equal; another order of calls made side by side is only that if
+    nothing else is."""
     first = next((place for place, row in enumerate(rows) if row.kind not in (EQUAL, ORDER)), None)
-    return next((place for place, row in enumerate(rows) if row.kind == ORDER), None) if first is None else first
+    return (
+        next((place for place, row in enumerate(rows) if row.kind == ORDER), None)
+        if first is None
+        else first
+    )
 
 
 def parting_of(rows: Sequence[Row]) -> Parting | None:
     """Where the runs part: at the first deed or input that differs.
 
-    Words that differ and are followed by the same deed are only worded otherwise. Where other input follows them, it is
-    the answer to them, and they are where the ways parted.
-    """
+    Words that differ and are followed by the same deed are only worded otherwise. Where other input
+    follows them, it is the answer to them, and they are where the ways parted."""
     waiting: int | None = None
     for place, row in enumerate(rows):
         if row.kind == EQUAL:
@@ -135,7 +145,8 @@ def _parted(rows: Sequence[Row], place: int) -> Parting:
     causes = [_cause(one) for one in (row, instead) if one is not None]
     both = (row, instead or row)
     a, b = (
-        next((step for step in steps if step), None) for steps in ([one.a for one in both], [one.b for one in both])
+        next((step for step in steps if step), None)
+        for steps in ([one.a for one in both], [one.b for one in both])
     )
     return Parting(place, a, b, max(causes, key=CAUSES.index), met, end - begin)
 

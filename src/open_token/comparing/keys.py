@@ -118,14 +118,25 @@ def _seen_from(value: Any, cwd: str) -> Any:
 
 
 def _exact(run: Run) -> Callable[[Step], Face]:
-    """All that an event holds but ids, times and counts; what it hangs on is told by what that is."""
-    events = {str(event.get("id")): event for step in run.steps for event in (step.event, step.result) if event}
-    spans = {str(object_of(step.event.get("links")).get("span_id")): step.event for step in run.steps[::-1]}
+    """All that an event holds but ids, times and counts; what it hangs on is told by what that
+    is."""
+    events = {
+        str(event.get("id")): event
+        for step in run.steps
+        for event in (step.event, step.result)
+        if event
+    }
+    spans = {
+        str(object_of(step.event.get("links")).get("span_id")): step.event
+        for step in run.steps[::-1]
+    }
 
     def own(event: Event) -> dict[str, Any]:
         kept = {name: value for name, value in event.items() if name not in _VOLATILE}
         if event.get("type") == "tool_use":
-            data = {name: value for name, value in data_of(event).items() if name != "native_call_id"}
+            data = {
+                name: value for name, value in data_of(event).items() if name != "native_call_id"
+            }
             kept["content"] = {**object_of(event.get("content")), "data": data}
         return kept | {"actor": run.actors.get(str(event.get("actor_id")), "")}
 
@@ -136,7 +147,11 @@ def _exact(run: Run) -> Callable[[Step], Face]:
             places[name] = events.get(str(links[name])) if name in links else None
         if "span_id" in links:
             places["span_id"] = spans.get(str(links["span_id"]))
-        return {name: digest(own(there)) for name, there in places.items() if there is not None and there is not event}
+        return {
+            name: digest(own(there))
+            for name, there in places.items()
+            if there is not None and there is not event
+        }
 
     def face(step: Step) -> Face:
         if step.kind == "result":

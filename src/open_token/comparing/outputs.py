@@ -1,4 +1,5 @@
-"""The output of a call without what its runtime wraps around it and without what is new each time."""
+"""The output of a call without what its runtime wraps around it and without what is new each
+time."""
 
 import re
 from typing import Any
@@ -15,10 +16,12 @@ _CLAUDE = re.compile(r"(?:Error: )?Exit code -?\d+\n?")
 # Gemini CLI and Qwen Code: the command again, then what came of it, each behind its name.
 _GEMINI_HEADS = ("Output: ", "Stdout: ")
 _GEMINI_TAILS = tuple(
-    f"{name}: " for name in ("Stderr", "Error", "Exit Code", "Signal", "Background PIDs", "Process Group PGID")
+    f"{name}: "
+    for name in ("Stderr", "Error", "Exit Code", "Signal", "Background PIDs", "Process Group PGID")
 )
 _NUMBERED = re.compile(r"^ *\d+(?:\t|→|: )", re.MULTILINE)
-# What is new each time though nothing else is: moments, how long it took, addresses, ids. Most begin with a digit,
+# What is new each time though nothing else is: moments, how long it took, addresses, ids. Most
+# begin with a digit,
 # which is searched for much faster than a boundary of words.
 _FLEETING = re.compile(
     r"[0-9](?<!\w[0-9])(?:"
@@ -32,7 +35,8 @@ _LONGEST_WRAPPED = 200_000
 
 
 def plain_output(value: Any, deed: str) -> Any:
-    """What the call itself gave: text without the runtime's own lines, lists of texts as one text."""
+    """What the call itself gave: text without the runtime's own lines, lists of texts as one
+    text."""
     if isinstance(value, list):
         value = _joined(value)
     if not isinstance(value, str):
@@ -50,7 +54,8 @@ def plain_output(value: Any, deed: str) -> Any:
 
 
 def _behind_names(text: str) -> str:
-    """What stands between the name of the output and the named lines after it; all, where those are missing."""
+    """What stands between the name of the output and the named lines after it; all, where those are
+    missing."""
     heads = [place + 1 for head in _GEMINI_HEADS if (place := text.find(f"\n{head}")) >= 0]
     start = 0 if text.startswith(_GEMINI_HEADS) else min(heads, default=0)
     output = text[start + len(_GEMINI_HEADS[0]) :]

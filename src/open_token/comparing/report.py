@@ -1,4 +1,5 @@
-"""What is told of two runs that were compared: sentence, figures, every difference, for people and for scripts."""
+"""What is told of two runs that were compared: sentence, figures, every difference, for people and
+for scripts."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -33,7 +34,8 @@ class Side(msgspec.Struct, frozen=True):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """One value that differs: where it stands in the step, and what it is on either side, if it is there."""
+    """One value that differs: where it stands in the step, and what it is on either side, if it is
+    there."""
 
     path: str
     a: Any
@@ -56,14 +58,21 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class Difference:
-    """What `open_token.diff` gives: whether two runs are the same, where they part, and every row of both."""
+    """What `open_token.diff` gives: whether two runs are the same, where they part, and every row
+    of both."""
 
-    def __init__(self, level: str, runs: tuple[Run, Run], names: tuple[str, str], rows: list[Row]) -> None:
+    def __init__(
+        self, level: str, runs: tuple[Run, Run], names: tuple[str, str], rows: list[Row]
+    ) -> None:
         self.level = level
         self.rows = rows
         self.a, self.b = (_side(run, name) for run, name in zip(runs, names, strict=True))
         self.files = _files(*runs)
-        self.counts = {kind: count for kind, count in Counter(row.kind for row in rows).items() if kind != EQUAL}
+        self.counts = {
+            kind: count
+            for kind, count in Counter(row.kind for row in rows).items()
+            if kind != EQUAL
+        }
         self.equal = sum(row.kind == EQUAL for row in rows)
         self.parting: Parting | None = None
         self.first: int | None = None
@@ -73,13 +82,16 @@ class Difference:
 
     @property
     def same(self) -> bool:
-        """Whether nothing differs; calls made side by side in another order are the same, but for level exact."""
+        """Whether nothing differs; calls made side by side in another order are the same, but for
+        level exact."""
         return not (self.counts if self.level == "exact" else self.counts.keys() - {ORDER})
 
     @property
     def ratio(self) -> float:
         """The part of all steps that differs."""
-        different = sum(count for kind, count in self.counts.items() if kind != ORDER or self.level == "exact")
+        different = sum(
+            count for kind, count in self.counts.items() if kind != ORDER or self.level == "exact"
+        )
         return round(different / len(self.rows), 4) if self.rows else 0.0
 
     def changes(self, row: Row) -> list[Change]:
@@ -112,7 +124,9 @@ class Difference:
             "counts": self.counts,
             "first": None if self.same or self.first is None else _row(self.rows[self.first]),
             "parting": None if parting is None else self._parting(parting),
-            "resync": None if parting is None or parting.met is None else _row(self.rows[parting.met]),
+            "resync": None
+            if parting is None or parting.met is None
+            else _row(self.rows[parting.met]),
             "divergence_ratio": self.ratio,
             "blast_radius": 0 if parting is None else parting.radius,
             "files": self.files,
@@ -132,11 +146,20 @@ def _row(row: Row) -> dict[str, Any]:
 def _step(step: Step | None) -> dict[str, Any] | None:
     if step is None:
         return None
-    told: dict[str, Any] = {"step": step.number, "seq": step.event.get("seq"), "id": step.event.get("id")}
+    told: dict[str, Any] = {
+        "step": step.number,
+        "seq": step.event.get("seq"),
+        "id": step.event.get("id"),
+    }
     told |= {"kind": step.kind, "role": step.role or None}
     if step.kind == "call":
         deed = step.deed.name if step.deed.known else None
-        told |= {"tool": step.tool, "deed": deed, "target": step.deed.target or None, "failed": step.failed}
+        told |= {
+            "tool": step.tool,
+            "deed": deed,
+            "target": step.deed.target or None,
+            "failed": step.failed,
+        }
     return told
 
 

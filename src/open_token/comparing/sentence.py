@@ -1,4 +1,5 @@
-"""One sentence about two runs: how long they went together, where and why they parted, and whether they met again."""
+"""One sentence about two runs: how long they went together, where and why they parted, and whether
+they met again."""
 
 from open_token.comparing.judging import ALONE, EQUAL, ORDER, Parting
 from open_token.comparing.report import Difference
@@ -22,8 +23,9 @@ def sentence(difference: Difference) -> str:
         return _same(difference)
     if all(row.kind == EQUAL or row.is_soft for row in difference.rows):
         return _worded(difference, parting)
-    return f"{_start(difference, parting)} {_at(parting.a, parting.b)}: {_why(difference, parting)}. " + _end(
-        difference, parting
+    return (
+        f"{_start(difference, parting)} {_at(parting.a, parting.b)}: {_why(difference, parting)}. "
+        + _end(difference, parting)
     )
 
 
@@ -38,7 +40,9 @@ def _start(difference: Difference, parting: Parting) -> str:
 
 
 def _same(difference: Difference) -> str:
-    also = ", and but for the order of calls made side by side" if difference.counts.get(ORDER) else ""
+    also = (
+        ", and but for the order of calls made side by side" if difference.counts.get(ORDER) else ""
+    )
     count = difference.equal + difference.counts.get(ORDER, 0)
     return f"Same: {_steps(count)}, equal but for ids, times and counts{also}."
 

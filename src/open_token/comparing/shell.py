@@ -1,4 +1,5 @@
-"""What a simple shell command does: agents without a tool for reading or searching say it in the shell."""
+"""What a simple shell command does: agents without a tool for reading or searching say it in the
+shell."""
 
 import re
 import shlex
@@ -13,7 +14,9 @@ _LINES = re.compile(r"\d+(?:,\d+)?p")
 def spoken(deed: Deed, cwd: str) -> Deed:
     """The deed that a command is; the command itself where it is not plain."""
     command = (
-        deed.target.removeprefix("nl -ba ").replace(" | sed -n ", " ") if "nl -ba " in deed.target else deed.target
+        deed.target.removeprefix("nl -ba ").replace(" | sed -n ", " ")
+        if "nl -ba " in deed.target
+        else deed.target
     )
     if deed.name != "run" or len(command) > _LONGEST or not _SIMPLE.fullmatch(command):
         return deed

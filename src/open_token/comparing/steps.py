@@ -1,4 +1,5 @@
-"""A conversation as steps: what somebody said, what a model called and what came of it, without regard to ids."""
+"""A conversation as steps: what somebody said, what a model called and what came of it, without
+regard to ids."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -11,7 +12,9 @@ from open_token.model import Conversation, Event, Participant, Record
 from open_token.timestamps import to_epoch_ms
 from open_token.walk import strings
 
-HAPPENINGS = frozenset("interrupted aborted api_error error compaction compaction_summary model_fallback".split())
+HAPPENINGS = frozenset(
+    "interrupted aborted api_error error compaction compaction_summary model_fallback".split()
+)
 """Annotations that tell of something that happened in the run; all others only describe it."""
 _COUNTS = frozenset("usage request_usage turn_usage cost".split())
 _MOMENTS = frozenset("duration_seconds duration_ms".split())
@@ -52,7 +55,8 @@ class Step(msgspec.Struct):
 
     @property
     def is_setting(self) -> bool:
-        """Whether it is what a runtime puts before or between the talk: prompts and reminders of its own."""
+        """Whether it is what a runtime puts before or between the talk: prompts and reminders of
+        its own."""
         role = self.role
         return self.kind == "message" and (
             role in ("system", "developer", "assistant_thought")
@@ -175,7 +179,10 @@ class Recorder:
         if kind == "result_facts":
             step = self._results.get(str(object_of(event.get("links")).get("parent_id")))
             if step is not None:
-                step.facts = {**step.facts, **{name: value for name, value in data.items() if name != "kind"}}
+                step.facts = {
+                    **step.facts,
+                    **{name: value for name, value in data.items() if name != "kind"},
+                }
                 return
         if not self._cwd and kind == "context" and isinstance(cwd := data.get("cwd"), str):
             self._cwd = cwd.rstrip("/") if len(cwd) <= _LONGEST_CWD else ""
@@ -187,11 +194,15 @@ class Recorder:
         cwd = "" if self._exact else self._cwd
         people = [person for person in participants if isinstance(person, dict)]
         models = [str(person["model"]) for person in people if person.get("model")]
-        actors = {str(one.get("actor_id")): f"{one.get('kind')} {one.get('name')}" for one in people}
+        actors = {
+            str(one.get("actor_id")): f"{one.get('kind')} {one.get('name')}" for one in people
+        }
         begin, end = (to_epoch_ms(_in_ms(ts)) for ts in (self._first, self._last))
         ms = end - begin if begin is not None and end is not None and end >= begin else None
         models = list(dict.fromkeys(models))
-        made = Run(self._steps, conversation, models, actors, cwd, dict(self._tokens), ms, self._count)
+        made = Run(
+            self._steps, conversation, models, actors, cwd, dict(self._tokens), ms, self._count
+        )
         made.see_from(cwd)
         return made
 

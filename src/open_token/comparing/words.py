@@ -33,16 +33,21 @@ def _tokens(text: str) -> list[str]:
 
 
 def _told(kept: list[str], gone: list[str], came: list[str]) -> list[Piece]:
-    return [(sign, "".join(words)) for sign, words in (("=", kept), ("-", gone), ("+", came)) if words]
+    return [
+        (sign, "".join(words)) for sign, words in (("=", kept), ("-", gone), ("+", came)) if words
+    ]
 
 
 def _joined(pieces: list[Piece]) -> list[Piece]:
-    """A blank between two changes belongs to them: several words that changed read better as one."""
+    """A blank between two changes belongs to them: several words that changed read better as
+    one."""
     made: list[Piece] = []
     gone: list[str] = []
     came: list[str] = []
     for place, (sign, words) in enumerate(pieces):
-        is_bridge = sign == "=" and words.isspace() and "\n" not in words and 0 < place < len(pieces) - 1
+        is_bridge = (
+            sign == "=" and words.isspace() and "\n" not in words and 0 < place < len(pieces) - 1
+        )
         if sign == "-" or is_bridge:
             gone.append(words)
         if sign == "+" or is_bridge:

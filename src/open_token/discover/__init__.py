@@ -13,18 +13,39 @@ from typing import Any
 from open_token import readers
 from open_token.discover._glimpse import closing, opening
 from open_token.discover._memory import Memory, Row, Seen
-from open_token.discover._places import Facts, Place, facts_of, id_in, matching, name_in, name_of, places, stamp_of
+from open_token.discover._places import (
+    Facts,
+    Place,
+    facts_of,
+    id_in,
+    matching,
+    name_in,
+    name_of,
+    places,
+    stamp_of,
+)
 from open_token.errors import InputError
 from open_token.files import Folders
 from open_token.model import Found
 from open_token.source import Source
 
-__all__ = ["Discovery", "Session", "alone", "by_id", "in_folder", "name_of", "opening", "source_of", "stamp_of"]
+__all__ = [
+    "Discovery",
+    "Session",
+    "alone",
+    "by_id",
+    "in_folder",
+    "name_of",
+    "opening",
+    "source_of",
+    "stamp_of",
+]
 
 _HEADS, _TAIL = (1 << 14, 1 << 16, 1 << 18), 1 << 14
 # Codex 0.169 writes instructions and tools of some 90 kB before the first words typed.
 _WHOLE = 1 << 23
-"""A file of several conversations that has to be read to its end for a list of them is read up to this size."""
+"""A file of several conversations that has to be read to its end for a list of them is read up to
+this size."""
 _TITLE, _ID, _PATH = 160, 200, 4096
 _FILES_IN_A_FOLDER = 5000
 _SUFFIXES = (
@@ -38,7 +59,8 @@ _ODD = (AttributeError, LookupError, TypeError, ValueError, RecursionError, Inpu
 
 @dataclass(frozen=True)
 class Session:
-    """A conversation that was found: where it is, whose it is, how new, and what the ends of its file tell."""
+    """A conversation that was found: where it is, whose it is, how new, and what the ends of its
+    file tell."""
 
     id: str
     reader: str
@@ -65,7 +87,9 @@ class Session:
 class Discovery:
     """A search of this machine, and what it remembers from the last one."""
 
-    def __init__(self, env: Mapping[str, str], home: Path, cwd: Path | None = None, cache: Path | None = None) -> None:
+    def __init__(
+        self, env: Mapping[str, str], home: Path, cwd: Path | None = None, cache: Path | None = None
+    ) -> None:
         self._env, self._home, self._cwd = env, home, cwd
         self._memory = Memory(cache)
         self._names: set[str] = set()
@@ -76,26 +100,37 @@ class Discovery:
         return cls(env, home, cwd, Folders.of(env).cache)
 
     def sessions(self, *, thorough: bool = False) -> list[Session]:
-        """Every conversation in the usual places, newest first; looks only into files that may hold several.
+        """Every conversation in the usual places, newest first; looks only into files that may hold
+        several.
 
-        A large file that has to be read to its end for a list of its conversations is one row, unless it is thorough.
-        """
+        A large file that has to be read to its end for a list of its conversations is one row,
+        unless it is thorough."""
         found: dict[object, tuple[Session, list[str]]] = {}
         for name in readers.NAMES:
             for place in places(readers.load(name).PLACES, self._env, self._home, self._cwd):
                 for path, facts in matching(place):
-                    _, rivals = found.setdefault(facts.key, (_session(name, path, facts, place), []))
+                    _, rivals = found.setdefault(
+                        facts.key, (_session(name, path, facts, place), [])
+                    )
                     if name not in rivals and not _is_part(name, path):
                         rivals.append(name)
         most = None if thorough else _WHOLE
-        listed = [row for session, rivals in found.values() if rivals for row in self._rows(session, rivals, most)]
+        listed = [
+            row
+            for session, rivals in found.values()
+            if rivals
+            for row in self._rows(session, rivals, most)
+        ]
         self._names = {name_of(session.path) for session in listed}
         return sorted(listed, key=lambda s: (-s.modified, str(s.path)))
 
     def _rows(self, session: Session, rivals: list[str], most: int | None) -> list[Session]:
-        """The conversations of one file; the content decides where several readers look at the same place."""
+        """The conversations of one file; the content decides where several readers look at the same
+        place."""
         if rivals != [session.reader]:
-            session = replace(session, reader=rivals[0] if len(rivals) == 1 else self._claimant(session, rivals))
+            session = replace(
+                session, reader=rivals[0] if len(rivals) == 1 else self._claimant(session, rivals)
+            )
         if not hasattr(readers.load(session.reader), "conversations"):
             return [session]
         seen = self._recalled(session)
@@ -119,7 +154,8 @@ class Discovery:
         return rivals[0]
 
     def look(self, session: Session) -> Session:
-        """The same session with what the ends of its file tell: its own id, its folder, its title."""
+        """The same session with what the ends of its file tell: its own id, its folder, its
+        title."""
         if session.is_seen:
             return session
         seen = self._recalled(session) or self._kept(session, [_row(_peeked(session))])
@@ -135,7 +171,8 @@ class Discovery:
         return seen
 
     def held_in(self, found: Iterable[Session], folder: Path) -> Iterator[Session]:
-        """Those that were held in a folder, in their order; looks only at as many as are asked for."""
+        """Those that were held in a folder, in their order; looks only at as many as are asked
+        for."""
         wanted = _real(str(folder))
         hashes = {hashlib.sha256(os.fsencode(path)).hexdigest() for path in (str(folder), wanted)}
         known: dict[str, bool] = {}
@@ -169,7 +206,8 @@ def _real(folder: str) -> str:
 
 
 def _is_part(name: str, path: Path) -> bool:
-    """Whether a file belongs to a conversation in another file, by the PARTS that a reader may name."""
+    """Whether a file belongs to a conversation in another file, by the PARTS that a reader may
+    name."""
     return any(path.match(pattern) for pattern in getattr(readers.load(name), "PARTS", ()))
 
 
@@ -198,7 +236,10 @@ def _peeked(session: Session) -> dict[str, Any]:
             told = {**told, **reader.peek(opening(session.path.with_name(name), _HEADS[0]))}
     if hasattr(reader, "late"):
         with contextlib.suppress(*_ODD):
-            told = {**told, **reader.late(records if session.bytes < budget else closing(session.path, _TAIL))}
+            told = {
+                **told,
+                **reader.late(records if session.bytes < budget else closing(session.path, _TAIL)),
+            }
     return told
 
 
@@ -235,7 +276,9 @@ def _epoch(moment: str | None) -> float | None:
 
 
 def _row(told: dict[str, Any]) -> Row:
-    title, words = (" ".join((_text(told.get(name)) or "").split())[:_TITLE] for name in ("title", "words"))
+    title, words = (
+        " ".join((_text(told.get(name)) or "").split())[:_TITLE] for name in ("title", "words")
+    )
     cwd, own, hashed = (_text(told.get(name)) for name in ("cwd", "id", "cwd_sha256"))
     return Row(
         own if own and len(own) <= _ID else None,
@@ -270,10 +313,13 @@ def _text(value: Any) -> str | None:
 
 
 def by_id(found: list[Session], wanted: str) -> list[Session]:
-    """The sessions whose id, or the id in whose file name, or whose file name starts with the given one."""
+    """The sessions whose id, or the id in whose file name, or whose file name starts with the given
+    one."""
     wanted = wanted.lower()
     names = [(session, _names(session)) for session in found]
-    matching = [session for session, known in names if any(name.startswith(wanted) for name in known)]
+    matching = [
+        session for session, known in names if any(name.startswith(wanted) for name in known)
+    ]
     exact = [session for session, known in names if wanted in known]
     return exact or matching
 
@@ -288,27 +334,36 @@ def with_words(found: Iterable[Session], text: str) -> Iterator[Session]:
     """Those in whose title, first words, id or folder every word stands."""
     words = text.lower().split()
     for session in found:
-        told = f"{session.title or ''} {session.words or ''} {session.id} {session.cwd or ''}".lower()
+        told = (
+            f"{session.title or ''} {session.words or ''} {session.id} {session.cwd or ''}".lower()
+        )
         if all(word in told for word in words):
             yield session
 
 
 def uncut(text: str) -> str:
-    """A title without the word at which it may have been cut: a secret that is cut is known no more."""
+    """A title without the word at which it may have been cut: a secret that is cut is known no
+    more."""
     return text.rpartition(" ")[0] if len(text) >= _TITLE else text
 
 
 def in_folder(folder: Path) -> Iterator[Session]:
-    """The conversations that lie in or below a folder, newest first; reads only as many files as are asked for."""
-    files = islice((path for path in _below(folder) if path.suffix in _SUFFIXES), _FILES_IN_A_FOLDER)
-    found = [_session("", path, facts, Place(folder, "*")) for path in files if (facts := facts_of(path))]
+    """The conversations that lie in or below a folder, newest first; reads only as many files as
+    are asked for."""
+    files = islice(
+        (path for path in _below(folder) if path.suffix in _SUFFIXES), _FILES_IN_A_FOLDER
+    )
+    found = [
+        _session("", path, facts, Place(folder, "*")) for path in files if (facts := facts_of(path))
+    ]
     for session in sorted(found, key=lambda s: (-s.modified, str(s.path))):
         if claimed := _claimed(session):
             yield claimed
 
 
 def alone(path: Path) -> Session | None:
-    """The conversation in a file that may lie anywhere; None when no reader knows it, or it is a part of another."""
+    """The conversation in a file that may lie anywhere; None when no reader knows it, or it is a
+    part of another."""
     facts = facts_of(path)
     return _claimed(_session("", path, facts, Place(path.parent, "*"))) if facts else None
 

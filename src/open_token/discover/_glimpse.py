@@ -16,10 +16,10 @@ _decode = msgspec.json.decode
 
 
 def opening(path: Path, budget: int) -> list[Any]:
-    """The records that begin in the first bytes: of lines, or of a list; a document is a record itself.
+    """The records that begin in the first bytes: of lines, or of a list; a document is a record
+    itself.
 
-    What is cut off stands there as far as it goes.
-    """
+    What is cut off stands there as far as it goes."""
     head, _ = ends_of(path, budget)
     is_whole = len(head) < budget
     if head.startswith(_GZIP):

@@ -45,7 +45,8 @@ class _File(msgspec.Struct):
 
 
 class Memory:
-    """A small file in the cache folder: read late, written whole, and forgotten when anything is wrong with it."""
+    """A small file in the cache folder: read late, written whole, and forgotten when anything is
+    wrong with it."""
 
     def __init__(self, folder: Path | None) -> None:
         self._path = folder / NAME if folder else None
@@ -78,10 +79,13 @@ class Memory:
         self._is_changed = True
 
     def save(self, names: Collection[str]) -> None:
-        """Write down what is known of the given files, the newest of them when they are very many; or let it be."""
+        """Write down what is known of the given files, the newest of them when they are very many;
+        or let it be."""
         if not self._is_changed or self._path is None or not make_folder(self._path.parent):
             return
-        kept = sorted((seen.mtime_ns, name) for name in names if (seen := self.files.get(name)))[-MOST:]
+        kept = sorted((seen.mtime_ns, name) for name in names if (seen := self.files.get(name)))[
+            -MOST:
+        ]
         file = _File(_SCHEMA, __version__, {name: self.files[name] for _, name in kept})
         with contextlib.suppress(OutputError, UnicodeEncodeError):
             write_whole(self._path, msgspec.json.encode(file), 0o600)

@@ -30,15 +30,19 @@ class Place(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What a look from outside tells of a file or a folder: its bytes, its last change, what it is one of."""
+    """What a look from outside tells of a file or a folder: its bytes, its last change, what it is
+    one of."""
 
     size: int
     mtime_ns: int
     key: object
 
 
-def places(written: Iterable[str], env: Mapping[str, str], home: Path, cwd: Path | None) -> Iterator[Place]:
-    """The places that a reader names: below home, as `$VAR/...` below a folder of the environment, as `./...` here."""
+def places(
+    written: Iterable[str], env: Mapping[str, str], home: Path, cwd: Path | None
+) -> Iterator[Place]:
+    """The places that a reader names: below home, as `$VAR/...` below a folder of the environment,
+    as `./...` here."""
     for place in written:
         variable, _, below = place.partition("/")
         if place.startswith("$"):
@@ -53,10 +57,16 @@ def places(written: Iterable[str], env: Mapping[str, str], home: Path, cwd: Path
 
 
 def _moved(place: str, env: Mapping[str, str], home: Path) -> Iterator[Place]:
-    """The same place below a folder of the home that lies elsewhere; as runtimes do, only by a whole path."""
+    """The same place below a folder of the home that lies elsewhere; as runtimes do, only by a
+    whole path."""
     for folder, variable in _MOVED.items():
         root = env.get(variable)
-        if root and place.startswith(f"{folder}/") and os.path.isabs(root) and Path(root) != home / folder:
+        if (
+            root
+            and place.startswith(f"{folder}/")
+            and os.path.isabs(root)
+            and Path(root) != home / folder
+        ):
             yield Place(Path(root), place.removeprefix(f"{folder}/"))
 
 
@@ -136,13 +146,16 @@ def _files(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def stamp_of(paths: Iterable[str]) -> tuple[str, int]:
-    """A hash over names, sizes and times of files, and of those in folders (which end in a slash); the newest time."""
+    """A hash over names, sizes and times of files, and of those in folders (which end in a slash);
+    the newest time."""
     told = hashlib.sha256()
     newest = 0
     for path in paths:
         told.update(f"{path}\0".encode("utf-8", "surrogatepass"))
         for name, found in _files(Path(path)) if path.endswith("/") else _one(path):
-            told.update(f"{name}\0{found.st_size}\0{found.st_mtime_ns}\0".encode("utf-8", "surrogatepass"))
+            told.update(
+                f"{name}\0{found.st_size}\0{found.st_mtime_ns}\0".encode("utf-8", "surrogatepass")
+            )
             newest = max(newest, found.st_mtime_ns)
     return told.hexdigest()[:32], newest
 
@@ -153,7 +166,8 @@ def _one(path: str) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def name_in(path: Path, place: Place) -> str:
-    """What tells a conversation from its neighbours: the last part of its path that the pattern leaves open."""
+    """What tells a conversation from its neighbours: the last part of its path that the pattern
+    leaves open."""
     parts = place.pattern.rstrip("/").split("/")
     depth = next((n for n, part in enumerate(reversed(parts)) if "*" in part or "?" in part), None)
     if depth is None:

@@ -1,4 +1,5 @@
-"""The beginning of a JSON text as a value: a look at a long document without reading it to its end."""
+"""The beginning of a JSON text as a value: a look at a long document without reading it to its
+end."""
 
 import json
 import re
@@ -15,7 +16,8 @@ _space = re.compile(r"[ \t\r\n]*").match
 
 
 def prefix(text: str) -> Any:
-    """The value at the start of a text, as far as it goes: members that are cut off are left out, or cut themselves."""
+    """The value at the start of a text, as far as it goes: members that are cut off are left out,
+    or cut themselves."""
     return _begun(text, _after_space(text, 0), _DEPTH)
 
 

@@ -1,4 +1,5 @@
-"""A conversation as a session of another agent, in the form in which that agent keeps its own, to go on there."""
+"""A conversation as a session of another agent, in the form in which that agent keeps its own, to
+go on there."""
 
 from importlib import import_module
 from typing import Protocol, cast
@@ -35,12 +36,15 @@ def target(name: str) -> Target:
     module = TARGETS.get(name.replace("_", "-"))
     if module is None:
         others = f"the agents are {', '.join(TARGETS)}; any other takes a brief: open-token export SOURCE --to brief"
-        raise UsageError(f"cannot hand over to '{name[:60]}'", help=_meant(name.lower()[:60]) + others)
+        raise UsageError(
+            f"cannot hand over to '{name[:60]}'", help=_meant(name.lower()[:60]) + others
+        )
     return cast(Target, import_module(f"open_token.handoff.{module}"))
 
 
 def _meant(name: str) -> str:
-    """What a wrong name was perhaps meant to be: agents are called by the first word of their names."""
+    """What a wrong name was perhaps meant to be: agents are called by the first word of their
+    names."""
     first = next((known for known in TARGETS if known.split("-")[0] == name), None)
     return f"did you mean {first}? " if first else guess_of(name, TARGETS)
 

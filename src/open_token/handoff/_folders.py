@@ -7,7 +7,8 @@ _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 def dashed(cwd: str) -> str:
-    """The path with a dash for everything that is no letter of ASCII; a long one is cut and told apart by a number."""
+    """The path with a dash for everything that is no letter of ASCII; a long one is cut and told
+    apart by a number."""
     plain = re.sub(r"[^A-Za-z0-9]", "-", cwd)
     return plain if len(plain) <= _LONGEST else f"{plain[:_LONGEST]}-{_base36(abs(_hash(cwd)))}"
 

@@ -7,7 +7,8 @@ import msgspec
 
 
 class Scene(msgspec.Struct, frozen=True):
-    """The project's folder, the user's home, the environment; a number for one more copy of the same."""
+    """The project's folder, the user's home, the environment; a number for one more copy of the
+    same."""
 
     cwd: str
     home: Path
@@ -24,4 +25,5 @@ class Session(msgspec.Struct, frozen=True):
     start: list[list[str]]
     """The commands that start it there, one after the other."""
     loose: list[str]
-    """The words before the path that start the first file wherever it lies; empty where the agent cannot."""
+    """The words before the path that start the first file wherever it lies; empty where the agent
+    cannot."""

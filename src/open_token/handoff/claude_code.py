@@ -1,4 +1,5 @@
-"""Sessions of Claude Code: one record a line, chained by parentUuid, in a folder named after the project's."""
+"""Sessions of Claude Code: one record a line, chained by parentUuid, in a folder named after the
+project's."""
 
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,14 @@ SEEN = "2.1.326"
 
 
 def session(talk: Talk, scene: Scene) -> Session:
-    """Records with all the fields that Claude Code writes itself: some versions hang where one is missing."""
+    """Records with all the fields that Claude Code writes itself: some versions hang where one is
+    missing."""
     name = made_uuid(talk, "claude-code", scene.cwd, scene.copy)
     root = Path(scene.env.get("CLAUDE_CONFIG_DIR") or scene.home / ".claude")
     path = root / "projects" / dashed(scene.cwd) / f"{name}.jsonl"
-    lines = b"".join(msgspec.json.encode(record) + b"\n" for record in _records(talk, name, scene.cwd))
+    lines = b"".join(
+        msgspec.json.encode(record) + b"\n" for record in _records(talk, name, scene.cwd)
+    )
     return Session(name, {path: lines}, [["claude", "--resume", name]], ["claude", "--resume"])
 
 
@@ -55,7 +59,10 @@ def _records(talk: Talk, name: str, cwd: str) -> list[dict[str, Any]]:
 
 def _message(turn: Answer, name: str) -> dict[str, Any]:
     text = [{"type": "text", "text": turn.text}] if turn.text else []
-    calls = [{"type": "tool_use", "id": call.id, "name": call.tool, "input": call.arguments} for call in turn.calls]
+    calls = [
+        {"type": "tool_use", "id": call.id, "name": call.tool, "input": call.arguments}
+        for call in turn.calls
+    ]
     return {
         "id": name,
         "type": "message",
@@ -70,6 +77,11 @@ def _message(turn: Answer, name: str) -> dict[str, Any]:
 
 def _results(turn: Answer) -> list[dict[str, Any]]:
     return [
-        {"type": "tool_result", "tool_use_id": call.id, "content": call.output, "is_error": call.failed}
+        {
+            "type": "tool_result",
+            "tool_use_id": call.id,
+            "content": call.output,
+            "is_error": call.failed,
+        }
         for call in turn.calls
     ]

@@ -1,4 +1,5 @@
-"""Sessions of Codex: a rollout with numbered lines, what the model reads and what the screen shows side by side."""
+"""Sessions of Codex: a rollout with numbered lines, what the model reads and what the screen shows
+side by side."""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ SEEN = "0.169.0"
 
 
 def session(talk: Talk, scene: Scene) -> Session:
-    """Every line has a time, or Codex drops it in silence; no provider is named, so that the user's own holds."""
+    """Every line has a time, or Codex drops it in silence; no provider is named, so that the user's
+    own holds."""
     name = made_uuid(talk, "codex", scene.cwd, scene.copy)
     began = iso(talk.began)
     root = Path(scene.env.get("CODEX_HOME") or scene.home / ".codex")
@@ -23,7 +25,10 @@ def session(talk: Talk, scene: Scene) -> Session:
     rollout = _Rollout(talk, name, scene.cwd)
     rollout.write()
     lines = b"".join(
-        msgspec.json.encode({"timestamp": iso(ms), "ordinal": number, "type": kind, "payload": payload}) + b"\n"
+        msgspec.json.encode(
+            {"timestamp": iso(ms), "ordinal": number, "type": kind, "payload": payload}
+        )
+        + b"\n"
         for number, (ms, kind, payload) in enumerate(rollout.lines)
     )
     return Session(name, {path: lines}, [["codex", "resume", name]], [])
@@ -42,8 +47,18 @@ class _Rollout:
     def write(self) -> None:
         """All lines."""
         talk = self._talk
-        about = {"session_id": self._name, "id": self._name, "timestamp": iso(talk.began), "cwd": self._cwd}
-        made_by = {"originator": "open-token", "cli_version": SEEN, "source": "cli", "history_mode": "paginated"}
+        about = {
+            "session_id": self._name,
+            "id": self._name,
+            "timestamp": iso(talk.began),
+            "cwd": self._cwd,
+        }
+        made_by = {
+            "originator": "open-token",
+            "cli_version": SEEN,
+            "source": "cli",
+            "history_mode": "paginated",
+        }
         self._add(talk.began, "session_meta", about | made_by)
         started = {"type": "task_started", "turn_id": self._task, "started_at": talk.began // 1000}
         self._add(talk.began, "event_msg", started | {"collaboration_mode_kind": "default"})
@@ -52,7 +67,10 @@ class _Rollout:
                 self._say("user", "input_text", turn.text, turn.ms)
             else:
                 self._answer(turn)
-        last = next((turn.text for turn in reversed(talk.turns) if isinstance(turn, Answer) and turn.text), "")
+        last = next(
+            (turn.text for turn in reversed(talk.turns) if isinstance(turn, Answer) and turn.text),
+            "",
+        )
         complete = {"type": "task_complete", "turn_id": self._task, "last_agent_message": last}
         self._add(talk.ended, "event_msg", complete)
 
@@ -62,9 +80,15 @@ class _Rollout:
     def _say(self, role: str, kind: str, text: str, ms: int) -> None:
         content = [{"type": kind, "text": text}]
         self._add(ms, "response_item", {"type": "message", "role": role, "content": content})
-        shown: dict[str, Any] = {"type": "AgentMessage", "content": [{"type": "Text", "text": text}]}
+        shown: dict[str, Any] = {
+            "type": "AgentMessage",
+            "content": [{"type": "Text", "text": text}],
+        }
         if role == "user":
-            shown = {"type": "UserMessage", "content": [{"type": "text", "text": text, "text_elements": []}]}
+            shown = {
+                "type": "UserMessage",
+                "content": [{"type": "text", "text": text, "text_elements": []}],
+            }
         self._show(shown | {"id": f"item_{len(self.lines)}"}, ms)
 
     def _answer(self, turn: Answer) -> None:
@@ -72,7 +96,12 @@ class _Rollout:
             self._say("assistant", "output_text", turn.text, turn.ms)
         for call in turn.calls:
             arguments = msgspec.json.encode(call.arguments).decode()
-            item = {"type": "function_call", "name": call.tool, "arguments": arguments, "call_id": call.id}
+            item = {
+                "type": "function_call",
+                "name": call.tool,
+                "arguments": arguments,
+                "call_id": call.id,
+            }
             self._add(call.ms, "response_item", item)
         for call in turn.calls:
             if command := _command(call):
@@ -97,7 +126,12 @@ class _Rollout:
 
     def _show(self, item: dict[str, Any], ms: int) -> None:
         moments = {"started_at_ms": ms, "completed_at_ms": ms}
-        about = {"type": "item_completed", "thread_id": self._name, "turn_id": self._task, "item": item}
+        about = {
+            "type": "item_completed",
+            "thread_id": self._name,
+            "turn_id": self._task,
+            "item": item,
+        }
         self._add(ms, "event_msg", about | moments)
 
 

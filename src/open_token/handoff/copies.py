@@ -1,4 +1,5 @@
-"""Copies that were handed over and nobody went on with: they say nothing that their conversation does not."""
+"""Copies that were handed over and nobody went on with: they say nothing that their conversation
+does not."""
 
 import re
 
@@ -44,6 +45,10 @@ class Ending:
     @property
     def _text(self) -> str:
         """The last words of a user; the output of a tool may hold a note that it only quotes."""
-        if self._last is None or self._last["type"] != "message" or self._last.get("role") != "user":
+        if (
+            self._last is None
+            or self._last["type"] != "message"
+            or self._last.get("role") != "user"
+        ):
             return ""
         return str(self._last["content"].get("text") or "")

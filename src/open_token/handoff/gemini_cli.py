@@ -1,4 +1,5 @@
-"""Sessions of Gemini CLI: a line about the whole, then one a message, in the folder that it gave to the project."""
+"""Sessions of Gemini CLI: a line about the whole, then one a message, in the folder that it gave to
+the project."""
 
 import hashlib
 import re
@@ -19,8 +20,8 @@ _MOST_FOLDERS = 100
 def session(talk: Talk, scene: Scene) -> Session:
     """The file, and the mark that ties its folder to the project.
 
-    The name ends otherwise than the id begins: on resuming, the clean-up of 0.61 deletes every file that ends so.
-    """
+    The name ends otherwise than the id begins: on resuming, the clean-up of 0.61 deletes every file
+    that ends so."""
     name = made_uuid(talk, "gemini-cli", scene.cwd, scene.copy)
     root = Path(scene.env.get("GEMINI_CLI_HOME") or scene.home) / ".gemini"
     folder = root / "tmp" / _slug(root, scene.cwd)
@@ -70,14 +71,22 @@ def _lines(talk: Talk, name: str, cwd: str) -> list[dict[str, Any]]:
 
 
 def _answer(turn: Answer) -> dict[str, Any]:
-    line: dict[str, Any] = {"type": "gemini", "content": turn.text, "model": turn.model or "unknown"}
+    line: dict[str, Any] = {
+        "type": "gemini",
+        "content": turn.text,
+        "model": turn.model or "unknown",
+    }
     if turn.calls:
         line["toolCalls"] = [_call(call) for call in turn.calls]
     return line
 
 
 def _call(call: Call) -> dict[str, Any]:
-    answer = {"id": call.id, "name": call.tool, "response": {"error" if call.failed else "output": call.output}}
+    answer = {
+        "id": call.id,
+        "name": call.tool,
+        "response": {"error" if call.failed else "output": call.output},
+    }
     return {
         "id": call.id,
         "name": call.tool,

@@ -32,25 +32,47 @@ def _entries(talk: Talk, name: str, cwd: str) -> list[dict[str, Any]]:
 
     def add(kind: str, ms: int, rest: dict[str, Any]) -> None:
         parent = made[-1]["id"] if len(made) > 1 else None
-        made.append({"type": kind, "id": f"{len(made):08x}", "parentId": parent, "timestamp": iso(ms), **rest})
+        made.append(
+            {
+                "type": kind,
+                "id": f"{len(made):08x}",
+                "parentId": parent,
+                "timestamp": iso(ms),
+                **rest,
+            }
+        )
 
     for turn in talk.turns:
         if isinstance(turn, Prompt):
-            said = {"role": "user", "content": [{"type": "text", "text": turn.text}], "timestamp": turn.ms}
+            said = {
+                "role": "user",
+                "content": [{"type": "text", "text": turn.text}],
+                "timestamp": turn.ms,
+            }
             add("message", turn.ms, {"message": said})
             continue
         add("message", turn.ms, {"message": _answer(turn, talk.provider)})
         for call in turn.calls:
-            result = {"role": "toolResult", "toolCallId": call.id, "toolName": call.tool, "isError": call.failed}
+            result = {
+                "role": "toolResult",
+                "toolCallId": call.id,
+                "toolName": call.tool,
+                "isError": call.failed,
+            }
             content = [{"type": "text", "text": call.output}]
-            add("message", call.ms, {"message": result | {"content": content, "timestamp": call.ms}})
+            add(
+                "message", call.ms, {"message": result | {"content": content, "timestamp": call.ms}}
+            )
     add("session_info", talk.ended, {"name": talk.title})
     return made
 
 
 def _answer(turn: Answer, provider: str) -> dict[str, Any]:
     text = [{"type": "text", "text": turn.text}] if turn.text else []
-    calls = [{"type": "toolCall", "id": call.id, "name": call.tool, "arguments": call.arguments} for call in turn.calls]
+    calls = [
+        {"type": "toolCall", "id": call.id, "name": call.tool, "arguments": call.arguments}
+        for call in turn.calls
+    ]
     cost = dict.fromkeys((*_COUNTS, "total"), 0)
     return {
         "role": "assistant",

@@ -18,7 +18,9 @@ def session(talk: Talk, scene: Scene) -> Session:
     name = made_uuid(talk, "qwen-code", scene.cwd, scene.copy)
     root = Path(scene.env.get("QWEN_HOME") or scene.home / ".qwen")
     path = root / "projects" / dashed(scene.cwd) / "chats" / f"{name}.jsonl"
-    lines = b"".join(msgspec.json.encode(record) + b"\n" for record in _records(talk, name, scene.cwd))
+    lines = b"".join(
+        msgspec.json.encode(record) + b"\n" for record in _records(talk, name, scene.cwd)
+    )
     return Session(name, {path: lines}, [["qwen", "--resume", name]], [])
 
 
@@ -45,11 +47,18 @@ def _records(talk: Talk, name: str, cwd: str) -> list[dict[str, Any]]:
             continue
         add("assistant", "model", _said(turn), turn.ms)
         for call in turn.calls:
-            answer = {"id": call.id, "name": call.tool, "response": {"error" if call.failed else "output": call.output}}
+            answer = {
+                "id": call.id,
+                "name": call.tool,
+                "response": {"error" if call.failed else "output": call.output},
+            }
             add("tool_result", "user", [{"functionResponse": answer}], call.ms)
     return made
 
 
 def _said(turn: Answer) -> list[dict[str, Any]]:
     text = [{"text": turn.text}] if turn.text else []
-    return text + [{"functionCall": {"id": call.id, "name": call.tool, "args": call.arguments}} for call in turn.calls]
+    return text + [
+        {"functionCall": {"id": call.id, "name": call.tool, "args": call.arguments}}
+        for call in turn.calls
+    ]

@@ -1,4 +1,5 @@
-"""A conversation as another agent can take it up: prompts and answers in turn, every call with its result."""
+"""A conversation as another agent can take it up: prompts and answers in turn, every call with its
+result."""
 
 import hashlib
 from collections import Counter
@@ -97,10 +98,12 @@ class Talk(msgspec.Struct):
 
 
 def talk_of(document: Export, *, whole: bool = False) -> Talk:
-    """What is handed over of a document: what the agent had before it, from its last compaction on, unless `whole`."""
+    """What is handed over of a document: what the agent had before it, from its last compaction on,
+    unless `whole`."""
     events, conversation = document.get("events", []), document.get("conversation", {})
     models = {
-        str(person.get("actor_id")): str(person.get("model") or "") for person in document.get("participants", [])
+        str(person.get("actor_id")): str(person.get("model") or "")
+        for person in document.get("participants", [])
     }
     behind: Counter[str] = Counter()
     kept = _main_line(events, behind)
@@ -110,13 +113,17 @@ def talk_of(document: Export, *, whole: bool = False) -> Talk:
     scribe = _Scribe(models, _first_ms(document), behind)
     for event in kept:
         scribe.take(event)
-    seed = hashlib.sha256(msgspec.json.encode([conversation.get("id"), events], order="deterministic")).hexdigest()
+    seed = hashlib.sha256(
+        msgspec.json.encode([conversation.get("id"), events], order="deterministic")
+    ).hexdigest()
     title = str(conversation.get("title") or _first_words(scribe.turns))
     provider = str(conversation.get("provider") or "")
     note = _note(conversation, len(events), document)
     turns = scribe.turns
     if turns and isinstance(turns[0], Answer):
-        turns.insert(0, Prompt(_BEFORE, turns[0].ms))  # a provider takes nothing that begins with an answer
+        turns.insert(
+            0, Prompt(_BEFORE, turns[0].ms)
+        )  # a provider takes nothing that begins with an answer
     if turns:
         turns.append(Prompt(note, scribe.ms + 1))
     return Talk(turns, title, provider, seed, behind)
@@ -125,15 +132,18 @@ def talk_of(document: Export, *, whole: bool = False) -> Talk:
 def _main_line(events: list[Event], behind: Counter[str]) -> list[Event]:
     """The events of the talk itself: what subagents said came back to it as the results of calls.
 
-    A span of any kind stands aside: in the format those without a kind are subagents, or other answers to choose from.
-    """
+    A span of any kind stands aside: in the format those without a kind are subagents, or other
+    answers to choose from."""
     aside: set[str] = set()
     kept: list[Event] = []
     for event in events:
         span = str(_links(event).get("span_id") or "")
         if event.get("type") == "span_start" and span:
             aside.add(span)
-            behind[_ASIDE.get(_kind(event)) or ("branches" if "branch" in _data(event) else "subagents")] += 1
+            behind[
+                _ASIDE.get(_kind(event))
+                or ("branches" if "branch" in _data(event) else "subagents")
+            ] += 1
         if span not in aside:
             kept.append(event)
     if any(event.get("type") == "message" for event in kept):
@@ -143,9 +153,12 @@ def _main_line(events: list[Event], behind: Counter[str]) -> list[Event]:
 
 
 def _since_compaction(events: list[Event], behind: Counter[str]) -> list[Event]:
-    """From the last summary on that took the place of what was before; all, where no summary is in the record."""
+    """From the last summary on that took the place of what was before; all, where no summary is in
+    the record."""
     places = {str(event.get("id")): place for place, event in enumerate(events)}
-    last_said = max((place for place, event in enumerate(events) if event.get("type") == "message"), default=0)
+    last_said = max(
+        (place for place, event in enumerate(events) if event.get("type") == "message"), default=0
+    )
     for place in range(len(events) - 1, -1, -1):
         if events[place].get("type") != "annotation" or _kind(events[place]) not in _COMPACTIONS:
             continue
@@ -158,17 +171,31 @@ def _since_compaction(events: list[Event], behind: Counter[str]) -> list[Event]:
     return events
 
 
-def _from_summary(events: list[Event], place: int, parent: int | None, *, is_last: bool) -> list[Event] | None:
-    """The events from the summary on that a mark tells of: the message it hangs on, or before it, or its own words."""
+def _from_summary(
+    events: list[Event], place: int, parent: int | None, *, is_last: bool
+) -> list[Event] | None:
+    """The events from the summary on that a mark tells of: the message it hangs on, or before it,
+    or its own words."""
     mark, before = events[place], events[place - 1] if place else None
     if parent is not None:
         return events[parent:]
-    words = next((text for name in _SUMMARIES if isinstance(text := _data(mark).get(name), str) and text.strip()), None)
+    words = next(
+        (
+            text
+            for name in _SUMMARIES
+            if isinstance(text := _data(mark).get(name), str) and text.strip()
+        ),
+        None,
+    )
     if words is not None and not is_last:
         content: Content = {"mime": "text/plain", "text": f"{_IN_SHORT}\n\n{words}"}
         summary: Event = {**mark, "type": "message", "role": "user", "content": content}
         return [summary, *events[place + 1 :]]
-    if before is not None and before.get("role") == "user" and before.get("visibility") == "internal":
+    if (
+        before is not None
+        and before.get("role") == "user"
+        and before.get("visibility") == "internal"
+    ):
         return events[place - 1 :]
     return None
 
@@ -177,7 +204,12 @@ def _count_dropped(events: list[Event], behind: Counter[str]) -> None:
     """What drop=oldest took out, now or in an earlier export, by the annotation in its place."""
     for event in events:
         count = _data(event).get("events")
-        if event.get("type") == "annotation" and _kind(event) == "dropped" and type(count) is int and count > 0:
+        if (
+            event.get("type") == "annotation"
+            and _kind(event) == "dropped"
+            and type(count) is int
+            and count > 0
+        ):
             behind["events dropped to fit"] += count
 
 
@@ -216,7 +248,8 @@ class _Scribe:
             self._open(event, speaking=True).said.append(text)
 
     def _open(self, event: Event, *, speaking: bool) -> Answer:
-        """The answer that an event belongs to: a new one when the last has results, or calls and now words."""
+        """The answer that an event belongs to: a new one when the last has results, or calls and
+        now words."""
         last = self.turns[-1] if self.turns else None
         model = self._models.get(str(event.get("actor_id")), "")
         if not isinstance(last, Answer) or (last.calls and (speaking or last.answered)):
@@ -228,7 +261,9 @@ class _Scribe:
     def _call(self, event: Event) -> None:
         data = _data(event)
         given = data.get("arguments")
-        arguments = given if isinstance(given, dict) else {} if given is None else {"arguments": given}
+        arguments = (
+            given if isinstance(given, dict) else {} if given is None else {"arguments": given}
+        )
         name = _name(str(data.get("tool_name") or "tool"))
         self._count += 1
         call = Call(f"call_{self._count:06d}", name, arguments, self.ms)
@@ -299,7 +334,10 @@ def _object(value: Any) -> dict[str, Any]:
 
 def _name(tool: str) -> str:
     """A name that every provider takes."""
-    kept = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "_-") else "_" for letter in tool)
+    kept = "".join(
+        letter if letter.isascii() and (letter.isalnum() or letter in "_-") else "_"
+        for letter in tool
+    )
     return kept[:_LONGEST_NAME]
 
 
@@ -312,7 +350,8 @@ def _in_ms(ts: Any) -> Any:
 
 
 def _first_ms(document: Export) -> int:
-    """The first moment that is known; where none is the year 2000, for the same talk must give the same session."""
+    """The first moment that is known; where none is the year 2000, for the same talk must give the
+    same session."""
     conversation = document.get("conversation", {})
     known = [event.get("ts") for event in document.get("events", [])[:50]]
     moments = (to_epoch_ms(_in_ms(ts)) for ts in (conversation.get("started_at"), *known))

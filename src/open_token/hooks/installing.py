@@ -1,4 +1,5 @@
-"""Tells runtimes to call us, and to stop it: one file of theirs each, changed whole or not at all, with a backup."""
+"""Tells runtimes to call us, and to stop it: one file of theirs each, changed whole or not at all,
+with a backup."""
 
 import hashlib
 import os
@@ -10,7 +11,15 @@ from typing import Literal
 import msgspec
 
 from open_token.errors import InputError, OutputError
-from open_token.files import make_folder, make_parents, read_if_there, read_optional, remove, write_private, write_whole
+from open_token.files import (
+    make_folder,
+    make_parents,
+    read_if_there,
+    read_optional,
+    remove,
+    write_private,
+    write_whole,
+)
 from open_token.hooks.merging import Unsafe, ours_in, parsed, snippet, with_ours, without_ours
 from open_token.hooks.table import Runtime, command_for, runtimes
 from open_token.skills import SCOPES, Machine
@@ -18,7 +27,8 @@ from open_token.skills import SCOPES, Machine
 
 @dataclass(frozen=True)
 class Change:
-    """What is done to a runtime's file: write, update, same, remove; or refuse, with the reason and what to paste."""
+    """What is done to a runtime's file: write, update, same, remove; or refuse, with the reason and
+    what to paste."""
 
     runtime: str
     action: str
@@ -77,7 +87,9 @@ def install(
     return done
 
 
-def uninstall(machine: Machine, names: Iterable[str], scope: str, *, dry_run: bool = False) -> list[Change]:
+def uninstall(
+    machine: Machine, names: Iterable[str], scope: str, *, dry_run: bool = False
+) -> list[Change]:
     """Take out what was put in; a file that is as we left it becomes the very one it was before."""
     done = []
     for name in names:
@@ -99,7 +111,9 @@ def uninstall(machine: Machine, names: Iterable[str], scope: str, *, dry_run: bo
 
 def detect(machine: Machine) -> list[str]:
     """The runtimes whose folder is here."""
-    return [name for name, runtime in runtimes().items() if os.path.isdir(machine.fill(runtime.home))]
+    return [
+        name for name, runtime in runtimes().items() if os.path.isdir(machine.fill(runtime.home))
+    ]
 
 
 def status(machine: Machine, program: tuple[str, ...]) -> list[Place]:
@@ -117,7 +131,9 @@ def status(machine: Machine, program: tuple[str, ...]) -> list[Place]:
 
 def installed_for(machine: Machine, scope: str) -> list[str]:
     """The runtimes that call us in this scope."""
-    states = {name: _state(machine, _file(machine, name, scope), scope, name, ()) for name in runtimes()}
+    states = {
+        name: _state(machine, _file(machine, name, scope), scope, name, ()) for name in runtimes()
+    }
     return [name for name, state in states.items() if state not in ("absent", "unreadable")]
 
 
@@ -148,7 +164,9 @@ def _readable(machine: Machine, path: Path, scope: str) -> bytes | None:
             if part == machine.project:
                 break
             if os.path.islink(part):
-                raise Unsafe("the way to it leads through a symbolic link, which may leave the project")
+                raise Unsafe(
+                    "the way to it leads through a symbolic link, which may leave the project"
+                )
     if os.path.lexists(path) and not os.path.isfile(path):
         raise Unsafe("it is not a plain file")
     try:
@@ -158,11 +176,14 @@ def _readable(machine: Machine, path: Path, scope: str) -> bytes | None:
 
 
 def _write(machine: Machine, path: Path, raw: bytes | None, fresh: bytes) -> None:
-    """Backup and ledger go first: a run that breaks off leaves a file that is whole, and known or not ours."""
+    """Backup and ledger go first: a run that breaks off leaves a file that is whole, and known or
+    not ours."""
     ledger = _read_ledger(machine)
     known = ledger.files.get(str(path))
     if known is None or raw is None or known.written != _sha256(raw):
-        known = _Known("", raw is not None, [str(folder) for folder in path.parents if not folder.exists()])
+        known = _Known(
+            "", raw is not None, [str(folder) for folder in path.parents if not folder.exists()]
+        )
         _keep(machine, path, raw)
     known.written = _sha256(fresh)
     ledger.files[str(path)] = known
@@ -172,7 +193,8 @@ def _write(machine: Machine, path: Path, raw: bytes | None, fresh: bytes) -> Non
 
 
 def _before(machine: Machine, path: Path, raw: bytes, name: str) -> bytes | None:
-    """What the file is to be without us: the backup when nobody else wrote it since; None when it is to go."""
+    """What the file is to be without us: the backup when nobody else wrote it since; None when it
+    is to go."""
     known = _read_ledger(machine).files.get(str(path))
     backup = read_optional(_backup(machine, path))
     if known and known.written == _sha256(raw) and (backup is not None or not known.was_there):
@@ -234,4 +256,8 @@ def _read_ledger(machine: Machine) -> _Ledger:
 
 def _write_ledger(machine: Machine, ledger: _Ledger) -> None:
     make_folder(machine.settings)
-    write_whole(_ledger_file(machine), msgspec.json.format(msgspec.json.encode(ledger), indent=2) + b"\n", 0o600)
+    write_whole(
+        _ledger_file(machine),
+        msgspec.json.format(msgspec.json.encode(ledger), indent=2) + b"\n",
+        0o600,
+    )

@@ -1,4 +1,5 @@
-"""Carries calls out: finds the conversation that is meant and keeps it in the archive, apart from whoever called."""
+"""Carries calls out: finds the conversation that is meant and keeps it in the archive, apart from
+whoever called."""
 
 import contextlib
 import os
@@ -21,12 +22,14 @@ _SETTLED = 2.0
 """Runtimes write their last lines while the hook of the end of a session runs, and after it."""
 _SHARE = 20
 _LONGEST_REST = 300.0
-"""After a turn it rests twenty times as long as it worked, at most so many seconds: some 5 % of the time."""
+"""After a turn it rests twenty times as long as it worked, at most so many seconds: some 5 % of the
+time."""
 
 
 @dataclass(frozen=True)
 class World:
-    """What the edge gives: how to look about, an archive of a folder, the time, and a way to wait."""
+    """What the edge gives: how to look about, an archive of a folder, the time, and a way to
+    wait."""
 
     discovery: Callable[[], Discovery]
     archive: Callable[[str], Archive]
@@ -38,7 +41,8 @@ class World:
 
 
 def keep_all(waiting: Waiting, world: World) -> None:
-    """Carry out all that waits, unless another process does; a call that comes meanwhile is seen before the end."""
+    """Carry out all that waits, unless another process does; a call that comes meanwhile is seen
+    before the end."""
     while waiting.names():
         with waiting.held() as is_ours:
             if not is_ours:
@@ -47,7 +51,9 @@ def keep_all(waiting: Waiting, world: World) -> None:
             for path in waiting.names():
                 taken, call = waiting.begin(path)
                 before = world.work()
-                if (call is not None and not _kept(call, waiting, world)) or not waiting.done(taken):
+                if (call is not None and not _kept(call, waiting, world)) or not waiting.done(
+                    taken
+                ):
                     return
                 work += 0.0 if call is None or call.is_end else world.work() - before
             _rest(waiting, world, _SHARE * work)
@@ -60,7 +66,8 @@ def _rest(waiting: Waiting, world: World, seconds: float) -> None:
 
 
 def _kept(call: Call, waiting: Waiting, world: World) -> bool:
-    """Keep one conversation; False when nothing can be written now, and the call is to be tried again."""
+    """Keep one conversation; False when nothing can be written now, and the call is to be tried
+    again."""
     started, may_go_on = world.clock(), True
     told = Told(at=world.now(), runtime=call.runtime, event=call.event, id=call.id, result="kept")
     try:
@@ -118,14 +125,19 @@ def _held(archive: Archive, world: World) -> Iterator[None]:
 
 
 def meant(call: Call, discovery: Discovery) -> list[Session]:
-    """The conversations that a call means: those in its file, else those of its id that its runtime wrote."""
+    """The conversations that a call means: those in its file, else those of its id that its runtime
+    wrote."""
     found = discovery.sessions()
     discovery.remember()
     runtime = runtimes().get(call.runtime)
     reader = runtime.reader if runtime else None
     if call.path and (facts := _plain(call.path)):
         path = Path(call.path)
-        there = [session for session in found if session.path.name == path.name and _is(session.path, facts)]
+        there = [
+            session
+            for session in found
+            if session.path.name == path.name and _is(session.path, facts)
+        ]
         rows = [session for session in there if session.is_one_of > 1]
         if there:
             return by_id(rows, call.id) if rows and call.id else there

@@ -1,4 +1,5 @@
-"""Our handlers put into a runtime's JSON file and taken out again, with all that belongs to others as it was."""
+"""Our handlers put into a runtime's JSON file and taken out again, with all that belongs to others
+as it was."""
 
 import json
 import re
@@ -46,7 +47,12 @@ def ours_in(raw: bytes, runtime: Runtime, name: str) -> list[str]:
     """The programs of our handlers in a file, one for each."""
     hooks = parsed(raw).get("hooks")
     lists = hooks.values() if isinstance(hooks, dict) else ()
-    found = (program_of(item, name) for groups in lists for _, items in _lists(groups, runtime) for item in items)
+    found = (
+        program_of(item, name)
+        for groups in lists
+        for _, items in _lists(groups, runtime)
+        for item in items
+    )
     return [program for program in found if program]
 
 
@@ -59,7 +65,11 @@ def parsed(raw: bytes) -> dict[str, Any]:
     """The object in a file; refused when writing it again would lose anything."""
     try:
         text = raw.decode("utf-8")
-        whole = json.loads(text, object_pairs_hook=_once, parse_constant=_no_number) if text.strip() else {}
+        whole = (
+            json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
+            if text.strip()
+            else {}
+        )
         json.dumps(whole, ensure_ascii=False).encode("utf-8")
     except Unsafe:
         raise

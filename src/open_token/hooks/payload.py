@@ -45,7 +45,11 @@ def read_call(data: bytes, runtime: str = "", folder: str = "") -> Call | None:
     event = next((event for event in _texts(said, _EVENTS) if _EVENT.fullmatch(event)), "")
     if not event and "reason" in said:
         event = "sessionEnd"  # Copilot CLI 1.0 does not name the event; only an end has a reason
-    return Call(runtime=runtime, event=event, path=path, id=known, folder=folder) if path or known else None
+    return (
+        Call(runtime=runtime, event=event, path=path, id=known, folder=folder)
+        if path or known
+        else None
+    )
 
 
 def _texts(said: Mapping[str, msgspec.Raw], names: tuple[str, ...]) -> list[str]:

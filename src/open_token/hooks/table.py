@@ -26,23 +26,30 @@ class Runtime(msgspec.Struct, frozen=True):
 
     def handled_by(self, command: str) -> dict[str, Any]:
         """The handler that runs a command."""
-        return {name: command if value == "{command}" else value for name, value in self.handler.items()}
+        return {
+            name: command if value == "{command}" else value for name, value in self.handler.items()
+        }
 
 
 @cache
 def runtimes() -> dict[str, Runtime]:
     """The runtimes by the name that `--for` takes."""
-    table = resources.files("open_token").joinpath("hooks", "runtimes.toml").read_text(encoding="utf-8")
+    table = (
+        resources.files("open_token").joinpath("hooks", "runtimes.toml").read_text(encoding="utf-8")
+    )
     return msgspec.convert(tomllib.loads(table), dict[str, Runtime])
 
 
 def command_for(program: tuple[str, ...], name: str, folder: Path | None) -> str:
     """What a runtime is to run, as a shell takes it."""
-    return shlex.join([*program, "hook", "run", "--for", name, *(("--to", str(folder)) if folder else ())])
+    return shlex.join(
+        [*program, "hook", "run", "--for", name, *(("--to", str(folder)) if folder else ())]
+    )
 
 
 def program_of(handler: object, name: str) -> str | None:
-    """The program of a handler that is ours, whatever else was changed about it; None when it is somebody else's."""
+    """The program of a handler that is ours, whatever else was changed about it; None when it is
+    somebody else's."""
     values = handler.values() if isinstance(handler, dict) else ()
     for words in (_words(value) for value in values if isinstance(value, str)):
         for place in range(1, len(words) - 3):
@@ -59,4 +66,6 @@ def _words(command: str) -> list[str]:
 
 
 def _is_us(program: list[str]) -> bool:
-    return program[-2:] == ["-m", "open_token"] or (len(program) == 1 and Path(program[0]).stem == "open-token")
+    return program[-2:] == ["-m", "open_token"] or (
+        len(program) == 1 and Path(program[0]).stem == "open-token"
+    )

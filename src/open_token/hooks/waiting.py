@@ -1,4 +1,5 @@
-"""Calls that wait to be carried out: a file each, so that none is lost with the process that took it."""
+"""Calls that wait to be carried out: a file each, so that none is lost with the process that took
+it."""
 
 import contextlib
 import hashlib
@@ -13,7 +14,8 @@ from open_token.hooks.payload import Call
 
 _NEW, _BEGUN, _AGAIN = ".call", ".begun", ".again"
 _NEXT = {_NEW: _BEGUN, _BEGUN: _AGAIN}
-"""The name of a call while it is carried out; one that a killed process left so is tried once more."""
+"""The name of a call while it is carried out; one that a killed process left so is tried once
+more."""
 
 
 class Waiting:
@@ -25,7 +27,9 @@ class Waiting:
     def add(self, call: Call) -> None:
         """Let a call wait; one that waits for the same conversation is replaced."""
         make_folder(self.folder)
-        known = "\0".join((call.runtime, call.path, call.id, call.folder)).encode("utf-8", "surrogatepass")
+        known = "\0".join((call.runtime, call.path, call.id, call.folder)).encode(
+            "utf-8", "surrogatepass"
+        )
         name = hashlib.sha256(known).hexdigest()[:32]
         write_whole(self.folder / f"{name}{_NEW}", msgspec.json.encode(call), 0o600)
 
@@ -37,10 +41,13 @@ class Waiting:
 
     def names(self) -> list[Path]:
         """What waits, or was left by a process that was killed."""
-        return sorted(path for suffix in (*_NEXT, _AGAIN) for path in self.folder.glob(f"*{suffix}"))
+        return sorted(
+            path for suffix in (*_NEXT, _AGAIN) for path in self.folder.glob(f"*{suffix}")
+        )
 
     def begin(self, path: Path) -> tuple[Path, Call | None]:
-        """Take a call: it gets another name, so that a newer one of the same conversation can wait beside it."""
+        """Take a call: it gets another name, so that a newer one of the same conversation can wait
+        beside it."""
         if path.suffix not in _NEXT:
             return path, None
         taken = path.with_suffix(_NEXT[path.suffix])
@@ -56,7 +63,9 @@ class Waiting:
         """Whether a session that is over is among what waits."""
         raws = (read_optional(path) for path in self.folder.glob(f"*{_NEW}"))
         with contextlib.suppress(msgspec.DecodeError):
-            return any(raw is not None and msgspec.json.decode(raw, type=Call).is_end for raw in raws)
+            return any(
+                raw is not None and msgspec.json.decode(raw, type=Call).is_end for raw in raws
+            )
         return False
 
     def done(self, path: Path) -> bool:

@@ -1,1 +1,2 @@
-"""An MCP server on standard input and output: agents list, export, check and read conversations of this machine."""
+"""An MCP server on standard input and output: agents list, export, check and read conversations of
+this machine."""

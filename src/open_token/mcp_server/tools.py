@@ -1,4 +1,5 @@
-"""The tools: what an agent may ask of the conversations of this machine, and how little of them it is told."""
+"""The tools: what an agent may ask of the conversations of this machine, and how little of them it
+is told."""
 
 import hashlib
 import io
@@ -46,7 +47,10 @@ from open_token.vouching import trusted
 from open_token.walk import without_lone_surrogates
 
 _FAULTS = 50
-_LOOKS, _WRITES = {"readOnlyHint": True, "openWorldHint": False}, {"readOnlyHint": False, "openWorldHint": False}
+_LOOKS, _WRITES = (
+    {"readOnlyHint": True, "openWorldHint": False},
+    {"readOnlyHint": False, "openWorldHint": False},
+)
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,8 @@ class Tool:
 
 
 class Toolbox:
-    """The tools of one server; what is written lies below its folder, and what is read as an export too."""
+    """The tools of one server; what is written lies below its folder, and what is read as an export
+    too."""
 
     instructions = (
         "Conversations of coding agents on this machine, secrets masked. brief tells one in short. export_conversation "
@@ -71,9 +76,21 @@ class Toolbox:
     )
 
     def __init__(
-        self, folder: Path, env: Mapping[str, str], home: Path, cwd: Path, *, may_unmask: bool = False
+        self,
+        folder: Path,
+        env: Mapping[str, str],
+        home: Path,
+        cwd: Path,
+        *,
+        may_unmask: bool = False,
     ) -> None:
-        self._folder, self._env, self._home, self._cwd, self._may_unmask = folder, env, home, cwd, may_unmask
+        self._folder, self._env, self._home, self._cwd, self._may_unmask = (
+            folder,
+            env,
+            home,
+            cwd,
+            may_unmask,
+        )
         self._tools = {tool.name: tool for tool in self._all()}
 
     def _all(self) -> list[Tool]:
@@ -139,7 +156,9 @@ class Toolbox:
     def list_sessions(self, asked: ListSessions) -> Sessions:
         """The newest conversations."""
         discovery = self._discovery()
-        found = [session for session in discovery.sessions() if asked.reader in ("", session.reader)]
+        found = [
+            session for session in discovery.sessions() if asked.reader in ("", session.reader)
+        ]
         wanted: Iterable[Session] = found
         if asked.folder:
             wanted = discovery.held_in(wanted, Path(asked.folder))
@@ -147,7 +166,11 @@ class Toolbox:
         if asked.text:
             # Once more in what is masked: else a secret could be guessed letter by letter.
             fitting = with_words(map(discovery.look, wanted), asked.text)
-            wanted = (session for session in fitting if any(with_words([_masked_of(session, context)], asked.text)))
+            wanted = (
+                session
+                for session in fitting
+                if any(with_words([_masked_of(session, context)], asked.text))
+            )
         shown = [discovery.look(session) for session in islice(wanted, asked.limit)]
         discovery.remember()
         return Sessions([self._row(session, context) for session in shown], len(found))
@@ -178,8 +201,14 @@ class Toolbox:
 
     def export_conversation(self, asked: ExportConversation) -> Exported:
         """Write one conversation into the folder."""
-        words: dict[str, Any] = {"mode": asked.mode, "include": asked.include, "internal": asked.internal}
-        context = self._context(words | {"redact": asked.redact, "max_bytes": asked.max_bytes or None})
+        words: dict[str, Any] = {
+            "mode": asked.mode,
+            "include": asked.include,
+            "internal": asked.internal,
+        }
+        context = self._context(
+            words | {"redact": asked.redact, "max_bytes": asked.max_bytes or None}
+        )
         session = self._session(asked.session)
         target = self._target(session, asked.mode)
         with whole_file(target, 0o600) as out:
@@ -214,13 +243,20 @@ class Toolbox:
         """Compute every hash of one file again."""
         verdict = verify_source(self._export(asked.file), trusted(None, self._env))
         context = self._context({})
-        reasons = [_masked(reason, context) for reason in (*verdict.reasons, *verdict.warnings)[:_FAULTS]]
+        reasons = [
+            _masked(reason, context) for reason in (*verdict.reasons, *verdict.warnings)[:_FAULTS]
+        ]
         states = [judged.state for judged in verdict.signatures]
         return Verified(verdict.status == VERIFIED, verdict.status, verdict.events, reasons, states)
 
     def get_events(self, asked: GetEvents) -> Events:
         """A slice of one file, masked again: a file may come from elsewhere."""
-        words = {"mode": "ndjson", "include": "include-internal", "internal": "full", "integrity": "none"}
+        words = {
+            "mode": "ndjson",
+            "include": "include-internal",
+            "internal": "full",
+            "integrity": "none",
+        }
         slice_ = _Slice(asked)
         export(self._export(asked.file), _Nowhere(), self._context(words), "open_token", slice_)
         return Events(slice_.taken, slice_.total, slice_.next)
@@ -229,14 +265,16 @@ class Toolbox:
         return Discovery.of(self._env, self._home, self._cwd)
 
     def _context(self, words: Mapping[str, Any]) -> Context:
-        """Options of the settings and of the call; nothing is let out unmasked unless the server may do that."""
+        """Options of the settings and of the call; nothing is let out unmasked unless the server
+        may do that."""
         settings = load_settings(self._env, self._cwd)
         chosen = {name: value for name, value in words.items() if value not in (None, "")}
         options = ExportOptions.of({**settings.defaults, **chosen})
         if options.redact == "none" and not self._may_unmask:
             if chosen.get("redact") == "none":
                 raise UsageError(
-                    "this server lets nothing out unmasked", help="whoever starts it can say --allow-unmasked"
+                    "this server lets nothing out unmasked",
+                    help="whoever starts it can say --allow-unmasked",
                 )
             options = ExportOptions.of({**settings.defaults, **chosen, "redact": "secrets"})
         return context_for(options, settings, self._env)
@@ -247,9 +285,15 @@ class Toolbox:
         if wanted == "last":
             matching = found[:1]
         else:
-            matching = by_id(found, wanted) or by_id([discovery.look(session) for session in found], wanted)
+            matching = by_id(found, wanted) or by_id(
+                [discovery.look(session) for session in found], wanted
+            )
         if len(matching) != 1:
-            what = "several conversations have an id that starts so" if matching else "no conversation has this id"
+            what = (
+                "several conversations have an id that starts so"
+                if matching
+                else "no conversation has this id"
+            )
             raise InputError(what, help="list_sessions tells the ids")
         return discovery.look(matching[0])
 
@@ -268,7 +312,9 @@ class Toolbox:
         """A file below the folder."""
         path = self._folder / named
         if "\0" in named or not os.path.isfile(path) or not _is_below(path, self._folder):
-            raise InputError("there is no such export below the folder of this server", help="export one first")
+            raise InputError(
+                "there is no such export below the folder of this server", help="export one first"
+            )
         return Source.of(Path(os.path.realpath(path)))
 
 
@@ -291,14 +337,20 @@ class _Slice:
         """Nothing of the whole is needed."""
 
     def take(self, event: Event) -> None:
-        """Keep it, if it is of the slice and there is room; one that no slice has room for is only told of."""
+        """Keep it, if it is of the slice and there is room; one that no slice has room for is only
+        told of."""
         self.total += 1
         if self.next or self.total < self._asked.first:
             return
         told: dict[str, Any] = dict(event)
         size = len(msgspec.json.encode(told))
         if size > self._asked.max_bytes // 2:
-            told = {"seq": self.total, "id": event.get("id"), "type": event.get("type"), "omitted_bytes": size}
+            told = {
+                "seq": self.total,
+                "id": event.get("id"),
+                "type": event.get("type"),
+                "omitted_bytes": size,
+            }
             size = len(msgspec.json.encode(told))
         if len(self.taken) == self._asked.count or size > self._left:
             self.next = self.total
@@ -308,7 +360,9 @@ class _Slice:
 
 
 def _masked(text: str, context: Context) -> str:
-    return b"".join(redacted_text([text.encode("utf-8", "replace")], context, "")).decode("utf-8", "replace")
+    return b"".join(redacted_text([text.encode("utf-8", "replace")], context, "")).decode(
+        "utf-8", "replace"
+    )
 
 
 def _masked_of(session: Session, context: Context) -> Session:
@@ -318,7 +372,12 @@ def _masked_of(session: Session, context: Context) -> Session:
 
 
 def _fault(problem: Problem, context: Context) -> Fault:
-    return Fault(problem.id, problem.severity, _masked(problem.place or "", context), _masked(problem.message, context))
+    return Fault(
+        problem.id,
+        problem.severity,
+        _masked(problem.place or "", context),
+        _masked(problem.message, context),
+    )
 
 
 def _is_below(path: Path, folder: Path) -> bool:

@@ -113,7 +113,9 @@ def _called(params: dict[str, Any], tools: Tools) -> dict[str, Any]:
         parts = (problem.what, problem.help and f"help: {problem.help}")
         return _words("\n".join(filter(None, parts)), is_error=True)
     except Exception as problem:
-        return _words(f"something went wrong inside open-token ({type(problem).__name__})", is_error=True)
+        return _words(
+            f"something went wrong inside open-token ({type(problem).__name__})", is_error=True
+        )
     if found is None:
         raise _Refused(_WRONG, "there is no such tool")
     return {**_words(msgspec.json.encode(found).decode()), "structuredContent": found}

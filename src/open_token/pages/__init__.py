@@ -1,4 +1,5 @@
-"""Pages: a conversation for people, as one HTML file, as Markdown or in short, made from the events of the export."""
+"""Pages: a conversation for people, as one HTML file, as Markdown or in short, made from the events
+of the export."""
 
 from importlib import import_module
 from typing import BinaryIO, Protocol, cast
@@ -18,7 +19,9 @@ CUT_TO_SIZE = "brief"
 class Page(Protocol):
     """What a kind of page does."""
 
-    def write(self, record: Record, integrity: Integrity | None, out: BinaryIO, most: int | None = None) -> int:
+    def write(
+        self, record: Record, integrity: Integrity | None, out: BinaryIO, most: int | None = None
+    ) -> int:
         """Write it, within so many bytes where it is cut to size; gives the count of bytes."""
         ...
 

@@ -24,7 +24,9 @@ def folded(text: str, show: Callable[[str], str] = escaped, classes: str = "") -
     if len(lines) <= _LONG:
         return f"<pre{named}>{show(text)}</pre>"
     head, middle, tail = lines[:_FIRST], lines[_FIRST:-_LAST], lines[-_LAST:]
-    first, rest, end = (f"<pre{named}>{show(chr(10).join(part))}</pre>" for part in (head, middle, tail))
+    first, rest, end = (
+        f"<pre{named}>{show(chr(10).join(part))}</pre>" for part in (head, middle, tail)
+    )
     return first + _more(len(middle), rest) + end
 
 
@@ -38,7 +40,9 @@ def pairs(value: Any) -> str:
         return f"<pre>{escaped(as_text(value))}</pre>"
     if not value:
         return ""
-    shown = "".join(f"<dt>{escaped(str(key))}</dt><dd>{_value(part)}</dd>" for key, part in _some(value))
+    shown = "".join(
+        f"<dt>{escaped(str(key))}</dt><dd>{_value(part)}</dd>" for key, part in _some(value)
+    )
     more = f"<p>and {len(value) - _KEYS:,} more keys</p>" if len(value) > _KEYS else ""
     return f"<dl>{shown}</dl>{more}"
 
@@ -67,18 +71,25 @@ def as_text(value: Any) -> str:
 
 def others(blocks: list[Any]) -> str:
     """What of a message or a result is no words."""
-    return "".join(media(block) if isinstance(block, dict) and "base64" in block else pairs(block) for block in blocks)
+    return "".join(
+        media(block) if isinstance(block, dict) and "base64" in block else pairs(block)
+        for block in blocks
+    )
 
 
 def media(block: dict[str, Any]) -> str:
-    """An image of a kind that browsers show without running anything; any other file by its name."""
+    """An image of a kind that browsers show without running anything; any other file by its
+    name."""
     kind, raw, length = block.get("media_type"), block.get("base64"), block.get("bytes")
     size = f", {length:,} bytes" if type(length) is int else ""
     label = f"{escaped(str(kind)[:60])}{size}"
-    if isinstance(kind, str) and kind in _IMAGES and isinstance(raw, str) and _BASE64.fullmatch(raw):
-        return (
-            f'<figure><img alt="{kind}{size}" src="data:{kind};base64,{raw}"><figcaption>{label}</figcaption></figure>'
-        )
+    if (
+        isinstance(kind, str)
+        and kind in _IMAGES
+        and isinstance(raw, str)
+        and _BASE64.fullmatch(raw)
+    ):
+        return f'<figure><img alt="{kind}{size}" src="data:{kind};base64,{raw}"><figcaption>{label}</figcaption></figure>'
     return f'<p class="facts">{label}: not shown here</p>'
 
 
@@ -107,7 +118,10 @@ def _diff(lines: list[Line]) -> str:
         if gone and gone == come:
             made += _paired(lines[place : place + gone], lines[place + gone : place + gone + come])
         else:
-            made += [_line(line, escaped(line.text)) for line in lines[place : place + max(1, gone + come)]]
+            made += [
+                _line(line, escaped(line.text))
+                for line in lines[place : place + max(1, gone + come)]
+            ]
         place += max(1, gone + come)
     return f'<pre class="diff">{"".join(made)}</pre>'
 
@@ -124,7 +138,11 @@ def _paired(gone: list[Line], come: list[Line]) -> list[str]:
     olds, news = [], []
     for old, new in zip(gone, come, strict=True):
         head, tail = middle_of(old.text[:_WIDEST_MIDDLE], new.text[:_WIDEST_MIDDLE])
-        if len(old.text) > _WIDEST_MIDDLE or len(new.text) > _WIDEST_MIDDLE or (head + tail) * 3 < len(new.text):
+        if (
+            len(old.text) > _WIDEST_MIDDLE
+            or len(new.text) > _WIDEST_MIDDLE
+            or (head + tail) * 3 < len(new.text)
+        ):
             head = tail = 0
         olds.append(_line(old, _stressed(old.text, head, tail)))
         news.append(_line(new, _stressed(new.text, head, tail)))

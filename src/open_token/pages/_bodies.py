@@ -1,4 +1,5 @@
-"""What a row opens to: one renderer for each kind of tool, and a list of keys and values for all others."""
+"""What a row opens to: one renderer for each kind of tool, and a list of keys and values for all
+others."""
 
 import re
 from collections.abc import Callable
@@ -85,7 +86,8 @@ def _plan(row: Row) -> str:
     if not points:
         return _any(row)
     items = "".join(
-        f'<li class="{_state(status)[1]}">{_state(status)[0]} {inline(text)}</li>' for status, text in points
+        f'<li class="{_state(status)[1]}">{_state(status)[0]} {inline(text)}</li>'
+        for status, text in points
     )
     return f'<ul class="todo">{items}</ul>' + _rest(row, _PLANS) + _answer(row.output.strip())
 
@@ -100,7 +102,11 @@ def _web(row: Row) -> str:
     cards = [block for block in row.blocks if _is_card(block)]
     row.blocks = [block for block in row.blocks if not _is_card(block)]
     listed = "".join(f"<li>{_card(card)}</li>" for card in cards)
-    return _rest(row) + (f"<ul>{listed}</ul>" if listed else "") + (_prose(row.output) if row.output.strip() else "")
+    return (
+        _rest(row)
+        + (f"<ul>{listed}</ul>" if listed else "")
+        + (_prose(row.output) if row.output.strip() else "")
+    )
 
 
 def _prose(text: str) -> str:
@@ -115,7 +121,9 @@ def _card(card: dict[str, Any]) -> str:
     address = card.get("url")
     rest = {key: value for key, value in card.items() if key not in ("title", "url")}
     title = (
-        link(str(address), str(card["title"])) if is_address(address) else escaped(f"{card['title']} {address or ''}")
+        link(str(address), str(card["title"]))
+        if is_address(address)
+        else escaped(f"{card['title']} {address or ''}")
     )
     return f"{title}{pairs(rest)}"
 
@@ -130,7 +138,9 @@ def _agent(row: Row) -> str:
 def _ask(row: Row) -> str:
     made: list[str] = []
     asked = questions_of(row.arguments)
-    answers = _answers([question for question, _ in asked], row.output) if len(asked) <= _CHOICES else {}
+    answers = (
+        _answers([question for question, _ in asked], row.output) if len(asked) <= _CHOICES else {}
+    )
     for question, choices in asked:
         made.append(f'<div dir="auto">{marked(question)}</div>')
         taken = _taken(choices, answers.get(question, "")) if len(choices) <= _CHOICES else set()
@@ -140,15 +150,22 @@ def _ask(row: Row) -> str:
 
 
 def _answers(questions: list[str], output: str) -> dict[str, str]:
-    """The answer to each question: what stands between it and the next, where the output repeats them."""
-    places = sorted((place, question) for question in questions if (place := output.find(question)) >= 0)
+    """The answer to each question: what stands between it and the next, where the output repeats
+    them."""
+    places = sorted(
+        (place, question) for question in questions if (place := output.find(question)) >= 0
+    )
     ends = [place for place, _ in places[1:]] + [len(output)]
-    found = {name: output[place + len(name) : end] for (place, name), end in zip(places, ends, strict=False)}
+    found = {
+        name: output[place + len(name) : end]
+        for (place, name), end in zip(places, ends, strict=False)
+    }
     return {name: found.get(name, output) for name in questions}
 
 
 def _taken(choices: list[str], answer: str) -> set[str]:
-    """The choices that an answer names as a whole: not a word of a longer one, nor of a sentence that was typed."""
+    """The choices that an answer names as a whole: not a word of a longer one, nor of a sentence
+    that was typed."""
     taken = set()
     for label in sorted(filter(None, choices), key=len, reverse=True):
         named = re.compile(rf"(?<![^\s\"',:=\[]){re.escape(label)}(?=[\"',.;\n\]]|$)")

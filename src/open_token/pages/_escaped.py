@@ -1,4 +1,5 @@
-"""Text of strangers as HTML: the only way by which it gets into a page, so that none of it can be obeyed."""
+"""Text of strangers as HTML: the only way by which it gets into a page, so that none of it can be
+obeyed."""
 
 import html
 import re
@@ -27,9 +28,14 @@ _ID = re.compile(r"(?!ot-)[A-Za-z][A-Za-z0-9_.-]{0,79}")
 
 @cache
 def _shown() -> dict[int, str]:
-    """What stands for each character that cannot be seen or turns the text around; joiners of letters stay."""
-    controls = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if code not in (9, 10)}
-    return controls | {code: f"\\u{code:04x}" for code in (*_TURNING, *_UNSEEN, *range(0xD800, 0xE000))}
+    """What stands for each character that cannot be seen or turns the text around; joiners of
+    letters stay."""
+    controls = {
+        code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if code not in (9, 10)
+    }
+    return controls | {
+        code: f"\\u{code:04x}" for code in (*_TURNING, *_UNSEEN, *range(0xD800, 0xE000))
+    }
 
 
 def plain(text: str) -> str:
@@ -42,7 +48,11 @@ def plain(text: str) -> str:
 def escaped(text: str) -> str:
     """Text between tags; marks of redaction stand out."""
     safe = html.escape(plain(text), quote=False)
-    return _MARK.sub(r'<mark title="redacted: \1">\g<0></mark>', safe) if "[REDACTED:" in safe else safe
+    return (
+        _MARK.sub(r'<mark title="redacted: \1">\g<0></mark>', safe)
+        if "[REDACTED:" in safe
+        else safe
+    )
 
 
 def attribute(text: str) -> str:
@@ -51,7 +61,8 @@ def attribute(text: str) -> str:
 
 
 def anchor(event_id: object) -> str:
-    """The id of an event as an attribute of its own with a space before it; nothing where it is not a plain word."""
+    """The id of an event as an attribute of its own with a space before it; nothing where it is not
+    a plain word."""
     return f' id="{event_id}"' if isinstance(event_id, str) and _ID.fullmatch(event_id) else ""
 
 

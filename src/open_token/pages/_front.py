@@ -1,4 +1,5 @@
-"""What stands around the conversation: its facts and honest marks, the bar of controls, the outline, the keys."""
+"""What stands around the conversation: its facts and honest marks, the bar of controls, the
+outline, the keys."""
 
 from datetime import UTC, datetime
 
@@ -31,9 +32,17 @@ def facts(record: Record, integrity: Integrity | None, whole: Gathered, title: s
         *_models(record),
         plural(len(whole.turns), "prompt"),
         plural(whole.calls, "call") + failed,
-        *([duration(whole.ended - whole.began)] if whole.began and whole.ended and whole.ended > whole.began else []),
+        *(
+            [duration(whole.ended - whole.began)]
+            if whole.began and whole.ended and whole.ended > whole.began
+            else []
+        ),
         *([_date(whole.began)] if whole.began else []),
-        *([f"{max(size for *_, size in whole.context):,} tokens of context"] if whole.context else []),
+        *(
+            [f"{max(size for *_, size in whole.context):,} tokens of context"]
+            if whole.context
+            else []
+        ),
         *([f"{whole.tokens:,} tokens written"] if whole.tokens else []),
         *([f"${whole.cost:,.2f} by the log"] if whole.cost else []),
     ]
@@ -49,7 +58,9 @@ def _models(record: Record) -> list[str]:
         if person.get("kind") == "model"
     ]
     known = [one_line(name, 40) for name in dict.fromkeys(names) if name]
-    return known[:_MODELS] + ([f"{len(known) - _MODELS} more models"] if len(known) > _MODELS else [])
+    return known[:_MODELS] + (
+        [f"{len(known) - _MODELS} more models"] if len(known) > _MODELS else []
+    )
 
 
 def _date(seconds: float) -> str:
@@ -68,18 +79,21 @@ def _files(whole: Gathered) -> str:
         return ""
     added = sum(edit[1] for edits in whole.files.values() for edit in edits)
     removed = sum(edit[2] for edits in whole.files.values() for edit in edits)
-    rows = "".join(_file(whole.near(path), edits) for path, edits in list(whole.files.items())[:_FILES])
-    more = f"<p>and {len(whole.files) - _FILES:,} more files</p>" if len(whole.files) > _FILES else ""
-    note = "<p>Counted from the edits that tools report; what commands of a shell changed is not counted.</p>"
-    words = (
-        f'{plural(len(whole.files), "file")} changed <b class="plus">+{added:,}</b> <b class="minus">-{removed:,}</b>'
+    rows = "".join(
+        _file(whole.near(path), edits) for path, edits in list(whole.files.items())[:_FILES]
     )
+    more = (
+        f"<p>and {len(whole.files) - _FILES:,} more files</p>" if len(whole.files) > _FILES else ""
+    )
+    note = "<p>Counted from the edits that tools report; what commands of a shell changed is not counted.</p>"
+    words = f'{plural(len(whole.files), "file")} changed <b class="plus">+{added:,}</b> <b class="minus">-{removed:,}</b>'
     return _mark(words, f'<div class="wide"><table>{rows}</table></div>{more}{note}')
 
 
 def _file(path: str, edits: list[tuple[str, int, int]]) -> str:
     links = " ".join(
-        f'<a href="#{attribute(name)}">+{added:,} -{removed:,}</a>' for name, added, removed in edits[:_EDITS]
+        f'<a href="#{attribute(name)}">+{added:,} -{removed:,}</a>'
+        for name, added, removed in edits[:_EDITS]
     )
     more = f" and {len(edits) - _EDITS:,} more" if len(edits) > _EDITS else ""
     added, removed = sum(edit[1] for edit in edits), sum(edit[2] for edit in edits)
@@ -122,10 +136,16 @@ def _missing(record: Record, whole: Gathered) -> str:
 
 def _seal(integrity: Integrity | None) -> str:
     if not integrity:
-        return _mark("not sealed", "<p>The export was made with integrity=none: nothing can be compared.</p>")
+        return _mark(
+            "not sealed", "<p>The export was made with integrity=none: nothing can be compared.</p>"
+        )
     digest = one_line(str(integrity.get("events_hash") or ""), 64)
-    told = f"<p><code>sha256:{escaped(digest)}</code>, {integrity.get('event_count', 0):,} events</p>"
-    return _mark(f"sealed sha256:{escaped(digest[:8])}, what does this prove?", f"{told}<p>{_PROVES}</p>")
+    told = (
+        f"<p><code>sha256:{escaped(digest)}</code>, {integrity.get('event_count', 0):,} events</p>"
+    )
+    return _mark(
+        f"sealed sha256:{escaped(digest[:8])}, what does this prove?", f"{told}<p>{_PROVES}</p>"
+    )
 
 
 def bar(whole: Gathered) -> str:
@@ -134,8 +154,16 @@ def bar(whole: Gathered) -> str:
         f'<button type="button" data-do="{mode}" aria-pressed="{str(mode == "full").lower()}">{mode.title()}</button>'
         for mode in ("brief", "full", "all")
     )
-    failures = f'<button type="button" data-do="e">{len(whole.failures):,} failed</button>' if whole.failures else ""
-    thoughts = '<button type="button" data-do="t" aria-pressed="true">Thoughts</button>' if whole.thoughts else ""
+    failures = (
+        f'<button type="button" data-do="e">{len(whole.failures):,} failed</button>'
+        if whole.failures
+        else ""
+    )
+    thoughts = (
+        '<button type="button" data-do="t" aria-pressed="true">Thoughts</button>'
+        if whole.thoughts
+        else ""
+    )
     return (
         '<div class="bar"><div class="tools">'
         f'<span class="seg" role="group" aria-label="How much is shown">{modes}</span>'

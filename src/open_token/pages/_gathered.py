@@ -55,7 +55,8 @@ class Gathered:
     numbers: dict[str, int] = field(default_factory=dict)
     """The number of a prompt, by the id of its event."""
     chapters: list[tuple[int, str, str]] = field(default_factory=list)
-    """What the agent said: the number of the prompt before it, the id of the event, its first words."""
+    """What the agent said: the number of the prompt before it, the id of the event, its first
+    words."""
     more_chapters: int = 0
     files: dict[str, list[tuple[str, int, int]]] = field(default_factory=dict)
     """By path: each edit, as the id of its event and the lines that came and went."""
@@ -83,7 +84,8 @@ class Gathered:
         """Paths as one sees them from the folder it ran in."""
         if not self.folder or self.folder not in text:
             return text
-        # Only where the path begins, and something is left of it: `rm -r /work/` must not lose its object.
+        # Only where the path begins, and something is left of it: `rm -r /work/` must not lose its
+        # object.
         return re.sub(rf"(?<![\w./~-]){re.escape(self.folder)}/(?=[\w.@-])", "", text)
 
 
@@ -169,7 +171,9 @@ class _Walk:
         if who == "prompt":
             at = made.active, made.events
             made.numbers[name] = len(made.turns) + 1
-            made.turns.append(Turn(name, title_of(text) or "(no words)", at, moment(event), moment(event)))
+            made.turns.append(
+                Turn(name, title_of(text) or "(no words)", at, moment(event), moment(event))
+            )
         else:
             if made.turns and text.strip():
                 made.turns[-1].last = name
@@ -214,9 +218,12 @@ class _Walk:
 
 
 def title_of_all(whole: Gathered, told: str) -> str:
-    """The title of the conversation: its own, or that of the first prompt that is more than a command."""
+    """The title of the conversation: its own, or that of the first prompt that is more than a
+    command."""
     titles = [turn.title for turn in whole.turns[:20]]
-    said_first = next((title for title in titles if len(title) > 8 and not title.startswith("/")), "")
+    said_first = next(
+        (title for title in titles if len(title) > 8 and not title.startswith("/")), ""
+    )
     return title_of(told) or said_first or (titles[0] if titles else "A conversation")
 
 

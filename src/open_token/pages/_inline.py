@@ -1,4 +1,5 @@
-"""The inside of a paragraph of Markdown as HTML: code, emphasis and links, out of a fixed list of tags."""
+"""The inside of a paragraph of Markdown as HTML: code, emphasis and links, out of a fixed list of
+tags."""
 
 import re
 
@@ -9,7 +10,9 @@ _URL = r"https?://[!#$%&'*+,./0-9:;=?@A-Z_a-z~-]{1,1000}"
 _TOKEN = re.compile(
     r"(?<!`)``(?!`)(?P<wide>(?:[^`]|`(?!`)){1,2000})(?<!`)``(?!`)"
     r"|(?<!`)`(?P<code>[^`]{1,2000})`(?!`)"
-    r"|!?\[(?P<label>[^\[\]\n]{1,300})\]\((?P<to>" + _URL + r")(?:\([!-'*-~]{0,80}\))?(?: \"[^\"\n]{0,200}\")?\)"
+    r"|!?\[(?P<label>[^\[\]\n]{1,300})\]\((?P<to>"
+    + _URL
+    + r")(?:\([!-'*-~]{0,80}\))?(?: \"[^\"\n]{0,200}\")?\)"
     r"|(?P<bare>" + _URL + r")"
     r"|\*\*(?=[^\s*])(?P<bold>(?:[^*]|\*(?!\*)){1,1000})\*\*"
     r"|(?<![\w_])__(?=[^\s_])(?P<bold2>(?:[^_]|_(?!_)){1,1000})__(?![\w_])"
@@ -52,12 +55,14 @@ def _token(kind: str, found: re.Match[str], depth: int) -> str:
 
 
 def is_address(text: object) -> bool:
-    """Whether it is an address that a browser reads as it stands: http or https, in plain letters."""
+    """Whether it is an address that a browser reads as it stands: http or https, in plain
+    letters."""
     return isinstance(text, str) and re.fullmatch(_URL, text) is not None
 
 
 def link(address: str, label: str) -> str:
-    """A link that says where it goes: to http and https only, and without telling that place where it came from."""
+    """A link that says where it goes: to http and https only, and without telling that place where
+    it came from."""
     start = f'<a href="{attribute(address)}" rel="noreferrer noopener">'
     if not label or label == address:
         return f"{start}{escaped(address)}</a>"

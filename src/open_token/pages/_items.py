@@ -1,4 +1,5 @@
-"""Each thing of a conversation as a piece of a page, with the height that it will take when it is closed."""
+"""Each thing of a conversation as a piece of a page, with the height that it will take when it is
+closed."""
 
 from typing import Any, NamedTuple
 
@@ -48,10 +49,15 @@ def _name(item: Item) -> str:
 
 
 def perma(name: str, event: Any = None) -> str:
-    """A link to an event, which shows its id and its time; it has no say in which way the words around it run."""
+    """A link to an event, which shows its id and its time; it has no say in which way the words
+    around it run."""
     ts = event.get("ts") if event else None
     when = f" {one_line(ts[11:19], 8)}" if isinstance(ts, str) else ""
-    return f'<a class="perma" dir="ltr" href="#{attribute(name)}">{escaped(name[:40] + when)}</a>' if name else ""
+    return (
+        f'<a class="perma" dir="ltr" href="#{attribute(name)}">{escaped(name[:40] + when)}</a>'
+        if name
+        else ""
+    )
 
 
 def cut_note(event: Any) -> str:
@@ -88,7 +94,9 @@ def _prompt(item: Item) -> Piece:
     body = f"{cut_note(item.event)}{others(blocks)}"
     shown = f'<div class="{classes}" dir="auto">{words}</div>' if words else ""
     return Piece(
-        f'<div class="ev ask"{anchor(_name(item))}>{perma(_name(item), item.event)}{shown}{body}</div>', height, False
+        f'<div class="ev ask"{anchor(_name(item))}>{perma(_name(item), item.event)}{shown}{body}</div>',
+        height,
+        False,
     )
 
 
@@ -96,7 +104,9 @@ def _say(item: Item, last: set[str]) -> Piece:
     text, blocks = said(item.event)
     classes = "ev say" if _name(item) in last or item.within else "ev say mid"
     body = f"{marked(text)}{cut_note(item.event)}{others(blocks)}"
-    start = f'<div class="{classes}" dir="auto"{anchor(_name(item))}>{perma(_name(item), item.event)}'
+    start = (
+        f'<div class="{classes}" dir="auto"{anchor(_name(item))}>{perma(_name(item), item.event)}'
+    )
     return Piece(f"{start}{body}</div>", _height(text), False)
 
 
@@ -106,16 +116,37 @@ def _aside(item: Item) -> Piece:
     data = item.data
     if data.get("redacted") is True:
         text, blocks = "", []
-        words = "hidden by the provider" if data.get("encrypted") is True else "left out by internal=redacted"
+        words = (
+            "hidden by the provider"
+            if data.get("encrypted") is True
+            else "left out by internal=redacted"
+        )
     else:
         words = one_line(text) or "(no words)"
     # A user who is not public is the runtime itself, speaking to the model in the user's place.
     told = str(item.event.get("role") or "system")
-    role = "thought" if item.kind == "thought" else "internal" if told == "user" else one_line(told, 20)
+    role = (
+        "thought"
+        if item.kind == "thought"
+        else "internal"
+        if told == "user"
+        else one_line(told, 20)
+    )
     lines = text.count("\n") + 1 if text else 0
-    shown = f'<div dir="auto">{marked(text)}</div>' if item.kind == "thought" else folded(text) if text else ""
+    shown = (
+        f'<div dir="auto">{marked(text)}</div>'
+        if item.kind == "thought"
+        else folded(text)
+        if text
+        else ""
+    )
     body = shown + others(blocks)
-    outcome = " · ".join([*(["a summary"] if "summary" in data else []), *([f"{lines:,} lines"] if lines > 1 else [])])
+    outcome = " · ".join(
+        [
+            *(["a summary"] if "summary" in data else []),
+            *([f"{lines:,} lines"] if lines > 1 else []),
+        ]
+    )
     kind = "think" if item.kind == "thought" else "sys"
     return _details(item, kind, role, words, outcome, body + cut_note(item.event))
 
@@ -125,7 +156,10 @@ def _note(item: Item) -> Piece:
     kind = one_line(str(data.pop("kind", "") or item.event.get("type") or "note"), 40)
     if kind == "native":
         return Piece(f"<span{anchor(_name(item))}></span>", 0, None)
-    told = next((data[name] for name in ("text", "message", "detail", "summary", "reason") if name in data), "")
+    told = next(
+        (data[name] for name in ("text", "message", "detail", "summary", "reason") if name in data),
+        "",
+    )
     words = one_line(told) if isinstance(told, str) else ""
     if item.is_quiet:
         made = _details(item, "note quiet", kind.replace("_", " "), words, "", pairs(data))
@@ -137,12 +171,22 @@ def _call(item: Item, whole: Gathered) -> Piece:
     row = row_of(item)
     about = pairs({key: value for key, value in item.about.items() if key != "kind"})
     inside = "".join(_nested(item, whole))
-    steps = about + (f'<h3>{_steps(item)}</h3><div class="run">{inside}</div>' if item.inside else "")
+    steps = about + (
+        f'<h3>{_steps(item)}</h3><div class="run">{inside}</div>' if item.inside else ""
+    )
     outcome = [_steps(item), *row.outcome] if item.inside else row.outcome
     told = " · ".join(f"{key} {value}" for key, value in item.facts.items())
     shown = ("tool_name", "arguments", "native_call_id", "truncated")
-    extra = {key: value for key, value in item.data.items() if key not in shown} if item.kind == "call" else {}
-    body = body_of(row, steps) + pairs(extra) + (f'<p class="facts">{escaped(told)}</p>' if told else "")
+    extra = (
+        {key: value for key, value in item.data.items() if key not in shown}
+        if item.kind == "call"
+        else {}
+    )
+    body = (
+        body_of(row, steps)
+        + pairs(extra)
+        + (f'<p class="facts">{escaped(told)}</p>' if told else "")
+    )
     for event in (item.event, item.result or {}):
         body += cut_note(event)
     classes = f"tool k-{row.kind or 'other'}{' bad' if row.failed else ''}{' gone' if row.missing else ''}"
@@ -161,11 +205,19 @@ def _steps(item: Item) -> str:
 def _span(item: Item, whole: Gathered) -> Piece:
     data = item.data
     kind = one_line(str(data.get("kind") or "span"), 30).replace("_", " ")
-    why = data.get("spawn_reason") or data.get("description") or data.get("subagent_type") or data.get("branch") or ""
+    why = (
+        data.get("spawn_reason")
+        or data.get("description")
+        or data.get("subagent_type")
+        or data.get("branch")
+        or ""
+    )
     spent = whole.spans.get(link_of(item.event, "span_id"))
     outcome = [_steps(item)] if item.inside else []
     outcome += [f"{spent.tokens:,} tok"] if spent and spent.tokens else []
-    outcome += [duration(spent.ended - spent.began)] if spent and spent.began and spent.ended else []
+    outcome += (
+        [duration(spent.ended - spent.began)] if spent and spent.began and spent.ended else []
+    )
     body = pairs({key: value for key, value in {**data, **item.about}.items() if key != "kind"})
     body += f'<div class="run">{"".join(_nested(item, whole))}</div>'
     return _details(item, "span", kind, one_line(str(why)), " · ".join(outcome), body)

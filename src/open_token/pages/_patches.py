@@ -1,4 +1,5 @@
-"""Patches as agents write them, as lines of a difference for each file: apply_patch and unified diffs."""
+"""Patches as agents write them, as lines of a difference for each file: apply_patch and unified
+diffs."""
 
 import re
 from typing import NamedTuple

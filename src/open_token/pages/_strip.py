@@ -1,4 +1,5 @@
-"""The strip at the top of a page: time across, the size of the context as height, prompts and failures as ticks."""
+"""The strip at the top of a page: time across, the size of the context as height, prompts and
+failures as ticks."""
 
 from open_token.pages._escaped import attribute
 from open_token.pages._gathered import Gathered
@@ -9,12 +10,15 @@ _TICKS = 400
 
 
 def strip(whole: Gathered) -> str:
-    """A drawing without any style of its own; its ticks are links, and the outline says the same in words."""
+    """A drawing without any style of its own; its ticks are links, and the outline says the same in
+    words."""
     scale = _Scale(whole)
     parts = [_area(whole, scale)]
     for seconds, _ in whole.gaps[:_TICKS]:
         if whole.active:
-            parts.append(f'<rect class="gap" x="{scale.of(seconds, 0)}" y="0" width="2" height="{_HEIGHT}"/>')
+            parts.append(
+                f'<rect class="gap" x="{scale.of(seconds, 0)}" y="0" width="2" height="{_HEIGHT}"/>'
+            )
     for number, turn in enumerate(whole.turns[:_TICKS], 1):
         parts.append(_tick("tick", scale.of(*turn.at), turn.id, f"{number}. {turn.title[:80]}"))
     for seconds, place, name, tool in whole.failures[:_TICKS]:
@@ -27,7 +31,8 @@ def strip(whole: Gathered) -> str:
 
 
 class _Scale:
-    """Where a moment stands across: by the clock with idle hours squeezed, or by the count of events."""
+    """Where a moment stands across: by the clock with idle hours squeezed, or by the count of
+    events."""
 
     def __init__(self, whole: Gathered) -> None:
         self._active = whole.active
@@ -55,7 +60,10 @@ def _area(whole: Gathered, scale: _Scale) -> str:
     top = max(highest.values(), default=0)
     if not top:
         return f'<rect class="area" x="0" y="{_HEIGHT - 3}" width="{_WIDTH}" height="3"/>'
-    heights = [(column, f"{_HEIGHT - highest[column] / top * (_HEIGHT - 6):.0f}") for column in sorted(highest)]
+    heights = [
+        (column, f"{_HEIGHT - highest[column] / top * (_HEIGHT - 6):.0f}")
+        for column in sorted(highest)
+    ]
     points = [f"0,{_HEIGHT}", f"0,{heights[0][1]}"]
     points += [f"{column * _WIDTH // _COLUMNS},{y}" for column, y in heights]
     points += [f"{_WIDTH},{heights[-1][1]}", f"{_WIDTH},{_HEIGHT}"]

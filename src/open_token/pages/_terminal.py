@@ -1,4 +1,5 @@
-"""What a command wrote, as HTML: its colours as classes, every other code of a terminal made visible."""
+"""What a command wrote, as HTML: its colours as classes, every other code of a terminal made
+visible."""
 
 import re
 
@@ -10,7 +11,8 @@ _COLOURS = ("k", "r", "g", "y", "b", "m", "c", "w")
 
 
 def coloured(text: str) -> str:
-    """Text with its colours; moves of the cursor, which say nothing on paper, are shown as they are."""
+    """Text with its colours; moves of the cursor, which say nothing on paper, are shown as they
+    are."""
     if "\x1b" not in text:
         return escaped(text)
     made: list[str] = []
@@ -36,7 +38,8 @@ def _piece(text: str, state: list[str]) -> str:
 
 
 def _after(state: list[str], codes: str) -> list[str]:
-    """The classes after a code; the 256 colours and true colours are taken for what they are closest to: none."""
+    """The classes after a code; the 256 colours and true colours are taken for what they are
+    closest to: none."""
     numbers = [int(code) for code in codes.split(";") if code] or [0]
     if numbers[0] in (38, 48):
         return state

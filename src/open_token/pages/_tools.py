@@ -1,4 +1,5 @@
-"""What kind of thing a tool does, told by its name and its arguments, for the tools of all runtimes."""
+"""What kind of thing a tool does, told by its name and its arguments, for the tools of all
+runtimes."""
 
 import re
 from typing import Any
@@ -30,7 +31,16 @@ NEWS = ("new_string", "new_str", "newText", "newString", "new", "replace", "new_
 BODIES = ("content", "contents", "file_text", "text", "code")
 COMMANDS = ("command", "cmd", "script", "code", "CommandLine", "chars", "input")
 PATCHES = ("patch", "input", "diff", "patchText", "patch_text", "raw")
-PATTERNS = ("pattern", "query", "regex", "search_term", "searchTerm", "file_name", "glob_pattern", "target_directory")
+PATTERNS = (
+    "pattern",
+    "query",
+    "regex",
+    "search_term",
+    "searchTerm",
+    "file_name",
+    "glob_pattern",
+    "target_directory",
+)
 
 
 def kind_of(tool: str, arguments: Any) -> str:
@@ -51,7 +61,8 @@ def _of_many(kind: str, arguments: Any) -> str:
 
 
 def word(arguments: Any, names: tuple[str, ...]) -> str:
-    """The first of these arguments that is a text with anything in it; a list of words is one text."""
+    """The first of these arguments that is a text with anything in it; a list of words is one
+    text."""
     if not isinstance(arguments, dict):
         return ""
     for name in names:

@@ -1,4 +1,5 @@
-"""A conversation in short, for whoever goes on with it: what was asked, where it stands, what was done, what failed."""
+"""A conversation in short, for whoever goes on with it: what was asked, where it stands, what was
+done, what failed."""
 
 from collections import deque
 from collections.abc import Callable
@@ -72,23 +73,36 @@ class Short:
             self._aside = str(item.event.get("id", "")), text
 
     def _kept(self, item: Item) -> str:
-        told = next((text for name in ("summary", "message") if isinstance(text := item.data.get(name), str)), "")
+        told = next(
+            (
+                text
+                for name in ("summary", "message")
+                if isinstance(text := item.data.get(name), str)
+            ),
+            "",
+        )
         name, text = self._aside
-        return told.strip()[:_LONGEST] or (text if link_of(item.event, "parent_id") in ("", name) else "")
+        return told.strip()[:_LONGEST] or (
+            text if link_of(item.event, "parent_id") in ("", name) else ""
+        )
 
     def _call(self, item: Item, whole: Gathered) -> None:
         row = row_of(item)
         if row.kind == "plan":
             self.plan = plan_of(row.arguments) or self.plan
             return
-        told = " · ".join([f"{coded(row.verb, 40)} {coded(whole.near(row.target), 160)}".rstrip(), *row.outcome])
+        told = " · ".join(
+            [f"{coded(row.verb, 40)} {coded(whole.near(row.target), 160)}".rstrip(), *row.outcome]
+        )
         self.calls += 1
         self.steps.append(told)
         if row.failed:
             self.failed.append((told, without_colours(row.output).strip()[:2000]))
 
 
-def write(record: Record, integrity: Integrity | None, out: BinaryIO, most: int | None = None) -> int:
+def write(
+    record: Record, integrity: Integrity | None, out: BinaryIO, most: int | None = None
+) -> int:
     """Write it within so many bytes; gives the count of bytes."""
     budget = BUDGET if most is None else most
     whole, short = gather(record.events), Short()
@@ -113,7 +127,10 @@ def _head(record: Record, integrity: Integrity | None, whole: Gathered) -> str:
     made = record.conversation
     title = title_of_all(whole, str(made.get("title") or ""))
     runtime = str(made.get("source_runtime") or "")
-    facts = [f"conversation {coded(str(made.get('id') or ''), 80)}", f"of {coded(runtime, 40)}" if runtime else ""]
+    facts = [
+        f"conversation {coded(str(made.get('id') or ''), 80)}",
+        f"of {coded(runtime, 40)}" if runtime else "",
+    ]
     facts += [f"in {coded(whole.folder, 200)}" if whole.folder else "", f"{whole.events:,} events"]
     sealed = f"sealed sha256:{integrity['events_hash']}" if integrity else "not sealed"
     redaction: Any = made.get("redaction") or {}
@@ -122,7 +139,9 @@ def _head(record: Record, integrity: Integrity | None, whole: Gathered) -> str:
 
 
 def _first(short: Short, whole: Gathered, room: int) -> str:
-    return _quoted("## What was asked first" if short.count > 1 else "## What was asked", short.first, room)
+    return _quoted(
+        "## What was asked first" if short.count > 1 else "## What was asked", short.first, room
+    )
 
 
 def _then(short: Short, whole: Gathered, room: int) -> str:
@@ -131,7 +150,9 @@ def _then(short: Short, whole: Gathered, room: int) -> str:
         return ""
     last = _quoted("## What was asked last", short.prompts[-1], room * 2 // 3)
     between = [coded(title_of(text), 140) for text in list(short.prompts)[:-1]]
-    return _lines("## What was asked in between", between, short.count - 2, room - _size(last)) + last
+    return (
+        _lines("## What was asked in between", between, short.count - 2, room - _size(last)) + last
+    )
 
 
 def _before(short: Short, whole: Gathered, room: int) -> str:
@@ -140,13 +161,17 @@ def _before(short: Short, whole: Gathered, room: int) -> str:
 
 def _answer(short: Short, whole: Gathered, room: int) -> str:
     title = (
-        "## What the agent said last" if short.is_answered else "## What the agent said last, before the last prompt"
+        "## What the agent said last"
+        if short.is_answered
+        else "## What the agent said last, before the last prompt"
     )
     return _quoted(title, short.answer, room)
 
 
 def _plan(short: Short, whole: Gathered, room: int) -> str:
-    points = [f"[{'x' if is_done(status) else ' '}] {coded(text, 160)}" for status, text in short.plan]
+    points = [
+        f"[{'x' if is_done(status) else ' '}] {coded(text, 160)}" for status, text in short.plan
+    ]
     return _lines("## Its plan", points, len(points), room, last=False)
 
 
@@ -154,12 +179,17 @@ def _files(short: Short, whole: Gathered, room: int) -> str:
     told = []
     for path, edits in whole.files.items():
         added, removed = sum(edit[1] for edit in edits), sum(edit[2] for edit in edits)
-        told.append(f"{coded(whole.near(path), 160)} +{added:,} -{removed:,}, {plural(len(edits), 'edit')}")
+        told.append(
+            f"{coded(whole.near(path), 160)} +{added:,} -{removed:,}, {plural(len(edits), 'edit')}"
+        )
     return _lines("## Files that tools changed", told, len(told), room)
 
 
 def _failures(short: Short, whole: Gathered, room: int) -> str:
-    told = [f"{line}: {coded(_telling(output), 200)}" if output else line for line, output in short.failed]
+    told = [
+        f"{line}: {coded(_telling(output), 200)}" if output else line
+        for line, output in short.failed
+    ]
     return _lines("## What failed last", told, len(told), room)
 
 
@@ -177,17 +207,20 @@ _SECTIONS: list[tuple[int, Section]] = [
     (40, _failures),
     (100, _steps),
 ]
-"""Each with the per cent of what is left that it may take; what one does not need is left for the next."""
+"""Each with the per cent of what is left that it may take; what one does not need is left for the
+next."""
 
 
 def _telling(output: str) -> str:
-    """The line of a failure that tells most: the last one that names an error, or else the last one."""
+    """The line of a failure that tells most: the last one that names an error, or else the last
+    one."""
     lines = [line for line in output.split("\n") if line.strip()]
     return next((line for line in reversed(lines) if "rror" in line), lines[-1] if lines else "")
 
 
 def _quoted(title: str, text: str, room: int) -> str:
-    """A text of a stranger's in a fence, cut until all of it fits; nothing where there is no text or no room."""
+    """A text of a stranger's in a fence, cut until all of it fits; nothing where there is no text
+    or no room."""
     most = room
     while text and most > 80:
         made = f"{title}\n\n{fenced(_clipped(text, most))}"
@@ -198,7 +231,8 @@ def _quoted(title: str, text: str, room: int) -> str:
 
 
 def _lines(title: str, lines: list[str], count: int, room: int, *, last: bool = True) -> str:
-    """A list, of which the last lines (or the first) stay where there is no room for all, and how many it has."""
+    """A list, of which the last lines (or the first) stay where there is no room for all, and how
+    many it has."""
     kept: deque[str] = deque()
     room -= len(title) + 60
     for line in reversed(lines) if last else lines:
@@ -208,7 +242,11 @@ def _lines(title: str, lines: list[str], count: int, room: int, *, last: bool = 
         kept.appendleft(line) if last else kept.append(line)
     if not kept:
         return ""
-    more = f" ({'the last ' if last else 'the first '}{len(kept):,} of {count:,})" if len(kept) < count else ""
+    more = (
+        f" ({'the last ' if last else 'the first '}{len(kept):,} of {count:,})"
+        if len(kept) < count
+        else ""
+    )
     return f"{title}{more}\n\n" + "".join(f"- {line}\n" for line in kept) + "\n"
 
 

@@ -1,4 +1,5 @@
-"""Which lines differ between two texts, found in linear time: lines that occur once on both sides hold the rest."""
+"""Which lines differ between two texts, found in linear time: lines that occur once on both sides
+hold the rest."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -88,7 +89,11 @@ def _common(old: list[str], new: list[str]) -> list[tuple[int, int]]:
     table = [[0] * width for _ in range(len(old) + 1)]
     for i in range(len(old) - 1, -1, -1):
         for j in range(len(new) - 1, -1, -1):
-            table[i][j] = table[i + 1][j + 1] + 1 if old[i] == new[j] else max(table[i + 1][j], table[i][j + 1])
+            table[i][j] = (
+                table[i + 1][j + 1] + 1
+                if old[i] == new[j]
+                else max(table[i + 1][j], table[i][j + 1])
+            )
     i = j = 0
     found = []
     while i < len(old) and j < len(new):
@@ -109,7 +114,8 @@ def counted(lines: list[Line]) -> tuple[int, int]:
 
 
 def near(lines: list[Line], context: int = 3) -> list[Line]:
-    """The changed lines with some around them; a line marked @ stands for those that are left out."""
+    """The changed lines with some around them; a line marked @ stands for those that are left
+    out."""
     keep = [False] * (len(lines) + 1)
     for order in (range(len(lines)), range(len(lines) - 1, -1, -1)):
         left = 0
@@ -121,13 +127,19 @@ def near(lines: list[Line], context: int = 3) -> list[Line]:
     for place, line in enumerate(lines):
         if keep[place]:
             if hidden:
-                made.append(Line("@", f"{hidden:,} lines as they were" if hidden > 1 else "1 line as it was"))
+                made.append(
+                    Line(
+                        "@", f"{hidden:,} lines as they were" if hidden > 1 else "1 line as it was"
+                    )
+                )
             made.append(line)
             hidden = 0
         else:
             hidden += 1
     if hidden and made:
-        made.append(Line("@", f"{hidden:,} lines as they were" if hidden > 1 else "1 line as it was"))
+        made.append(
+            Line("@", f"{hidden:,} lines as they were" if hidden > 1 else "1 line as it was")
+        )
     return made
 
 

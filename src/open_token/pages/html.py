@@ -1,4 +1,5 @@
-"""A conversation as one page: a single file that asks nobody for anything and reads without its script."""
+"""A conversation as one page: a single file that asks nobody for anything and reads without its
+script."""
 
 import base64
 import hashlib
@@ -20,10 +21,14 @@ _HEIGHTS = tuple(round(60 * 1.12**step) for step in range(72))
 """How high a block can be said to be: rules for these stand in the one style of the page."""
 
 
-def write(record: Record, integrity: Integrity | None, out: BinaryIO, most: int | None = None) -> int:
+def write(
+    record: Record, integrity: Integrity | None, out: BinaryIO, most: int | None = None
+) -> int:
     """Write the page; gives the count of its bytes."""
     whole = gather(record.events)
-    return sum(out.write(part.encode("utf-8", "replace")) for part in _parts(record, integrity, whole))
+    return sum(
+        out.write(part.encode("utf-8", "replace")) for part in _parts(record, integrity, whole)
+    )
 
 
 def _parts(record: Record, integrity: Integrity | None, whole: Gathered) -> Iterator[str]:
@@ -54,7 +59,9 @@ def _digest(text: str) -> str:
 @cache
 def style() -> str:
     """The one style of every page."""
-    heights = "".join(f".h{step}{{contain-intrinsic-size:auto {px}px}}" for step, px in enumerate(_HEIGHTS))
+    heights = "".join(
+        f".h{step}{{contain-intrinsic-size:auto {px}px}}" for step, px in enumerate(_HEIGHTS)
+    )
     return _shipped("page.css") + heights
 
 
@@ -69,7 +76,8 @@ def _shipped(name: str) -> str:
 
 
 class _Main:
-    """Puts items into sections, one for each prompt, and into blocks that a browser may leave undrawn."""
+    """Puts items into sections, one for each prompt, and into blocks that a browser may leave
+    undrawn."""
 
     def __init__(self, whole: Gathered) -> None:
         self._whole = whole
@@ -88,7 +96,11 @@ class _Main:
                 if self._day:
                     self._add(Piece(f'<p class="day">{escaped(day)}</p>', 40, False))
                 self._day = day
-            number = self._whole.numbers.get(str(item.event.get("id", ""))) if item.kind == "prompt" else None
+            number = (
+                self._whole.numbers.get(str(item.event.get("id", "")))
+                if item.kind == "prompt"
+                else None
+            )
             if number:
                 yield f"{self._end()}</section>\n{self._head(number)}"
             self._add(piece_of(item, self._whole, self._last))
@@ -98,7 +110,11 @@ class _Main:
 
     def _head(self, number: int) -> str:
         turn = self._whole.turns[number - 1]
-        spent = [duration(turn.ended - turn.began)] if turn.began and turn.ended and turn.ended > turn.began else []
+        spent = (
+            [duration(turn.ended - turn.began)]
+            if turn.began and turn.ended and turn.ended > turn.began
+            else []
+        )
         spent += [f"{turn.tokens:,} tok"] if turn.tokens else []
         link = f'<a href="#{attribute(turn.id)}">{number}</a>'
         return (
@@ -120,7 +136,9 @@ class _Main:
             self._in_run = False
         if not self._block:
             return ""
-        step = next((step for step, px in enumerate(_HEIGHTS) if px >= self._height), len(_HEIGHTS) - 1)
+        step = next(
+            (step for step, px in enumerate(_HEIGHTS) if px >= self._height), len(_HEIGHTS) - 1
+        )
         made = f'<div class="blk h{step}">{"".join(self._block)}</div>\n'
         self._block, self._height = [], 0.0
         return made

@@ -1,4 +1,5 @@
-"""A conversation as GitHub-flavoured Markdown: a story to paste, in which no stranger has a tag or a picture."""
+"""A conversation as GitHub-flavoured Markdown: a story to paste, in which no stranger has a tag or
+a picture."""
 
 import re
 from collections.abc import Iterator
@@ -18,7 +19,9 @@ _SPECIAL = re.compile(r"[\\`*{}\[\]<>#|~!&@]|(?<!\w)_|_(?!\w)")
 _SIGNS = {" ": " ", "+": "+", "-": "-", "@": "@"}
 
 
-def write(record: Record, integrity: Integrity | None, out: BinaryIO, most: int | None = None) -> int:
+def write(
+    record: Record, integrity: Integrity | None, out: BinaryIO, most: int | None = None
+) -> int:
     """Write all of it; gives the count of bytes."""
     whole = gather(record.events)
     total = out.write(_head(record, integrity, whole).encode("utf-8", "replace"))
@@ -62,7 +65,10 @@ def _marks(record: Record, integrity: Integrity | None, whole: Gathered) -> Iter
         yield f"{plural(whole.missing, 'call')} without a recorded result"
     if whole.cut:
         yield f"{plural(whole.cut, 'event')} cut to fit max_bytes"
-    yield from (words(f"{note.code}: {note.detail} ({note.place}, {note.count:,} times)", 300) for note in record.notes)
+    yield from (
+        words(f"{note.code}: {note.detail} ({note.place}, {note.count:,} times)", 300)
+        for note in record.notes
+    )
     yield f"sealed sha256:{integrity['events_hash']}" if integrity else "not sealed"
 
 
@@ -78,7 +84,12 @@ def _item(item: Item, whole: Gathered) -> str:
     if item.kind == "span":
         inside = "".join(_item(inner, whole) for inner in item.inside)
         reason = item.data.get("spawn_reason") or item.data.get("description") or ""
-        return _folded(str(item.data.get("kind") or "span"), str(reason), plural(len(item.inside), "step"), inside)
+        return _folded(
+            str(item.data.get("kind") or "span"),
+            str(reason),
+            plural(len(item.inside), "step"),
+            inside,
+        )
     return _call(item, whole)
 
 
@@ -86,7 +97,11 @@ def _prompt(item: Item, whole: Gathered) -> str:
     text, blocks = said(item.event)
     quoted = "\n".join(f"> {line}".rstrip() for line in prose(text).split("\n"))
     number = whole.numbers.get(str(item.event.get("id", "")), 0)
-    head = f"## {number}. {words(whole.turns[number - 1].title, 100)}\n\n" if number and not item.within else ""
+    head = (
+        f"## {number}. {words(whole.turns[number - 1].title, 100)}\n\n"
+        if number and not item.within
+        else ""
+    )
     return f"{head}{quoted}\n{_others(blocks)}\n\n"
 
 
@@ -104,7 +119,12 @@ def _note(item: Item) -> str:
     told = {key: value for key, value in item.data.items() if key != "kind"}
     text = next((value for value in told.values() if isinstance(value, str)), "")
     body = fenced(as_text(told), "json") if told else ""
-    return _folded(str(item.data.get("kind") or item.event.get("type") or "note").replace("_", " "), text, "", body)
+    return _folded(
+        str(item.data.get("kind") or item.event.get("type") or "note").replace("_", " "),
+        text,
+        "",
+        body,
+    )
 
 
 def _call(item: Item, whole: Gathered) -> str:
@@ -129,7 +149,9 @@ def _others(blocks: list[Any]) -> str:
     made = []
     for block in blocks:
         if isinstance(block, dict) and "base64" in block:
-            made.append(f"\n\n({words(str(block.get('media_type') or 'a file'))}, not shown here)\n")
+            made.append(
+                f"\n\n({words(str(block.get('media_type') or 'a file'))}, not shown here)\n"
+            )
         else:
             made.append("\n\n" + fenced(as_text(block), "json"))
     return "".join(made)

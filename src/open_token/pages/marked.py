@@ -1,4 +1,5 @@
-"""Markdown of a message as HTML: paragraphs, headings, lists, quotes, tables and code, made in one walk over lines."""
+"""Markdown of a message as HTML: paragraphs, headings, lists, quotes, tables and code, made in one
+walk over lines."""
 
 import re
 from collections.abc import Callable
@@ -33,8 +34,15 @@ class _Blocks:
 
     def made(self) -> str:
         """The HTML."""
-        parts: tuple[Callable[[str], bool], ...] = (self._blank, self._code, self._heading, self._table)
-        nested: tuple[Callable[[str], bool], ...] = (self._quote, self._list) if self._depth < _DEPTH else ()
+        parts: tuple[Callable[[str], bool], ...] = (
+            self._blank,
+            self._code,
+            self._heading,
+            self._table,
+        )
+        nested: tuple[Callable[[str], bool], ...] = (
+            (self._quote, self._list) if self._depth < _DEPTH else ()
+        )
         while self._place < len(self._lines):
             line = self._lines[self._place]
             if not any(part(line) for part in (*parts, *nested)):
@@ -45,7 +53,9 @@ class _Blocks:
 
     def _end(self) -> None:
         if self._paragraph:
-            words = inline("\n".join(line.strip() for line in self._paragraph)).replace("\n", "<br>")
+            words = inline("\n".join(line.strip() for line in self._paragraph)).replace(
+                "\n", "<br>"
+            )
             self._out.append(f"<p>{words}</p>")
             self._paragraph = []
 
@@ -73,7 +83,8 @@ class _Blocks:
         found = _HEADING.fullmatch(line)
         if found:
             self._end()
-            # The page has one h1, and prompts are h2: what a message calls a heading stands below them.
+            # The page has one h1, and prompts are h2: what a message calls a heading stands below
+            # them.
             level = min(6, len(found[1]) + 2)
             self._out.append(f"<h{level}>{inline(found[2].rstrip('# '))}</h{level}>")
         elif _RULE.fullmatch(line):
@@ -115,12 +126,15 @@ class _Blocks:
             self._place += 1
         tag = "ul" if first[2] is None else "ol"
         start = f' start="{int(first[2])}"' if first[2] not in (None, "1") else ""
-        items = "".join(f"<li>{_tight(_Blocks(lines, self._depth + 1).made())}</li>" for lines in points)
+        items = "".join(
+            f"<li>{_tight(_Blocks(lines, self._depth + 1).made())}</li>" for lines in points
+        )
         self._out.append(f"<{tag}{start}>{items}</{tag}>")
         return True
 
     def _goes_on(self, line: str, indent: int) -> bool:
-        """Whether a line belongs to the point above it: it is set in, or blank with such a line behind it."""
+        """Whether a line belongs to the point above it: it is set in, or blank with such a line
+        behind it."""
         if line.strip():
             return line.startswith((" " * (indent + 2), "\t")) or not self._stops(line)
         after = self._lines[self._place + 1] if self._place + 1 < len(self._lines) else ""
@@ -128,7 +142,9 @@ class _Blocks:
 
     def _stops(self, line: str) -> bool:
         before = self._lines[self._place - 1]
-        return not before.strip() or bool(_FENCE.match(line) or _HEADING.fullmatch(line) or _QUOTE.match(line))
+        return not before.strip() or bool(
+            _FENCE.match(line) or _HEADING.fullmatch(line) or _QUOTE.match(line)
+        )
 
     def _table(self, line: str) -> bool:
         under = self._lines[self._place + 1].rstrip() if self._place + 1 < len(self._lines) else ""
@@ -160,10 +176,14 @@ def _dedented(line: str, indent: int) -> str:
 def _tight(made: str) -> str:
     """A point of one paragraph needs none around it."""
     inner = made.removeprefix("<p>").removesuffix("</p>")
-    return inner if "<p>" not in inner and made.startswith("<p>") and made.endswith("</p>") else made
+    return (
+        inner if "<p>" not in inner and made.startswith("<p>") and made.endswith("</p>") else made
+    )
 
 
 def _cells(line: str) -> list[str]:
     bare = line.strip().removeprefix("|").removesuffix("|")
     # A bar that is part of a cell waits as a character that no text has any more here.
-    return [cell.strip().replace("\0", "|") for cell in bare.replace("\\|", "\0").split("|")[:_WIDEST]]
+    return [
+        cell.strip().replace("\0", "|") for cell in bare.replace("\\|", "\0").split("|")[:_WIDEST]
+    ]

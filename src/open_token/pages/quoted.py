@@ -1,11 +1,14 @@
-"""Markdown of a stranger inside Markdown of ours: what it says stays, what it could do is taken from it."""
+"""Markdown of a stranger inside Markdown of ours: what it says stays, what it could do is taken
+from it."""
 
 import re
 
 from open_token.pages._escaped import one_line, plain
 
 _FENCE = re.compile(r"( {0,12}|\t{0,3})(`{3,}(?=[^`]*\Z)|~{3,})[ \t]*([\w+#.-]{0,30})(.*)")
-_CODE = re.compile(r"(?<!`)``(?!`)(?:[^`\n]|`(?!`)){1,2000}(?<!`)``(?!`)|(?<!`)`[^`\n]{1,2000}`(?!`)")
+_CODE = re.compile(
+    r"(?<!`)``(?!`)(?:[^`\n]|`(?!`)){1,2000}(?<!`)``(?!`)|(?<!`)`[^`\n]{1,2000}`(?!`)"
+)
 _TICKS = re.compile("`+")
 _NOT_A_LINK = re.compile(r"\]\((?!https?://)")
 _LIVE = re.compile(r"!(?=\[)|\](?=:)|[<`&]|~{3,}|(?:javascript|data|vbscript|file):", re.IGNORECASE)
@@ -28,7 +31,8 @@ def coded(text: str, longest: int) -> str:
 
 
 def prose(text: str) -> str:
-    """Markdown without tags, pictures and links that are not http: code stays code, in fences of ours."""
+    """Markdown without tags, pictures and links that are not http: code stays code, in fences of
+    ours."""
     made: list[str] = []
     code: list[str] | None = None
     fence = language = ""
@@ -50,14 +54,16 @@ def prose(text: str) -> str:
 
 
 def _line(line: str) -> str:
-    """One line: its code in backticks as it is, and no other backtick left that could join with them."""
+    """One line: its code in backticks as it is, and no other backtick left that could join with
+    them."""
     # Four spaces would make code of it, in which the signs that stand for others are not read.
     line = line.lstrip("\t") if line.startswith("\t") else line
     made: list[str] = []
     end = 0
     for found in _CODE.finditer(line):
         made.append(_harmless(line[end : found.start()]))
-        # In a table a bar ends the cell also in the midst of code, and what stands behind it is code no more.
+        # In a table a bar ends the cell also in the midst of code, and what stands behind it is
+        # code no more.
         made.append(_harmless(found[0]) if "|" in found[0] else found[0])
         end = found.end()
     made.append(_harmless(line[end:]))

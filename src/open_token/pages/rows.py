@@ -9,7 +9,17 @@ import msgspec
 from open_token.pages._escaped import one_line
 from open_token.pages._patches import Change, of_patch, of_texts
 from open_token.pages._terminal import without_colours
-from open_token.pages._tools import BODIES, COMMANDS, NEWS, OLDS, PATCHES, PATHS, PATTERNS, kind_of, word
+from open_token.pages._tools import (
+    BODIES,
+    COMMANDS,
+    NEWS,
+    OLDS,
+    PATCHES,
+    PATHS,
+    PATTERNS,
+    kind_of,
+    word,
+)
 from open_token.pages.story import Item, data_of
 
 _AWAY = re.compile(r"\s*cd\s+[^&;|\n]{1,200}&&\s*")
@@ -46,7 +56,9 @@ def row_of(item: Item) -> Row:
     missing = item.result is None or data_of(item.result).get("missing_result") is True
     failed = is_failed(item)
     changes = changes_of(kind, arguments) if kind in ("edit", "write") else []
-    row = Row(kind, _VERBS.get(kind, tool), "", [], failed, missing, output, blocks, changes, arguments)
+    row = Row(
+        kind, _VERBS.get(kind, tool), "", [], failed, missing, output, blocks, changes, arguments
+    )
     row.target = one_line(without_colours(_target(row, tool)), 200)
     row.outcome = _outcome(row, item)
     return row
@@ -64,7 +76,9 @@ def said(event: Any) -> tuple[str, list[Any]]:
     for block in data if isinstance(data, list) else [] if data is None else [data]:
         if isinstance(block, str):
             words.append(block)
-        elif isinstance(block, dict) and isinstance(block.get("text"), str) and "base64" not in block:
+        elif (
+            isinstance(block, dict) and isinstance(block.get("text"), str) and "base64" not in block
+        ):
             words.append(block["text"])
             others += [rest] if (rest := _beside(block)) else []
         elif isinstance(block, dict) and isinstance(block.get("output"), str):
@@ -84,14 +98,23 @@ def output_of(result: Any) -> tuple[str, list[Any]]:
             parts = msgspec.json.decode(text)
         except (msgspec.DecodeError, RecursionError):
             return text, blocks
-        if isinstance(parts, dict) and isinstance(parts.get("output"), str) and parts.keys() <= _CODEX:
+        if (
+            isinstance(parts, dict)
+            and isinstance(parts.get("output"), str)
+            and parts.keys() <= _CODEX
+        ):
             return said({"content": {"data": parts}})
     return text, blocks
 
 
 def _beside(block: dict[str, Any]) -> dict[str, Any]:
-    """What a block of words says besides its words: that it is one, and how it may be cached, tells nobody anything."""
-    usual = ("text", "cache_control", "annotations") if block.get("annotations") == [] else ("text", "cache_control")
+    """What a block of words says besides its words: that it is one, and how it may be cached, tells
+    nobody anything."""
+    usual = (
+        ("text", "cache_control", "annotations")
+        if block.get("annotations") == []
+        else ("text", "cache_control")
+    )
     told = {key: value for key, value in block.items() if key not in usual and value is not None}
     return {} if told.get("type") in _WORDS and len(told) == 1 else told
 
@@ -99,7 +122,11 @@ def _beside(block: dict[str, Any]) -> dict[str, Any]:
 def is_failed(item: Item) -> bool:
     """Whether the record itself says that a call failed; nothing is guessed from what it wrote."""
     code = item.facts.get("exit_code")
-    return item.facts.get("is_error") is True or (type(code) is int and code != 0) or item.facts.get("rejected") is True
+    return (
+        item.facts.get("is_error") is True
+        or (type(code) is int and code != 0)
+        or item.facts.get("rejected") is True
+    )
 
 
 def changes_of(kind: str, arguments: Any) -> list[Change]:
@@ -114,7 +141,11 @@ def changes_of(kind: str, arguments: Any) -> list[Change]:
     if patches:
         return patches
     edits = arguments.get("edits")
-    pairs = [edit for edit in edits if isinstance(edit, dict)] if isinstance(edits, list) else [arguments]
+    pairs = (
+        [edit for edit in edits if isinstance(edit, dict)]
+        if isinstance(edits, list)
+        else [arguments]
+    )
     made = [of_texts(path, word(pair, OLDS), word(pair, NEWS)) for pair in pairs]
     return [change for change in made if change.lines]
 
@@ -125,13 +156,21 @@ def _target(row: Row, tool: str) -> str:
         return _command(word(arguments, COMMANDS))
     if row.changes:
         paths = list(dict.fromkeys(change.path for change in row.changes))
-        return ", ".join(paths) if len(paths) < 4 else f"{len(paths)} files: {', '.join(paths[:3])}, ..."
+        return (
+            ", ".join(paths)
+            if len(paths) < 4
+            else f"{len(paths)} files: {', '.join(paths[:3])}, ..."
+        )
     if row.kind == "read":
         return f"{word(arguments, PATHS) or first_word(arguments)}{_range(arguments)}"
     if row.kind == "search":
         where = word(arguments, PATHS)
         pattern = word(arguments, PATTERNS)
-        return f"{pattern} in {where}" if pattern and where else pattern or where or first_word(arguments)
+        return (
+            f"{pattern} in {where}"
+            if pattern and where
+            else pattern or where or first_word(arguments)
+        )
     if row.kind == "plan":
         return _current(plan_of(arguments))
     if row.kind == "web":
@@ -156,7 +195,14 @@ def _command(command: str) -> str:
 def _range(arguments: Any) -> str:
     if not isinstance(arguments, dict):
         return ""
-    start = next((arguments[name] for name in ("offset", "start_line", "line") if type(arguments.get(name)) is int), 0)
+    start = next(
+        (
+            arguments[name]
+            for name in ("offset", "start_line", "line")
+            if type(arguments.get(name)) is int
+        ),
+        0,
+    )
     count, end = arguments.get("limit"), arguments.get("end_line")
     if type(end) is int:
         return f":{start or 1}-{end}"
@@ -171,7 +217,9 @@ def first_word(arguments: Any) -> str:
         for value in arguments.values():
             if isinstance(value, str) and value.strip():
                 return value[:800]
-        shown = [f"{key}: {value}" for key, value in arguments.items() if isinstance(value, int | float)]
+        shown = [
+            f"{key}: {value}" for key, value in arguments.items() if isinstance(value, int | float)
+        ]
         return ", ".join(shown[:4])
     return ""
 
@@ -206,7 +254,9 @@ def questions_of(arguments: Any) -> list[tuple[str, list[str]]]:
     if not isinstance(arguments, dict):
         return []
     asked = arguments.get("questions")
-    many = [one for one in asked if isinstance(one, dict)] if isinstance(asked, list) else [arguments]
+    many = (
+        [one for one in asked if isinstance(one, dict)] if isinstance(asked, list) else [arguments]
+    )
     made: list[tuple[str, list[str]]] = []
     for one in many:
         text = word(one, ("question", "prompt", "plan", "message", "text"))
@@ -249,7 +299,11 @@ def seconds_of(item: Item) -> float | None:
     if item.result is None:
         return None
     start, end = moment(item.event), moment(item.result)
-    return end - start if start is not None and end is not None and end >= start and item.kind == "call" else None
+    return (
+        end - start
+        if start is not None and end is not None and end >= start and item.kind == "call"
+        else None
+    )
 
 
 def moment(event: Any) -> float | None:

@@ -1,4 +1,5 @@
-"""Events in the order in which they are read: each call with its result, each subagent inside the call it serves."""
+"""Events in the order in which they are read: each call with its result, each subagent inside the
+call it serves."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -34,7 +35,8 @@ class Item:
     depth: int = 0
     within: "Item | None" = None
     is_told: bool = False
-    """It was handed over, with all that is inside: what comes for it now needs a place of its own."""
+    """It was handed over, with all that is inside: what comes for it now needs a place of its
+    own."""
 
     @property
     def data(self) -> dict[str, Any]:
@@ -71,11 +73,14 @@ def link_of(event: Event, name: str) -> str:
 
 
 def speaker(event: Event) -> str:
-    """Who speaks: a person (prompt), a model (say, thought), or the system, also where it takes the place of a user."""
+    """Who speaks: a person (prompt), a model (say, thought), or the system, also where it takes the
+    place of a user."""
     role = str(event.get("role"))
     if role == "user" and event.get("visibility") == "internal":
         return "system"
-    return {"user": "prompt", "assistant": "say", "assistant_thought": "thought"}.get(role, "system")
+    return {"user": "prompt", "assistant": "say", "assistant_thought": "thought"}.get(
+        role, "system"
+    )
 
 
 @dataclass
@@ -87,7 +92,8 @@ class Known:
     ended: set[str] = field(default_factory=set)
     """Spans that have an end."""
     lasts: dict[str, int] = field(default_factory=dict)
-    """The place of the last event of each span: where one has no end, nothing of it comes after that."""
+    """The place of the last event of each span: where one has no end, nothing of it comes after
+    that."""
     count: int = 0
     results: set[str] = field(default_factory=set)
     """The ids of results."""
@@ -110,7 +116,10 @@ class Known:
             small = {key: value for key, value in told.items() if _is_small(value)}
             if parent := link_of(event, "parent_id"):
                 # What says more than fits beside the result keeps a note of its own.
-                self.facts[parent] = str(event.get("id", "")) if len(small) == len(told) else "", small
+                self.facts[parent] = (
+                    str(event.get("id", "")) if len(small) == len(told) else "",
+                    small,
+                )
 
 
 def _is_small(value: Any) -> bool:
@@ -176,7 +185,9 @@ class Story:
 
     def _call(self, event: Event) -> None:
         name = link_of(event, "call_id")
-        item = Item("call", event, waits=int(name in self._known.answered and name not in self._calls))
+        item = Item(
+            "call", event, waits=int(name in self._known.answered and name not in self._calls)
+        )
         if item.waits:
             self._calls[name] = item
         self._put(item)

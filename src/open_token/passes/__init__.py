@@ -1,5 +1,5 @@
-"""The passes in their order: select first, so that nothing left out is scanned; redact before truncate, since a cut
-secret no longer matches its rule; seal last, over what is written."""
+"""The passes in their order: select first, so that nothing left out is scanned; redact before
+truncate, since a cut secret no longer matches its rule; seal last, over what is written."""
 
 from open_token.passes.redact import redact
 from open_token.passes.seal import Seal, seal

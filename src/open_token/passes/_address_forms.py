@@ -1,4 +1,5 @@
-"""The common parts of patterns for street addresses: names, units of a house, towns, and what follows a street."""
+"""The common parts of patterns for street addresses: names, units of a house, towns, and what
+follows a street."""
 
 _CAPITAL = r"(?:[A-Z]|[\xc3-\xd4][\x80-\xbf])"
 _LETTERS = r"[A-Za-z\x80-\xff'.-]*"
@@ -29,4 +30,5 @@ ADDRESS_FORMS = {
     "{TOWN}": _TOWN,
     "{REST}": rf"(?:{_WITH_UNIT}|{_CODE_FIRST}|{_WITH_CODE}|{_WITH_TOWN})?",
 }
-"""Bytes, not letters, are matched: what is no ASCII has two bytes or more, and the first hints at a capital."""
+"""Bytes, not letters, are matched: what is no ASCII has two bytes or more, and the first hints at a
+capital."""

@@ -8,7 +8,9 @@ from open_token.model import MIMES, Event, Links, Record, Usage
 from open_token.walk import named_strings
 
 BATCH = 1 << 18
-OWN_KEYS = frozenset(("id", "seq", "ts", "type", "actor_id", "visibility", "role", "content", "links", "usage"))
+OWN_KEYS = frozenset(
+    ("id", "seq", "ts", "type", "actor_id", "visibility", "role", "content", "links", "usage")
+)
 OWN_PARTS = ("text", "data")
 _ALL_PARTS = frozenset((*OWN_PARTS, "mime"))
 _LARGE = 1 << 20
@@ -55,7 +57,12 @@ def batches(events: Iterable[Event], keys: Mapping[str, int], *, foreign: bool) 
 
 
 def gather(
-    event: Event, keys: Mapping[str, int], leaves: list[str], *, foreign: bool = False, eager: bool = False
+    event: Event,
+    keys: Mapping[str, int],
+    leaves: list[str],
+    *,
+    foreign: bool = False,
+    eager: bool = False,
 ) -> int:
     """Add the strings of an event; tells how long they are together."""
     begin = len(leaves)
@@ -76,11 +83,16 @@ def gather(
 
 
 def facts(record: Record) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """What stands around the events, the conversation first, each with the part of it that is searched."""
+    """What stands around the events, the conversation first, each with the part of it that is
+    searched."""
     for holder in (record.conversation, *record.participants):
         kept = _KEPT_OF_CONVERSATION if holder is record.conversation else _KEPT_OF_PARTICIPANT
         items = cast(dict[str, Any], holder)
-        parts = {key: item for key, item in items.items() if key not in kept} if isinstance(items, dict) else {}
+        parts = (
+            {key: item for key, item in items.items() if key not in kept}
+            if isinstance(items, dict)
+            else {}
+        )
         yield items, {key: {"id": item} if key in _NAMED else item for key, item in parts.items()}
 
 
@@ -100,7 +112,12 @@ def _gather_foreign(
     else:
         named_strings(content, keys, leaves, eager=eager)
     if not event.keys() <= OWN_KEYS:
-        named_strings({key: item for key, item in event.items() if key not in OWN_KEYS}, keys, leaves, eager=eager)
+        named_strings(
+            {key: item for key, item in event.items() if key not in OWN_KEYS},
+            keys,
+            leaves,
+            eager=eager,
+        )
     for strange in strange_within(event).values():
         named_strings(strange, keys, leaves, eager=eager)
 
@@ -116,11 +133,14 @@ def strange_within(event: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def strange_parts(content: dict[str, Any]) -> dict[str, Any]:
-    """What content holds under keys that the format does not have, or for a MIME type that it does not have."""
+    """What content holds under keys that the format does not have, or for a MIME type that it does
+    not have."""
     if content.keys() <= _ALL_PARTS and content.get("mime") in MIMES:
         return {}
     return {
-        key: item for key, item in content.items() if key not in OWN_PARTS and not (key == "mime" and item in MIMES)
+        key: item
+        for key, item in content.items()
+        if key not in OWN_PARTS and not (key == "mime" and item in MIMES)
     }
 
 

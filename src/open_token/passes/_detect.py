@@ -1,4 +1,5 @@
-"""Finds what is to be masked: a gate tells where a rule may match, RE2 confirms, a validator judges."""
+"""Finds what is to be masked: a gate tells where a rule may match, RE2 confirms, a validator
+judges."""
 
 import functools
 import importlib
@@ -24,15 +25,18 @@ _JUDGES = {
     "pii": "open_token.passes._persons",
     "strict": "open_token.passes._persons",
 }
-# With less text than this the gate of keywords is done before a database is compiled; more where none can be kept.
+# With less text than this the gate of keywords is done before a database is compiled; more where
+# none can be kept.
 _SMALL = 1 << 16
 _SMALL_WITHOUT_CACHE = 1 << 20
 _BEFORE, _AFTER = 96, 24
 _LONGEST_RETRY = 64
 _DEEPEST = 4
-# What was put together need not be put together again: that would cost the more, the more strings stand in a row.
+# What was put together need not be put together again: that would cost the more, the more strings
+# stand in a row.
 _DEEPEST_GLUE = 2
-# Sessions say the same again and again: files are read twice, lists are sent anew. So much text is remembered.
+# Sessions say the same again and again: files are read twice, lists are sent anew. So much text is
+# remembered.
 _MOST_REMEMBERED = 1 << 23
 # Windows of at most this many bytes, and so many of them, are remembered beside.
 _LONGEST_REMEMBERED = 1 << 9
@@ -72,7 +76,9 @@ _NOTHING: list[Finding] = []
 class Detector:
     """Searches by a set of rules, compiled as they are needed."""
 
-    def __init__(self, rules: tuple[Rule, ...], cache: Path | None = None, engine: str = "auto") -> None:
+    def __init__(
+        self, rules: tuple[Rule, ...], cache: Path | None = None, engine: str = "auto"
+    ) -> None:
         self.rules = rules
         self.cache = cache
         self.engine = engine
@@ -85,7 +91,8 @@ class Detector:
         self._windows: dict[tuple[int, bytes], list[tuple[int, int]]] = {}
 
     def find(self, leaves: list[str]) -> list[tuple[int, list[Finding]]]:
-        """The findings by leaf, for those leaves that have any; what was searched lately is remembered."""
+        """The findings by leaf, for those leaves that have any; what was searched lately is
+        remembered."""
         if self._depth:
             return self._search(leaves)
         known = self._verdicts
@@ -95,14 +102,18 @@ class Detector:
             known.update(dict.fromkeys(fresh, _NOTHING))
             known.update((fresh[number], findings) for number, findings in searched)
             self._remembered += sum(map(len, fresh))
-        found = [(number, findings) for number, leaf in enumerate(leaves) if (findings := known[leaf])]
+        found = [
+            (number, findings) for number, leaf in enumerate(leaves) if (findings := known[leaf])
+        ]
         if self._remembered > _MOST_REMEMBERED:
             self._forget()
         return found
 
     @functools.cached_property
     def _escapes(self) -> int | None:
-        return next((number for number, rule in enumerate(self.rules) if rule.validator == "escapes"), None)
+        return next(
+            (number for number, rule in enumerate(self.rules) if rule.validator == "escapes"), None
+        )
 
     @functools.cached_property
     def _person(self) -> int | None:
@@ -113,10 +124,13 @@ class Detector:
         return None
 
     def _forget(self) -> None:
-        """Keep what was found while it is little: masking asks for it again, and for nothing else."""
+        """Keep what was found while it is little: masking asks for it again, and for nothing
+        else."""
         kept = {leaf: findings for leaf, findings in self._verdicts.items() if findings}
         size = sum(map(len, kept))
-        self._verdicts, self._remembered = (kept, size) if size <= _MOST_REMEMBERED * 3 // 4 else ({}, 0)
+        self._verdicts, self._remembered = (
+            (kept, size) if size <= _MOST_REMEMBERED * 3 // 4 else ({}, 0)
+        )
 
     def _search(self, leaves: list[str]) -> list[tuple[int, list[Finding]]]:
         pieces = all_encoded(leaves)
@@ -127,15 +141,23 @@ class Detector:
             windows += self._opened_for_names(self._person, data, windows, gate)
         by_leaf = _by_leaf(windows, pieces)
         disguised = self._wide(pieces) if data.count(b"\0") > len(pieces) + 1 else []
-        found = {number: self._confirm(number, pieces[number], by_leaf[number], disguised) for number in by_leaf}
+        found = {
+            number: self._confirm(number, pieces[number], by_leaf[number], disguised)
+            for number in by_leaf
+        }
         for number, finding in self._undisguised(disguised):
             found.setdefault(number, []).append(finding)
         return [(number, merged(found[number])) for number in sorted(found) if found[number]]
 
     def _wide(self, pieces: list[bytes]) -> list[Disguised]:
-        """Strings with zero bytes, such as UTF-16 that was read as something else; no window reaches over one."""
+        """Strings with zero bytes, such as UTF-16 that was read as something else; no window
+        reaches over one."""
         rank = self._escapes
-        wide = [number for number, piece in enumerate(pieces) if b"\0" in piece] if rank is not None else []
+        wide = (
+            [number for number, piece in enumerate(pieces) if b"\0" in piece]
+            if rank is not None
+            else []
+        )
         # A name before a text is no part of it.
         starts = [pieces[number].find(b"\x01") + 1 for number in wide]
         return [
@@ -143,8 +165,11 @@ class Detector:
             for number, start in zip(wide, starts, strict=True)
         ]
 
-    def _opened_for_names(self, number: int, data: bytes, opened: list[Window], gate: Gate) -> list[Window]:
-        """The lines in which a word may be a name; the gate itself looks for what stands around names alone."""
+    def _opened_for_names(
+        self, number: int, data: bytes, opened: list[Window], gate: Gate
+    ) -> list[Window]:
+        """The lines in which a word may be a name; the gate itself looks for what stands around
+        names alone."""
         # To look first for the lines that may hold one is faster than to weigh all words.
         lines = self._people.telling_lines(data, gate.lines(number, data))
         known = {window for window in opened if window.rule == number} if lines else set()
@@ -158,7 +183,8 @@ class Detector:
         return module
 
     def is_odd_key(self, key: str) -> bool:
-        """Whether a key that looks like a plain name is to be searched; no built-in rule finds anything in one."""
+        """Whether a key that looks like a plain name is to be searched; no built-in rule finds
+        anything in one."""
         return False
 
     def find_raw(self, data: bytes) -> list[Finding]:
@@ -196,7 +222,8 @@ class Detector:
             rule = self.rules[number]
             for first, last in self._known_matches(number, rule, text[start:end]):
                 if rule.validator in DISGUISES:
-                    # A name before a text is no part of it, and lines that go on are looked at once.
+                    # A name before a text is no part of it, and lines that go on are looked at
+                    # once.
                     begin = max(start + first, value_start)
                     if looked_at.get(number, 0) <= begin < start + last:
                         raws = stretches(text, begin, start + last, rule.validator)
@@ -220,19 +247,28 @@ class Detector:
         return tuple((name, number - 1, part) for name in names)
 
     def _undisguised(self, disguised: list[Disguised]) -> Iterator[tuple[int, Finding]]:
-        """What is found in base64, of which the whole run is masked, and behind escapes, in its own place."""
+        """What is found in base64, of which the whole run is masked, and behind escapes, in its own
+        place."""
         if not disguised or self._depth == _DEEPEST:
             return
         looks = [(item, look) for item in disguised for look in self._looks(item)]
         for place, findings in self._deeper([look.text for _, look in looks]):
             item, look = looks[place]
-            kept = [finding for finding in findings if self._counts(finding, look)] if look.is_joined else findings
+            kept = (
+                [finding for finding in findings if self._counts(finding, look)]
+                if look.is_joined
+                else findings
+            )
             for finding in _brought_back(item, look, kept, self.rules[item.rank]):
                 yield item.leaf, finding
 
     def _looks(self, item: Disguised) -> list[Look]:
         disguise = self.rules[item.rank].validator
-        return [] if disguise == "glue" and self._depth >= _DEEPEST_GLUE else looks_behind(item.raw, disguise)
+        return (
+            []
+            if disguise == "glue" and self._depth >= _DEEPEST_GLUE
+            else looks_behind(item.raw, disguise)
+        )
 
     def _deeper(self, texts: list[bytes]) -> list[tuple[int, list[Finding]]]:
         self._depth += 1
@@ -253,7 +289,8 @@ class Detector:
         return not alone and tells_itself(finding.rule)
 
     def _known_matches(self, number: int, rule: Rule, text: bytes) -> list[tuple[int, int]]:
-        """As `_matches`, remembered for short windows: what was masked is searched again, most lines as they were."""
+        """As `_matches`, remembered for short windows: what was masked is searched again, most
+        lines as they were."""
         if len(text) > _LONGEST_REMEMBERED:
             return self._matches(number, rule, text)
         known = self._windows.get((number, text))
@@ -264,7 +301,8 @@ class Detector:
         return known
 
     def _matches(self, number: int, rule: Rule, text: bytes) -> list[tuple[int, int]]:
-        """The spans of what a rule masks; a find that is refused is looked into again, since it may hide another."""
+        """The spans of what a rule masks; a find that is refused is looked into again, since it may
+        hide another."""
         confirm, judge = self._ready.get(number) or self._prepare(number, rule)
         spans = []
         place = 0
@@ -283,8 +321,16 @@ class Detector:
         return spans
 
     def _prepare(self, number: int, rule: Rule) -> tuple[Search, Judge | None]:
-        judge = _judges(rule.level)[rule.validator] if rule.validator and rule.validator not in DISGUISES else None
-        search = self._people.PeopleSearch(rule.pattern).spans if rule.finder else confirmation(rule.pattern).spans
+        judge = (
+            _judges(rule.level)[rule.validator]
+            if rule.validator and rule.validator not in DISGUISES
+            else None
+        )
+        search = (
+            self._people.PeopleSearch(rule.pattern).spans
+            if rule.finder
+            else confirmation(rule.pattern).spans
+        )
         ready = self._ready[number] = search, judge
         return ready
 
@@ -310,16 +356,23 @@ def _by_leaf(windows: list[Window], pieces: list[bytes]) -> dict[int, list[Windo
     return by_leaf
 
 
-def _brought_back(item: Disguised, look: Look, findings: list[Finding], rule: Rule) -> Iterator[Finding]:
+def _brought_back(
+    item: Disguised, look: Look, findings: list[Finding], rule: Rule
+) -> Iterator[Finding]:
     raw = look.text
-    values = [(found.plain or decoded(raw[found.start : found.end]), found.rank, found.rule) for found in findings]
+    values = [
+        (found.plain or decoded(raw[found.start : found.end]), found.rank, found.rule)
+        for found in findings
+    ]
     within = tuple(values) + tuple(inner for found in findings for inner in found.within)
     if look.changed is None:
         yield Finding(item.start, item.start + len(item.raw), item.rank, rule, "", within)
         return
     for found, (value, _, _) in zip(findings, values, strict=True):
         start, end = look.changed.span(found.start, found.end)
-        yield Finding(item.start + start, item.start + end, found.rank, found.rule, value, found.within)
+        yield Finding(
+            item.start + start, item.start + end, found.rank, found.rule, value, found.within
+        )
 
 
 def tells_itself(rule: Rule) -> bool:
@@ -335,8 +388,8 @@ def _judges(level: str) -> dict[str, Judge]:
 
 
 def merged(findings: list[Finding]) -> list[Finding]:
-    """Findings side by side: what overlaps becomes one, a secret if any is, else of the longest's kind; a weak one
-    gives way to any other."""
+    """Findings side by side: what overlaps becomes one, a secret if any is, else of the longest's
+    kind; a weak one gives way to any other."""
     if len(findings) < 2:
         return findings
     strong = _joined([item for item in findings if not item.rule.weak])
@@ -354,7 +407,9 @@ def _joined(findings: list[Finding]) -> list[Finding]:
             longest = max(last, item, key=_weight)
             start, end = last.start, max(last.end, item.end)
             plain = longest.plain if (longest.start, longest.end) == (start, end) else ""
-            joined[-1] = Finding(start, end, longest.rank, longest.rule, plain, last.within + item.within)
+            joined[-1] = Finding(
+                start, end, longest.rank, longest.rule, plain, last.within + item.within
+            )
         else:
             joined.append(item)
     return joined
@@ -383,7 +438,10 @@ def _whole_letters(text: bytes, start: int, end: int) -> tuple[int, int]:
 
 
 def _before_stop(text: bytes, start: int, end: int) -> int:
-    """Where a value ends that stands at the end of a sentence or a part of it; alone under a key it is all its own."""
+    """Where a value ends that stands at the end of a sentence or a part of it; alone under a key it
+    is all its own."""
     is_end = end == len(text) or text[end : end + 1].isspace()
-    is_all = text[start - 1 : start] == b"\x01" or text[end - 2] in _STOPS  # several stand for what was left out
+    is_all = (
+        text[start - 1 : start] == b"\x01" or text[end - 2] in _STOPS
+    )  # several stand for what was left out
     return end - 1 if is_end and not is_all else end

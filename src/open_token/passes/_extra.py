@@ -1,4 +1,5 @@
-"""Whether the lists of people's names are installed, and the remark for an account that had to do without them."""
+"""Whether the lists of people's names are installed, and the remark for an account that had to do
+without them."""
 
 import functools
 from importlib.util import find_spec

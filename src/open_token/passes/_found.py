@@ -1,4 +1,5 @@
-"""What a search brought to light: the values with their strongest rule, and the events they stand in."""
+"""What a search brought to light: the values with their strongest rule, and the events they stand
+in."""
 
 from array import array
 from typing import Any, NamedTuple
@@ -37,17 +38,23 @@ class Found:
         self.is_whole = False
         """Some event is masked as a whole, whatever was found in it."""
         self.cuts: dict[int, dict[tuple[str, int], list[Cut]]] = {}
-        """Pieces of values over several strings: by event, and by string with how many like it stand before."""
+        """Pieces of values over several strings: by event, and by string with how many like it
+        stand before."""
 
         self.batches: list[Batch] | None = []
-        """The events as they were searched, while they are few; a second walk would gather their strings again."""
+        """The events as they were searched, while they are few; a second walk would gather their
+        strings again."""
         self._size = 0
 
     def keep(self, batch: Batch) -> None:
         """Keep a batch for the walk that masks, unless the conversation is long."""
         if self.batches is None:
             return
-        self._size += sum(map(len, batch.leaves)) + sum(map(_media_size, batch.events)) + _EVENT * len(batch.events)
+        self._size += (
+            sum(map(len, batch.leaves))
+            + sum(map(_media_size, batch.events))
+            + _EVENT * len(batch.events)
+        )
         self.batches.append(batch)
         if self._size > _MOST_KEPT:
             self.batches = None
@@ -69,8 +76,13 @@ class Found:
 
 
 def _media_size(event: Event) -> int:
-    """The letters of images and files, which are searched by nobody and would be held all the same."""
+    """The letters of images and files, which are searched by nobody and would be held all the
+    same."""
     content: Any = event.get("content")
     data = content.get("data") if type(content) is dict else None
     blocks = data if type(data) is list else ()
-    return sum(len(block["base64"]) for block in blocks if type(block) is dict and type(block.get("base64")) is str)
+    return sum(
+        len(block["base64"])
+        for block in blocks
+        if type(block) is dict and type(block.get("base64")) is str
+    )

@@ -1,4 +1,5 @@
-"""Tells where in a text a rule may match: the windows that RE2 then searches, and the gate that needs RE2 alone."""
+"""Tells where in a text a rule may match: the windows that RE2 then searches, and the gate that
+needs RE2 alone."""
 
 import functools
 from collections.abc import Iterator
@@ -20,8 +21,9 @@ class Window(NamedTuple):
 
 
 class Windows:
-    """The windows that hits open: the line, the lines around it, or all up to the zero bytes between which strings
-    stand; those of one rule that touch are one, so that it is the same whichever of its hits a gate tells."""
+    """The windows that hits open: the line, the lines around it, or all up to the zero bytes
+    between which strings stand; those of one rule that touch are one, so that it is the same
+    whichever of its hits a gate tells."""
 
     def __init__(self, data: bytes, rules: tuple[Rule, ...]) -> None:
         self.opened: list[Window] = []
@@ -69,7 +71,8 @@ class Windows:
 
 
 def lines_around(data: bytes, place: int, count: int, start: int, end: int) -> tuple[int, int]:
-    """The line of a byte, between two places, with the lines before and behind it, a count with it."""
+    """The line of a byte, between two places, with the lines before and behind it, a count with
+    it."""
     first, behind = place, place - 1
     for _ in range(count):
         if (first := data.rfind(b"\n", start, first)) < 0:
@@ -86,7 +89,8 @@ class Gate(Protocol):
     def __call__(self, data: bytes) -> list[Window]: ...
 
     def lines(self, number: int, data: bytes) -> list[tuple[int, int]]:
-        """The lines, between line ends and zero bytes, in which the pattern of a rule with a finder matches."""
+        """The lines, between line ends and zero bytes, in which the pattern of a rule with a finder
+        matches."""
         ...
 
 
@@ -103,14 +107,16 @@ def compiled(pattern: str, *, longest: bool = False) -> Any:
 
 
 class Confirm:
-    """A rule's pattern as it is asked thousands of times: the spans of the next match, and nothing around them."""
+    """A rule's pattern as it is asked thousands of times: the spans of the next match, and nothing
+    around them."""
 
     def __init__(self, pattern: str) -> None:
         import re2
 
         made = compiled(pattern)
         self._made = made
-        # What search() itself calls for bytes; it makes a generator and an object for each match besides.
+        # What search() itself calls for bytes; it makes a generator and an object for each match
+        # besides.
         self._match = made._regexp.Match
         self._unanchored = re2._Anchor.UNANCHORED
 
@@ -127,7 +133,8 @@ def confirmation(pattern: str) -> Confirm:
 
 
 class KeywordGate:
-    """Looks for the keywords of all rules, and for rules without good keywords by the rule itself."""
+    """Looks for the keywords of all rules, and for rules without good keywords by the rule
+    itself."""
 
     def __init__(self, rules: tuple[Rule, ...]) -> None:
         self._rules = rules
@@ -183,12 +190,18 @@ class KeywordGate:
 
     @functools.cached_property
     def _free(self) -> list[tuple[int, Any]]:
-        return [(number, compiled(rule.gate)) for number, rule in enumerate(self._rules) if not _has_keywords(rule)]
+        return [
+            (number, compiled(rule.gate))
+            for number, rule in enumerate(self._rules)
+            if not _has_keywords(rule)
+        ]
 
     @functools.cached_property
     def _pattern(self) -> tuple[Any, dict[bytes, tuple[int, ...]]]:
         wanted = {word: _with_prefixes(word, self._of_word) for word in self._of_word}
-        return compiled("|".join(map(escaped, sorted(wanted))) or "[^\\x00-\\xff]", longest=True), wanted
+        return compiled(
+            "|".join(map(escaped, sorted(wanted))) or "[^\\x00-\\xff]", longest=True
+        ), wanted
 
 
 def _has_keywords(rule: Rule) -> bool:
@@ -204,4 +217,6 @@ def _with_prefixes(word: bytes, of_word: dict[bytes, set[int]]) -> tuple[int, ..
 
 def escaped(word: bytes) -> str:
     """A literal as a pattern."""
-    return "".join(chr(byte) if chr(byte).isalnum() and byte < 128 else f"\\x{byte:02x}" for byte in word)
+    return "".join(
+        chr(byte) if chr(byte).isalnum() and byte < 128 else f"\\x{byte:02x}" for byte in word
+    )

@@ -1,4 +1,5 @@
-"""The last look, at the very bytes that are written: what should have been masked and was not stops the export."""
+"""The last look, at the very bytes that are written: what should have been masked and was not stops
+the export."""
 
 import functools
 import importlib
@@ -21,7 +22,8 @@ _LEAST_KEYWORD = 4
 
 
 class Guard:
-    """Looks for tokens that their own letters tell and for values that are known; both are seen in JSON as it is."""
+    """Looks for tokens that their own letters tell and for values that are known; both are seen in
+    JSON as it is."""
 
     def __init__(self, detector: Detector, found: Found) -> None:
         self._detector = detector
@@ -30,7 +32,8 @@ class Guard:
         self._keys = Keys()
 
     def __call__(self, events: list[Event], lines: bytes) -> None:
-        """Pass over what is about to be written; an error when a value survived in one of the events."""
+        """Pass over what is about to be written; an error when a value survived in one of the
+        events."""
         tokens = {decoded(lines[item.start : item.end]) for item in self._tokens.find_raw(lines)}
         known = {item.value for item in self._known.find(lines)} if self._known else set()
         if not tokens and not known:
@@ -48,14 +51,17 @@ class Guard:
         self([about], msgspec.json.encode(parts))
 
     def _are_known(self, strings: list[list[str]], known: set[str]) -> bool:
-        """Whether any string may hold a value; mostly those that were met stand where they must stay."""
+        """Whether any string may hold a value; mostly those that were met stand where they must
+        stay."""
         joined = b"\0".join(all_encoded([string for some in strings for string in some]))
         return any(item.value in known for item in self._known.find(joined))
 
     def _is_left(self, string: str, tokens: set[str], known: set[str]) -> bool:
         if any(token in string for token in tokens) and self._detector.find([string]):
             return True
-        return bool(known) and any(item.value in known for item in self._known.find(encoded(string)))
+        return bool(known) and any(
+            item.value in known for item in self._known.find(encoded(string))
+        )
 
 
 def _known(found: Found, engine: str) -> Any:
@@ -76,12 +82,20 @@ def _tells_itself(rule: Rule) -> bool:
     if rule.type == "private_key":
         return True
     has_letters = bool(rule.keywords) and min(map(len, rule.keywords)) >= _LEAST_KEYWORD
-    return rule.level == "secrets" and not rule.weak and has_letters and rule.pattern.startswith((START, GLUED))
+    return (
+        rule.level == "secrets"
+        and not rule.weak
+        and has_letters
+        and rule.pattern.startswith((START, GLUED))
+    )
 
 
 def open_strings(event: Event, keys: Keys) -> Iterator[str]:
-    """Every string of an event but those that must stay as they are, found another way than the search finds them."""
-    stack: list[Any] = [item for key, item in event.items() if key == "content" or key not in OWN_KEYS]
+    """Every string of an event but those that must stay as they are, found another way than the
+    search finds them."""
+    stack: list[Any] = [
+        item for key, item in event.items() if key == "content" or key not in OWN_KEYS
+    ]
     stack += strange_within(event).values()
     while stack:
         item = stack.pop()

@@ -19,7 +19,8 @@ _ESCAPE = late(
 _SPACES = {b"n": b"\n", b"r": b"\r", b"t": b"\t"}
 _QUOTE = rb"\\{0,3}[\"'`]"
 _BREAK = rb"(?:\r?\n|\\r\\n|\\n)[ \t]{0,80}"
-# Strings that code puts together, lines that go on behind a backslash, and those of mails that go on behind a sign.
+# Strings that code puts together, lines that go on behind a backslash, and those of mails that go
+# on behind a sign.
 _GLUE = late(
     rb"(?<=[0-9A-Za-z_+/=.~%@:-])(?:"
     + _QUOTE
@@ -39,14 +40,17 @@ _STRING = late(rb"[^\"'`\n]*")
 
 
 class Look(NamedTuple):
-    """What a disguise says, and how a place in it is found in the disguise; none: only the whole can be told."""
+    """What a disguise says, and how a place in it is found in the disguise; none: only the whole
+    can be told."""
 
     text: bytes
     changed: Changed | None = None
     is_joined: bool = False
-    """Only what lies over a place where something was left out counts: all else is seen without this look."""
+    """Only what lies over a place where something was left out counts: all else is seen without
+    this look."""
     is_sure: bool = True
-    """Not so: two lines may only look as if one went on, so that it must be a token that neither holds by itself."""
+    """Not so: two lines may only look as if one went on, so that it must be a token that neither
+    holds by itself."""
 
 
 def stretches(text: bytes, start: int, end: int, disguise: str) -> tuple[bytes, ...]:
@@ -54,7 +58,9 @@ def stretches(text: bytes, start: int, end: int, disguise: str) -> tuple[bytes, 
     if disguise == "wrapped":
         last = full_lines(text, start)
         return (text[start:last],) if last > end else ()
-    return _packed.stretches(text[start:end]) if disguise in ("base64", "hex") else (text[start:end],)
+    return (
+        _packed.stretches(text[start:end]) if disguise in ("base64", "hex") else (text[start:end],)
+    )
 
 
 def looks_behind(raw: bytes, disguise: str) -> list[Look]:
@@ -76,7 +82,8 @@ def _without_escapes(raw: bytes) -> list[Look]:
 
 
 def _without_glue(raw: bytes) -> list[Look]:
-    """All strings put together; and of several in a row each with the one before it alone, and the one behind it."""
+    """All strings put together; and of several in a row each with the one before it alone, and the
+    one behind it."""
     glue = [Change(found.start(), found.end(), b"") for found in _GLUE.finditer(raw)]
     looks = [_joined(raw, glue)] if glue else []
     rows = _rows(raw, glue)

@@ -1,4 +1,5 @@
-"""Fills the holes in the examples of rules, the same way every time, so that no secret need stand in a rule file."""
+"""Fills the holes in the examples of rules, the same way every time, so that no secret need stand
+in a rule file."""
 
 import base64
 import binascii
@@ -57,7 +58,12 @@ def drawn(lot: Random, kind: str, size: int) -> str:
     letters = ALPHABETS[kind]
     made = [lot.choice(letters) for _ in range(size)]
     if kind in ("alnum", "b64", "b64url") and size >= 4:
-        made[:4] = [lot.choice(string.ascii_lowercase), "7", lot.choice(string.ascii_uppercase), "4"]
+        made[:4] = [
+            lot.choice(string.ascii_lowercase),
+            "7",
+            lot.choice(string.ascii_uppercase),
+            "4",
+        ]
         made[-1] = lot.choice(string.ascii_letters)
     return "".join(made)
 
@@ -142,7 +148,10 @@ def _nie(lot: Random, _: str) -> str:
 
 
 def _hetu(lot: Random, _: str) -> str:
-    born, number = f"{lot.randint(10, 28)}0{lot.randint(1, 9)}{lot.randint(50, 79)}", f"{lot.randint(100, 899)}"
+    born, number = (
+        f"{lot.randint(10, 28)}0{lot.randint(1, 9)}{lot.randint(50, 79)}",
+        f"{lot.randint(100, 899)}",
+    )
     return f"{born}-{number}{'0123456789ABCDEFHJKLMNPRSTUVWXY'[int(born + number) % 31]}"
 
 
@@ -156,9 +165,16 @@ def _cpf(lot: Random, _: str) -> str:
 
 
 def _rrn(lot: Random, _: str) -> str:
-    digits = f"{lot.randint(50, 79)}0{lot.randint(1, 9)}{lot.randint(10, 28)}1" + drawn(lot, "digit", 5)
+    digits = f"{lot.randint(50, 79)}0{lot.randint(1, 9)}{lot.randint(10, 28)}1" + drawn(
+        lot, "digit", 5
+    )
     check = (
-        11 - sum(int(digit) * weight for digit, weight in zip(digits, [*range(2, 10), *range(2, 6)], strict=True)) % 11
+        11
+        - sum(
+            int(digit) * weight
+            for digit, weight in zip(digits, [*range(2, 10), *range(2, 6)], strict=True)
+        )
+        % 11
     ) % 10
     return f"{digits[:6]}-{digits[6:]}{check}"
 
@@ -170,21 +186,29 @@ def _ahv(lot: Random, _: str) -> str:
 
 
 def _ric(lot: Random, _: str) -> str:
-    digits = f"110101{lot.randint(1950, 1999)}0{lot.randint(1, 9)}{lot.randint(10, 28)}" + drawn(lot, "digit", 3)
+    digits = f"110101{lot.randint(1950, 1999)}0{lot.randint(1, 9)}{lot.randint(10, 28)}" + drawn(
+        lot, "digit", 3
+    )
     total = sum(int(digit) * (2 ** (17 - place) % 11) for place, digit in enumerate(digits))
     return digits + "10X98765432"[total % 11]
 
 
 def _pesel(lot: Random, _: str) -> str:
-    digits = f"{lot.randint(50, 79)}0{lot.randint(1, 9)}{lot.randint(10, 28)}" + drawn(lot, "digit", 4)
-    total = sum(int(digit) * weight for digit, weight in zip(digits, [1, 3, 7, 9] * 2 + [1, 3], strict=True))
+    digits = f"{lot.randint(50, 79)}0{lot.randint(1, 9)}{lot.randint(10, 28)}" + drawn(
+        lot, "digit", 4
+    )
+    total = sum(
+        int(digit) * weight for digit, weight in zip(digits, [1, 3, 7, 9] * 2 + [1, 3], strict=True)
+    )
     return f"{digits}{-total % 10}"
 
 
 def _codice_fiscale(lot: Random, _: str) -> str:
     weights = "1 0 5 7 9 13 15 17 19 21 1 0 5 7 9 13 15 17 19 21 2 4 18 20 11 3 6 8 12 14 16 10 22 25 24 23".split()
     odd = dict(zip(string.digits + string.ascii_uppercase, map(int, weights), strict=True))
-    even = {letter: int(letter, 36) % 10 if letter.isdigit() else ord(letter) - 65 for letter in odd}
+    even = {
+        letter: int(letter, 36) % 10 if letter.isdigit() else ord(letter) - 65 for letter in odd
+    }
     body = f"RSSMRA{lot.randint(50, 79)}A{lot.randint(10, 28)}H{lot.randint(500, 599)}"
     total = sum((even if place % 2 else odd)[letter] for place, letter in enumerate(body))
     return body + string.ascii_uppercase[total % 26]
@@ -192,7 +216,9 @@ def _codice_fiscale(lot: Random, _: str) -> str:
 
 def _wif(lot: Random, _: str) -> str:
     body = b"\x80" + lot.randbytes(32) + b"\x01"
-    number = int.from_bytes(body + hashlib.sha256(hashlib.sha256(body).digest()).digest()[:4], "big")
+    number = int.from_bytes(
+        body + hashlib.sha256(hashlib.sha256(body).digest()).digest()[:4], "big"
+    )
     letters = ""
     while number:
         number, rest = divmod(number, 58)

@@ -1,4 +1,5 @@
-"""The fast gate: hyperscan scans for all rules of a level at once, from databases that are compiled once and kept."""
+"""The fast gate: hyperscan scans for all rules of a level at once, from databases that are compiled
+once and kept."""
 
 import functools
 import hashlib
@@ -22,7 +23,8 @@ _MOST_COMPILED = 12
 
 
 class _Scratches(threading.local):
-    """What a thread needs to scan, by database; to make one takes as long as to search a short conversation."""
+    """What a thread needs to scan, by database; to make one takes as long as to search a short
+    conversation."""
 
     def __init__(self) -> None:
         self._made: dict[int, tuple[Any, Any]] = {}
@@ -49,15 +51,21 @@ class Part(NamedTuple):
 
 @functools.lru_cache(maxsize=32)
 def _parts(rules: tuple[Rule, ...]) -> list[Part]:
-    """The rules by level, those that look behind a disguise apart: one database for all takes half as long again.
+    """The rules by level, those that look behind a disguise apart: one database for all takes half
+    as long again.
 
-    At the end come those with a finder, as rules that match up to the end of each line.
-    """
+    At the end come those with a finder, as rules that match up to the end of each line."""
     numbers: dict[tuple[str, bool], list[int]] = {}
     for number, rule in enumerate(rules):
         numbers.setdefault((rule.level, rule.validator in DISGUISES), []).append(number)
-    parts = [Part(Rules(rules[number] for number in some), tuple(some)) for some in numbers.values()]
-    return parts + [Part(Rules([_of_lines(rule)]), (number,)) for number, rule in enumerate(rules) if rule.finder]
+    parts = [
+        Part(Rules(rules[number] for number in some), tuple(some)) for some in numbers.values()
+    ]
+    return parts + [
+        Part(Rules([_of_lines(rule)]), (number,))
+        for number, rule in enumerate(rules)
+        if rule.finder
+    ]
 
 
 def _of_lines(rule: Rule) -> Rule:
@@ -65,11 +73,15 @@ def _of_lines(rule: Rule) -> Rule:
 
 
 class HyperscanGate:
-    """Has the same windows as the gate of keywords, or fewer; never one less in which a rule matches."""
+    """Has the same windows as the gate of keywords, or fewer; never one less in which a rule
+    matches."""
 
     def __init__(self, rules: tuple[Rule, ...], databases: list[Any]) -> None:
         self._rules = rules
-        scans = [(database, part.numbers) for database, part in zip(databases, _parts(rules), strict=True)]
+        scans = [
+            (database, part.numbers)
+            for database, part in zip(databases, _parts(rules), strict=True)
+        ]
         finders = sum(bool(rule.finder) for rule in rules)
         self._scans = scans[: len(scans) - finders]
         self._of_lines = {numbers[0]: database for database, numbers in scans[len(self._scans) :]}
@@ -77,13 +89,19 @@ class HyperscanGate:
     def __call__(self, data: bytes) -> list[Window]:
         windows = Windows(data, self._rules)
         for database, numbers in self._scans:
-            database.scan(data, match_event_handler=_hits(windows, numbers), scratch=_SCRATCHES[database])
+            database.scan(
+                data, match_event_handler=_hits(windows, numbers), scratch=_SCRATCHES[database]
+            )
         return windows.opened
 
     def lines(self, number: int, data: bytes) -> list[tuple[int, int]]:
         database = self._of_lines[number]
         ends: list[int] = []
-        database.scan(data, match_event_handler=lambda *told: ends.append(told[2] - 1), scratch=_SCRATCHES[database])
+        database.scan(
+            data,
+            match_event_handler=lambda *told: ends.append(told[2] - 1),
+            scratch=_SCRATCHES[database],
+        )
         data = data.replace(b"\0", b"\n")
         return [(data.rfind(b"\n", 0, end) + 1, end) for end in ends]
 
@@ -98,7 +116,8 @@ def _hits(windows: Windows, numbers: tuple[int, ...]) -> Any:
 
 
 def stored_databases(rules: tuple[Rule, ...], cache: Path | None) -> list[bytes] | None:
-    """The compiled form of these rules, if the cache has it, or this process where no cache can be written."""
+    """The compiled form of these rules, if the cache has it, or this process where no cache can be
+    written."""
     stored = [found for part in _parts(rules) if (found := _stored(part.rules, cache))]
     return stored if len(stored) == len(_parts(rules)) else None
 
@@ -109,30 +128,47 @@ def _stored(rules: tuple[Rule, ...], cache: Path | None) -> bytes | None:
 
 
 def opened_gate(rules: tuple[Rule, ...]) -> HyperscanGate | None:
-    """The fast gate, if this process has opened its databases before: a session is often one of many."""
+    """The fast gate, if this process has opened its databases before: a session is often one of
+    many."""
     parts = _parts(rules) if _OPENED else []
-    databases = [found for part in parts if (found := _OPENED.get(fingerprint(part.rules))) is not None]
+    databases = [
+        found for part in parts if (found := _OPENED.get(fingerprint(part.rules))) is not None
+    ]
     return HyperscanGate(rules, databases) if databases and len(databases) == len(parts) else None
 
 
-def hyperscan_gate(rules: tuple[Rule, ...], cache: Path | None, stored: list[bytes] | None) -> HyperscanGate | None:
+def hyperscan_gate(
+    rules: tuple[Rule, ...], cache: Path | None, stored: list[bytes] | None
+) -> HyperscanGate | None:
     """The fast gate; None where there is no hyperscan."""
     try:
         import hyperscan
     except ImportError:
         return None
     parts = _parts(rules)
-    kept: list[bytes | None] = [*stored] if stored else [_stored(part.rules, cache) for part in parts]
-    databases = [_database(hyperscan, part.rules, cache, found) for part, found in zip(parts, kept, strict=True)]
+    kept: list[bytes | None] = (
+        [*stored] if stored else [_stored(part.rules, cache) for part in parts]
+    )
+    databases = [
+        _database(hyperscan, part.rules, cache, found)
+        for part, found in zip(parts, kept, strict=True)
+    ]
     return HyperscanGate(rules, databases)
 
 
-def _database(hyperscan: Any, rules: tuple[Rule, ...], cache: Path | None, stored: bytes | None) -> Any:
+def _database(
+    hyperscan: Any, rules: tuple[Rule, ...], cache: Path | None, stored: bytes | None
+) -> Any:
     database = _opened(hyperscan, stored) if stored else None
     if database is None:
         database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
         gates = [rule.gate.encode() for rule in rules]
-        database.compile(expressions=gates, ids=list(range(len(gates))), elements=len(gates), flags=[0] * len(gates))
+        database.compile(
+            expressions=gates,
+            ids=list(range(len(gates))),
+            elements=len(gates),
+            flags=[0] * len(gates),
+        )
         compiled = hyperscan.dumpb(database)
         if not (cache and keep(_place(rules, cache), compiled)):
             _keep(_COMPILED, fingerprint(rules), compiled)
@@ -140,7 +176,8 @@ def _database(hyperscan: Any, rules: tuple[Rule, ...], cache: Path | None, store
 
 
 def _keep(kept: dict[Any, Any], name: Any, made: Any) -> Any:
-    """Keep what was made for the next search of this process: it takes long, and an export needs it twice."""
+    """Keep what was made for the next search of this process: it takes long, and an export needs it
+    twice."""
     if len(kept) >= _MOST_COMPILED:
         kept.clear()
     kept[name] = made
@@ -148,7 +185,8 @@ def _keep(kept: dict[Any, Any], name: Any, made: Any) -> Any:
 
 
 def literal_database(words: list[bytes]) -> Any:
-    """What finds each of many words in one scan; None where there is no hyperscan, or a word is too long for it."""
+    """What finds each of many words in one scan; None where there is no hyperscan, or a word is too
+    long for it."""
     try:
         import hyperscan
     except ImportError:
@@ -156,14 +194,21 @@ def literal_database(words: list[bytes]) -> Any:
     database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
     numbers = list(range(len(words)))
     try:
-        database.compile(expressions=words, ids=numbers, elements=len(words), flags=[0] * len(words), literal=True)
+        database.compile(
+            expressions=words,
+            ids=numbers,
+            elements=len(words),
+            flags=[0] * len(words),
+            literal=True,
+        )
     except hyperscan.error:
         return None
     return database
 
 
 def _opened(hyperscan: Any, stored: bytes) -> Any:
-    """A database carries its version, its processor and a checksum; one that does not fit is refused."""
+    """A database carries its version, its processor and a checksum; one that does not fit is
+    refused."""
     try:
         database = hyperscan.loadb(stored, hyperscan.HS_MODE_BLOCK)
         database.scratch = hyperscan.Scratch(database)

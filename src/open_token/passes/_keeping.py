@@ -1,4 +1,5 @@
-"""Keeps what can be made again, such as compiled rules, in the cache folder; where it cannot, that only costs time."""
+"""Keeps what can be made again, such as compiled rules, in the cache folder; where it cannot, that
+only costs time."""
 
 from pathlib import Path
 

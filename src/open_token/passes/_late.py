@@ -1,9 +1,21 @@
-"""Regular expressions that are compiled when they are first used: a small export needs few of those that there are."""
+"""Regular expressions that are compiled when they are first used: a small export needs few of those
+that there are."""
 
 import re
 from typing import Any, AnyStr, cast
 
-_USED = ("search", "match", "fullmatch", "finditer", "findall", "split", "sub", "subn", "pattern", "groupindex")
+_USED = (
+    "search",
+    "match",
+    "fullmatch",
+    "finditer",
+    "findall",
+    "split",
+    "sub",
+    "subn",
+    "pattern",
+    "groupindex",
+)
 
 
 class _Late:

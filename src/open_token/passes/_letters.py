@@ -21,7 +21,8 @@ def encoded(text: str) -> bytes:
 
 
 def decoded(data: bytes) -> str:
-    """Text of bytes that may begin or end within a letter or hold what is none; it is as long in bytes again."""
+    """Text of bytes that may begin or end within a letter or hold what is none; it is as long in
+    bytes again."""
     return data.decode("utf-8", _AS_LONG)
 
 

@@ -1,4 +1,5 @@
-"""Makes marks, keyed so that nobody can try values out: the same value has the same mark wherever it stands."""
+"""Makes marks, keyed so that nobody can try values out: the same value has the same mark wherever
+it stands."""
 
 import functools
 import hmac
@@ -26,7 +27,8 @@ def canonical(type: str, value: str) -> str:
 
 
 class Marker:
-    """Makes the mark of a value: the same value always has the same hash8, whatever rule found it."""
+    """Makes the mark of a value: the same value always has the same hash8, whatever rule found
+    it."""
 
     def __init__(self, hash8: Callable[[str], str]) -> None:
         self._hash8 = hash8
@@ -52,7 +54,8 @@ def dropped() -> Marker:
 
 
 class Numbers:
-    """Numbers in order of first use, where no key may be kept; those of marks in the text are not used again."""
+    """Numbers in order of first use, where no key may be kept; those of marks in the text are not
+    used again."""
 
     def __init__(self) -> None:
         self._highest = 0

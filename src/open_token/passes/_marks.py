@@ -1,4 +1,5 @@
-"""The form of marks, `[REDACTED:<type>:<hash8>]`, and how a search passes over those that are there."""
+"""The form of marks, `[REDACTED:<type>:<hash8>]`, and how a search passes over those that are
+there."""
 
 from collections.abc import Iterator
 
@@ -17,7 +18,8 @@ def without_marks(text: bytes) -> bytes:
 
 
 def near_marks(text: bytes, begin: int, count: int) -> Iterator[tuple[int, int]]:
-    """The stretches of a text, from a place on, that are lines with marks and a count of lines around them."""
+    """The stretches of a text, from a place on, that are lines with marks and a count of lines
+    around them."""
     start, end, place = begin, -1, begin
     while place >= 0 and (mark := _MARK_BYTES.search(text, place)):
         first, last = lines_around(text, mark.start(), count, begin, len(text))

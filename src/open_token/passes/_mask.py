@@ -1,4 +1,5 @@
-"""Puts marks where something was found, copying only what changes, until a further look finds nothing."""
+"""Puts marks where something was found, copying only what changes, until a further look finds
+nothing."""
 
 from bisect import bisect_right
 from collections import Counter
@@ -22,7 +23,8 @@ from open_token.passes._strict import WHOLE, hidden, is_hidden
 from open_token.walk import ID_NAME, NAME_END, ODD, named, named_strings, rewrite_named
 
 _MOST_ROUNDS = 40
-# A string of at least this length is looked through again only near its marks: so many lines may a match run over,
+# A string of at least this length is looked through again only near its marks: so many lines may a
+# match run over,
 # and so many more does a rule look at.
 _LONG, _LINES = 2_000, 10
 _MOST_REMEMBERED = 1 << 22
@@ -44,14 +46,20 @@ class Masker:
         self._spread = Spread(recurring(found), detector.engine)
         self._marker = marker
         self._masked_keys: dict[str, str] = {}
-        self._rewrites: dict[tuple[str, tuple[Occurrence, ...]], tuple[str, list[tuple[str, str]]]] = {}
+        self._rewrites: dict[
+            tuple[str, tuple[Occurrence, ...]], tuple[str, list[tuple[str, str]]]
+        ] = {}
         self._rewritten_size = 0
 
     def events(self, events: list[Event]) -> list[Event]:
-        """The events with everything masked; a string that changes is looked through again until nothing is found."""
+        """The events with everything masked; a string that changes is looked through again until
+        nothing is found."""
         masked = list(events)
         if self.strict:
-            masked = [hidden(event, self._hide, _as_text) if is_hidden(event) else event for event in events]
+            masked = [
+                hidden(event, self._hide, _as_text) if is_hidden(event) else event
+                for event in events
+            ]
         leaves: list[str] = []
         for event in masked:
             gather(event, self.keys, leaves, foreign=True, eager=True)
@@ -66,11 +74,15 @@ class Masker:
         raise _unfinished(str(changed.get("id", "an event without id")))
 
     def _hide(self, type: str, text: str) -> str | None:
-        """The mark for all that somebody said; None where an allow-list or a review lets it stay."""
+        """The mark for all that somebody said; None where an allow-list or a review lets it
+        stay."""
         return None if self._detector.allowance(WHOLE[type], text, "") else self._mark(type, text)
 
-    def without_pieces(self, event: Event, cuts: Mapping[tuple[str, int], list[Cut]] | None) -> Event:
-        """The event without the pieces of values that lie over several strings; the first piece becomes the mark."""
+    def without_pieces(
+        self, event: Event, cuts: Mapping[tuple[str, int], list[Cut]] | None
+    ) -> Event:
+        """The event without the pieces of values that lie over several strings; the first piece
+        becomes the mark."""
         if not cuts:
             return event
         met: Counter[str] = Counter()
@@ -86,7 +98,11 @@ class Masker:
     def _without(self, raw: bytes, cuts: list[Cut]) -> str:
         parts, place = [], raw.find(b"\x01") + 1
         for cut in sorted(cuts):
-            mark = self._mark(self._known.values[cut.value].rule.type, cut.value).encode() if cut.is_first else b""
+            mark = (
+                self._mark(self._known.values[cut.value].rule.type, cut.value).encode()
+                if cut.is_first
+                else b""
+            )
             if cut.start >= place:
                 parts += [raw[place : cut.start], mark]
                 place = cut.end
@@ -119,7 +135,8 @@ class Masker:
         return bool(self._spread)
 
     def echoes(self, leaves: list[str]) -> set[int]:
-        """The numbers of the strings in which a known value stands; an id that equals one stays what links it."""
+        """The numbers of the strings in which a known value stands; an id that equals one stays
+        what links it."""
         if not self._spread:
             return set()
         pieces = all_encoded(leaves)
@@ -147,8 +164,11 @@ class Masker:
         return found
 
     def _found_again(self, leaves: list[str]) -> dict[str, list[Occurrence]]:
-        """What is to be masked in strings that changed: only near a mark can anything have come to light."""
-        pieces = [(leaf, *piece) for leaf in dict.fromkeys(leaves) for piece in _changed_pieces(leaf)]
+        """What is to be masked in strings that changed: only near a mark can anything have come to
+        light."""
+        pieces = [
+            (leaf, *piece) for leaf in dict.fromkeys(leaves) for piece in _changed_pieces(leaf)
+        ]
         near = self._found([piece for _, piece, _ in pieces])
         found: dict[str, list[Occurrence]] = {}
         for leaf, piece, shift in pieces:
@@ -156,7 +176,9 @@ class Masker:
                 found.setdefault(leaf, []).append(Occurrence(start + shift, end + shift, value))
         return found
 
-    def _rewritten(self, event: Event, found: dict[str, list[Occurrence]], changed: list[str]) -> Event:
+    def _rewritten(
+        self, event: Event, found: dict[str, list[Occurrence]], changed: list[str]
+    ) -> Event:
         return self._rewritten_by(event, self._change(found, changed))
 
     def _rewritten_by(self, event: Event, change: Change) -> Event:
@@ -176,9 +198,15 @@ class Masker:
             new |= rewrite_named(strange, self.keys, change)
         return event if _is_same(new, event) else cast(Event, new)
 
-    def _rewritten_within(self, held: dict[str, Any], strange: dict[str, Any], change: Change) -> dict[str, Any]:
+    def _rewritten_within(
+        self, held: dict[str, Any], strange: dict[str, Any], change: Change
+    ) -> dict[str, Any]:
         new = rewrite_named(strange, self.keys, change)
-        return held if new is strange else {key: item for key, item in held.items() if key not in strange} | new
+        return (
+            held
+            if new is strange
+            else {key: item for key, item in held.items() if key not in strange} | new
+        )
 
     def _rewritten_content(self, content: dict[str, Any], change: Change) -> dict[str, Any]:
         strange = strange_parts(content)
@@ -192,7 +220,8 @@ class Masker:
         return content if _is_same(new, content) else new
 
     def _change(self, found: dict[str, list[Occurrence]], changed: list[str]) -> Change:
-        """What replaces in each string what was found in it, and tells the strings that came of it."""
+        """What replaces in each string what was found in it, and tells the strings that came of
+        it."""
 
         def change(name: str, text: str) -> str:
             leaf = named(name, text)
@@ -208,7 +237,8 @@ class Masker:
         return change
 
     def _replaced(self, leaf: str, spans: list[Occurrence]) -> str:
-        """The text behind its name with marks for the spans; what a session says again is not put together again."""
+        """The text behind its name with marks for the spans; what a session says again is not put
+        together again."""
         key = (leaf, tuple(spans))
         new, marked = self._rewrites.get(key, ("", []))
         if marked and all(self._known.values[value].rule.type == kind for kind, value in marked):
@@ -222,8 +252,11 @@ class Masker:
         self._rewrites[key] = new, marked
         return new
 
-    def _put_together(self, raw: bytes, spans: list[Occurrence]) -> tuple[str, list[tuple[str, str]]]:
-        """Spans that overlap share the mark of the longest; tells also what was marked, as type and value."""
+    def _put_together(
+        self, raw: bytes, spans: list[Occurrence]
+    ) -> tuple[str, list[tuple[str, str]]]:
+        """Spans that overlap share the mark of the longest; tells also what was marked, as type and
+        value."""
         parts, marked = [], []
         place = offset = raw.find(b"\x01") + 1
         for start, end, value in side_by_side(span for span in spans if span.start >= offset):
@@ -241,7 +274,8 @@ class Masker:
 
 
 def _changed_pieces(leaf: str) -> Iterator[tuple[str, int]]:
-    """The pieces of a string that stand near its marks, behind its name, and what their places are off by."""
+    """The pieces of a string that stand near its marks, behind its name, and what their places are
+    off by."""
     if len(leaf) < _LONG:
         yield leaf, 0
         return

@@ -1,4 +1,5 @@
-"""The second half of redaction, when a search found something: marks everywhere, and the account of them."""
+"""The second half of redaction, when a search found something: marks everywhere, and the account of
+them."""
 
 from array import array
 from collections.abc import Iterable, Iterator
@@ -44,14 +45,22 @@ class Masked:
 
 
 def mask(
-    record: Record, context: Context, level: str, detector: Detector, found: Found, marker: Marker | None = None
+    record: Record,
+    context: Context,
+    level: str,
+    detector: Detector,
+    found: Found,
+    marker: Marker | None = None,
 ) -> Record:
-    """The record with everything masked; again with what masking itself brought to light, until that is nothing."""
+    """The record with everything masked; again with what masking itself brought to light, until
+    that is nothing."""
     numbers = Numbers()
     if _key(context) is None:
         _pass_over_numbers(record, numbers)
     while True:
-        masker = Masker(detector, found, marker or _marker(record, context, numbers), strict=level == "strict")
+        masker = Masker(
+            detector, found, marker or _marker(record, context, numbers), strict=level == "strict"
+        )
         open_parts = [_masked_fact(masker, holder, part) for holder, part in facts(record)]
         coercions = [_masked_pointer(masker, item) for item in record.coercions]
         events = _masked_events(record, found, masker)
@@ -62,7 +71,13 @@ def mask(
     if redaction is not None:
         conversation = {**conversation, "redaction": redaction}
     participants = cast(list[Participant], open_parts[1:])
-    return replace(record, conversation=conversation, participants=participants, coercions=coercions, events=events)
+    return replace(
+        record,
+        conversation=conversation,
+        participants=participants,
+        coercions=coercions,
+        events=events,
+    )
 
 
 def _key(context: Context) -> bytes | None:
@@ -86,11 +101,16 @@ def _pass_over_numbers(record: Record, numbers: Numbers) -> None:
             numbers.pass_over(leaf)
 
 
-def _masked_fact(masker: Masker, holder: dict[str, Any], open_part: dict[str, Any]) -> dict[str, Any]:
+def _masked_fact(
+    masker: Masker, holder: dict[str, Any], open_part: dict[str, Any]
+) -> dict[str, Any]:
     masked = masker.value(open_part)
     if masked is open_part:
         return holder
-    renamed = {key: (name, fact(key, item)) for key, (name, item) in zip(open_part, masked.items(), strict=True)}
+    renamed = {
+        key: (name, fact(key, item))
+        for key, (name, item) in zip(open_part, masked.items(), strict=True)
+    }
     return dict(renamed.get(key, (key, item)) for key, item in holder.items())
 
 
@@ -107,7 +127,9 @@ def _masked_events(record: Record, found: Found, masker: Masker) -> Masked:
     for first, events, places in _to_mask(record, found, masker):
         chosen = [events[place - first] for place in places]
         cuts = map(found.cuts.get, places)
-        whole = [masker.without_pieces(event, pieces) for event, pieces in zip(chosen, cuts, strict=True)]
+        whole = [
+            masker.without_pieces(event, pieces) for event, pieces in zip(chosen, cuts, strict=True)
+        ]
         for place, event, new in zip(places, chosen, masker.events(whole), strict=True):
             if new is not event:
                 masked.places.append(place)
@@ -115,8 +137,11 @@ def _masked_events(record: Record, found: Found, masker: Masker) -> Masked:
     return masked
 
 
-def _to_mask(record: Record, found: Found, masker: Masker) -> Iterator[tuple[int, list[Event], list[int]]]:
-    """Events in batches, the place of the first, and the places of those in which there may be something to mask."""
+def _to_mask(
+    record: Record, found: Found, masker: Masker
+) -> Iterator[tuple[int, list[Event], list[int]]]:
+    """Events in batches, the place of the first, and the places of those in which there may be
+    something to mask."""
     searched = iter([*found.places, -1])
     next_place = next(searched)
     for first, events, places in _with_echoes(record, found, masker):
@@ -129,10 +154,16 @@ def _to_mask(record: Record, found: Found, masker: Masker) -> Iterator[tuple[int
         yield first, events, sorted(places)
 
 
-def _with_echoes(record: Record, found: Found, masker: Masker) -> Iterator[tuple[int, list[Event], set[int]]]:
+def _with_echoes(
+    record: Record, found: Found, masker: Masker
+) -> Iterator[tuple[int, list[Event], set[int]]]:
     if masker.looks_for_echoes:
         for batch in found.batches or batches(record.events, masker.keys, foreign=record.is_export):
-            yield batch.first, batch.events, {batch.place_of(leaf) for leaf in masker.echoes(batch.leaves)}
+            yield (
+                batch.first,
+                batch.events,
+                {batch.place_of(leaf) for leaf in masker.echoes(batch.leaves)},
+            )
         return
     events, first = iter(record.events), 0
     while some := list(islice(events, _AT_ONCE)):

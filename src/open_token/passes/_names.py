@@ -1,4 +1,5 @@
-"""What the name before a value says about it: that it is a secret, or that it only sounds like one."""
+"""What the name before a value says about it: that it is a secret, or that it only sounds like
+one."""
 
 import functools
 import re
@@ -42,7 +43,8 @@ _FOREIGN = late(
     "anahtar|密钥|密鑰|秘钥|密码|密碼|口令|令牌|凭证|憑證|トークン|シークレット|キー|秘密鍵|パスワード|토큰|비밀|암호|κλειδ|κωδικ",
     re.IGNORECASE,
 )
-# A type or a resource that is named after secrets: "AWS::IAM::AccessKey": , arn:aws:secretsmanager:...:secret:
+# A type or a resource that is named after secrets: "AWS::IAM::AccessKey": ,
+# arn:aws:secretsmanager:...:secret:
 _RESOURCE = late(r"::\w+[\"']?[ \t]*[:=][ \t\"']*$|\b[au]rn:[\w:*/.-]*$")
 _FILLING = frozenset(
     "is was are the a an my our your this that new old es est ist lautet env export set const let var".split()
@@ -54,7 +56,8 @@ _STORED = late(r"s3[_-]?key$", re.IGNORECASE)
 
 
 def name_of(before: str) -> str:
-    """The name that stands right before a value; of a pair such as name and value, what the first says."""
+    """The name that stands right before a value; of a pair such as name and value, what the first
+    says."""
     return _name_of(before[-80:])
 
 
@@ -79,17 +82,25 @@ def is_harmless(before: str) -> bool:
     words = [word for word in _words(name) if word not in _FILLING]
     if not words:
         return False
-    if words[-1] in _LAST or not _OPEN.isdisjoint(words) or _RESOURCE.search(before) or _STORED.search(name):
+    if (
+        words[-1] in _LAST
+        or not _OPEN.isdisjoint(words)
+        or _RESOURCE.search(before)
+        or _STORED.search(name)
+    ):
         return True
     return len(words) > 1 and words[-1] in ("key", "token", "api", "access") and words[-2] in _FIRST
 
 
 def is_telling(before: str) -> bool:
-    """The name says outright that this is a secret, so that even a hash or a UUID may be one; `key` alone does not."""
+    """The name says outright that this is a secret, so that even a hash or a UUID may be one; `key`
+    alone does not."""
     name = name_of(before)
     words = [word for word in _words(name) if word not in _NO_KEYS and word not in _FILLING]
     if words in (["key"], ["access"], ["api"], ["client"]):
         return False
-    if any(word in _SECRET or word.endswith(("key", "token", "secret", "password")) for word in words):
+    if any(
+        word in _SECRET or word.endswith(("key", "token", "secret", "password")) for word in words
+    ):
         return True
     return bool(_FOREIGN.search(name))

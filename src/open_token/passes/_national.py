@@ -1,4 +1,5 @@
-"""Numbers that states give to people, told from other numbers by their form and their check digits."""
+"""Numbers that states give to people, told from other numbers by their form and their check
+digits."""
 
 import functools
 import importlib
@@ -71,7 +72,9 @@ def _german_health(text: str) -> bool:
 
 def _german_pension(text: str) -> bool:
     digits, weights = _letter_as_digits(compact(text)), (2, 1, 2, 5, 7, 1, 2, 1, 2, 1, 2, 1)
-    total = sum(_digit_sum(int(digit) * weight) for digit, weight in zip(digits, weights, strict=False))
+    total = sum(
+        _digit_sum(int(digit) * weight) for digit, weight in zip(digits, weights, strict=False)
+    )
     return total % 10 == int(digits[12])
 
 
@@ -90,9 +93,13 @@ def _travel_document(text: str) -> bool:
 
 def _singapore(text: str) -> bool:
     value = compact(text)
-    total = sum(int(digit) * weight for digit, weight in zip(value[1:8], (2, 7, 6, 5, 4, 3, 2), strict=True))
+    total = sum(
+        int(digit) * weight for digit, weight in zip(value[1:8], (2, 7, 6, 5, 4, 3, 2), strict=True)
+    )
     total += {"T": 4, "G": 4, "M": 3}.get(value[0], 0)
-    letters = {"S": "JZIHGFEDCBA", "T": "JZIHGFEDCBA", "M": "XWUTRQPNJLK"}.get(value[0], "XWUTRQPNMLK")
+    letters = {"S": "JZIHGFEDCBA", "T": "JZIHGFEDCBA", "M": "XWUTRQPNJLK"}.get(
+        value[0], "XWUTRQPNMLK"
+    )
     return value[8] == letters[total % 11]
 
 
@@ -100,7 +107,10 @@ def _taiwan(text: str) -> bool:
     value = compact(text)
     first = 10 + "ABCDEFGHJKLMNPQRSTUVXYWZIO".index(value[0])
     total = first // 10 + first % 10 * 9
-    total += sum(int(digit) * weight for digit, weight in zip(value[1:], (8, 7, 6, 5, 4, 3, 2, 1, 1), strict=True))
+    total += sum(
+        int(digit) * weight
+        for digit, weight in zip(value[1:], (8, 7, 6, 5, 4, 3, 2, 1, 1), strict=True)
+    )
     return total % 10 == 0
 
 
@@ -140,7 +150,9 @@ DISTINCT = (
     _kind(r"\d{6}-[5-8]\d{6}", "kr.rrn"),
     _kind(r"(?:1[1-9]|2[0-8])([- ])\d\d\1\d{6}\1\d\d", lambda text: True),
     _kind(r"[A-Z9]{5}\d{6}[A-Z9]{2}[0-9A-Z][A-Z]{2}", _licence_of_britain),
-    _kind(rf"[1-9]{_MBI}[0-9{_MBI[1:]}\d-?{_MBI}[0-9{_MBI[1:]}\d-?{_MBI}{{2}}\d\d", lambda text: True),
+    _kind(
+        rf"[1-9]{_MBI}[0-9{_MBI[1:]}\d-?{_MBI}[0-9{_MBI[1:]}\d-?{_MBI}{{2}}\d\d", lambda text: True
+    ),
     _kind(r"\d\d ?\d{6} ?[A-Z] ?\d\d ?\d", _german_pension, _born(6, 4, 2)),
     _kind(r"[A-Z]{4}\d{6}[HM][A-Z]{5}[0-9A-Z]\d", "mx.curp"),
     _kind(r"[A-Z]{3}[ABCFGHJLPT][A-Z]\d{4}[A-Z]", "in_.pan"),
@@ -151,7 +163,10 @@ DISTINCT = (
     _kind(r"\d{6}-\d\d-\d{4}", "my.nric"),
     _kind(r"\d-\d{4}-\d{5}-\d\d-\d", "th.pin"),
     _kind(r"9\d\d([- ])\d\d\1\d{4}", "us.itin"),
-    _kind(r"(?!BG|GB|NK|KN|TN|NT|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z](?: ?\d\d){3} ?[A-D]", lambda text: True),
+    _kind(
+        r"(?!BG|GB|NK|KN|TN|NT|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z](?: ?\d\d){3} ?[A-D]",
+        lambda text: True,
+    ),
     _kind(r"[12] \d\d \d\d \d\d \d{3} \d{3} \d\d", "fr.nir"),
     _kind(r"\d{3}([- ])\d{3}\1\d{4}", "gb.nhs"),
     _kind(r"[2-9]\d{3}([- ])\d{4}\1\d{4}", "in_.aadhaar"),

@@ -1,4 +1,5 @@
-"""The account of a redaction: its level, its strategy, and how many of what were masked; never a value."""
+"""The account of a redaction: its level, its strategy, and how many of what were masked; never a
+value."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -24,7 +25,8 @@ def redaction_of(
     distinct: Mapping[str, int],
     remarks: list[str],
 ) -> Redaction | None:
-    """What conversation.redaction says now; what an earlier redaction said stays, and new counts are added to it."""
+    """What conversation.redaction says now; what an earlier redaction said stays, and new counts
+    are added to it."""
     before = before if isinstance(before, dict) else None
     if level == "none" and not marks:
         return before

@@ -1,4 +1,5 @@
-"""Numbers that name a person, told from others by checksums and ranges: cards, accounts, phones, addresses, ids."""
+"""Numbers that name a person, told from others by checksums and ranges: cards, accounts, phones,
+addresses, ids."""
 
 import functools
 import re
@@ -17,7 +18,23 @@ _ISSUERS = (
     (r"(?:5018|5020|5038|5893|6304|6759|676[1-3]|50\d\d|5[6-9]\d\d|6\d{3})\d{8,15}", "maestro"),
 )
 _CARD = late("|".join(f"(?:{pattern})" for pattern, _ in _ISSUERS))
-_REGIONS = ("US", "GB", "DE", "FR", "IN", "IL", "BR", "ES", "IT", "AU", "JP", "NL", "CH", "PH", "MX")
+_REGIONS = (
+    "US",
+    "GB",
+    "DE",
+    "FR",
+    "IN",
+    "IL",
+    "BR",
+    "ES",
+    "IT",
+    "AU",
+    "JP",
+    "NL",
+    "CH",
+    "PH",
+    "MX",
+)
 # Where numbers at home begin with 0; the others would only cost time.
 _WITH_ZERO = tuple("GB DE FR IN IL IT AU JP NL CH PH BE AT SE FI ZA TR KR CN TH".split())
 _NOBODYS = (
@@ -31,7 +48,8 @@ _NOBODYS = (
     "2001:db8::/32",
     "3fff::/20",
 )
-# Ones and then zeros, which say how large a network is; all ones may be the broadcast address as well.
+# Ones and then zeros, which say how large a network is; all ones may be the broadcast address as
+# well.
 _NETMASKS = frozenset(
     f"255.{rest}"
     for ending in (0, 128, 192, 224, 240, 248, 252, 254)
@@ -55,7 +73,9 @@ def is_luhn(number: str) -> bool:
 def is_card(text: str, *, of_any_issuer: bool = False) -> bool:
     """In the range of an issuer, with the right check digit."""
     number = digits_of(text)
-    return bool(of_any_issuer or _CARD.fullmatch(number)) and len(set(number)) > 1 and is_luhn(number)
+    return (
+        bool(of_any_issuer or _CARD.fullmatch(number)) and len(set(number)) > 1 and is_luhn(number)
+    )
 
 
 def is_iban(text: str) -> bool:
@@ -67,7 +87,8 @@ def is_iban(text: str) -> bool:
 
 
 def is_personal_ip(text: str) -> bool:
-    """An address of some machine or of several: not this one, not nobody's, not one of those kept for documents."""
+    """An address of some machine or of several: not this one, not nobody's, not one of those kept
+    for documents."""
     import ipaddress
 
     plain = re.split("[%/]", text)[0]
@@ -90,18 +111,29 @@ def _nobodys() -> tuple[Any, ...]:
 def is_ssn(text: str) -> bool:
     """A number of the United States that can have been given out."""
     number = digits_of(text)
-    if len(number) != 9 or number in ("123456789", "987654321", "078051120") or len(set(number)) == 1:
+    if (
+        len(number) != 9
+        or number in ("123456789", "987654321", "078051120")
+        or len(set(number)) == 1
+    ):
         return False
-    return number[:3] not in ("000", "666") and number[0] != "9" and number[3:5] != "00" and number[5:] != "0000"
+    return (
+        number[:3] not in ("000", "666")
+        and number[0] != "9"
+        and number[3:5] != "00"
+        and number[5:] != "0000"
+    )
 
 
 def is_phone(text: str, regions: tuple[str, ...] = _REGIONS) -> bool:
-    """A number that can be dialled, in the whole world with a plus sign, else in one of the regions."""
+    """A number that can be dialled, in the whole world with a plus sign, else in one of the
+    regions."""
     return _parsed(text, regions) is not None
 
 
 def is_possible_phone(text: str) -> bool:
-    """Has the length of the numbers of the country that its prefix names, whether or not it was given out."""
+    """Has the length of the numbers of the country that its prefix names, whether or not it was
+    given out."""
     import phonenumbers
 
     try:
@@ -141,7 +173,12 @@ def _parsed(text: str, regions: tuple[str, ...]) -> Any:
 
 
 def is_hetu(text: str) -> bool:
-    """The Finnish id: a day, a sign for the century, a number and a check letter; also the signs added in 2023."""
+    """The Finnish id: a day, a sign for the century, a number and a check letter; also the signs
+    added in 2023."""
     number, check = text[:6] + text[7:10], text[10:].upper()
     day, month = int(text[:2]), int(text[2:4])
-    return 1 <= day <= 31 and 1 <= month <= 12 and "0123456789ABCDEFHJKLMNPRSTUVWXY"[int(number) % 31] == check
+    return (
+        1 <= day <= 31
+        and 1 <= month <= 12
+        and "0123456789ABCDEFHJKLMNPRSTUVWXY"[int(number) % 31] == check
+    )

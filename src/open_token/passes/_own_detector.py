@@ -1,4 +1,5 @@
-"""Finds what the rules of the user and the project ask for beside the built-in ones, and leaves what is allowed."""
+"""Finds what the rules of the user and the project ask for beside the built-in ones, and leaves
+what is allowed."""
 
 import fnmatch
 import hmac
@@ -21,16 +22,22 @@ Accepts = Callable[[Rule, bytes, int, int], bool]
 _PURPOSE = b"open-token/allow/v1"
 _MARK_BYTES = re.compile(MARK.pattern.encode())
 _BEFORE, _AFTER = 96, 24
-# RE2 reads on behind a match to see whether a longer one is there, so that many matches in one long text would cost
+# RE2 reads on behind a match to see whether a longer one is there, so that many matches in one long
+# text would cost
 # its square; a piece of bounded length keeps that bounded.
 _PIECE, _OVERLAP = 1 << 14, 1 << 12
 
 
 def own_of(level: str, rules: tuple[OwnRule, ...]) -> tuple[Rule, ...]:
-    """The rules of one's own that hold at a level; at `none` those for private keys only, as with the built-in ones."""
+    """The rules of one's own that hold at a level; at `none` those for private keys only, as with
+    the built-in ones."""
     wanted = REDACTION_MODES[: REDACTION_MODES.index(level) + 1]
     is_none = level == "none"
-    return tuple(as_rule(rule) for rule in rules if rule.level in wanted or (is_none and rule.type == "private_key"))
+    return tuple(
+        as_rule(rule)
+        for rule in rules
+        if rule.level in wanted or (is_none and rule.type == "private_key")
+    )
 
 
 def as_rule(rule: OwnRule) -> Rule:
@@ -46,9 +53,12 @@ def value_hash(key: bytes, type: str, value: str) -> str:
 
 
 class OwnDetector(Detector):
-    """A detector with rules of one's own, which name a finding before the built-in ones, and with an allow-list."""
+    """A detector with rules of one's own, which name a finding before the built-in ones, and with
+    an allow-list."""
 
-    def __init__(self, rules: tuple[Rule, ...], context: Context, own: tuple[Rule, ...], engine: str) -> None:
+    def __init__(
+        self, rules: tuple[Rule, ...], context: Context, own: tuple[Rule, ...], engine: str
+    ) -> None:
         super().__init__(rules, context.rule_cache, engine)
         self._context = context
         self._own = own
@@ -60,7 +70,10 @@ class OwnDetector(Detector):
             found[number] = merged(found.get(number, []) + more)
         if not (self._context.screen.allowed or self._context.screen.kept):
             return sorted(found.items())
-        left = ((number, self._not_allowed(leaves[number], items)) for number, items in sorted(found.items()))
+        left = (
+            (number, self._not_allowed(leaves[number], items))
+            for number, items in sorted(found.items())
+        )
         return [(number, items) for number, items in left if items]
 
     def is_odd_key(self, key: str) -> bool:
@@ -89,14 +102,20 @@ class OwnDetector(Detector):
     def _accepts_own(self, rule: Rule, text: bytes, start: int, end: int) -> bool:
         if not rule.validator:
             return True
-        before, after = decoded(text[max(0, start - _BEFORE) : start]), decoded(text[end : end + _AFTER])
+        before, after = (
+            decoded(text[max(0, start - _BEFORE) : start]),
+            decoded(text[end : end + _AFTER]),
+        )
         return judges()[rule.validator](Candidate(decoded(text[start:end]), before, after))
 
     def _not_allowed(self, leaf: str, findings: list[Finding]) -> list[Finding]:
         raw = all_encoded([leaf])[0]
         name, end, _ = leaf.partition("\x01")
         key = name if end else ""
-        values = [item.plain or raw[item.start : item.end].decode("utf-8", "surrogatepass") for item in findings]
+        values = [
+            item.plain or raw[item.start : item.end].decode("utf-8", "surrogatepass")
+            for item in findings
+        ]
         judged = zip(findings, values, strict=True)
         return [item for item, value in judged if self.allowance(item.rule, value, key) is None]
 
@@ -109,7 +128,8 @@ class OwnDetector(Detector):
             return Allowance(file="this review")
         is_policy = REDACTION_MODES.index(rule.level) <= REDACTION_MODES.index(policy.min_redact)
         for entry in context.screen.allowed:
-            # What the policy asks for is asked for everywhere: only a value that was looked at may be let through.
+            # What the policy asks for is asked for everywhere: only a value that was looked at may
+            # be let through.
             if (entry.value or not is_policy) and _holds(entry, context, rule, value, key):
                 return entry
         return None
@@ -126,7 +146,9 @@ def _holds(entry: Allowance, context: Context, rule: Rule, value: str, key: str)
         return False
     if not entry.value:
         return True
-    return context.key is not None and hmac.compare_digest(entry.value, value_hash(context.key, rule.type, value))
+    return context.key is not None and hmac.compare_digest(
+        entry.value, value_hash(context.key, rule.type, value)
+    )
 
 
 def _is_whole(pattern: Any, value: str) -> bool:
@@ -134,7 +156,8 @@ def _is_whole(pattern: Any, value: str) -> bool:
 
 
 def own_spans(rule: Rule, pattern: Any, leaf: bytes, accepts: Accepts) -> Iterator[tuple[int, int]]:
-    """What a rule masks in a leaf, behind the name of its place; marks hold bytes that no pattern matches."""
+    """What a rule masks in a leaf, behind the name of its place; marks hold bytes that no pattern
+    matches."""
     begin = leaf.find(b"\x01") + 1
     text = _blinded(leaf[begin:])
     if not pattern.search(text):
@@ -144,9 +167,12 @@ def own_spans(rule: Rule, pattern: Any, leaf: bytes, accepts: Accepts) -> Iterat
         # The text goes on around a piece: a pattern sees there what it sees in the whole of it.
         last = place + _PIECE
         for match in pattern.finditer(text, place, last):
-            group = next((group for group in range(1, pattern.groups + 1) if match.start(group) >= 0), 0)
+            group = next(
+                (group for group in range(1, pattern.groups + 1) if match.start(group) >= 0), 0
+            )
             start, end = match.span(group)
-            # What touches the end of a piece may go on: the next piece, which overlaps, has it whole.
+            # What touches the end of a piece may go on: the next piece, which overlaps, has it
+            # whole.
             is_cut = match.end() == last and match.start() >= last - _OVERLAP
             if end > max(start, seen) and not is_cut and accepts(rule, text, start, end):
                 seen = end

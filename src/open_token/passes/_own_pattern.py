@@ -1,4 +1,5 @@
-"""Patterns that a user or a stranger's project wrote: RE2 alone runs them, over UTF-8, so that none can hang."""
+"""Patterns that a user or a stranger's project wrote: RE2 alone runs them, over UTF-8, so that none
+can hang."""
 
 import functools
 import importlib
@@ -13,9 +14,7 @@ _ANY_BYTE = re.compile(r"(?<!\\)(?:\\\\)*\\C")
 _MOST_MEMORY = 8 << 20
 
 
-_LOOK_AROUND = (
-    "RE2 has no look-around; match what stands around, too, and put the part to mask into a group: 'id=([0-9]+)'"
-)
+_LOOK_AROUND = "RE2 has no look-around; match what stands around, too, and put the part to mask into a group: 'id=([0-9]+)'"
 _AGAIN = "RE2 has no back reference; write the part out once more"
 _NO_BACKTRACKING = "RE2 never goes back, so it needs none of these; leave it out"
 _REMEDIES = (
@@ -34,7 +33,8 @@ _SYNTAX = "see the syntax of RE2; a \\ before a sign makes it an ordinary letter
 
 
 class PatternError(ValueError):
-    """RE2 does not take a pattern, or it would match everywhere; says why, and what to write instead."""
+    """RE2 does not take a pattern, or it would match everywhere; says why, and what to write
+    instead."""
 
     def __init__(self, what: str, help: str) -> None:
         super().__init__(what)
@@ -57,9 +57,14 @@ def own_pattern(pattern: str) -> Any:
         reason = _reason(problem).removesuffix(f": (?m){pattern}")
         raise PatternError(f"RE2 does not take this pattern: {reason}", _remedy(reason)) from None
     except UnicodeEncodeError:
-        raise PatternError("this pattern is not valid Unicode", "take out what stands for half a character") from None
+        raise PatternError(
+            "this pattern is not valid Unicode", "take out what stands for half a character"
+        ) from None
     if made.search(b""):
-        raise PatternError("this pattern matches where there is nothing", "ask for one letter at least: + instead of *")
+        raise PatternError(
+            "this pattern matches where there is nothing",
+            "ask for one letter at least: + instead of *",
+        )
     return made
 
 
@@ -75,7 +80,10 @@ def _remedy(reason: str) -> str:
 @functools.cache
 def judges() -> dict[str, Judge]:
     """The validators that a rule of one's own may name, of all levels."""
-    parts = (importlib.import_module(f"open_token.passes.{name}").VALIDATORS for name in ("_persons", "_validators"))
+    parts = (
+        importlib.import_module(f"open_token.passes.{name}").VALIDATORS
+        for name in ("_persons", "_validators")
+    )
     made: dict[str, Judge] = {}
     for part in parts:
         made |= cast(dict[str, Judge], part)

@@ -1,4 +1,5 @@
-"""Bytes that are written in letters, base64, base32, hexadecimal and numbers, and the text that is packed in them."""
+"""Bytes that are written in letters, base64, base32, hexadecimal and numbers, and the text that is
+packed in them."""
 
 import base64
 import binascii
@@ -9,7 +10,8 @@ from collections.abc import Iterator
 from open_token.passes._late import late
 from open_token.passes._way_back import CONTROL
 
-# Four letters that stand for three bytes of plain text; base64 of anything else hardly ever has five in a row.
+# Four letters that stand for three bytes of plain text; base64 of anything else hardly ever has
+# five in a row.
 GROUP = "[CDI-Za-f][AC-HQS-Xgi-nwyz0-3][ABEFIJMNQRUVYZcdghklopstwx014589][A-Za-z0-9+/_-]"
 # Eight that stand for three letters of UTF-16, as PowerShell takes commands.
 _WIDE = late(rb"(?:[I-Za-f][AQgw][AB][A-Za-z0-9+/]A[C-H][AEIMQUYcgkosw048]A){3,}")
@@ -20,7 +22,9 @@ _BREAKS = late(rb"(?:\\+[nr]|\s)+")
 _LAST_LINE = late(rb"(?:\\+[nr]|\s)+[^\\\s]{1,75}$")
 _STANDARD = bytes.maketrans(b"-_", b"+/")
 _STREAM = late(rb"PK\x03\x04.{22}(..)(..)|stream\r?\n", re.DOTALL)
-_DUMP_LINE = late(rb"^[ \t]*([0-9A-Fa-f]{4,16})(:?)[ \t]+((?:(?:[0-9A-Fa-f]{2})+(?:[ \t]{1,3}|$))+)", re.MULTILINE)
+_DUMP_LINE = late(
+    rb"^[ \t]*([0-9A-Fa-f]{4,16})(:?)[ \t]+((?:(?:[0-9A-Fa-f]{2})+(?:[ \t]{1,3}|$))+)", re.MULTILINE
+)
 _DIGITS = late(rb"[0-9]+")
 _NO_HEX = late(rb"0[xX]|[^0-9A-Fa-f]+")
 # Text packs to a tenth; what packs better is made to fill memory.
@@ -31,7 +35,8 @@ _PLAIN = bytes((9, 10, 13, *range(32, 127)))
 
 
 def stretches(raw: bytes) -> tuple[bytes, ...]:
-    """What may be one run of letters: all of it, and all without a last line, which may be something else."""
+    """What may be one run of letters: all of it, and all without a last line, which may be
+    something else."""
     found = _LAST_LINE.search(raw)
     return (raw, raw[: found.start()]) if found else (raw,)
 
@@ -39,7 +44,11 @@ def stretches(raw: bytes) -> tuple[bytes, ...]:
 def decoded_base64(run: bytes) -> bytes | None:
     """The text that base64 holds, from where it begins to be text; None where there is none."""
     letters = _BREAKS.sub(b"", run).rstrip(b"=")
-    if letters.startswith(_PACKED) and (packed := _from_base64(letters)) and (text := unpacked(packed)):
+    if (
+        letters.startswith(_PACKED)
+        and (packed := _from_base64(letters))
+        and (text := unpacked(packed))
+    ):
         return text.translate(CONTROL)
     wide = _WIDE.match(letters)
     found = wide or _GROUPS.search(letters)
@@ -50,7 +59,9 @@ def decoded_base64(run: bytes) -> bytes | None:
 def _from_base64(letters: bytes) -> bytes | None:
     body = letters.translate(_STANDARD)
     try:
-        return base64.b64decode(body[: len(body) - (len(body) % 4 == 1)] + b"=" * (-len(body) % 4 % 3))
+        return base64.b64decode(
+            body[: len(body) - (len(body) % 4 == 1)] + b"=" * (-len(body) % 4 % 3)
+        )
     except binascii.Error:
         return None
 
@@ -80,7 +91,9 @@ def _streams(raw: bytes) -> list[bytes]:
 
 def _inflated(raw: bytes, form: int, room: int | None = None) -> bytes:
     try:
-        return zlib.decompressobj(form).decompress(raw, room or _LEAST_ROOM + _MOST_GROWTH * len(raw))
+        return zlib.decompressobj(form).decompress(
+            raw, room or _LEAST_ROOM + _MOST_GROWTH * len(raw)
+        )
     except zlib.error:
         return b""
 
@@ -88,18 +101,22 @@ def _inflated(raw: bytes, form: int, room: int | None = None) -> bytes:
 def decoded_base32(run: bytes) -> bytes | None:
     """The text that base32 holds; None where it is none."""
     letters = run.rstrip(b"=")
-    letters = letters[: len(letters) - len(letters) % 8] if len(letters) % 8 in (1, 3, 6) else letters
+    letters = (
+        letters[: len(letters) - len(letters) % 8] if len(letters) % 8 in (1, 3, 6) else letters
+    )
     return _plain(base64.b32decode(letters + b"=" * (-len(letters) % 8)))
 
 
 def decoded_hex(run: bytes) -> bytes | None:
-    """The text that hexadecimal digits say, one by one or as xxd, hexdump and their like write them."""
+    """The text that hexadecimal digits say, one by one or as xxd, hexdump and their like write
+    them."""
     lines = list(_DUMP_LINE.finditer(run))
     return _plain(b"".join(_dumped(lines)) if lines else _from_hex(run))
 
 
 def _dumped(lines: list[re.Match[bytes]]) -> Iterator[bytes]:
-    """What lines of a dump say, which xxd puts behind two spaces once more; a smaller address begins another dump."""
+    """What lines of a dump say, which xxd puts behind two spaces once more; a smaller address
+    begins another dump."""
     last = -1
     for found in lines:
         address = int(found[1], 16)

@@ -53,11 +53,14 @@ def _url_password(found: Candidate) -> bool:
     value = found.value
     if value.lower() in _WEAK or is_placeholder(value) or is_reference(value):
         return False
-    return not re.fullmatch(r"[A-Z][A-Z_]+|[$%{<*].*", value) and not re.fullmatch(r"\d{1,5}(?:[,/?].*)?", value)
+    return not re.fullmatch(r"[A-Z][A-Z_]+|[$%{<*].*", value) and not re.fullmatch(
+        r"\d{1,5}(?:[,/?].*)?", value
+    )
 
 
 def _login(found: Candidate) -> bool:
-    """A name and a password behind an option; other tools have that option too, for two plain words or numbers."""
+    """A name and a password behind an option; other tools have that option too, for two plain words
+    or numbers."""
     name, _, behind = found.value.partition(":")
     name, password = name.strip("\\\"'{"), behind.strip("\\\"'{}")
     is_anybody = name.lower() in _ANYBODY
@@ -75,11 +78,18 @@ def _login(found: Candidate) -> bool:
 def _lone_login(found: Candidate) -> bool:
     """A key in the place of the name, with no password behind it."""
     value = found.value
-    return is_likely_key(value) or (classes(value) >= 3 and is_password(value) and not is_name(value))
+    return is_likely_key(value) or (
+        classes(value) >= 3 and is_password(value) and not is_name(value)
+    )
 
 
 def _login_password(password: str) -> bool:
-    if password.lower() in _WEAK or is_reference(password) or is_placeholder(password) or "/" in password[:2]:
+    if (
+        password.lower() in _WEAK
+        or is_reference(password)
+        or is_placeholder(password)
+        or "/" in password[:2]
+    ):
         return False
     return len(password) >= 3 and not re.fullmatch(r"[A-Z][A-Z_]+|[0-9]{1,6}", password)
 
@@ -93,7 +103,12 @@ def _argument(found: Candidate) -> bool:
     value = found.value.rstrip(_CLOSING)
     if is_words(value.lstrip(_OPTION_SIGNS)) or is_harmless(found.before):
         return False
-    if value.lower() in _WEAK or is_placeholder(value) or is_reference(value) or found.after.startswith(("(", "[")):
+    if (
+        value.lower() in _WEAK
+        or is_placeholder(value)
+        or is_reference(value)
+        or found.after.startswith(("(", "["))
+    ):
         return False
     if (value.startswith("-") and found.before[-1:] != "=") or is_code(value):
         return False
@@ -102,35 +117,56 @@ def _argument(found: Candidate) -> bool:
 
 def _password(found: Candidate) -> bool:
     value = found.value.strip("_|")
-    if value.startswith("//") or ")." in value or not is_password(value) or CODE_AFTER.match(found.after):
+    if (
+        value.startswith("//")
+        or ")." in value
+        or not is_password(value)
+        or CODE_AFTER.match(found.after)
+    ):
         return False
-    if len(value) < _LEAST_BARE and found.before[-1:] not in QUOTES and not _is_short_password(found):
+    if (
+        len(value) < _LEAST_BARE
+        and found.before[-1:] not in QUOTES
+        and not _is_short_password(found)
+    ):
         return False
     if not _IN_CODE.search(found.before):
         return True
-    if found.before[-1:] not in QUOTES or len(value) < 8 or is_name(value) or _OF_A_PATH.search(found.before):
+    if (
+        found.before[-1:] not in QUOTES
+        or len(value) < 8
+        or is_name(value)
+        or _OF_A_PATH.search(found.before)
+    ):
         return False
     return has_signs(value) or classes(value) >= 3
 
 
 def _is_short_password(found: Candidate) -> bool:
-    """Few letters without quotes are a password only if no name, number or place in a template looks like them."""
+    """Few letters without quotes are a password only if no name, number or place in a template
+    looks like them."""
     return found.before[-1:] != "{" and _LETTER_AND_DIGIT.search(found.value) is not None
 
 
 def _compared(found: Candidate) -> bool:
     value = found.value
     return (
-        is_password(value) and not is_name(value) and not is_code(value) and (has_signs(value) or classes(value) >= 3)
+        is_password(value)
+        and not is_name(value)
+        and not is_code(value)
+        and (has_signs(value) or classes(value) >= 3)
     )
 
 
 def _spoken_password(found: Candidate) -> bool:
-    return is_password(found.value) and not CODE_AFTER.match(found.after) and not is_name(found.value)
+    return (
+        is_password(found.value) and not CODE_AFTER.match(found.after) and not is_name(found.value)
+    )
 
 
 def _spaced_password(found: Candidate) -> bool:
-    """In a sentence only what no word looks like; behind a name in capitals, as in a Dockerfile, any password."""
+    """In a sentence only what no word looks like; behind a name in capitals, as in a Dockerfile,
+    any password."""
     value = found.value.rstrip(".:!?") if found.before[-1:] not in QUOTES else found.value
     if not is_password(value) or is_name(value) or is_code(value) or CODE_AFTER.match(found.after):
         return False
@@ -138,9 +174,12 @@ def _spaced_password(found: Candidate) -> bool:
 
 
 def _environment_password(found: Candidate) -> bool:
-    """A password in the form of an environment file may be made of words: nothing else stands there."""
+    """A password in the form of an environment file may be made of words: nothing else stands
+    there."""
     value = found.value.rstrip(",")
-    return not (value.lower() in _WEAK or is_placeholder(value) or is_reference(value) or value.isupper())
+    return not (
+        value.lower() in _WEAK or is_placeholder(value) or is_reference(value) or value.isupper()
+    )
 
 
 def _named_password(found: Candidate) -> bool:

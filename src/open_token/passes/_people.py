@@ -1,4 +1,5 @@
-"""Finds people's names in a line: capitalised words, what lists know of them, and what stands around them."""
+"""Finds people's names in a line: capitalised words, what lists know of them, and what stands
+around them."""
 
 import functools
 import re
@@ -34,14 +35,15 @@ _INITIALS = rf"\.(?:[{_UPPER}]\.){{0,2}}"
 _BARE = r"[^\W\d_]*(?:[\u0300-\u036f]+[^\W\d_]*)*"
 _LETTERS = rf"{_BARE}(?:['’](?!s\b)[^\W\d_]{_BARE}|-[^\W\d_]{_BARE})*"
 _UNIT = rf"[{_UPPER}](?:{_INITIALS}|{_LETTERS})"
-_PARTICLES = (
-    "de|da|do|dos|das|del|della|di|du|des|la|le|van|von|der|den|ter|ten|zu|zum|zur|el|al|bin|ibn|ben|bint|af|av|y|e"
-)
-# It begins with the capital, so that the search can skip to one, and only then looks at what is before.
+_PARTICLES = "de|da|do|dos|das|del|della|di|du|des|la|le|van|von|der|den|ter|ten|zu|zum|zur|el|al|bin|ibn|ben|bint|af|av|y|e"
+# It begins with the capital, so that the search can skip to one, and only then looks at what is
+# before.
 _FIRST = rf"[{_UPPER}](?<![\w@/\\.$#&%=~+^-].)(?<!\w['’].)"
 _WORD = late(_FIRST + _LETTERS)
 # The same in plain text, where letters are few and quickly told.
-_PLAIN_WORD = late(r"[A-Z](?<![\w@/\\.$#&%=~+^-].)(?<!\w'.)[A-Za-z]*(?:'(?!s\b)[A-Za-z]+|-[A-Za-z]+)*", re.ASCII)
+_PLAIN_WORD = late(
+    r"[A-Z](?<![\w@/\\.$#&%=~+^-].)(?<!\w'.)[A-Za-z]*(?:'(?!s\b)[A-Za-z]+|-[A-Za-z]+)*", re.ASCII
+)
 _RUN = late(
     rf"{_FIRST}(?:{_INITIALS}|{_LETTERS})"
     rf"(?: (?:(?:{_PARTICLES}) ){{0,2}}{_UNIT}){{0,7}}"
@@ -59,7 +61,8 @@ _LONGEST = 24
 _MOST_DULL = 1 << 16
 _TAIL = 48
 _DULL: set[str] = set()
-"""Capitalised words that are known to tell nothing: most of those that a text has, over and over."""
+"""Capitalised words that are known to tell nothing: most of those that a text has, over and
+over."""
 
 
 class _Token(NamedTuple):
@@ -72,7 +75,12 @@ class _Token(NamedTuple):
 
 def people(line: str) -> list[tuple[int, int]]:
     """Where names stand in a line, in order."""
-    return [span for run in _RUN.finditer(line) if _may_name(run[0]) for span in _names(line, run.start(), run.end())]
+    return [
+        span
+        for run in _RUN.finditer(line)
+        if _may_name(run[0])
+        for span in _names(line, run.start(), run.end())
+    ]
 
 
 def _may_name(run: str) -> bool:
@@ -86,12 +94,15 @@ def capitalised(text: str) -> list[str]:
 
 
 def telling_words(text: str) -> set[str]:
-    """The words of a text that make a name likely; where there is none, only a strong cue opens a name."""
+    """The words of a text that make a name likely; where there is none, only a strong cue opens a
+    name."""
     found = set(capitalised(text))
     found -= _DULL
     if not found:
         return found
-    telling = {word for word in found if len(word) <= _LONGEST and max(_weights(word)) >= _TELLING_WORD}
+    telling = {
+        word for word in found if len(word) <= _LONGEST and max(_weights(word)) >= _TELLING_WORD
+    }
     if len(_DULL) > _MOST_DULL:
         _DULL.clear()
     _DULL.update(found - telling)
@@ -102,7 +113,11 @@ def parts(name: str) -> list[str]:
     """The parts of a name that point to the same person wherever they stand alone."""
     if " " not in name:
         return []
-    return [part for part in name.split() if len(part) >= 4 and part[0].isupper() and plain(part) not in words()]
+    return [
+        part
+        for part in name.split()
+        if len(part) >= 4 and part[0].isupper() and plain(part) not in words()
+    ]
 
 
 def speaks_for_a_name(word: str) -> bool:
@@ -111,7 +126,9 @@ def speaks_for_a_name(word: str) -> bool:
 
 
 def _names(line: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    tokens = [_token(found[0], found.start(), found.end()) for found in _PART.finditer(line, start, end)]
+    tokens = [
+        _token(found[0], found.start(), found.end()) for found in _PART.finditer(line, start, end)
+    ]
     if _CODE_AFTER.match(line, end):
         tokens.pop()
     place = 0
@@ -131,7 +148,11 @@ def _names(line: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 def _last(tokens: list[_Token], place: int) -> int:
     """The last token that may belong to the name which begins at a place."""
     last = place
-    while last + 1 < len(tokens) and last - place < 3 and (tokens[last + 1].is_initial or tokens[last + 1].family > 0):
+    while (
+        last + 1 < len(tokens)
+        and last - place < 3
+        and (tokens[last + 1].is_initial or tokens[last + 1].family > 0)
+    ):
         last += 1
     while last > place and tokens[last].is_initial:
         last -= 1
@@ -147,8 +168,12 @@ def _is_name(line: str, tokens: list[_Token], cue: float) -> bool:
         if not around and is_first and SPEAKER.match(line, last.end):
             around = HINT
         known = max(first.given, first.family * 0.8)
-        return bool(around) and known + around >= _ENOUGH + (0.0 if around >= SURE or known >= 2.5 else 0.5)
-    if any(token.is_initial for token in tokens) or (len(tokens) > 1 and PATRONYMIC.search(line, first.end, last.end)):
+        return bool(around) and known + around >= _ENOUGH + (
+            0.0 if around >= SURE or known >= 2.5 else 0.5
+        )
+    if any(token.is_initial for token in tokens) or (
+        len(tokens) > 1 and PATRONYMIC.search(line, first.end, last.end)
+    ):
         around += _TELLING
     score = first.given + max(last.family, last.given * 0.8)
     if last.given >= 1:
@@ -160,7 +185,11 @@ def _before(line: str, start: int) -> float:
     """How much of a cue stands right before a place."""
     sign = line[start - 1 : start]
     if sign == " ":
-        word = line[line.rfind(" ", max(0, start - _TAIL), start - 1) + 1 : start - 1].lower().strip(".,(\"'*")
+        word = (
+            line[line.rfind(" ", max(0, start - _TAIL), start - 1) + 1 : start - 1]
+            .lower()
+            .strip(".,(\"'*")
+        )
         weight = WORDS_BEFORE.get(word, 0.0)
         if word in PHRASE_ENDS and PHRASE.search(line[max(0, start - _TAIL) : start]):
             return SURE
@@ -184,7 +213,8 @@ def _after(line: str, end: int) -> float:
 
 @functools.lru_cache(maxsize=1 << 15)
 def _weights(word: str) -> tuple[float, float]:
-    """How much a word speaks for a given and for a family name; below 0 when it is a word like any other."""
+    """How much a word speaks for a given and for a family name; below 0 when it is a word like any
+    other."""
     return _weighed(word, names())
 
 
@@ -212,7 +242,9 @@ def _is_known(small: str, bare: str, pieces: list[str], listed: Container[str]) 
 def _has_shape(word: str) -> bool:
     """A capital and small letters, as in Anna, McCoy, O'Neill, Garcia-Lopez; not as in GitHub."""
     bits = _BIT.split(_PREFIX.sub("", word, count=1))
-    return bits[0][:1].isupper() and all(bit[1:].islower() or (len(bit) == 1 and len(bits) > 1) for bit in bits)
+    return bits[0][:1].isupper() and all(
+        bit[1:].islower() or (len(bit) == 1 and len(bits) > 1) for bit in bits
+    )
 
 
 def _token(word: str, start: int, end: int) -> _Token:

@@ -1,4 +1,5 @@
-"""Names in Chinese, Japanese and Korean, which no capital letter shows: found by what stands before or behind them."""
+"""Names in Chinese, Japanese and Korean, which no capital letter shows: found by what stands before
+or behind them."""
 
 from open_token.passes._late import late
 from open_token.passes._people_table import names
@@ -27,5 +28,9 @@ def asian_people(line: str) -> list[tuple[int, int]]:
     """Where such names stand in a line."""
     spans = [found.span(found.lastgroup or 0) for found in _SURE.finditer(line)]
     known = names().family
-    spans += [found.span(1) for found in _POLITE.finditer(line) if found[1] in known or found[1][:2] in known]
+    spans += [
+        found.span(1)
+        for found in _POLITE.finditer(line)
+        if found[1] in known or found[1][:2] in known
+    ]
     return spans

@@ -1,4 +1,5 @@
-"""What stands around a name and gives it away, in several languages, and how much each sign weighs."""
+"""What stands around a name and gives it away, in several languages, and how much each sign
+weighs."""
 
 import re
 
@@ -22,7 +23,9 @@ _HINTS = """hi hello hey hola hallo bonjour salut olá ciao hej привет tha
     songwriter ceo cto founder president minister senator actor actress writer poet engineer lawyer judge doctor
     nurse assistant of copyright (c) ©""".split()
 
-WORDS_BEFORE = dict.fromkeys(_HINTS, HINT) | dict.fromkeys(_GREETED, LIKELY) | dict.fromkeys(_TITLES, SURE)
+WORDS_BEFORE = (
+    dict.fromkeys(_HINTS, HINT) | dict.fromkeys(_GREETED, LIKELY) | dict.fromkeys(_TITLES, SURE)
+)
 """The word right before a name, in small letters, without a stop or comma."""
 
 _PHRASES = (
@@ -57,7 +60,10 @@ FIELDS = (
     (HINT, late(rf"(?<![^\W_])(?:name|naam|nom|nombre|nome|navn|namn){_END}", re.IGNORECASE)),
 )
 FIELD_SIGNS = frozenset(":=\x01：\"'`*[({")
-YEARS = late(r"(?:\(c\)|©|copyright)(?: \(c\)| ©)?(?: \d{4}(?:[-–, ]{1,2}\d{4}){0,8}),?(?: by)? $", re.IGNORECASE)
+YEARS = late(
+    r"(?:\(c\)|©|copyright)(?: \(c\)| ©)?(?: \d{4}(?:[-–, ]{1,2}\d{4}){0,8}),?(?: by)? $",
+    re.IGNORECASE,
+)
 
 ADDRESS_AFTER = late(
     r" ?<(?!(?:no-?reply|do-?not-?reply|bot|git|support|info|admin|action)[@.+-])"

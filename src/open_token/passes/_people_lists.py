@@ -1,4 +1,5 @@
-"""What is known of words: given names and family names of many languages, and the words that name nobody."""
+"""What is known of words: given names and family names of many languages, and the words that name
+nobody."""
 
 import functools
 import os
@@ -31,7 +32,8 @@ class Lists(NamedTuple):
 
 @functools.cache
 def words() -> frozenset[str]:
-    """Ordinary words, products, months and places: capitalised or not, they name no person by themselves."""
+    """Ordinary words, products, months and places: capitalised or not, they name no person by
+    themselves."""
     text = "\n".join((read_optional(_FOLDER / name) or b"").decode() for name in _WORDS)
     return frozenset(_REMARKS.sub("", text).split())
 
@@ -88,4 +90,6 @@ def _joined(value: Any) -> str:
     """The strings of a list, or of lists by sex."""
     if isinstance(value, dict):
         return " ".join(map(_joined, value.values()))
-    return " ".join(item for item in value if isinstance(item, str)) if isinstance(value, list) else ""
+    return (
+        " ".join(item for item in value if isinstance(item, str)) if isinstance(value, list) else ""
+    )

@@ -1,4 +1,5 @@
-"""Lets the search for names stand where the pattern of a rule would: the next name in a text, and what recurs of it."""
+"""Lets the search for names stand where the pattern of a rule would: the next name in a text, and
+what recurs of it."""
 
 import re
 from bisect import bisect_right
@@ -11,12 +12,15 @@ from open_token.passes._people_table import keep_in
 
 __all__ = ["PeopleSearch", "keep_in", "name_parts", "names_of_address", "telling_lines"]
 # How addresses spell names: torvild.enqvist, torvild_enqvist7, TorvildEnqvist.
-_SPELLED = re.compile(r"([A-Za-z]{3,16})[._-]([A-Za-z]{3,16})[0-9]{0,4}|([A-Z][a-z]{2,15})([A-Z][a-z]{2,15})[0-9]{0,4}")
+_SPELLED = re.compile(
+    r"([A-Za-z]{3,16})[._-]([A-Za-z]{3,16})[0-9]{0,4}|([A-Z][a-z]{2,15})([A-Z][a-z]{2,15})[0-9]{0,4}"
+)
 _FEW = 64
 
 
 class PeopleSearch:
-    """Looks through a text once and then tells its names one by one; only where the pattern matches may any be."""
+    """Looks through a text once and then tells its names one by one; only where the pattern matches
+    may any be."""
 
     def __init__(self, pattern: str) -> None:
         self._may_hold = confirmation(pattern).spans
@@ -36,7 +40,8 @@ class PeopleSearch:
 
 
 def telling_lines(data: bytes, likely: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Those lines in which a word makes a name likely, of the ones in which alone a name may stand."""
+    """Those lines in which a word makes a name likely, of the ones in which alone a name may
+    stand."""
     lines = [data[start:end] for start, end in likely]
     joined = b"\n".join(lines)
     words = telling_words(joined.decode("utf-8", "surrogatepass"))
@@ -44,11 +49,14 @@ def telling_lines(data: bytes, likely: list[tuple[int, int]]) -> list[tuple[int,
         return []
     # Of many words, as in a list of people, to look for each would take ever longer.
     numbers = _numbers_of(words, joined, lines) if len(words) <= _FEW else range(len(lines))
-    return [likely[number] for number in numbers if not words.isdisjoint(_capitalised(lines[number]))]
+    return [
+        likely[number] for number in numbers if not words.isdisjoint(_capitalised(lines[number]))
+    ]
 
 
 def _numbers_of(words: set[str], joined: bytes, lines: list[bytes]) -> list[int]:
-    """The numbers of the lines in which the letters of one of the words stand, be it within another."""
+    """The numbers of the lines in which the letters of one of the words stand, be it within
+    another."""
     ends = list(accumulate(len(line) + 1 for line in lines))
     numbers = set()
     for word in map(str.encode, words):

@@ -1,4 +1,5 @@
-"""The lists of names as they lie in a file of the cache: searched there, since to make sets of them takes too long."""
+"""The lists of names as they lie in a file of the cache: searched there, since to make sets of them
+takes too long."""
 
 import functools
 import hashlib
@@ -33,7 +34,8 @@ class Known(NamedTuple):
 
 
 class Table:
-    """Words by their checksum: where each bucket begins, then the words of all of them, each on a line."""
+    """Words by their checksum: where each bucket begins, then the words of all of them, each on a
+    line."""
 
     def __init__(self, raw: memoryview) -> None:
         self._starts = raw[:_HEAD].cast("I")
@@ -75,7 +77,8 @@ def names() -> Known:
 
 
 def known(cache: Path | None) -> Known:
-    """The names of all languages, from the cache if it has them, else into it; empty where there are none."""
+    """The names of all languages, from the cache if it has them, else into it; empty where there
+    are none."""
     folder = names_folder()
     if folder is None or cache is None:
         return Known(*lists(), words())
@@ -107,7 +110,9 @@ def _opened(raw: bytes) -> Known | None:
     """None for a file that is damaged or of another form."""
     begin = len(_FORM) + _CHECK
     body = memoryview(raw)[begin:]
-    if raw[: len(_FORM)] != _FORM or raw[len(_FORM) : begin] != zlib.crc32(body).to_bytes(_CHECK, "big"):
+    if raw[: len(_FORM)] != _FORM or raw[len(_FORM) : begin] != zlib.crc32(body).to_bytes(
+        _CHECK, "big"
+    ):
         return None
     count = len(Known._fields)
     ends = list(accumulate(body[: 4 * count].cast("I"), initial=4 * count))

@@ -1,4 +1,5 @@
-"""The judges of rules about persons: addresses, numbers and names, told from all the other numbers in a transcript."""
+"""The judges of rules about persons: addresses, numbers and names, told from all the other numbers
+in a transcript."""
 
 import functools
 import re
@@ -21,7 +22,15 @@ from open_token.passes._numbers import (
 from open_token.passes._streets import is_mail_box, is_named_street, is_street
 from open_token.passes._values import is_drill, is_stand_in, is_uuid, is_words
 
-_NOBODY = {"git", "noreply", "no-reply", "donotreply", "do-not-reply", "mailer-daemon", "postmaster"}
+_NOBODY = {
+    "git",
+    "noreply",
+    "no-reply",
+    "donotreply",
+    "do-not-reply",
+    "mailer-daemon",
+    "postmaster",
+}
 _FILE_ENDINGS = frozenset(
     """png jpg jpeg gif svg webp js ts tsx jsx mjs css scss html json md py go rs c h cpp java rb php sh txt log
     yml yaml toml xml zip gz tgz lock service timer socket target mount conf git""".split()
@@ -37,8 +46,12 @@ _NO_ONES_HOME = frozenset(
 )
 # What stands here before an @ is a password, and what stands behind it is a host.
 _IN_A_URL = late(r"://[^\s/@\"'<>]*:[^\s/@\"'<>]*$")
-_USUAL_CARD = late(r"4\d{15}|(?:5[1-5]|2[2-7])\d{14}|3[47]\d{13}|(?:6011|65\d\d|64[4-9]\d)\d{12}|35\d{14}|3[068]\d{12}")
-_CARD_WORDS = late(r"card|credit|debit|visa|master|amex|payment|kredit|tarjeta|carte|\bcc\b", re.IGNORECASE)
+_USUAL_CARD = late(
+    r"4\d{15}|(?:5[1-5]|2[2-7])\d{14}|3[47]\d{13}|(?:6011|65\d\d|64[4-9]\d)\d{12}|35\d{14}|3[068]\d{12}"
+)
+_CARD_WORDS = late(
+    r"card|credit|debit|visa|master|amex|payment|kredit|tarjeta|carte|\bcc\b", re.IGNORECASE
+)
 _OF_THE_SYSTEM = frozenset(
     """staff wheel users sys system adm daemon mail man news tty disk utmp games backup proxy nogroup sudo kmem shadow
     crontab ssl-cert messagebus _apt systemd-network systemd-resolve systemd-timesync domain_users""".split()
@@ -53,14 +66,18 @@ _IP_WORDS = late(
 _OTHER_END = late(r" ?[-–] ?\d{1,3}(?:\.\d{1,3}){3}\b")
 _OTHER_START = late(r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3} ?[-–] ?$")
 _MASK_BEFORE = late(r"mask\W{0,4}$", re.IGNORECASE)
-# Some tools write the port behind one more point: nothing else that has five numbers begins like a private network.
+# Some tools write the port behind one more point: nothing else that has five numbers begins like a
+# private network.
 _PORT_AFTER = late(r"\.\d{1,5}(?![\w-]|\.\d)")
 _VERSION_BEFORE = late(
-    r"(?:version|ver|rev|release|build|driver|firmware|v)[\s:=\"'v.]*$|[=~^<>/][\s\"']*$|[\w.-]-$", re.IGNORECASE
+    r"(?:version|ver|rev|release|build|driver|firmware|v)[\s:=\"'v.]*$|[=~^<>/][\s\"']*$|[\w.-]-$",
+    re.IGNORECASE,
 )
 _REQUIRED = late("[=!<>~]=$")
 # A name and its version, a file and its revision: linux-2.6.35.5/arch, strftime.c,v 1.10.2.3
-_PACKAGE_BEFORE = late(r"(?<![\w-])(?!ip-|host-|addr-|node-|server-|vm-)[a-z][\w.+-]*-$|,v $", re.IGNORECASE)
+_PACKAGE_BEFORE = late(
+    r"(?<![\w-])(?!ip-|host-|addr-|node-|server-|vm-)[a-z][\w.+-]*-$|,v $", re.IGNORECASE
+)
 _RAISED_BEFORE = late(r"\b(?:bump|upgrad|updat|downgrad)\w*[^\n]{0,40}[ :]$", re.IGNORECASE)
 _LARGE_IN_VERSIONS = 100
 # Types of Rust, which read as the beginning of an address.
@@ -75,7 +92,8 @@ _POSTAL = late(r"\d{5}-\d{4}")
 _NUMBER_GOES_ON = late(r"[.-]\d")
 _PHONE_WORDS = late(r"tel|phone|mobil|fax|cell|call|sms|whatsapp", re.IGNORECASE)
 _MEASURE = late(
-    r"size|count|bytes|length|total|offset|time|stamp|date|version|seq|index|line|port|pid|ms$|_at$", re.IGNORECASE
+    r"size|count|bytes|length|total|offset|time|stamp|date|version|seq|index|line|port|pid|ms$|_at$",
+    re.IGNORECASE,
 )
 _SSN_FORMS = late(r"(?:\d{3}-\d{6}|\d{5}-\d{4}|0\d{8})(?: (?:\d{3}-\d{6}|\d{5}-\d{4}|0\d{8}))*")
 _DENIED = late(r"\b(?:not an?|invalid|no)\s[\w ]{0,24}[\s:]*$", re.IGNORECASE)
@@ -107,14 +125,22 @@ def _is_called_phone(found: Candidate, number: str) -> bool:
 
 def _phone_us(found: Candidate) -> bool:
     number = _EXTENSION.sub("", found.value)
-    if _NUMBER_GOES_ON.match(found.after) or _NUMBER_BEFORE.search(found.before) or ("." in number and " " in number):
+    if (
+        _NUMBER_GOES_ON.match(found.after)
+        or _NUMBER_BEFORE.search(found.before)
+        or ("." in number and " " in number)
+    ):
         return False
     return is_phone(number, ("US",)) and not _CLAUSE_BEFORE.search(found.before)
 
 
 def _phone_national(found: Candidate) -> bool:
     value = found.value
-    if not 9 <= len(digits_of(value)) <= 12 or _DATE.search(value) or _NUMBER_GOES_ON.match(found.after):
+    if (
+        not 9 <= len(digits_of(value)) <= 12
+        or _DATE.search(value)
+        or _NUMBER_GOES_ON.match(found.after)
+    ):
         return False
     if _POSTAL.fullmatch(value) or _NUMBER_BEFORE.search(found.before):
         return False
@@ -137,7 +163,11 @@ def _phone_any(found: Candidate) -> bool:
 
 
 def _card(found: Candidate) -> bool:
-    if found.before.endswith((".", "-")) or _NUMBER_GOES_ON.match(found.after) or _SEED_BEFORE.search(found.before):
+    if (
+        found.before.endswith((".", "-"))
+        or _NUMBER_GOES_ON.match(found.after)
+        or _SEED_BEFORE.search(found.before)
+    ):
         return False
     if _CARD_WORDS.search(found.before + found.after):
         return is_card(found.value, of_any_issuer=True)
@@ -148,7 +178,9 @@ def _card(found: Candidate) -> bool:
 
 def _iban(found: Candidate) -> bool:
     return is_iban(found.value) or (
-        "iban" in found.before.lower()[-24:] and len(found.value) >= 15 and len(digits_of(found.value)) >= 8
+        "iban" in found.before.lower()[-24:]
+        and len(found.value) >= 15
+        and len(digits_of(found.value)) >= 8
     )
 
 
@@ -167,7 +199,11 @@ def _ipv4(found: Candidate) -> bool:
     if _IP_WORDS.search(before[-40:].rpartition("\n")[2]) or after.startswith((":", "/")):
         return True
     numbers = [int(number) for number in re.findall(r"\d+", value)[:4]]
-    is_private = numbers[0] == 10 or numbers[:2] == [192, 168] or (numbers[0] == 172 and 16 <= numbers[1] < 32)
+    is_private = (
+        numbers[0] == 10
+        or numbers[:2] == [192, 168]
+        or (numbers[0] == 172 and 16 <= numbers[1] < 32)
+    )
     if _VERSION_BEFORE.search(before):
         return is_private and before[-1:] == "=" and not _REQUIRED.search(before)
     if max(numbers) < _LARGE_IN_VERSIONS and not is_private and _RAISED_BEFORE.search(before):
@@ -183,7 +219,11 @@ def _ipv6(found: Candidate) -> bool:
         return False
     if value in _FLOATS or re.fullmatch("(?:[0-9A-Fa-f]{1,2}:){7}[0-9A-Fa-f]{1,2}", value):
         return False
-    if value.count(":") < 3 and not re.search(r"[0-9a-fA-F]{3,4}::?", value) and found.before.strip():
+    if (
+        value.count(":") < 3
+        and not re.search(r"[0-9a-fA-F]{3,4}::?", value)
+        and found.before.strip()
+    ):
         return False
     return bool(re.search(r"\d", value)) and is_personal_ip(value)
 
@@ -195,24 +235,33 @@ def _mac(found: Candidate) -> bool:
 
 
 def _ssn(found: Candidate) -> bool:
-    return is_ssn(found.value) and not found.before.endswith("-") and not found.after.startswith("-")
+    return (
+        is_ssn(found.value) and not found.before.endswith("-") and not found.after.startswith("-")
+    )
 
 
 def _distinct_id(found: Candidate) -> bool:
-    if found.before.endswith(("-", ".")) or _NUMBER_GOES_ON.match(found.after) or _NUMBER_BEFORE.search(found.before):
+    if (
+        found.before.endswith(("-", "."))
+        or _NUMBER_GOES_ON.match(found.after)
+        or _NUMBER_BEFORE.search(found.before)
+    ):
         return False
     return is_distinct(found.value)
 
 
 def _lone_id(found: Candidate) -> bool:
-    """All that is said: a number with the right check digits, or one with a 0 before it, which nobody counts with."""
+    """All that is said: a number with the right check digits, or one with a 0 before it, which
+    nobody counts with."""
     value = found.value.strip()
     name = found.before.rpartition("\x01")[0]
     if _DATE.search(value) or _MEASURE.search(name):
         return False
     if _SSN_FORMS.fullmatch(value):
         return all(is_ssn(part) for part in value.split())
-    return is_checked(value) or (value[0] == "0" and digits_of(value) == value and is_national_phone(value))
+    return is_checked(value) or (
+        value[0] == "0" and digits_of(value) == value and is_national_phone(value)
+    )
 
 
 def _named_id(found: Candidate) -> bool:
@@ -259,7 +308,9 @@ def _config_value(found: Candidate) -> bool:
 
 
 def _internal_host(found: Candidate) -> bool:
-    return not re.match(r"[(_]|\.\w", found.after) and not re.match(r"(?:self|this|threading|cls)\.", found.value)
+    return not re.match(r"[(_]|\.\w", found.after) and not re.match(
+        r"(?:self|this|threading|cls)\.", found.value
+    )
 
 
 VALIDATORS: dict[str, Callable[[Candidate], bool]] = {

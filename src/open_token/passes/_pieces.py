@@ -1,4 +1,5 @@
-"""Values that were cut in pieces, as streams cut them: consecutive strings of one name are searched as one text."""
+"""Values that were cut in pieces, as streams cut them: consecutive strings of one name are searched
+as one text."""
 
 from bisect import bisect_right
 from collections import Counter
@@ -14,7 +15,8 @@ from open_token.passes._found import Cut, Found
 from open_token.passes._letters import decoded, encoded
 from open_token.walk import ID_NAME, NAME_END
 
-# Of a long string only the ends can hold a piece of something that began before it or goes on behind it.
+# Of a long string only the ends can hold a piece of something that began before it or goes on
+# behind it.
 _END = 512
 # A text that is a piece of another is short; of a longer one nobody has cut a token off.
 _SHORT = 400
@@ -23,11 +25,14 @@ _LIST = ("list",)
 _OPENING = ("", "{", "[")
 _STREAM_SIGNS = (b"delta", b"chunk", b"partial", b'"candidates"', b"stream")
 _SAID = frozenset(("text", "content", "delta", "data", "chunk", "output"))
-_NOT_SAID = frozenset(("type", "object", "model", "role", "id", "index", "timestamp", "ts", "kind", "reader", ID_NAME))
+_NOT_SAID = frozenset(
+    ("type", "object", "model", "role", "id", "index", "timestamp", "ts", "kind", "reader", ID_NAME)
+)
 
 
 class Place(NamedTuple):
-    """A string of an event: the event's place, the string behind its name, and how many like it stand before it."""
+    """A string of an event: the event's place, the string behind its name, and how many like it
+    stand before it."""
 
     event: int
     leaf: str
@@ -47,7 +52,8 @@ class Stream:
 
     def __init__(self, *, is_told: bool) -> None:
         self.is_told = is_told
-        """The source itself says that these are pieces, so that what is cut may be anything; else only a token."""
+        """The source itself says that these are pieces, so that what is cut may be anything; else
+        only a token."""
         self._pieces: list[tuple[Place, bytes, int]] = []
         self._fresh = 0
 
@@ -115,7 +121,9 @@ class Pieces:
             text = content.get("text")
             if type(text) is not str or not _may_be_a_piece(event, text):
                 self._speaker = None
-            elif (speaker := (event.get("actor_id"), event.get("type"), event.get("role"))) == self._speaker:
+            elif (
+                speaker := (event.get("actor_id"), event.get("type"), event.get("role"))
+            ) == self._speaker:
                 self._run.append((place, text))
             else:
                 if len(self._run) > 1:
@@ -161,7 +169,9 @@ class Pieces:
         for stream in streams:
             stream.settle()
 
-    def _cut(self, finding: Finding, text: bytes, stretches: list[Stretch], *, is_told: bool) -> None:
+    def _cut(
+        self, finding: Finding, text: bytes, stretches: list[Stretch], *, is_told: bool
+    ) -> None:
         """A value that lies over several strings, which the search of each by itself cannot see."""
         starts = [stretch.start for stretch in stretches]
         first = bisect_right(starts, finding.start) - 1
@@ -175,16 +185,29 @@ class Pieces:
             begin, place, offset = stretches[number]
             end = starts[number + 1] if number < last else finding.end
             start = max(begin, finding.start)
-            cuts = self._found.cuts.setdefault(place.event, {}).setdefault((place.leaf, place.nth), [])
-            cut = Cut(offset + start - begin, offset + min(end, finding.end) - begin, value, number == first)
+            cuts = self._found.cuts.setdefault(place.event, {}).setdefault(
+                (place.leaf, place.nth), []
+            )
+            cut = Cut(
+                offset + start - begin,
+                offset + min(end, finding.end) - begin,
+                value,
+                number == first,
+            )
             if cut not in cuts:
                 cuts.append(cut)
         self._found.add(value, finding.rank, finding.rule)
 
 
 def _may_be_a_piece(event: Event, text: str) -> bool:
-    """Whether a text may go on in the next one; what people send is whole, only machines send pieces."""
-    return len(text) <= _SHORT and text[:1] not in _OPENING and NAME_END not in text and event.get("role") != "user"
+    """Whether a text may go on in the next one; what people send is whole, only machines send
+    pieces."""
+    return (
+        len(text) <= _SHORT
+        and text[:1] not in _OPENING
+        and NAME_END not in text
+        and event.get("role") != "user"
+    )
 
 
 def _as_stream(run: list[tuple[int, str]]) -> Stream:
@@ -198,7 +221,11 @@ def _source(data: Any) -> tuple[Any, ...] | None:
     """What strings in data follow on from; None where nothing can be cut in pieces."""
     if type(data) is dict and data.get("kind") == "native":
         raw = msgspec.json.encode(data)
-        return ("native", data.get("reader"), data.get("file")) if any(sign in raw for sign in _STREAM_SIGNS) else None
+        return (
+            ("native", data.get("reader"), data.get("file"))
+            if any(sign in raw for sign in _STREAM_SIGNS)
+            else None
+        )
     return _LIST if _has_pieces(data) else None
 
 

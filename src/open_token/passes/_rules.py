@@ -1,4 +1,5 @@
-"""The rules of redaction as they stand in rules/*.toml, turned into patterns that hyperscan and RE2 read alike."""
+"""The rules of redaction as they stand in rules/*.toml, turned into patterns that hyperscan and RE2
+read alike."""
 
 import base64
 import functools
@@ -17,12 +18,14 @@ LEVELS = ("none", "secrets", "pii", "strict")
 _FOLDER = Path(__file__).resolve().parent.parent / "rules"
 _FORM = "3"
 
-# What may stand right before a token: no letter of a word, but an escape that looks like one, a URL escape, a colour.
+# What may stand right before a token: no letter of a word, but an escape that looks like one, a URL
+# escape, a colour.
 # The colour may have lost its escape sign, or have it in letters.
 START = r"(?:\b|\\[abfnrtv]|%[0-9A-Fa-f]{2}|\[[0-9;]{0,20}[mK])"
 # The same for a head with which no word ends, so that it is seen within one too.
 GLUED = START[:-1] + "|)"
-# Between a name and its value: the rest of the name, closing quotes, a sign or the end of a key, a type.
+# Between a name and its value: the rest of the name, closing quotes, a sign or the end of a key, a
+# type.
 _NAME_END = r"[ \t\w.\-\x80-\xff]{0,24}(?:\\{0,3}[\"'`\])]){0,3}[ \t]{0,8}"
 _SIGN = (
     r"[:?.+]{0,3}=|=>|:[ \t]?[A-Za-z][\w.\[\]]{0,20}[ \t]{0,2}=|:|：|＝|>|\||\x01|%3[DdAa]|"
@@ -52,7 +55,8 @@ class Rule(msgspec.Struct, frozen=True, omit_defaults=True):
     type: str
     level: str
     pattern: str
-    """What confirms: the first group that matched is what is masked, the whole match without groups."""
+    """What confirms: the first group that matched is what is masked, the whole match without
+    groups."""
     gate: str
     """What hyperscan looks for: it must match wherever the pattern does."""
     keywords: tuple[str, ...] = ()
@@ -69,11 +73,13 @@ class Rule(msgspec.Struct, frozen=True, omit_defaults=True):
     recurs: bool = True
     """Its values are masked wherever else they stand."""
     finder: str = ""
-    """What searches in the place of the pattern, which then only tells where to look: `people`, or `part` of a name."""
+    """What searches in the place of the pattern, which then only tells where to look: `people`, or
+    `part` of a name."""
 
 
 class Rules(tuple[Rule, ...]):
-    """Rules that are looked up again and again: their hash, which all their letters have a part in, is taken once."""
+    """Rules that are looked up again and again: their hash, which all their letters have a part in,
+    is taken once."""
 
     @functools.cached_property
     def _hash(self) -> int:
@@ -85,7 +91,8 @@ class Rules(tuple[Rule, ...]):
 
 @functools.lru_cache(maxsize=32)
 def load_rules(level: str, cache: Path | None = None) -> tuple[Rule, ...]:
-    """The rules of a level and of the levels below it, the stronger first; `none` has the private keys only."""
+    """The rules of a level and of the levels below it, the stronger first; `none` has the private
+    keys only."""
     rules = _all_rules(cache)
     if level == "none":
         return Rules(rule for rule in rules if rule.type == "private_key")
@@ -106,7 +113,8 @@ def sources() -> dict[str, bytes]:
 
 @functools.cache
 def _all_rules(cache: Path | None) -> tuple[Rule, ...]:
-    """Parsing TOML takes longer than a small export, so the outcome is kept beside the compiled rules."""
+    """Parsing TOML takes longer than a small export, so the outcome is kept beside the compiled
+    rules."""
     texts = sources()
     digest = hashlib.sha256(
         b"\0".join([_FORM.encode(), *(part.encode() for part in MACROS.values()), *texts.values()])
@@ -128,7 +136,9 @@ def parse_rules(texts: dict[str, bytes]) -> tuple[Rule, ...]:
     import tomllib
 
     rules = [
-        rule_of(entry, level) for level, text in texts.items() for entry in tomllib.loads(text.decode()).get("rule", [])
+        rule_of(entry, level)
+        for level, text in texts.items()
+        for entry in tomllib.loads(text.decode()).get("rule", [])
     ]
     return tuple(sorted(rules, key=lambda rule: rule.weak))
 
@@ -138,17 +148,25 @@ def rule_of(entry: dict[str, Any], level: str) -> Rule:
     facts = {key: value for key, value in entry.items() if key in Rule.__struct_fields__}
     facts["level"] = level
     facts.setdefault("validator", "token" if level == "secrets" else "")
-    words = any_of(entry.get("words") or entry.get("near") or encoded_forms(entry.get("encoded", [])))
+    words = any_of(
+        entry.get("words") or entry.get("near") or encoded_forms(entry.get("encoded", []))
+    )
     if "near" in entry:
         facts["pattern"] = expanded("{WORDS}{ASSIGN}(" + entry["value"] + ")", words)
-        facts["gate"] = expanded("{WORDS}[^\\n\\x00]{0,96}(?:" + trimmed(entry["value"]) + ")", words)
+        facts["gate"] = expanded(
+            "{WORDS}[^\\n\\x00]{0,96}(?:" + trimmed(entry["value"]) + ")", words
+        )
         facts.setdefault("ends", True)
     else:
         body = expanded(entry["pattern"], words)
         start = GLUED if entry.get("glued") else START
         facts["pattern"] = body if entry.get("anywhere") else start + body
         facts["gate"] = (
-            words if "encoded" in entry else expanded(entry["gate"], words) if "gate" in entry else trimmed(body)
+            words
+            if "encoded" in entry
+            else expanded(entry["gate"], words)
+            if "gate" in entry
+            else trimmed(body)
         )
     keywords = entry.get("keywords") or entry.get("near") or encoded_forms(entry.get("encoded", []))
     facts["keywords"] = tuple(word.lower() if word.isascii() else word for word in keywords)
@@ -156,17 +174,21 @@ def rule_of(entry: dict[str, Any], level: str) -> Rule:
 
 
 def encoded_forms(words: list[str]) -> list[str]:
-    """What base64 makes of words, wherever they begin in a group of three bytes; only the letters that are sure."""
+    """What base64 makes of words, wherever they begin in a group of three bytes; only the letters
+    that are sure."""
     forms = []
     for word in words:
         for shift in range(3):
             text = base64.b64encode(bytes(shift) + word.encode()).decode()
-            forms.append(text[-(-8 * shift // 6) : 8 * (shift + len(word)) // 6].replace("+", r"\+"))
+            forms.append(
+                text[-(-8 * shift // 6) : 8 * (shift + len(word)) // 6].replace("+", r"\+")
+            )
     return sorted(set(forms))
 
 
 def any_of(words: list[str]) -> str:
-    """Any of these words; letters of other scripts as they stand, since only ASCII folds alike in both engines."""
+    """Any of these words; letters of other scripts as they stand, since only ASCII folds alike in
+    both engines."""
     plain = "|".join(word for word in words if word.isascii())
     return f"(?:{'|'.join(['(?i:' + plain + ')'] * bool(plain) + [word for word in words if not word.isascii()])})"
 
@@ -179,7 +201,8 @@ def expanded(pattern: str, words: str) -> str:
 
 
 def trimmed(pattern: str) -> str:
-    """The pattern without its last repetition, so that one find is one hit and not one for each further letter."""
+    """The pattern without its last repetition, so that one find is one hit and not one for each
+    further letter."""
     while optional := _OPTIONAL_END.search(pattern):
         pattern = pattern[: optional.start()] + optional[1]
     found = _OPEN_END.search(pattern)

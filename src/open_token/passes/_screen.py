@@ -1,4 +1,5 @@
-"""Chooses what searches: the built-in rules alone, or with what the settings add and allow, loaded only then."""
+"""Chooses what searches: the built-in rules alone, or with what the settings add and allow, loaded
+only then."""
 
 import importlib
 from typing import cast
@@ -16,4 +17,6 @@ def detector_for(level: str, context: Context, engine: str = "auto") -> Detector
     if not (screen.rules or screen.allowed or screen.kept):
         return Detector(rules, context.rule_cache, engine)
     module = importlib.import_module("open_token.passes._own_detector")
-    return cast(Detector, module.OwnDetector(rules, context, module.own_of(level, screen.rules), engine))
+    return cast(
+        Detector, module.OwnDetector(rules, context, module.own_of(level, screen.rules), engine)
+    )

@@ -1,4 +1,5 @@
-"""Finds confirmed values where they stand without the context that gave them away, also escaped and encoded."""
+"""Finds confirmed values where they stand without the context that gave them away, also escaped and
+encoded."""
 
 import base64
 import json
@@ -21,7 +22,8 @@ _MOST_ENCODED = 2_000
 _CHUNK = 500
 _LONG = 16
 _LONG_ENCODED = 20
-# What stands behind a value and may have been taken for its end: signs of the text around it, more of a form.
+# What stands behind a value and may have been taken for its end: signs of the text around it, more
+# of a form.
 _REST = late(r"(?:&[\w.-]+=.*|[.,;:!?)\]}>*|\"'`\\]+)$", re.DOTALL)
 _UNRESERVED = frozenset(b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_.-~")
 
@@ -35,12 +37,14 @@ class Occurrence(NamedTuple):
 
 
 def recurring(found: Found) -> list[str]:
-    """The values that are masked wherever else they stand, in the order in which they were found."""
+    """The values that are masked wherever else they stand, in the order in which they were
+    found."""
     return [value for value, (_, rule) in found.values.items() if is_sought(value, rule)]
 
 
 def is_sought(value: str, rule: Rule) -> bool:
-    """Whether a value is masked wherever else it stands; a name only as a whole or as a part of one."""
+    """Whether a value is masked wherever else it stands; a name only as a whole or as a part of
+    one."""
     return rule.recurs and (rule.finder == "part" if rule.finder else may_recur(value))
 
 
@@ -81,7 +85,12 @@ def _search_for(forms: list[bytes], engine: str) -> Search:
 
     def search(text: bytes) -> list[tuple[int, int]]:
         hits: list[tuple[int, int]] = []
-        database.scan(text, match_event_handler=lambda number, start, end, flags, context: hits.append((number, end)))
+        database.scan(
+            text,
+            match_event_handler=lambda number, start, end, flags, context: hits.append(
+                (number, end)
+            ),
+        )
         return hits
 
     return search
@@ -103,7 +112,8 @@ def _re2_search(forms: list[bytes]) -> Search:
 
 
 def _stands_alone(text: bytes, start: int, end: int) -> bool:
-    """A short value or a number may be part of something else; a long one is itself wherever it stands."""
+    """A short value or a number may be part of something else; a long one is itself wherever it
+    stands."""
     if end - start >= _LONG and not text[start:end].isdigit():
         return True
     before = start > 0 and text[start - 1] in WORD and text[start] in WORD
@@ -122,6 +132,8 @@ def _forms(value: str, encoded_too: bool) -> Iterator[bytes]:
         yield in_url
     if encoded_too and len(raw) >= _LONG:
         for shift in range(3):
-            text = base64.b64encode(bytes(shift) + raw)[-(-8 * shift // 6) : 8 * (shift + len(raw)) // 6]
+            text = base64.b64encode(bytes(shift) + raw)[
+                -(-8 * shift // 6) : 8 * (shift + len(raw)) // 6
+            ]
             if len(text) >= _LONG_ENCODED:
                 yield text

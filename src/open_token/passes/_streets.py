@@ -1,4 +1,5 @@
-"""The judges of rules about addresses: a street has a name, and words that every text has are none."""
+"""The judges of rules about addresses: a street has a name, and words that every text has are
+none."""
 
 import re
 
@@ -34,7 +35,9 @@ _TOLD = late(
 _QUARTER = late(r" (?:[NS][EW]?|[EW])$")
 # The Free Software Foundation, in the head of every other file.
 _FOUNDATION = late("(?:59|51) (?:Temple|Franklin) (?:Place|St)|675 Mass Ave|31 Milk St")
-_FILLERS = frozenset("the more easy simple best new other different separate beta alpha ways way of".split())
+_FILLERS = frozenset(
+    "the more easy simple best new other different separate beta alpha ways way of".split()
+)
 
 
 def is_street(found: Candidate) -> bool:
@@ -60,7 +63,8 @@ def is_mail_box(found: Candidate) -> bool:
     if _FOUNDATION.search(found.before):
         return False
     return not re.search(
-        r"(?i)\b(?:test|tests|spec|office|benchmark|cipher)\W+suite ", found.before[-24:] + found.value
+        r"(?i)\b(?:test|tests|spec|office|benchmark|cipher)\W+suite ",
+        found.before[-24:] + found.value,
     )
 
 

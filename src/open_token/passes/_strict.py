@@ -19,12 +19,17 @@ _MISSING = {"missing_result": True}
 _ABOUT_TEXT = {"truncated", "original_length", "summary"}
 _OUTPUT_KEYS = {"native": "value", "repeated_result": "output"}
 _BESIDE = ("more", "then", "about")
-"""What stands beside the value of a native annotation: records that follow, those of other files, facts about it."""
+"""What stands beside the value of a native annotation: records that follow, those of other files,
+facts about it."""
 
 
 def is_hidden(event: Event) -> bool:
     """Whether the whole content of an event is masked."""
-    return event.get("type") == "tool_result" or event.get("role") in _PROMPTS or _output_key(event) is not None
+    return (
+        event.get("type") == "tool_result"
+        or event.get("role") in _PROMPTS
+        or _output_key(event) is not None
+    )
 
 
 def hidden(event: Event, hide: Hide, encode: Callable[[Any], str]) -> Event:
@@ -36,7 +41,9 @@ def hidden(event: Event, hide: Hide, encode: Callable[[Any], str]) -> Event:
     if key is not None:
         data = content["data"]
         beside = {name: data[name] for name in _BESIDE if key == "value" and name in data}
-        masked = _mark_of({key: data[key], **beside} if beside else data[key], "tool_output", hide, encode)
+        masked = _mark_of(
+            {key: data[key], **beside} if beside else data[key], "tool_output", hide, encode
+        )
         if masked is data[key]:
             return event
         left = {name: value for name, value in data.items() if name not in beside}
@@ -49,7 +56,11 @@ def hidden(event: Event, hide: Hide, encode: Callable[[Any], str]) -> Event:
 def _output_key(event: Event) -> str | None:
     """The key under which an annotation repeats what a tool gave out."""
     content: Any = event.get("content")
-    data = content.get("data") if event.get("type") == "annotation" and isinstance(content, dict) else None
+    data = (
+        content.get("data")
+        if event.get("type") == "annotation" and isinstance(content, dict)
+        else None
+    )
     if not isinstance(data, dict):
         return None
     key = _OUTPUT_KEYS.get(str(data.get("kind")))
@@ -82,4 +93,8 @@ def _mark_of(value: Any, type: str, hide: Hide, encode: Callable[[Any], str]) ->
 
 
 def _is_marked(value: Any) -> bool:
-    return isinstance(value, dict) and set(value) == {"redacted"} and MARK.fullmatch(str(value["redacted"])) is not None
+    return (
+        isinstance(value, dict)
+        and set(value) == {"redacted"}
+        and MARK.fullmatch(str(value["redacted"])) is not None
+    )

@@ -1,4 +1,5 @@
-"""How one event is made smaller, step by step: its text first, then long strings and long arrays inside its data."""
+"""How one event is made smaller, step by step: its text first, then long strings and long arrays
+inside its data."""
 
 from collections.abc import Callable, Iterator
 from itertools import accumulate, takewhile
@@ -15,7 +16,8 @@ LONGEST = HEAD + len(GAP) + TAIL
 
 TEXT, STRINGS, ARRAYS = range(3)
 MOST_STEPS = 16
-"""Steps for the strings of one event, and for its arrays: more of them are cut in groups, so that time stays linear."""
+"""Steps for the strings of one event, and for its arrays: more of them are cut in groups, so that
+time stays linear."""
 
 _MARK = late(r"\[REDACTED:[A-Za-z0-9_.-]{1,64}:[0-9a-f]{8}\]")
 _REACH = 96
@@ -25,7 +27,8 @@ Size = Callable[[Event], int]
 
 
 class Step(NamedTuple):
-    """One cut on top of those before: how large the thing was, the event after it, and the bytes of that event."""
+    """One cut on top of those before: how large the thing was, the event after it, and the bytes of
+    that event."""
 
     stage: int
     length: int
@@ -52,7 +55,8 @@ def steps(event: Event, size: int, measure: Size) -> Iterator[Step]:
 
 
 def cut_text(text: str) -> str:
-    """The first 1024 and the last 256 characters with `…` between; a redaction mark on an edge stays whole."""
+    """The first 1024 and the last 256 characters with `…` between; a redaction mark on an edge
+    stays whole."""
     if len(text) <= LONGEST:
         return text
     head, tail = _mark_around(text, HEAD)[1], _mark_around(text, len(text) - TAIL)[0]
@@ -60,7 +64,8 @@ def cut_text(text: str) -> str:
 
 
 def _mark_around(text: str, place: int) -> tuple[int, int]:
-    """Where the mark starts and ends that a cut at this place would break; without one, the place itself."""
+    """Where the mark starts and ends that a cut at this place would break; without one, the place
+    itself."""
     for found in _MARK.finditer(text, max(0, place - _REACH), place + _REACH):
         if found.start() < place < found.end():
             return found.span()
@@ -82,7 +87,11 @@ def _with_content(event: Event, content: Content) -> Event:
 
 
 def _data_steps(
-    event: Event, size: int, measure: Size, stage: int, find: Callable[[Event], list[tuple[int, Path]]]
+    event: Event,
+    size: int,
+    measure: Size,
+    stage: int,
+    find: Callable[[Event], list[tuple[int, Path]]],
 ) -> Iterator[Step]:
     """The largest first; a group that saves nothing is left as it was."""
     found = sorted(find(event), key=lambda item: -item[0])
@@ -91,7 +100,9 @@ def _data_steps(
     whole = event["content"]["data"]
     for start in range(0, len(found), group or 1):
         paths = {path for _, path in found[start : start + group]}
-        shorter = _with_content(event, {**event["content"], "data": _cut_data(whole, chosen | paths)})
+        shorter = _with_content(
+            event, {**event["content"], "data": _cut_data(whole, chosen | paths)}
+        )
         if (smaller := measure(shorter)) < size:
             chosen |= paths
             size = smaller
@@ -99,7 +110,8 @@ def _data_steps(
 
 
 def _long_strings(event: Event) -> list[tuple[int, Path]]:
-    """Strings that can be cut, with their lengths, in order of appearance; never the name of a tool."""
+    """Strings that can be cut, with their lengths, in order of appearance; never the name of a
+    tool."""
     found: list[tuple[int, Path]] = []
     stack: list[tuple[Path, Any]] = [((), event["content"]["data"])]
     while stack:
@@ -116,7 +128,8 @@ def _long_strings(event: Event) -> list[tuple[int, Path]]:
 
 
 def _long_arrays(event: Event) -> list[tuple[int, Path]]:
-    """Arrays of two elements or more that can be cut, with their compact sizes, in order of appearance."""
+    """Arrays of two elements or more that can be cut, with their compact sizes, in order of
+    appearance."""
     found: list[tuple[int, Path]] = []
     stack: list[tuple[Path, Any]] = [((), event["content"]["data"])]
     while stack:
@@ -131,7 +144,8 @@ def _long_arrays(event: Event) -> list[tuple[int, Path]]:
 
 
 def _cut_data(data: Any, chosen: set[Path]) -> Any:
-    """The data with the chosen strings and arrays cut, and `"truncated": true` in the structure around each."""
+    """The data with the chosen strings and arrays cut, and `"truncated": true` in the structure
+    around each."""
     made, unmarked = _cut(data, (), chosen)
     if not unmarked:
         return made
@@ -186,7 +200,11 @@ def _leading(value: list[Any]) -> list[Any]:
 def _omitted(value: list[Any]) -> int | None:
     """How many elements an earlier cut left out; None when the array was not cut."""
     last = value[-1] if value else None
-    if isinstance(last, dict) and last.keys() == {"truncated", "omitted"} and type(last["omitted"]) is int:
+    if (
+        isinstance(last, dict)
+        and last.keys() == {"truncated", "omitted"}
+        and type(last["omitted"]) is int
+    ):
         return last["omitted"]
     return None
 

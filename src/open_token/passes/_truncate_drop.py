@@ -1,4 +1,5 @@
-"""Which events go when the oldest are dropped: whole calls, whole spans, and an annotation with what it is about."""
+"""Which events go when the oldest are dropped: whole calls, whole spans, and an annotation with
+what it is about."""
 
 from array import array
 from collections import Counter
@@ -14,7 +15,8 @@ _TARGETS = ("parent_id", "replies_to")
 
 
 class Groups:
-    """Events that stand or fall together; a group is known by the place (from 0) of its oldest event."""
+    """Events that stand or fall together; a group is known by the place (from 0) of its oldest
+    event."""
 
     def __init__(self, events: Iterable[Event], named: Iterable[str] = ()) -> None:
         self._events = events
@@ -24,7 +26,8 @@ class Groups:
         self._places = dict.fromkeys(named, -1)
         """Where the events stand that others link to, or that the record names."""
         self.earlier = _earlier_drop(events)
-        """What the annotation of an earlier drop says, which the new one takes over; it is no event of its own then."""
+        """What the annotation of an earlier drop says, which the new one takes over; it is no event
+        of its own then."""
         about = self._gather()
         for place, target in about:
             if self._places[target] >= 0:
@@ -79,7 +82,11 @@ class Groups:
 
     def lost(self, last_group: int) -> set[str]:
         """The dropped events that are linked to or named."""
-        return {name for name, place in self._places.items() if place >= 0 and self._first[place] <= last_group}
+        return {
+            name
+            for name, place in self._places.items()
+            if place >= 0 and self._first[place] <= last_group
+        }
 
     def account(self, last_group: int) -> dict[str, Any]:
         """What the annotation says of the dropped events."""
@@ -109,9 +116,15 @@ def _earlier_drop(events: Iterable[Event]) -> dict[str, Any]:
     if not isinstance(data, dict) or data.get("kind") != DROPPED:
         return {}
     counts = data.get("by_type")
-    if not isinstance(counts, dict) or not all(type(count) is int and count >= 0 for count in counts.values()):
+    if not isinstance(counts, dict) or not all(
+        type(count) is int and count >= 0 for count in counts.values()
+    ):
         return {}
-    return data if isinstance(data.get("first_id"), str) and isinstance(data.get("last_id"), str) else {}
+    return (
+        data
+        if isinstance(data.get("first_id"), str) and isinstance(data.get("last_id"), str)
+        else {}
+    )
 
 
 def annotation(number: int, actor_id: str, account: dict[str, Any]) -> Event:
@@ -154,9 +167,12 @@ def without_links(event: Event, lost: set[str]) -> Event:
 
 
 class Kept:
-    """What is left after a drop: the annotation, then the events that stay; may be walked any number of times."""
+    """What is left after a drop: the annotation, then the events that stay; may be walked any
+    number of times."""
 
-    def __init__(self, events: Iterable[Event], groups: Groups, last_group: int, first: Event) -> None:
+    def __init__(
+        self, events: Iterable[Event], groups: Groups, last_group: int, first: Event
+    ) -> None:
         self._events = events
         self._groups = groups
         self._last_group = last_group

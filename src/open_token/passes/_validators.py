@@ -1,4 +1,5 @@
-"""The judges that rules name: each says whether what a pattern found is really what the rule is about."""
+"""The judges that rules name: each says whether what a pattern found is really what the rule is
+about."""
 
 import base64
 import binascii
@@ -37,7 +38,8 @@ from open_token.passes._wallets import is_seed_phrase, is_stellar_seed, is_wif
 from open_token.passes._worded import is_worded_token
 
 _SURE_LENGTH = 20
-# The rest is left out, or to be put in; a tag that closes, or makes a line end, says nothing of the kind.
+# The rest is left out, or to be put in; a tag that closes, or makes a line end, says nothing of the
+# kind.
 _LEFT_OUT = late(r"###|\*\*\*|\.\.\.|…|<(?!/|[a-z]{1,6}[ />])")
 _BEGINNING, _FEW = 6, 3
 # A hash, or a file as text, in which some letters look like the head of a token.
@@ -73,7 +75,8 @@ _ZEROES, _HEX = "AA", late("[0-9A-Fa-f]+")
 
 
 def _token(found: Candidate) -> bool:
-    """Anything but a placeholder or a name from code that begins like a token; the beginning alone says much."""
+    """Anything but a placeholder or a name from code that begins like a token; the beginning alone
+    says much."""
     value = found.value
     if is_stand_in(value) or _LEFT_OUT.match(found.after):
         return False
@@ -98,9 +101,14 @@ def _mixed(found: Candidate) -> bool:
 
 
 def _drawn(found: Candidate) -> bool:
-    """Mixed, and neither the zero bytes of a file in base64 nor the digits of one in hexadecimal."""
+    """Mixed, and neither the zero bytes of a file in base64 nor the digits of one in
+    hexadecimal."""
     value = found.value
-    return _mixed(found) and value.count(_ZEROES) <= len(value) // _SURE_LENGTH and not _HEX.fullmatch(value)
+    return (
+        _mixed(found)
+        and value.count(_ZEROES) <= len(value) // _SURE_LENGTH
+        and not _HEX.fullmatch(value)
+    )
 
 
 def _bearer_of_as(found: Candidate) -> bool:
@@ -108,9 +116,16 @@ def _bearer_of_as(found: Candidate) -> bool:
 
 
 def _near_token(found: Candidate) -> bool:
-    """A value of the service's own shape behind its name; a hash or a UUID only if the name says it is a secret."""
+    """A value of the service's own shape behind its name; a hash or a UUID only if the name says it
+    is a secret."""
     value, before, after = found
-    if is_harmless(before) or is_stand_in(value) or is_name(value) or is_integrity(value) or _LEFT_OUT.match(after):
+    if (
+        is_harmless(before)
+        or is_stand_in(value)
+        or is_name(value)
+        or is_integrity(value)
+        or _LEFT_OUT.match(after)
+    ):
         return False
     if is_digest(value) or is_uuid(value) or is_drill(value):
         return is_telling(before)
@@ -118,11 +133,18 @@ def _near_token(found: Candidate) -> bool:
 
 
 def _service_key(found: Candidate) -> bool:
-    """Behind the name of a service that gives out keys; where more is said than that name, it must speak of secrets."""
+    """Behind the name of a service that gives out keys; where more is said than that name, it must
+    speak of secrets."""
     value, before, after = found
     if _ANY_DIGIT.search(value) is None:  # the cheapest test of all, and most words have none
         return False
-    if is_harmless(before) or is_stand_in(value) or is_reference(value) or is_name(value) or _LEFT_OUT.match(after):
+    if (
+        is_harmless(before)
+        or is_stand_in(value)
+        or is_reference(value)
+        or is_name(value)
+        or _LEFT_OUT.match(after)
+    ):
         return False
     if is_telling(before):
         return is_likely_key(value) or is_drill(value)
@@ -147,7 +169,12 @@ def _jwt(found: Candidate) -> bool:
 
 def _aws_secret(found: Candidate) -> bool:
     value = found.value
-    return found.after[:1] not in ("/", "+", "=") and classes(value) >= 3 and entropy(value) >= 3.8 and _token(found)
+    return (
+        found.after[:1] not in ("/", "+", "=")
+        and classes(value) >= 3
+        and entropy(value) >= 3.8
+        and _token(found)
+    )
 
 
 def _query_secret(found: Candidate) -> bool:
@@ -158,11 +185,19 @@ def _query_secret(found: Candidate) -> bool:
 
 def _auth_value(found: Candidate) -> bool:
     value = found.value.rstrip(".:")
-    if is_placeholder(value) or is_reference(value) or is_words(value) or len(value) < 8 or is_harmless(found.before):
+    if (
+        is_placeholder(value)
+        or is_reference(value)
+        or is_words(value)
+        or len(value) < 8
+        or is_harmless(found.before)
+    ):
         return False
     if value.startswith("AWS4-HMAC") or found.after.startswith("("):
         return False
-    return bool(re.search("[0-9]", value)) or (len(value) >= 20 and entropy(value) >= 3.5 and classes(value) >= 2)
+    return bool(re.search("[0-9]", value)) or (
+        len(value) >= 20 and entropy(value) >= 3.5 and classes(value) >= 2
+    )
 
 
 def _basic_auth(found: Candidate) -> bool:
@@ -196,25 +231,40 @@ def _named_secret(found: Candidate) -> bool:
 
 def _assigned_secret(found: Candidate) -> bool:
     value, before, after = found
-    if CODE_AFTER.match(after) or is_harmless(before) or _BADGE.search(before) or _is_fingerprint(value, before):
+    if (
+        CODE_AFTER.match(after)
+        or is_harmless(before)
+        or _BADGE.search(before)
+        or _is_fingerprint(value, before)
+    ):
         return False
     if is_digest(value) and _NAMED_AS_FILE.search(before):
         return False
     if is_telling(before):
-        is_odd = before[-1:] in QUOTES and has_signs(value) and is_password(value) and not is_code(value)
+        is_odd = (
+            before[-1:] in QUOTES and has_signs(value) and is_password(value) and not is_code(value)
+        )
         return is_likely_key(value) or is_odd
     return len(value) >= _SURE_LENGTH and is_key(value) and not (is_digest(value) or is_uuid(value))
 
 
 def _spaced_secret(found: Candidate) -> bool:
-    """Between a name and a value there is only a space, or `is`: what is said of a key is mostly words."""
+    """Between a name and a value there is only a space, or `is`: what is said of a key is mostly
+    words."""
     value = found.value.rstrip(".:")
     if is_harmless(found.before) or len(value) < 16 or found.after.startswith("("):
         return False
     if is_telling(found.before):
-        is_secret = is_likely_key(value) and (len(value) >= _SURE_LENGTH or is_key(value) or is_drill(value))
+        is_secret = is_likely_key(value) and (
+            len(value) >= _SURE_LENGTH or is_key(value) or is_drill(value)
+        )
     else:
-        is_secret = len(value) >= _SURE_LENGTH and is_key(value) and entropy(value) >= 3.3 and not is_digest(value)
+        is_secret = (
+            len(value) >= _SURE_LENGTH
+            and is_key(value)
+            and entropy(value) >= 3.3
+            and not is_digest(value)
+        )
     return is_secret and not _is_fingerprint(value, found.before) and not _is_inside(found.before)
 
 
@@ -223,19 +273,36 @@ def _is_fingerprint(value: str, before: str) -> bool:
 
 
 def _glued_secret(found: Candidate) -> bool:
-    """Behind a name that ends with a word for secrets, even where a hyphen, a stop or a space alone parts the two."""
+    """Behind a name that ends with a word for secrets, even where a hyphen, a stop or a space alone
+    parts the two."""
     value, named = found.value, found.before.rstrip("-. ") + "="
-    if not is_telling(named) or is_harmless(named) or is_name(value) or _is_fingerprint(value, found.before):
+    if (
+        not is_telling(named)
+        or is_harmless(named)
+        or is_name(value)
+        or _is_fingerprint(value, found.before)
+    ):
         return False
-    has_digits = len(re.findall("[0-9]", value[:_JUDGED])) >= _FEW and re.search("[A-Za-z]", value) is not None
-    is_secret = is_likely_key(value) or is_uuid(value) or (is_drill(value) and not is_stand_in(value))
+    has_digits = (
+        len(re.findall("[0-9]", value[:_JUDGED])) >= _FEW
+        and re.search("[A-Za-z]", value) is not None
+    )
+    is_secret = (
+        is_likely_key(value) or is_uuid(value) or (is_drill(value) and not is_stand_in(value))
+    )
     return has_digits and is_secret and not _is_inside(found.before)
 
 
 def _lone_assignment(found: Candidate) -> bool:
-    """No word says that it is a secret: only what is long, has all kinds of letters and follows no pattern."""
+    """No word says that it is a secret: only what is long, has all kinds of letters and follows no
+    pattern."""
     value = found.value
-    if is_harmless(found.before) or _OPEN_NAME.search(found.before) or is_digest(value) or not is_key(value):
+    if (
+        is_harmless(found.before)
+        or _OPEN_NAME.search(found.before)
+        or is_digest(value)
+        or not is_key(value)
+    ):
         return False
     kinds = min(len(re.findall(kind, value)) for kind in ("[a-z]", "[A-Z]", "[0-9]"))
     return kinds >= 3 and entropy(value) >= 4.2

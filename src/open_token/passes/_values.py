@@ -1,4 +1,5 @@
-"""What tells a secret from a word, a name, a path, a reference or a placeholder, judged by the value alone."""
+"""What tells a secret from a word, a name, a path, a reference or a placeholder, judged by the
+value alone."""
 
 import math
 import re
@@ -31,14 +32,17 @@ _REFERENCE = late(
     re.IGNORECASE,
 )
 _CODE = late(
-    r"&#?\w+;|&&|\|\||->|=>|::|\)\);|\);[a-z]|^\W+$|\(\?|\[[a-z0-9]-[a-z0-9]|(?:a-z|a-f|0-9){2}|\\[wds]", re.IGNORECASE
+    r"&#?\w+;|&&|\|\||->|=>|::|\)\);|\);[a-z]|^\W+$|\(\?|\[[a-z0-9]-[a-z0-9]|(?:a-z|a-f|0-9){2}|\\[wds]",
+    re.IGNORECASE,
 )
 _EQUATION = late(r"([A-Za-z_][\w.:]{0,60}?)[-+*/!=]{0,2}=(?!=?$)")
 _WORDS = late(r"[A-Za-z]+(?:[-_./:@ ][A-Za-z]+)*[:.!?]?")
 _IDENTIFIER = late(
     r"[a-z]+(?:[A-Z][a-z]+)+[0-9]{0,3}|[A-Z]{2,}(?:_[A-Z]+)*_?[0-9]{0,2}|[a-z]+[0-9]{0,2}(?:[-_.](?:[a-z]+[0-9]{0,3}|[0-9]{1,12}))+"
 )
-_PATH = late(r"(?:~|\.{1,2}|[A-Za-z]:|/)?[\\/](?:[\w.@+-]+[\\/])*[\w.@+-]*|(?:[\w.@-]+/)+[\w.-]*\.\w{1,5}")
+_PATH = late(
+    r"(?:~|\.{1,2}|[A-Za-z]:|/)?[\\/](?:[\w.@+-]+[\\/])*[\w.@+-]*|(?:[\w.@-]+/)+[\w.-]*\.\w{1,5}"
+)
 _FILE = late(
     r"(?:[\w.@+-]+/)*[\w.@+-]*\.(?:[ch]|cc|cpp|cs|css|go|hpp|html?|ini|in|java|js|json|jsx|lock|md|php|pl|po|py|rb|rs|rst|"
     r"sh|sql|svg|toml|tsx?|txt|xml|ya?ml|[1-8](?:bsd|p|pm|ssl|x)?)(?:#[\w-]+)?:?",
@@ -47,7 +51,9 @@ _FILE = late(
 _PACKAGE = late(r"@[a-z0-9][\w.-]*/[\w./:-]+", re.IGNORECASE)
 _EDIT = late(r"s([/|#])[\w.-]+\1[\w.-]*\1g?")
 _URL = late(r"[a-z][a-z0-9+.-]*(?:://|%3A%2F%2F)[^@\s]*", re.IGNORECASE)
-_DOTTED = late(r"[A-Za-z_]{2,}(?:[0-9]{1,5}[A-Za-z_]*)?(?:\.[A-Za-z_]+(?:[0-9]{1,5}[A-Za-z_]*)?)+:?")
+_DOTTED = late(
+    r"[A-Za-z_]{2,}(?:[0-9]{1,5}[A-Za-z_]*)?(?:\.[A-Za-z_]+(?:[0-9]{1,5}[A-Za-z_]*)?)+:?"
+)
 _DOTTED_WORDS = late(r"[A-Za-z_]{2}\w*(?:\.[A-Za-z_]\w*)+")
 _CALL = late(r"[A-Za-z_][\w.]*(?:::\w+)*[\[(<].*")
 _VERSION = late(r"(?:\w+:)?[~^v=<>]*\d+(?:\.[\dx*]+)+(?:[-+:][\w.]+)?")
@@ -76,7 +82,12 @@ _HEX = late("[0-9a-fA-F]+")
 _DIGIT, _LETTER, _LETTERS = re.compile("[0-9]"), re.compile("[A-Za-z]"), re.compile("[A-Za-z]+")
 _CHANGE = late("[0-9](?=[A-Za-z])|[A-Za-z](?=[0-9])")
 _SPACED_WORD = late(r"(?<!\w)[^\W\d_]{2,}(?!\w)")
-_CLASSES = (re.compile("[a-z]"), re.compile("[A-Z]"), re.compile("[0-9]"), re.compile(r"[^a-zA-Z0-9]"))
+_CLASSES = (
+    re.compile("[a-z]"),
+    re.compile("[A-Z]"),
+    re.compile("[0-9]"),
+    re.compile(r"[^a-zA-Z0-9]"),
+)
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 _LETTER_RUNS = ("abcdefgh", "ijklmnop", "zyxwvuts", "qwertyui")
 _RUNS = ("01234567", "12345678", "98765432")
@@ -88,7 +99,11 @@ _JUDGED = 2000
 def entropy(text: str) -> float:
     """Bits a letter, by how often each letter stands in the text itself."""
     size = len(text)
-    return -sum(count / size * math.log2(count / size) for count in Counter(text).values()) if size else 0.0
+    return (
+        -sum(count / size * math.log2(count / size) for count in Counter(text).values())
+        if size
+        else 0.0
+    )
 
 
 def classes(text: str) -> int:
@@ -97,7 +112,8 @@ def classes(text: str) -> int:
 
 
 def is_stand_in(text: str, letters: int = 3) -> bool:
-    """Says outright that it stands where a secret would stand, or is a few letters over and over."""
+    """Says outright that it stands where a secret would stand, or is a few letters over and
+    over."""
     text = text[:_JUDGED]
     return bool(_STAND_IN.search(text)) or len(set(text)) <= letters or bool(_SAME.search(text))
 
@@ -109,7 +125,8 @@ def is_alphabet(text: str) -> bool:
 
 
 def is_drill(text: str) -> bool:
-    """Letters or digits in their order, or a few over and over, as authors of examples type them."""
+    """Letters or digits in their order, or a few over and over, as authors of examples type
+    them."""
     lowered = text[:_JUDGED].lower()
     if any(run in lowered for run in _LETTER_RUNS) or _PERIODIC.match(lowered):
         return True
@@ -122,13 +139,25 @@ def is_placeholder(text: str) -> bool:
 
 
 def is_reference(text: str) -> bool:
-    """Says where a secret is, not what it is: a variable, a call, a path, an address without a password."""
+    """Says where a secret is, not what it is: a variable, a call, a path, an address without a
+    password."""
     text = text[:_JUDGED].lstrip("!")
     if _REFERENCE.search(text) or _CALL.match(text):
         return True
     if _PATH.fullmatch(text) or _FILE.fullmatch(text):
         return not is_base64(text)
-    kinds = (_DOTTED, _URL, _VERSION, _DATE, _DIGEST, _NUMBER, _FINGERPRINT, _ISSUE, _PACKAGE, _EDIT)
+    kinds = (
+        _DOTTED,
+        _URL,
+        _VERSION,
+        _DATE,
+        _DIGEST,
+        _NUMBER,
+        _FINGERPRINT,
+        _ISSUE,
+        _PACKAGE,
+        _EDIT,
+    )
     if any(kind.fullmatch(text) for kind in kinds) or _is_choice(text):
         return True
     if _DOTTED_WORDS.fullmatch(text) and wordiness(text) > _WORDY:
@@ -138,23 +167,32 @@ def is_reference(text: str) -> bool:
 
 def _is_choice(text: str) -> bool:
     """Words between bars, as in a pattern or a table of types."""
-    return "|" in text and all(len(part) < 4 or is_name(part) for part in re.split(r"[|/?\[\]-]+", text))
+    return "|" in text and all(
+        len(part) < 4 or is_name(part) for part in re.split(r"[|/?\[\]-]+", text)
+    )
 
 
 def is_base64(text: str) -> bool:
-    """Drawn by lot from the letters of base64, of which the slash is one: one in 64 begins like a path."""
-    return len(text) >= _LEAST_DRAWN and bool(_BASE64.fullmatch(text)) and wordiness(text) < _UNLIKE_WORDS
+    """Drawn by lot from the letters of base64, of which the slash is one: one in 64 begins like a
+    path."""
+    return (
+        len(text) >= _LEAST_DRAWN
+        and bool(_BASE64.fullmatch(text))
+        and wordiness(text) < _UNLIKE_WORDS
+    )
 
 
 def is_scrambled(text: str) -> bool:
-    """Small letters and capitals that make no words: a few of the values drawn by lot have no digit."""
+    """Small letters and capitals that make no words: a few of the values drawn by lot have no
+    digit."""
     letters = "".join(_LETTERS.findall(text))
     is_mixed = not letters.islower() and not letters.isupper()
     return len(letters) >= _LEAST_SCRAMBLED and is_mixed and not is_written(letters)
 
 
 def is_code(text: str) -> bool:
-    """A comparison, an argument with its name, a pattern: what stands behind a name in a program."""
+    """A comparison, an argument with its name, a pattern: what stands behind a name in a
+    program."""
     text = text[:_JUDGED]
     if _CODE.search(text):
         return True
@@ -180,7 +218,9 @@ def is_name(text: str) -> bool:
     if is_words(text) or is_identifier(text) or _OF_A_TYPE.fullmatch(text):
         return True
     bare = _TECHNICAL.sub("", text)
-    return bare != text and (not _LETTER.search(bare) or is_words(bare.strip("_.-")) or is_identifier(bare))
+    return bare != text and (
+        not _LETTER.search(bare) or is_words(bare.strip("_.-")) or is_identifier(bare)
+    )
 
 
 def is_camel_case(text: str) -> bool:
@@ -208,7 +248,9 @@ def is_integrity(text: str) -> bool:
 def is_sentence(text: str) -> bool:
     """Several words, or anything with spaces that has no part drawn by lot."""
     parts = text[:400].split()
-    return len(parts) > 1 and (len(_SPACED_WORD.findall(text[:400])) >= 3 or not any(is_random(part) for part in parts))
+    return len(parts) > 1 and (
+        len(_SPACED_WORD.findall(text[:400])) >= 3 or not any(is_random(part) for part in parts)
+    )
 
 
 def is_random(text: str) -> bool:
@@ -220,14 +262,23 @@ def is_random(text: str) -> bool:
 
 def is_password(text: str) -> bool:
     """Could be a password that stands behind the word for it."""
-    if len(text) < 6 or classes(text) < 2 or is_placeholder(text) or is_reference(text) or is_words(text):
+    if (
+        len(text) < 6
+        or classes(text) < 2
+        or is_placeholder(text)
+        or is_reference(text)
+        or is_words(text)
+    ):
         return False
     return bool(_DIGIT.search(text)) or classes(text) >= 3 or has_signs(text) or is_scrambled(text)
 
 
 def has_signs(text: str) -> bool:
     """So many different signs that it is neither words nor code."""
-    return len({letter for letter in text[:_JUDGED] if not letter.isalnum() and not letter.isspace()}) >= _LEAST_SIGNS
+    return (
+        len({letter for letter in text[:_JUDGED] if not letter.isalnum() and not letter.isspace()})
+        >= _LEAST_SIGNS
+    )
 
 
 def is_key(text: str) -> bool:
@@ -241,8 +292,15 @@ def is_key(text: str) -> bool:
 
 
 def is_likely_key(text: str) -> bool:
-    """Could be a key behind a name that says so outright: shorter, of letters alone, or in the order of an example."""
-    if len(text) < 8 or is_stand_in(text) or is_reference(text) or is_code(text) or is_alphabet(text):
+    """Could be a key behind a name that says so outright: shorter, of letters alone, or in the
+    order of an example."""
+    if (
+        len(text) < 8
+        or is_stand_in(text)
+        or is_reference(text)
+        or is_code(text)
+        or is_alphabet(text)
+    ):
         return False
     if is_name(text):
         return len(text) >= 16 and is_drill(text)
@@ -251,7 +309,9 @@ def is_likely_key(text: str) -> bool:
     if not _DIGIT.search(text, 0, _HEAD):
         return len(text) >= 16 and text.isascii() and entropy(text) >= 2.5
     changes = len(_CHANGE.findall(text))
-    return changes >= 3 or (entropy(text) >= 1.9 and (len(text) >= 16 or (changes > 1 and len(text) >= 10)))
+    return changes >= 3 or (
+        entropy(text) >= 1.9 and (len(text) >= 16 or (changes > 1 and len(text) >= 10))
+    )
 
 
 def may_recur(text: str) -> bool:

@@ -1,4 +1,5 @@
-"""A text in which stretches are left out or say something else, and the way back to where each letter stood."""
+"""A text in which stretches are left out or say something else, and the way back to where each
+letter stood."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -26,7 +27,9 @@ class _Place(NamedTuple):
 class Changed:
     """The new text, or a part of it; control signs that separate strings are spaces in it."""
 
-    def __init__(self, raw: bytes, changes: Iterable[Change], first: int = 0, last: int | None = None) -> None:
+    def __init__(
+        self, raw: bytes, changes: Iterable[Change], first: int = 0, last: int | None = None
+    ) -> None:
         parts: list[bytes] = []
         self._changes = [_Place(0, 0, first, first)]
         length, place = 0, first
@@ -44,7 +47,8 @@ class Changed:
         return self._back(start, False), self._back(end - 1, True)
 
     def joint(self, start: int, end: int) -> int | None:
-        """The first place of a stretch of the new text, or right behind it, at which something was left out."""
+        """The first place of a stretch of the new text, or right behind it, at which something was
+        left out."""
         number = max(1, bisect_left(self._places, start))  # the first of all is the beginning
         return self._places[number] if number < bisect_right(self._places, end) else None
 
@@ -55,9 +59,13 @@ class Changed:
         return change.end + place - change.place - change.size + is_end
 
 
-def replaced(raw: bytes, pattern: re.Pattern[bytes], said: Callable[[re.Match[bytes]], bytes]) -> Changed:
+def replaced(
+    raw: bytes, pattern: re.Pattern[bytes], said: Callable[[re.Match[bytes]], bytes]
+) -> Changed:
     """The text with what matches turned into what it says."""
-    return Changed(raw, (Change(found.start(), found.end(), said(found)) for found in pattern.finditer(raw)))
+    return Changed(
+        raw, (Change(found.start(), found.end(), said(found)) for found in pattern.finditer(raw))
+    )
 
 
 CONTROL = bytes.maketrans(b"\x00\x01\x02", b"   ")

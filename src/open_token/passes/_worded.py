@@ -1,4 +1,5 @@
-"""Tokens of any service whose head says what they are: a word such as sk, pat or secret, then letters drawn by lot."""
+"""Tokens of any service whose head says what they are: a word such as sk, pat or secret, then
+letters drawn by lot."""
 
 from open_token.passes._candidate import Candidate
 from open_token.passes._late import late

@@ -1,4 +1,5 @@
-"""Values that a terminal, a mail or a box cut where the line was full: the lines put together again."""
+"""Values that a terminal, a mail or a box cut where the line was full: the lines put together
+again."""
 
 import re
 from collections.abc import Iterator
@@ -9,16 +10,19 @@ from open_token.passes._way_back import Change
 
 _BORDERS = ("│", "┃", "║", "▌", "▏", "⎿", "|")
 _ENDS = tuple(border.encode() for border in _BORDERS)
-# Gutters, quotes, the signs of a diff, and the numbers that cat, grep and editors put before a line.
+# Gutters, quotes, the signs of a diff, and the numbers that cat, grep and editors put before a
+# line.
 _SIGN = rf"(?:[>+#*-]|{'|'.join(_BORDERS[:-1])}|\||[0-9]{{1,7}}(?:→|[:|\t]))[ \t]*".encode()
 _MARGIN, _ONE_SIGN = late(rb"(?:" + _SIGN + rb")*"), late(_SIGN)
 _NUMBER = late(rb"[0-9]+")
 _RUN = late(rb"[0-9A-Za-z_+/=.~%@:!#$&*?^-]+")
 _PLAIN_WORD = late(rb"(?:[A-Z]?[a-z]{0,19}|[A-Z]{1,20})[.:]?$|[A-Za-z_][\w.-]*[:=][^=]")
-# A line that begins with a name of its own, as of a header or in a program, goes on with nothing; nor does a rule.
+# A line that begins with a name of its own, as of a header or in a program, goes on with nothing;
+# nor does a rule.
 _NAME = late(rb":?[A-Za-z_][\w.-]*(?:[ \t]*[:=][ \t]|:?[ \t]*=[ \t]|:\r?$)|-----", re.MULTILINE)
 _LEAST, _SURE = 24, 60
-"""Letters that a full line has, and so many that it is cut for certain where what follows is no word."""
+"""Letters that a full line has, and so many that it is cut for certain where what follows is no
+word."""
 _MOST_LINES = 48
 _MOST_SPACES = 8
 """Bytes that the border at the end of a full line has, and the spaces before it."""
@@ -75,24 +79,38 @@ def full_lines(raw: bytes, start: int) -> int:
 
 
 def _is_longer(raw: bytes, start: int, end: int) -> bool:
-    """A quick look: whether the line behind one without a border is longer, so that this one was not full."""
+    """A quick look: whether the line behind one without a border is longer, so that this one was
+    not full."""
     last = raw.find(b"\n", end + 1)
-    line, following = raw[start:end].rstrip(), raw[end + 1 : len(raw) if last < 0 else last].rstrip()
-    return len(following) > len(line) and line.isascii() and following.isascii() and not following.endswith(_ENDS)
+    line, following = (
+        raw[start:end].rstrip(),
+        raw[end + 1 : len(raw) if last < 0 else last].rstrip(),
+    )
+    return (
+        len(following) > len(line)
+        and line.isascii()
+        and following.isascii()
+        and not following.endswith(_ENDS)
+    )
 
 
 def joints(raw: bytes) -> Iterator[tuple[Change, bool]]:
-    """What stands between a full line and the next, left out; and whether that is sure: no word and no line goes on."""
+    """What stands between a full line and the next, left out; and whether that is sure: no word and
+    no line goes on."""
     line = _line(raw, 0)
     while place := raw.find(b"\n", line.end) + 1:
         following = _line(raw, place)
         if _goes_on(raw, line, following):
-            yield Change(line.end, _begin(raw, line, following), b""), _is_sure(raw, line, following)
+            yield (
+                Change(line.end, _begin(raw, line, following), b""),
+                _is_sure(raw, line, following),
+            )
         line = following
 
 
 def _begin(raw: bytes, line: _Line, following: _Line) -> int:
-    """Where a line goes on with what the one before it said; a sign that only one of them has is said by it."""
+    """Where a line goes on with what the one before it said; a sign that only one of them has is
+    said by it."""
     place, signs = following.start, line.signs
     while signs and (sign := _ONE_SIGN.match(raw, place, following.end)):
         if not signs.startswith(said := _normal(sign[0])):
@@ -102,7 +120,11 @@ def _begin(raw: bytes, line: _Line, following: _Line) -> int:
 
 
 def _goes_on(raw: bytes, line: _Line, following: _Line) -> bool:
-    if line.width < _LEAST or line.width < following.width or not _RUN.match(raw, line.end - 1, line.end):
+    if (
+        line.width < _LEAST
+        or line.width < following.width
+        or not _RUN.match(raw, line.end - 1, line.end)
+    ):
         return False
     return _RUN.match(raw, _begin(raw, line, following), following.end) is not None
 
@@ -110,4 +132,9 @@ def _goes_on(raw: bytes, line: _Line, following: _Line) -> bool:
 def _is_sure(raw: bytes, line: _Line, following: _Line) -> bool:
     begin = _begin(raw, line, following)
     run = _RUN.match(raw, begin, following.end)
-    return line.width >= _SURE and run is not None and not _PLAIN_WORD.match(run[0]) and not _NAME.match(raw, begin)
+    return (
+        line.width >= _SURE
+        and run is not None
+        and not _PLAIN_WORD.match(run[0])
+        and not _NAME.match(raw, begin)
+    )

@@ -1,11 +1,13 @@
-"""Tells words from letters drawn by lot, by how often one letter follows another in what people write."""
+"""Tells words from letters drawn by lot, by how often one letter follows another in what people
+write."""
 
 import functools
 import re
 
 from open_token.passes._late import late
 
-# For each pair of letters, from aa to zz: 0 never seen to 9 often, counted over the words of program texts.
+# For each pair of letters, from aa to zz: 0 never seen to 9 often, counted over the words of
+# program texts.
 _PAIRS = (
     "05661250503767050868433340745472327618437406647001627043721750664282064752103074359410811534630564621130"
     "62674541302657353877143630614477219006337317556110406243924670064653077463101281249212702443810546500041"
@@ -19,8 +21,11 @@ _NEVER, _STEP = -4.5, 7.5 / 9
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _RUN = late("[a-z]{2,}")
 _LETTER_RUN, _ALNUM_RUN = re.compile("[A-Za-z]+"), re.compile("[0-9A-Za-z]+")
-# Several short parts between underscores, as constants and types of libraries are called: X509_pubkey_st.
-_IN_PARTS = late("[A-Za-z]{1,12}[0-9]{0,4}[A-Za-z]{0,2}(?:_[A-Za-z]{1,12}[0-9]{0,4}[A-Za-z]{0,2}){2,}")
+# Several short parts between underscores, as constants and types of libraries are called:
+# X509_pubkey_st.
+_IN_PARTS = late(
+    "[A-Za-z]{1,12}[0-9]{0,4}[A-Za-z]{0,2}(?:_[A-Za-z]{1,12}[0-9]{0,4}[A-Za-z]{0,2}){2,}"
+)
 # Names have a number or two; letters and digits that take turns are drawn by lot.
 _CHANGE, _MOST_CHANGES = re.compile("[0-9](?=[A-Za-z])|[A-Za-z](?=[0-9])"), 7
 _SURE, _MOST, _LEAST_IN_PARTS = 12, 0.6, -0.6
@@ -31,7 +36,8 @@ _LEAST_NAMED = ((24, -0.1), (16, 0.1), (10, 0.3), (6, 0.5))
 
 
 def wordiness(text: str) -> float:
-    """Above 0: letters follow one another as in words; about -1.5: as if drawn by lot; 0 without pairs of letters."""
+    """Above 0: letters follow one another as in words; about -1.5: as if drawn by lot; 0 without
+    pairs of letters."""
     return _measured(text)[1]
 
 
@@ -52,13 +58,15 @@ def _levels() -> dict[str, float]:
 
 
 def is_written(letters: str) -> bool:
-    """Letters without anything between them that may be words; the more there are, the surer it can be told."""
+    """Letters without anything between them that may be words; the more there are, the surer it can
+    be told."""
     least = next((least for size, least in _LEAST if len(letters) >= size), None)
     return least is None or wordiness(letters) > least
 
 
 def is_identifier(text: str) -> bool:
-    """A name from code or a title of something: mostly letters, and these as in words; numbers may stand between."""
+    """A name from code or a title of something: mostly letters, and these as in words; numbers may
+    stand between."""
     letters = sum(map(len, _LETTER_RUN.findall(text)))
     if letters < _MOST * sum(map(len, _ALNUM_RUN.findall(text))):
         return False

@@ -1,4 +1,5 @@
-"""All rules as they are written, the built-in ones and one's own, with their examples, which can be tried."""
+"""All rules as they are written, the built-in ones and one's own, with their examples, which can be
+tried."""
 
 from dataclasses import asdict
 from typing import Any, NamedTuple
@@ -52,7 +53,11 @@ def catalogue(own: tuple[OwnRule, ...]) -> list[Entry]:
         for fields in tomllib.loads(text.decode())["rule"]:
             entries.append(Entry(fields["id"], fields["type"], level, BUILT_IN, fields))
     for rule in WHOLE.values():
-        entries.append(Entry(rule.id, rule.type, rule.level, BUILT_IN, {"type": rule.type, "masks": "all of it"}))
+        entries.append(
+            Entry(
+                rule.id, rule.type, rule.level, BUILT_IN, {"type": rule.type, "masks": "all of it"}
+            )
+        )
     return entries
 
 
@@ -60,7 +65,11 @@ def own_entries(rules: tuple[OwnRule, ...]) -> list[Entry]:
     """Rules of one's own, as their files have them."""
     entries = []
     for rule in rules:
-        fields = {name: value for name, value in asdict(rule).items() if value and name not in ("file", "level")}
+        fields = {
+            name: value
+            for name, value in asdict(rule).items()
+            if value and name not in ("file", "level")
+        }
         entries.append(Entry(rule.id, rule.type, rule.level, rule.file, fields, rule))
     return entries
 
@@ -75,19 +84,26 @@ def failures(entry: Entry, context: Context) -> list[Failure]:
         for number, example in enumerate(entry.fields.get(name, []), 1):
             text = filled(example, entry.id)[0]
             if bool(detector.find([text])) != (name == "matches"):
-                failed.append(Failure(entry.id, entry.file, name, number, example, _why(entry, text)))
+                failed.append(
+                    Failure(entry.id, entry.file, name, number, example, _why(entry, text))
+                )
     return failed
 
 
 def _why(entry: Entry, text: str) -> str:
-    """Why a rule of one's own finds nothing in a text in which it should, as far as one reason can be told."""
+    """Why a rule of one's own finds nothing in a text in which it should, as far as one reason can
+    be told."""
     raw, rule = text.encode("utf-8", "surrogatepass"), entry.own
     if rule is None:
         return ""
     if rule.keywords and not any(word.encode() in raw.lower() for word in rule.keywords):
         return "none of its keywords is in it"
     if own_pattern(rule.pattern).search(raw):
-        return f"validator {rule.validator} refuses it" if rule.validator else "the group of its pattern is empty there"
+        return (
+            f"validator {rule.validator} refuses it"
+            if rule.validator
+            else "the group of its pattern is empty there"
+        )
     left = unfilled(text)
     return f"{left} is no hole" if left else "no match of its pattern"
 
@@ -95,5 +111,9 @@ def _why(entry: Entry, text: str) -> str:
 def _detector(entry: Entry, context: Context) -> Detector:
     if entry.own:
         return OwnDetector(load_rules("none"), Context(context.options), (entry.rule,), "keywords")
-    rules = load_rules("secrets", context.rule_cache) if entry.rule.validator in DISGUISES else (entry.rule,)
+    rules = (
+        load_rules("secrets", context.rule_cache)
+        if entry.rule.validator in DISGUISES
+        else (entry.rule,)
+    )
     return Detector(rules, engine="keywords")

@@ -1,4 +1,5 @@
-"""Says which rule fires where on a text, and what nearly did: refused by a validator, or allowed by the settings."""
+"""Says which rule fires where on a text, and what nearly did: refused by a validator, or allowed by
+the settings."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -62,7 +63,9 @@ def explain(data: bytes, context: Context, level: str) -> Explanation:
     known = known_values([data], context)
     findings = findings_in([data], context, known)
     text = data.decode("utf-8", "replace")
-    listener = _Listener(load_rules(level, context.rule_cache), context, own_of(level, context.screen.rules), "auto")
+    listener = _Listener(
+        load_rules(level, context.rule_cache), context, own_of(level, context.screen.rules), "auto"
+    )
     leaf = named("", text)
     spans = [(item.start, item.end) for _, items in listener.find([leaf]) for item in items]
     return Explanation(findings, _near(listener, leaf.encode("utf-8", "replace"), spans))
@@ -87,12 +90,16 @@ class _Miss(NamedTuple):
 class _Listener(OwnDetector):
     """A detector that notes what it does not tell."""
 
-    def __init__(self, rules: tuple[Rule, ...], context: Context, own: tuple[Rule, ...], engine: str) -> None:
+    def __init__(
+        self, rules: tuple[Rule, ...], context: Context, own: tuple[Rule, ...], engine: str
+    ) -> None:
         super().__init__(rules, context, own, engine)
         self.misses: list[_Miss] = []
 
     def _known_matches(self, number: int, rule: Rule, text: bytes) -> list[tuple[int, int]]:
-        return self._matches(number, rule, text)  # what is refused is noted each time, for each has a place
+        return self._matches(
+            number, rule, text
+        )  # what is refused is noted each time, for each has a place
 
     def _accepts(self, rule: Rule, judge: Judge | None, text: bytes, start: int, end: int) -> bool:
         return super()._accepts(rule, judge, text, start, end) or self._note(rule, text, start, end)
@@ -114,7 +121,8 @@ class _Listener(OwnDetector):
 
 
 def _near(listener: _Listener, leaf: bytes, spans: list[tuple[int, int]]) -> list[NearMiss]:
-    """Each miss once a line and rule, in order; what lies inside something that is masked, or allowed, is none."""
+    """Each miss once a line and rule, in order; what lies inside something that is masked, or
+    allowed, is none."""
     told: dict[tuple[int, str], NearMiss] = {}
     kept = list(spans)
     seen: dict[tuple[str, bytes], int] = {}
@@ -130,7 +138,14 @@ def _near(listener: _Listener, leaf: bytes, spans: list[tuple[int, int]]) -> lis
             kept.append((start, end))
         line = leaf.count(b"\n", 0, start) + 1
         why = _allowed_by(miss.allowed) if miss.allowed else _why(miss)
-        near = NearMiss(line, miss.rule.id, miss.rule.type, len(decoded(miss.value)), why, miss.allowed is not None)
+        near = NearMiss(
+            line,
+            miss.rule.id,
+            miss.rule.type,
+            len(decoded(miss.value)),
+            why,
+            miss.allowed is not None,
+        )
         told.setdefault((line, miss.rule.id), near)
         if len(told) == _MOST:
             break
@@ -153,7 +168,11 @@ def _why(miss: _Miss) -> str:
     if rule.validator in _FORMS:
         return _FORMS[rule.validator]
     if rule.level != "secrets":
-        return _PHONE if rule.validator.startswith("phone") else f"{_IDENTITY} (validator {rule.validator})"
+        return (
+            _PHONE
+            if rule.validator.startswith("phone")
+            else f"{_IDENTITY} (validator {rule.validator})"
+        )
     if is_harmless(before):
         return "the name before it is of something that is no secret"
     if is_words(value):

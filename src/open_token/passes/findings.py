@@ -1,4 +1,5 @@
-"""What a redaction finds, told without the values: type, rule, places, and the words around with everything masked."""
+"""What a redaction finds, told without the values: type, rule, places, and the words around with
+everything masked."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -24,7 +25,8 @@ _MOST_PLACES = 1000
 
 
 class Place(NamedTuple):
-    """Where a value stands, and the words on both sides of it, in which everything else is masked, too."""
+    """Where a value stands, and the words on both sides of it, in which everything else is masked,
+    too."""
 
     where: str
     before: str
@@ -82,7 +84,9 @@ class Numbered(Marker):
     def value_of(self, mark: str) -> int | None:
         """The number of the value behind a mark of ours."""
         number = int(mark[-9:-1], 16) - _FIRST_NUMBER
-        if 0 <= number < len(self.values) and mark.startswith(f"[REDACTED:{self.values[number][0]}:"):
+        if 0 <= number < len(self.values) and mark.startswith(
+            f"[REDACTED:{self.values[number][0]}:"
+        ):
             return number
         return None
 
@@ -123,7 +127,9 @@ def _around(text: str, start: int, end: int) -> tuple[str, str]:
     """The words before and after, on the same line, with short names for marks."""
     before = text[max(0, start - 4 * _AROUND) : start].rpartition("\n")[2]
     after = text[end : end + 4 * _AROUND].partition("\n")[0]
-    before, after = (MARK.sub(lambda mark: f"[{mark[0].split(':')[1]}]", part) for part in (before, after))
+    before, after = (
+        MARK.sub(lambda mark: f"[{mark[0].split(':')[1]}]", part) for part in (before, after)
+    )
     # A mark that was cut in two shows its head or its tail, which tell nothing.
     return before[-_AROUND:], after[:_AROUND]
 
@@ -140,7 +146,10 @@ def findings_of(record: Record, context: Context) -> list[Finding]:
     marker = Numbered()
     masked = _masking.mask(record, context, level, detector, found, marker)
     told = _Collection(marker, found)
-    for holder, name in ((masked.conversation, "conversation"), (masked.participants, "participants")):
+    for holder, name in (
+        (masked.conversation, "conversation"),
+        (masked.participants, "participants"),
+    ):
         for pointer, text in _told(holder, ""):
             told.take(f"{name} {pointer}", text)
     for event in masked.events:

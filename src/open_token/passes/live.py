@@ -1,4 +1,5 @@
-"""Redaction of a conversation that is still going on: each batch knows what was found in those before."""
+"""Redaction of a conversation that is still going on: each batch knows what was found in those
+before."""
 
 from dataclasses import replace
 from typing import cast

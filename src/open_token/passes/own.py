@@ -1,4 +1,5 @@
-"""Rules and allow-lists of the user and the project: checked entry by entry, with the place of what is wrong."""
+"""Rules and allow-lists of the user and the project: checked entry by entry, with the place of what
+is wrong."""
 
 import re
 from typing import Any, NamedTuple
@@ -44,14 +45,18 @@ def own_rules(file: File, settings: dict[str, Any]) -> tuple[OwnRule, ...]:
     for number, entry in enumerate(_entries(file, settings, "rule")):
         rules.append(_rule(_Entry(file, "rule", number, entry)))
         if rules[-1].id in {rule.id for rule in rules[:-1]}:
-            raise _Entry(file, "rule", number, entry).wrong("id", "two rules have the same id", "give one another id")
+            raise _Entry(file, "rule", number, entry).wrong(
+                "id", "two rules have the same id", "give one another id"
+            )
     return tuple(rules)
 
 
 def allowances(file: File, settings: dict[str, Any]) -> tuple[Allowance, ...]:
     """The allow-list of a file."""
     entries = _entries(file, settings, "allow")
-    return tuple(_allowance(_Entry(file, "allow", number, entry)) for number, entry in enumerate(entries))
+    return tuple(
+        _allowance(_Entry(file, "allow", number, entry)) for number, entry in enumerate(entries)
+    )
 
 
 def _entries(file: File, settings: dict[str, Any], table: str) -> list[dict[str, Any]]:
@@ -82,7 +87,9 @@ class _Entry(NamedTuple):
         for key in self.fields:
             if key not in known:
                 guess = guess_of(key, known)
-                raise self.wrong(key, "there is no such field", f"{guess}the fields are {', '.join(known)}")
+                raise self.wrong(
+                    key, "there is no such field", f"{guess}the fields are {', '.join(known)}"
+                )
 
     def text(self, key: str, usual: str = "") -> str:
         value = self.fields.get(key, usual)
@@ -92,7 +99,9 @@ class _Entry(NamedTuple):
 
     def texts(self, key: str) -> tuple[str, ...]:
         values = self.fields.get(key, [])
-        if not isinstance(values, list) or not all(isinstance(value, str) and value for value in values):
+        if not isinstance(values, list) or not all(
+            isinstance(value, str) and value for value in values
+        ):
             raise self.wrong(key, f"{key} is not a list of texts", f'write {key} = ["...", "..."]')
         return tuple(values)
 
@@ -112,10 +121,16 @@ def _rule(entry: _Entry) -> OwnRule:
     entry.check_names(RULE_FIELDS)
     name = entry.text("id")
     if not _ID.fullmatch(name):
-        raise entry.wrong("id", "a rule needs an id of small letters and digits", 'as in id = "acme-ticket"')
+        raise entry.wrong(
+            "id", "a rule needs an id of small letters and digits", 'as in id = "acme-ticket"'
+        )
     kind = entry.text("type", re.sub("[-.]", "_", name))
     if not _TYPE.fullmatch(kind):
-        raise entry.wrong("type", "type is the word in the mark: small letters and digits", 'as in type = "ticket"')
+        raise entry.wrong(
+            "type",
+            "type is the word in the mark: small letters and digits",
+            'as in type = "ticket"',
+        )
     level = entry.text("level", "secrets")
     if level not in LEVELS[1:]:
         raise entry.wrong("level", "there is no such level", f"level takes {', '.join(LEVELS[1:])}")
@@ -125,7 +140,11 @@ def _rule(entry: _Entry) -> OwnRule:
     validator = entry.text("validator")
     if validator and validator not in judges():
         guess = guess_of(validator, judges())
-        raise entry.wrong("validator", "there is no such validator", f"{guess}there are {', '.join(sorted(judges()))}")
+        raise entry.wrong(
+            "validator",
+            "there is no such validator",
+            f"{guess}there are {', '.join(sorted(judges()))}",
+        )
     lists = {key: entry.texts(key) for key in _LISTS}
     lists["keywords"] = tuple(word.encode().lower().decode() for word in lists["keywords"])
     return OwnRule(name, kind, level, pattern, validator=validator, file=entry.file.name, **lists)
@@ -135,10 +154,18 @@ def _allowance(entry: _Entry) -> Allowance:
     entry.check_names(ALLOW_FIELDS)
     value = entry.text("value")
     if value and not _HASH.fullmatch(value):
-        raise entry.wrong("value", "value is the keyed hash of a value, never the value itself", f"it is {_HASH_FORM}")
+        raise entry.wrong(
+            "value",
+            "value is the keyed hash of a value, never the value itself",
+            f"it is {_HASH_FORM}",
+        )
     entry.text("note")
     file = f"{entry.file.name} (allow {entry.number + 1})"
-    made = Allowance(value, entry.pattern(), entry.text("rule"), entry.text("key"), entry.text("path"), file=file)
+    made = Allowance(
+        value, entry.pattern(), entry.text("rule"), entry.text("key"), entry.text("path"), file=file
+    )
     if not any((made.value, made.pattern, made.rule, made.key, made.path)):
-        raise entry.wrong("", "this entry allows nothing", f"give one of {', '.join(ALLOW_FIELDS[:-1])}")
+        raise entry.wrong(
+            "", "this entry allows nothing", f"give one of {', '.join(ALLOW_FIELDS[:-1])}"
+        )
     return made

@@ -1,4 +1,5 @@
-"""Masks secrets, personal data or more, as the options say, wherever they stand in a conversation."""
+"""Masks secrets, personal data or more, as the options say, wherever they stand in a
+conversation."""
 
 import importlib
 from collections import Counter
@@ -42,7 +43,8 @@ def redact(record: Record, context: Context, engine: str = "auto") -> Record:
 
 
 def _masking() -> Any:
-    """Loaded only when there is something to mask: with all it needs it takes longer than a small export."""
+    """Loaded only when there is something to mask: with all it needs it takes longer than a small
+    export."""
     return importlib.import_module("open_token.passes._masking")
 
 
@@ -69,7 +71,11 @@ def _look(leaves: list[str], detector: Detector, found: Found) -> list[int]:
     for number, findings in hits:
         raw = encoded(leaves[number])
         for item in findings:
-            found.add(item.plain or raw[item.start : item.end].decode("utf-8", "surrogatepass"), item.rank, item.rule)
+            found.add(
+                item.plain or raw[item.start : item.end].decode("utf-8", "surrogatepass"),
+                item.rank,
+                item.rule,
+            )
             for value, rank, rule in item.within:
                 found.add(value, rank, rule)
     return [number for number, _ in hits]

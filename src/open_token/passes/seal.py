@@ -25,13 +25,15 @@ from open_token.signatures.statement import statement, unsigned
 
 _RUN = 1 << 16
 _SIGNATURE = 2000
-"""The bytes that are kept free for a signature which is not made yet; by an RSA key of 4096 bits it has 1,700."""
+"""The bytes that are kept free for a signature which is not made yet; by an RSA key of 4096 bits it
+has 1,700."""
 
 Sign = Callable[[bytes], dict[str, Any]]
 
 
 class Seal:
-    """Takes the events one by one, gives them their final seq, and knows the integrity object after the last."""
+    """Takes the events one by one, gives them their final seq, and knows the integrity object after
+    the last."""
 
     def __init__(
         self,
@@ -89,7 +91,9 @@ class Seal:
     def _seal(self, run: list[Event]) -> None:
         """Hash numbered events."""
         if self._seq_of:
-            self._seq_of |= {event["id"]: event["seq"] for event in run if event["id"] in self._seq_of}
+            self._seq_of |= {
+                event["id"]: event["seq"] for event in run if event["id"] in self._seq_of
+            }
         if self._at_once and (array := made_events_bytes(run)) is not None:
             self._hash.add_all(array, len(run))
             self.count += len(run)
@@ -127,9 +131,12 @@ class Seal:
         return made
 
     def _keep_signatures(self, made: Integrity) -> None:
-        """An export that is written again as it was signed keeps its signatures; else they would be false."""
+        """An export that is written again as it was signed keeps its signatures; else they would be
+        false."""
         known = carried_signatures(self._record)
-        signed = (self._record.integrity or {}).get("signatures") if self._record.is_export else None
+        signed = (
+            (self._record.integrity or {}).get("signatures") if self._record.is_export else None
+        )
         if not signed:
             return
         try:
@@ -141,20 +148,27 @@ class Seal:
         dropped = (len(signed) if isinstance(signed, list) else 1) - (len(known) if is_same else 0)
         if dropped:
             told = "they are no signatures" if is_same else "what is written is not what was signed"
-            self.notes.append(Note("signatures-dropped", "integrity.signatures", f"left out: {told}", dropped))
+            self.notes.append(
+                Note("signatures-dropped", "integrity.signatures", f"left out: {told}", dropped)
+            )
 
     def _add_signature(self, made: Integrity, sign: Sign) -> None:
         assert self._tree is not None
         said = orjson.loads(orjson.dumps(unsigned(made)))
-        over = statement(header(self._record), said, made["events_hash"], self.count, self._tree.root().hex())
+        over = statement(
+            header(self._record), said, made["events_hash"], self.count, self._tree.root().hex()
+        )
         entry = sign(over)
         known = self._that_hold(made.pop("signatures", []), over)
-        if not any(item["scheme"] == entry["scheme"] and item["keyid"] == entry["keyid"] for item in known):
+        if not any(
+            item["scheme"] == entry["scheme"] and item["keyid"] == entry["keyid"] for item in known
+        ):
             known.append(entry)
         made["signatures"] = known
 
     def _that_hold(self, known: list[dict[str, Any]], over: bytes) -> list[dict[str, Any]]:
-        """Signatures beside which one may put one's own: those that are false, or that no reader looks at, go."""
+        """Signatures beside which one may put one's own: those that are false, or that no reader
+        looks at, go."""
         judged = import_module("open_token.signatures.judging")
         states = [item.state for item in judged.judge(known, over, None)][: judged.MOST - 1]
         held = [item for item, state in zip(known, states, strict=False) if state != judged.INVALID]
@@ -172,12 +186,23 @@ class Seal:
         return placed
 
 
-def seal(record: Record, context: Context, source: Committed | None = None, *, carried: bool = False) -> Seal:
-    """What seals the record's events as they are written, tied to those of its source where they were committed to."""
+def seal(
+    record: Record, context: Context, source: Committed | None = None, *, carried: bool = False
+) -> Seal:
+    """What seals the record's events as they are written, tied to those of its source where they
+    were committed to."""
     if context.sign is not None and context.options.integrity == "none":
-        raise UsageError("what is to be signed needs integrity", help="leave integrity=none out, or do not sign")
+        raise UsageError(
+            "what is to be signed needs integrity", help="leave integrity=none out, or do not sign"
+        )
     tie = carried_tie(record, context) if carried else None
-    return Seal(record, context.options.integrity, source, tie, _within(context.sign, context.options.max_bytes))
+    return Seal(
+        record,
+        context.options.integrity,
+        source,
+        tie,
+        _within(context.sign, context.options.max_bytes),
+    )
 
 
 def _within(sign: Sign | None, max_bytes: int | None) -> Sign | None:
@@ -222,8 +247,11 @@ def carried_tie(record: Record, context: Context) -> dict[str, Any] | None:
 
 
 def is_as_it_was(record: Record, tie: dict[str, Any]) -> bool:
-    """Whether the events of an export are those that it was sealed with, and its tie to their source holds."""
-    if record.integrity is None or events_hash(record.events) != record.integrity.get("events_hash"):
+    """Whether the events of an export are those that it was sealed with, and its tie to their
+    source holds."""
+    if record.integrity is None or events_hash(record.events) != record.integrity.get(
+        "events_hash"
+    ):
         return False
     try:
         return check(tie, record.events).root == tie.get("root")
@@ -232,7 +260,8 @@ def is_as_it_was(record: Record, tie: dict[str, Any]) -> bool:
 
 
 def commit(record: Record, context: Context) -> Committed | None:
-    """With integrity=source: commitments to the events as the reader told them, before any pass changes them."""
+    """With integrity=source: commitments to the events as the reader told them, before any pass
+    changes them."""
     if context.options.integrity != "source":
         return None
     if context.key is None:
@@ -256,18 +285,28 @@ def _unsealable(place: int, problem: CanonicalError) -> InputError:
     )
 
 
-def expected_integrity(record: Record, count: int, level: str, *, is_signed: bool = False) -> Integrity | None:
-    """An integrity object of the final size, before the events are known; without its tie to the source."""
+def expected_integrity(
+    record: Record, count: int, level: str, *, is_signed: bool = False
+) -> Integrity | None:
+    """An integrity object of the final size, before the events are known; without its tie to the
+    source."""
     if level == "none":
         return None
-    coercions: list[Coercion] = [{"seq": count, "ptr": c["ptr"], "was": c["was"]} for c in record.coercions]
+    coercions: list[Coercion] = [
+        {"seq": count, "ptr": c["ptr"], "was": c["was"]} for c in record.coercions
+    ]
     made = _integrity(record, "0" * 64, count, Tree() if level == "tree" else None, coercions)
-    if signatures := [*carried_signatures(record), *([{"sig": "0" * _SIGNATURE}] if is_signed else [])]:
+    if signatures := [
+        *carried_signatures(record),
+        *([{"sig": "0" * _SIGNATURE}] if is_signed else []),
+    ]:
         made["signatures"] = signatures
     return made
 
 
-def _integrity(record: Record, digest: str, count: int, tree: Tree | None, coercions: list[Coercion]) -> Integrity:
+def _integrity(
+    record: Record, digest: str, count: int, tree: Tree | None, coercions: list[Coercion]
+) -> Integrity:
     made: Integrity = {
         "hash_alg": "sha256",
         "canonicalization": "json-c14n-like",

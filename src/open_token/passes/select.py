@@ -48,7 +48,9 @@ def _left_out(event: Event) -> Event | None:
         return None
     counted: Content = {"mime": "application/json", "data": {"kind": "usage"}}
     new = {"type": "annotation", "visibility": "metadata", "content": counted}
-    return cast(Event, {name: new.get(name, value) for name, value in event.items() if name != "role"})
+    return cast(
+        Event, {name: new.get(name, value) for name, value in event.items() if name != "role"}
+    )
 
 
 def _placeholder(event: Event) -> Event:
@@ -66,7 +68,9 @@ def _summary(event: Event) -> Event:
         return event
     if not text.strip():
         return _placeholder(event)
-    return _with_content(event, {"mime": "text/plain", "text": _first_sentence(text), "data": {"summary": "extract"}})
+    return _with_content(
+        event, {"mime": "text/plain", "text": _first_sentence(text), "data": {"summary": "extract"}}
+    )
 
 
 def _first_sentence(text: str) -> str:

@@ -1,4 +1,5 @@
-"""Redacts plain text as it streams by, in bounded memory: what lies across the border of two pieces is found whole."""
+"""Redacts plain text as it streams by, in bounded memory: what lies across the border of two pieces
+is found whole."""
 
 import codecs
 from bisect import bisect_right
@@ -26,8 +27,11 @@ _MOST = 8 << 20
 _CONTINUATION = range(0x80, 0xC0)
 
 
-def redacted_text(chunks: Iterable[bytes], context: Context, scope: str, known: Found | None = None) -> "TextFilter":
-    """The pieces of a text with marks; walk it once. An empty chunk says that the text pauses: whole lines come out."""
+def redacted_text(
+    chunks: Iterable[bytes], context: Context, scope: str, known: Found | None = None
+) -> "TextFilter":
+    """The pieces of a text with marks; walk it once. An empty chunk says that the text pauses:
+    whole lines come out."""
     return TextFilter(chunks, context, _marker(context, scope), known)
 
 
@@ -42,13 +46,18 @@ def masked(texts: list[str], context: Context) -> list[str]:
     level = text_level(context)
     if level is None or not any(texts):
         return texts
-    return cast(list[str], Masker(detector_for(level, context), Found(), dropped(), strict=False).value(texts))
+    return cast(
+        list[str],
+        Masker(detector_for(level, context), Found(), dropped(), strict=False).value(texts),
+    )
 
 
 class TextFilter:
     """A walk over a text that gives it back with marks, and knows afterwards what it masked."""
 
-    def __init__(self, chunks: Iterable[bytes], context: Context, marker: Marker, known: Found | None = None) -> None:
+    def __init__(
+        self, chunks: Iterable[bytes], context: Context, marker: Marker, known: Found | None = None
+    ) -> None:
         self._chunks = chunks
         self._options = context.options
         self.level = text_level(context)
@@ -80,11 +89,14 @@ class TextFilter:
         if self.level is None:
             return []
         distinct = {kind: len(values) for kind, values in self._masker.distinct.items()}
-        told = redaction_of(None, self.level, self._options.strategy, self._masker.marks, distinct, [])
+        told = redaction_of(
+            None, self.level, self._options.strategy, self._masker.marks, distinct, []
+        )
         return told["notes"] if told else []
 
     def _step(self, *, is_last: bool) -> str:
-        """The next piece, masked; nothing when more must be read to see where a find or a line ends."""
+        """The next piece, masked; nothing when more must be read to see where a find or a line
+        ends."""
         window, base = self._left + self._buffer, len(self._left)
         spans = self._masker.spans(window)
         cut = len(window) if is_last else self._cut(window, base, spans)
@@ -106,7 +118,9 @@ class TextFilter:
             return ""
         spans = self._masker.spans(window)
         for span in spans:
-            ends_here = b"\n" in window[span.start : span.end] and not window[span.end : cut].strip()
+            ends_here = (
+                b"\n" in window[span.start : span.end] and not window[span.end : cut].strip()
+            )
             if span.start < cut and (span.end > cut or ends_here):
                 cut = max(base, span.start)
         return self._put_out(window, base, cut, spans) if cut > base else ""
@@ -119,7 +133,8 @@ class TextFilter:
         return masked
 
     def _cut(self, window: bytes, base: int, spans: list[Occurrence]) -> int:
-        """Where the piece ends: behind a line if there is one, else behind a word, and never inside a find."""
+        """Where the piece ends: behind a line if there is one, else behind a word, and never inside
+        a find."""
         limit = len(window) - _AHEAD
         cut = window.rfind(b"\n", base, limit) + 1
         if not cut and window[base : base + 1] in (b"{", b"[") and len(window) < _LONGEST_LINE:
@@ -148,7 +163,9 @@ class _TextMasker(Masker):
         if self._learnt():
             spans = self._found([leaf]).get(leaf, [])
         shift = len(leaf) - len(text)
-        return side_by_side(Occurrence(start - shift, end - shift, value) for start, end, value in spans)
+        return side_by_side(
+            Occurrence(start - shift, end - shift, value) for start, end, value in spans
+        )
 
     def _learnt(self) -> bool:
         """Let values that were found for the first time be looked for; whether there were any."""
@@ -157,7 +174,8 @@ class _TextMasker(Masker):
         return self._layers.add([value for value, (_, rule) in values if is_sought(value, rule)])
 
     def masked(self, window: bytes, base: int, cut: int, spans: list[Occurrence]) -> str:
-        """A part of the window with its marks; a line that is a JSON value is searched as what it means."""
+        """A part of the window with its marks; a line that is a JSON value is searched as what it
+        means."""
         parts, place = [], base
         for start, end in _json_lines(window, base, cut):
             parts.append(self._marked(window, place, start, spans))
@@ -187,7 +205,8 @@ class _TextMasker(Masker):
 
 
 class Layers:
-    """Searches for values of which more come all the time: few large sets and one small, so that little is redone."""
+    """Searches for values of which more come all the time: few large sets and one small, so that
+    little is redone."""
 
     def __init__(self, engine: str, first: Spread) -> None:
         self._engine = engine
@@ -232,8 +251,11 @@ def _json_lines(window: bytes, base: int, cut: int) -> Iterator[tuple[int, int]]
 
 
 def _opened_lines(window: bytes, base: int, cut: int) -> Iterator[int]:
-    """Where lines begin that begin with a brace or a bracket; searched for by the newline before, which is fast."""
-    if window.startswith((b"{", b"["), base, cut) and (base == 0 or window[base - 1 : base] == b"\n"):
+    """Where lines begin that begin with a brace or a bracket; searched for by the newline before,
+    which is fast."""
+    if window.startswith((b"{", b"["), base, cut) and (
+        base == 0 or window[base - 1 : base] == b"\n"
+    ):
         yield base
     places = {sign: window.find(sign, base, cut) for sign in (b"\n{", b"\n[")}
     while max(places.values()) >= 0:

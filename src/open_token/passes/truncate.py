@@ -1,4 +1,5 @@
-"""Fits an export into max_bytes: cuts the largest texts first, and drops the oldest events only when asked to."""
+"""Fits an export into max_bytes: cuts the largest texts first, and drops the oldest events only
+when asked to."""
 
 from array import array
 from collections.abc import Iterable, Iterator
@@ -12,17 +13,26 @@ from open_token.model import Event, Record
 from open_token.passes._truncate_cuts import steps
 from open_token.passes._truncate_drop import Groups, Kept, annotation, with_own_actor
 
-_PROBE: Event = {"id": "evt_000001", "seq": 1, "type": "annotation", "actor_id": "act_001", "visibility": "metadata"}
+_PROBE: Event = {
+    "id": "evt_000001",
+    "seq": 1,
+    "type": "annotation",
+    "actor_id": "act_001",
+    "visibility": "metadata",
+}
 _LENGTHS = 1 << 48
 
 
 def truncate(record: Record, context: Context) -> Record:
-    """The record, small enough for max_bytes as the chosen writer writes it; DoesNotFit when that cannot be."""
+    """The record, small enough for max_bytes as the chosen writer writes it; DoesNotFit when that
+    cannot be."""
     limit, measure = context.options.max_bytes, context.measure
     if limit is None:
         return record
     assert measure is not None, "the pipeline measures its writer before it runs the passes"
-    sizes = array("q", (measure.event(event, place) for place, event in enumerate(record.events, 1)))
+    sizes = array(
+        "q", (measure.event(event, place) for place, event in enumerate(record.events, 1))
+    )
     total = measure.frame(record, len(sizes)) + sum(sizes)
     if total <= limit:
         return record
@@ -44,7 +54,8 @@ def _too_small(limit: int, smallest: int, otherwise: str) -> DoesNotFit:
 
 
 class Cuts:
-    """Every cut that can be made, as numbers: which event, how large the thing was, how many bytes it saves."""
+    """Every cut that can be made, as numbers: which event, how large the thing was, how many bytes
+    it saves."""
 
     def __init__(self, events: Iterable[Event], sizes: "array[int]", measure: Measure) -> None:
         self._order = array("q")
@@ -62,7 +73,8 @@ class Cuts:
                 size = step.size
 
     def enough(self, excess: int, keeps: "bytearray | None" = None) -> dict[int, int]:
-        """How many cuts each event gets so that the excess is gone: texts before data, largest first."""
+        """How many cuts each event gets so that the excess is gone: texts before data, largest
+        first."""
         chosen: dict[int, int] = {}
         for number in sorted(range(len(self._order)), key=self._order.__getitem__):
             if excess <= 0:
@@ -95,19 +107,28 @@ class Shortened:
 
 
 class Drop:
-    """Finds the fewest oldest groups of events without which the export fits, with every cut made."""
+    """Finds the fewest oldest groups of events without which the export fits, with every cut
+    made."""
 
-    def __init__(self, record: Record, sizes: "array[int]", cuts: Cuts, measure: Measure, limit: int) -> None:
+    def __init__(
+        self, record: Record, sizes: "array[int]", cuts: Cuts, measure: Measure, limit: int
+    ) -> None:
         participants, self._actor = with_own_actor(record.participants)
-        self._record = replace(record, participants=participants, next_event_number=record.next_event_number + 1)
+        self._record = replace(
+            record, participants=participants, next_event_number=record.next_event_number + 1
+        )
         self._number = record.next_event_number
         self._sizes = sizes
         self._cuts = cuts
         self._measure = measure
         self._limit = limit
-        self._groups = Groups(record.events, (item["id"] for item in record.coercions if "id" in item))
+        self._groups = Groups(
+            record.events, (item["id"] for item in record.coercions if "id" in item)
+        )
         self._cost_of = cache(
-            lambda digits, is_first: measure.event(_PROBE, 10 ** (digits - 1) + (digits == 1 and not is_first))
+            lambda digits, is_first: measure.event(
+                _PROBE, 10 ** (digits - 1) + (digits == 1 and not is_first)
+            )
         )
         bare = replace(self._record, coercions=[])
         self._least_frame = cache(lambda digits: measure.frame(bare, 10 ** (digits - 1)))
@@ -123,8 +144,12 @@ class Drop:
         raise _too_small(self._limit, min(smallest, size), "; dropping every event is not enough")
 
     def _candidates(self) -> Iterator[tuple[int, int, int]]:
-        """Each group to which may be dropped, how many events are left then, and their bytes with every cut made."""
-        weights, counts = array("q", bytes(8 * len(self._sizes))), array("q", bytes(8 * len(self._sizes)))
+        """Each group to which may be dropped, how many events are left then, and their bytes with
+        every cut made."""
+        weights, counts = (
+            array("q", bytes(8 * len(self._sizes))),
+            array("q", bytes(8 * len(self._sizes))),
+        )
         for place, size in enumerate(self._sizes):
             group = self._groups.oldest(place)
             weights[group] += size - self._cuts.saved[place] - self._cost(place + 1)
@@ -133,18 +158,23 @@ class Drop:
         rest = sum(weights) + sum(self._cost(place) for place in range(2, kept + 2))
         for group, count in enumerate(counts):
             if count:
-                rest -= weights[group] + sum(self._cost(place) for place in range(kept - count + 2, kept + 2))
+                rest -= weights[group] + sum(
+                    self._cost(place) for place in range(kept - count + 2, kept + 2)
+                )
                 kept -= count
                 yield group, kept, rest
 
     def _cost(self, place: int) -> int:
-        """What a place takes of an event's bytes: the digits of seq, and the first has another separator."""
+        """What a place takes of an event's bytes: the digits of seq, and the first has another
+        separator."""
         return self._cost_of(len(str(place)), place == 1)
 
     def _frame(self, last_group: int, count: int) -> int:
         """The bytes around the events that stay, the annotation among them."""
         first = self._annotation(last_group)
-        return self._measure.frame(self._named(last_group), count + 1) + self._measure.event(first, 1)
+        return self._measure.frame(self._named(last_group), count + 1) + self._measure.event(
+            first, 1
+        )
 
     def _annotation(self, last_group: int) -> Event:
         return annotation(self._number, self._actor, self._groups.account(last_group))
@@ -152,15 +182,24 @@ class Drop:
     def _named(self, last_group: int) -> Record:
         """The record without what it says about dropped events."""
         lost = self._groups.lost(last_group)
-        return replace(self._record, coercions=[c for c in self._record.coercions if c.get("id") not in lost])
+        return replace(
+            self._record, coercions=[c for c in self._record.coercions if c.get("id") not in lost]
+        )
 
     def _without(self, last_group: int, count: int) -> Record:
         """With the oldest gone there may be room: the rest is cut only as far as needed."""
-        keeps = bytearray(self._groups.oldest(place) > last_group for place in range(len(self._sizes)))
-        whole = sum(self._sizes[place] - self._cost(place + 1) for place, kept in enumerate(keeps) if kept)
-        whole += self._frame(last_group, count) + sum(self._cost(place) for place in range(2, count + 2))
+        keeps = bytearray(
+            self._groups.oldest(place) > last_group for place in range(len(self._sizes))
+        )
+        whole = sum(
+            self._sizes[place] - self._cost(place + 1) for place, kept in enumerate(keeps) if kept
+        )
+        whole += self._frame(last_group, count) + sum(
+            self._cost(place) for place in range(2, count + 2)
+        )
         chosen = self._cuts.enough(whole - self._limit, keeps)
         events = Shortened(self._record.events, chosen, self._measure)
         return replace(
-            self._named(last_group), events=Kept(events, self._groups, last_group, self._annotation(last_group))
+            self._named(last_group),
+            events=Kept(events, self._groups, last_group, self._annotation(last_group)),
         )

@@ -1,4 +1,5 @@
-"""Readers: one public module per runtime or format. The table is lazy, so that start-up stays light."""
+"""Readers: one public module per runtime or format. The table is lazy, so that start-up stays
+light."""
 
 from importlib import import_module
 from itertools import islice
@@ -17,8 +18,9 @@ class Reader(Protocol):
     TITLE: str
     """The name a person knows the format by."""
     PLACES: tuple[str, ...]
-    """Where its conversations live: globs below the home folder, below one that `$NAME` in the environment names, or
-    below the working folder (`./...`); one that ends in a slash means folders."""
+    """Where its conversations live: globs below the home folder, below one that `$NAME` in the
+    environment names, or below the working folder (`./...`); one that ends in a slash means
+    folders."""
 
     def sniff(self, source: Source) -> bool:
         """Whether the content is of this format."""
@@ -39,20 +41,42 @@ SIGNS: dict[str, tuple[bytes, ...]] = {
     "chatgpt_export": (b'"mapping"',),
     "claude_ai_export": (b'"chat_messages"',),
     "claude_code": (),
-    "cline": (b"<task>", b"<environment_details>", b"<user_message>", b'"modelInfo"', b'"say"', b'"files_in_context"'),
+    "cline": (
+        b"<task>",
+        b"<environment_details>",
+        b"<user_message>",
+        b'"modelInfo"',
+        b'"say"',
+        b'"files_in_context"',
+    ),
     "codex": (),
     "copilot_cli": (b'"parentId"',),
     "cursor": (b'"message"',),
     "gemini_api": (),
     "gemini_cli": (b'"projectHash"',),
     "goose": (b'"working_dir"', b'"created"'),
-    "grok_cli": (b'"prompt_index"', b'"synthetic_reason"', b'"model_id"', b'{"type":"system"', b'{"type": "system"'),
+    "grok_cli": (
+        b'"prompt_index"',
+        b'"synthetic_reason"',
+        b'"model_id"',
+        b'{"type":"system"',
+        b'{"type": "system"',
+    ),
     "grok_export": (b'"responses"', b'"media_posts"'),
     "http_recording": (b"interactions", b'"log"'),
     "iflow": (b'"session-', b'"response-', b'"responseParts"'),
     "inspect_ai": (b'"eval"', b'"epoch"'),
     "kimi_cli": (b'"protocol_version"', b'"context.append_', b'"TurnBegin"'),
-    "langchain": (b'"lc"', b'"human"', b'"ai"', b"MessageChunk", b'{"content"', b'"additional_', b'"run_', b'"inputs"'),
+    "langchain": (
+        b'"lc"',
+        b'"human"',
+        b'"ai"',
+        b"MessageChunk",
+        b'{"content"',
+        b'"additional_',
+        b'"run_',
+        b'"inputs"',
+    ),
     "open_token": (),
     "openai_agents": (b'"$schemaVersion"',),
     "openai_chat": (),
@@ -68,21 +92,49 @@ SIGNS: dict[str, tuple[bytes, ...]] = {
         b'"input"',
         b'"instance_id"',
     ),
-    "otel_genai": (b'"resourceSpans"', b'"resource_spans"', b'"resourceLogs"', b'"resource_logs"', b'"trace_id"'),
+    "otel_genai": (
+        b'"resourceSpans"',
+        b'"resource_spans"',
+        b'"resourceLogs"',
+        b'"resource_logs"',
+        b'"trace_id"',
+    ),
     "pi": (b'"session"', b'"parentId"', b'"toolResult"'),
     "pydantic_ai": (b'"part_kind"', b'"parts"'),
     "qwen_code": (b'"parts"', b'"systemPayload"'),
-    "session_server": (b'"turn_id"', b'"patch_type"', b'"turns"', b'"nodes"', b'"session.created"', b'"imported"'),
+    "session_server": (
+        b'"turn_id"',
+        b'"patch_type"',
+        b'"turns"',
+        b'"nodes"',
+        b'"session.created"',
+        b'"imported"',
+    ),
     "sharegpt": (b'"from"', b'"images"', b'"videos"', b'"audios"'),
     "swe_agent": (b'"history"', b'"trajectory"', b'"trajectory_format"', b'"info"', b"history:"),
-    "vercel_ui": (b'"parts"', b'"toolInvocations"', b'"experimental_attachments"', b'-start"', b'"start-step"'),
+    "vercel_ui": (
+        b'"parts"',
+        b'"toolInvocations"',
+        b'"experimental_attachments"',
+        b'-start"',
+        b'"start-step"',
+    ),
 }
-"""The public modules here, in order of name, as a test makes sure, each with bytes of which one must stand in the first
-64 kB of such an input: a filter, so that few modules are loaded at a start. No bytes: it is always asked."""
+"""The public modules here, in order of name, as a test makes sure, each with bytes of which one
+must stand in the first 64 kB of such an input: a filter, so that few modules are loaded at a start.
+No bytes: it is always asked."""
 CONTAINERS: dict[str, tuple[str, ...]] = {
     "sqlite": ("cursor", "goose", "opencode"),
     "zip": ("chatgpt_export", "claude_ai_export", "grok_export", "inspect_ai"),
-    "folder": ("chatgpt_export", "claude_ai_export", "cline", "copilot_cli", "grok_export", "opencode", "openhands"),
+    "folder": (
+        "chatgpt_export",
+        "claude_ai_export",
+        "cline",
+        "copilot_cli",
+        "grok_export",
+        "opencode",
+        "openhands",
+    ),
 }
 """Who is asked about an input that holds several files or tables."""
 NAMES = tuple(SIGNS)
@@ -104,7 +156,10 @@ def choose(source: Source) -> str:
     """The one reader that claims the content; none or several is an error that says so."""
     if source.shape == "empty":
         raise InputError(
-            "the input is empty", where=source.name, help="name a file that holds a conversation", code="input.empty"
+            "the input is empty",
+            where=source.name,
+            help="name a file that holds a conversation",
+            code="input.empty",
         )
     if source.shape == "binary":
         raise InputError(
@@ -152,7 +207,11 @@ def pick(source: Source, name: str, wanted: str) -> Found:
         exact = [found[int(wanted) - 1]]
     matching = exact or [item for item in found if item.id.startswith(wanted)]
     if len(matching) != 1:
-        what = "several conversations start with that" if matching else "there is no such conversation in this input"
+        what = (
+            "several conversations start with that"
+            if matching
+            else "there is no such conversation in this input"
+        )
         way = (
             f"it holds {len(found):,}; give an id, or a number in the list"
             if found
@@ -188,7 +247,8 @@ def _candidates(source: Source) -> list[str]:
 
 
 def _stands_in(head: bytes, quoted: set[bytes], sign: bytes) -> bool:
-    """Whether a sign is there; of those that are a word in quotes one look at all such words tells it faster."""
+    """Whether a sign is there; of those that are a word in quotes one look at all such words tells
+    it faster."""
     word = sign[1:-1]
     if sign == b'"%b"' % word and b'"' not in word:
         return word in quoted

@@ -1,4 +1,5 @@
-"""Tells AG-UI streams: the items of each run, and between them what only a list of all messages shows."""
+"""Tells AG-UI streams: the items of each run, and between them what only a list of all messages
+shows."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -131,7 +132,9 @@ class _Stream:
             known.span = None
 
     def _left_out(self, item: Item) -> None:
-        self._draft.skip("subagent", item.place, f"what a subagent did (subagents={self._draft.subagents})")
+        self._draft.skip(
+            "subagent", item.place, f"what a subagent did (subagents={self._draft.subagents})"
+        )
 
 
 def _usage(entry: Body) -> Any:
@@ -146,10 +149,11 @@ def _usage(entry: Body) -> Any:
 
 
 def woven(items: list[Item], talk: Talk) -> Iterator[Item]:
-    """The items of a run; what a snapshot shows and no event brought is put where the snapshot has it.
+    """The items of a run; what a snapshot shows and no event brought is put where the snapshot has
+    it.
 
-    Snapshots have new ids for old messages: a message is known by what it says, a call and a result by the call's id.
-    """
+    Snapshots have new ids for old messages: a message is known by what it says, a call and a result
+    by the call's id."""
     marks: list[bytes | None] = []
     places: dict[bytes, list[int]] = {}
     for number, item in enumerate(items):
@@ -183,10 +187,11 @@ class _Known:
 
 
 def _place(item: Item, at: int, run: _Known, talk: Talk) -> None:
-    """Find for each piece of a snapshot whether it is known, and for a new one the piece that it stands before.
+    """Find for each piece of a snapshot whether it is known, and for a new one the piece that it
+    stands before.
 
-    What a person says stands right behind what was known before it: reasoning and steps that answer it come later.
-    """
+    What a person says stands right behind what was known before it: reasoning and steps that answer
+    it come later."""
     met: Counter[bytes] = Counter()
     found: list[tuple[Item, bytes, int | None, int]] = []
     after = run.begin

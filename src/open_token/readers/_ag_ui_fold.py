@@ -1,4 +1,5 @@
-"""Folds the events of an AG-UI run into items: each message, call and result whole, where it began."""
+"""Folds the events of an AG-UI run into items: each message, call and result whole, where it
+began."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -28,7 +29,8 @@ _SILENT = ("TOOL_CALL_END", "REASONING_START", "REASONING_END", "THINKING_END")
 
 @dataclass(slots=True, eq=False)
 class Item:
-    """Something to tell: a piece of talk that may still grow, a fact beside it, a subagent that begins or ends."""
+    """Something to tell: a piece of talk that may still grow, a fact beside it, a subagent that
+    begins or ends."""
 
     place: str
     owner: str | None = None
@@ -58,9 +60,12 @@ class Item:
 
 
 def time_of(value: Any) -> str | None:
-    """A time: the protocol names no unit, so seconds and milliseconds are told apart by their size."""
+    """A time: the protocol names no unit, so seconds and milliseconds are told apart by their
+    size."""
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return from_epoch(value, 0.001) if value > 1e11 else from_epoch(value) if value > 1e8 else None
+        return (
+            from_epoch(value, 0.001) if value > 1e11 else from_epoch(value) if value > 1e8 else None
+        )
     return to_utc(value)
 
 
@@ -104,13 +109,19 @@ class Fold:
         """A text, or reasoning: begun, gone on with, or both at once as a chunk."""
         family = "text" if kind.startswith("TEXT") else "reasoning"
         native = word(event.get("messageId"))
-        known = self._growing.get((family, native)) if native else self._latest.get((family, item.owner))
+        known = (
+            self._growing.get((family, native))
+            if native
+            else self._latest.get((family, item.owner))
+        )
         if kind.endswith("_END"):
             self._latest.pop((family, item.owner), None)
             return
         if known is None or kind.endswith("_START"):
             item.part = Text("") if family == "text" else Thought("")
-            item.role = (word(event.get("role")) or "assistant") if family == "text" else "assistant"
+            item.role = (
+                (word(event.get("role")) or "assistant") if family == "text" else "assistant"
+            )
             item.name = word(event.get("name"))
             known = self._begin(family, native, item)
         if isinstance(delta := event.get("delta"), str):
@@ -118,7 +129,11 @@ class Fold:
 
     def _call(self, event: Body, kind: str, item: Item) -> None:
         native = word(event.get("toolCallId"))
-        known = self._growing.get(("call", native)) if native else self._latest.get(("call", item.owner))
+        known = (
+            self._growing.get(("call", native))
+            if native
+            else self._latest.get(("call", item.owner))
+        )
         if known is None or kind == "TOOL_CALL_START":
             item.part = Call(native, word(event.get("toolCallName")) or "tool", {})
             known = self._begin("call", native, item)
@@ -150,10 +165,14 @@ class Fold:
         if known is not None:
             known.sealed = True
             if known.pieces:
-                self._draft.skip("sealed-reasoning", item.place, "encrypted reasoning beside its words")
+                self._draft.skip(
+                    "sealed-reasoning", item.place, "encrypted reasoning beside its words"
+                )
         elif event.get("subtype") == "tool-call":
             self._draft.skip("sealed-reasoning", item.place, "encrypted reasoning of a call")
-        elif any((family, word(event.get("entityId"))) in self._growing for family in ("text", "result")):
+        elif any(
+            (family, word(event.get("entityId"))) in self._growing for family in ("text", "result")
+        ):
             # Pydantic AI 2 keeps what it knows of a result, and of words, in such a value.
             self._draft.skip("sealed-value", item.place, "an encrypted value beside a message")
         else:
@@ -190,7 +209,9 @@ class Fold:
         owner = word(message.get("subagentRunId")) if isinstance(message, dict) else None
         empty = (Text(""), Thought(""))
         return [
-            Item(place, owner, role=role, name=made.name, part=part) for role, part in units(made) if part not in empty
+            Item(place, owner, role=role, name=made.name, part=part)
+            for role, part in units(made)
+            if part not in empty
         ]
 
     def note(self, item: Item, data: Body) -> None:
@@ -223,7 +244,11 @@ class Fold:
     def given(self, held: Body, place: str) -> None:
         """What a run was given: messages, tools, what the application says of its surroundings."""
         tools = held.get("tools")
-        names = [tool.get("name") for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
+        names = (
+            [tool.get("name") for tool in tools if isinstance(tool, dict)]
+            if isinstance(tools, list)
+            else []
+        )
         if names := [name for name in names if word(name)]:
             self.note(Item(place), {"kind": "tools", "names": names})
             note_definitions(self._draft.skip, tools, place)
@@ -234,7 +259,9 @@ class Fold:
         messages = held.get("messages")
         if isinstance(messages, list) and messages:
             roles = [message.get("role") for message in messages if isinstance(message, dict)]
-            self.history(messages, Item(place, is_delta="assistant" not in roles and "tool" not in roles))
+            self.history(
+                messages, Item(place, is_delta="assistant" not in roles and "tool" not in roles)
+            )
 
     def run_finished(self, event: Body, item: Item) -> None:
         data: Body = {"kind": "run", "status": "finished", **kept(event, "result", "outcome")}

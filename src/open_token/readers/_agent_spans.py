@@ -1,4 +1,5 @@
-"""Subagents whose records stand in their parent's own log, by the call that started them: a span for each."""
+"""Subagents whose records stand in their parent's own log, by the call that started them: a span
+for each."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -38,7 +39,9 @@ class AgentSpans:
         self._agents: dict[str, Agent] = {}
         self._open: dict[int, Agent] = {}
 
-    def start(self, agent: Agent, about: dict[str, Any], actor: str, ts: str | None, parent: Agent) -> None:
+    def start(
+        self, agent: Agent, about: dict[str, Any], actor: str, ts: str | None, parent: Agent
+    ) -> None:
         """A subagent begins; its call must be there."""
         draft = self._draft
         agent.muted = parent.muted or draft.subagents != "inline"

@@ -1,4 +1,5 @@
-"""Tells a prompt of Google AI Studio: its chunks as contents of the Gemini API, with what a chunk alone can hold."""
+"""Tells a prompt of Google AI Studio: its chunks as contents of the Gemini API, with what a chunk
+alone can hold."""
 
 from typing import Any
 
@@ -69,7 +70,9 @@ class _Prompt:
         if not parts and isinstance(instruction, dict) and word(instruction.get("text")):
             parts = [{"text": instruction["text"]}]
         if parts:
-            self._draft.message("system", wire.prompt({"parts": parts}), self._draft.actor("system", "system"))
+            self._draft.message(
+                "system", wire.prompt({"parts": parts}), self._draft.actor("system", "system")
+            )
 
     def _tell_chunk(self, chunk: Any, place: str) -> None:
         role = chunk.get("role") if isinstance(chunk, dict) else None
@@ -83,7 +86,9 @@ class _Prompt:
             self._spend_thoughts()
             voice = Voice(self._draft, self._draft.actor("human", "user"), self._calls, place, ts)
         else:
-            voice = Voice(self._draft, self._model(chunk), self._calls, place, ts, self._usage(chunk))
+            voice = Voice(
+                self._draft, self._model(chunk), self._calls, place, ts, self._usage(chunk)
+            )
         parts = self._parts(chunk, place)
         if parts or role == "user":
             wire.tell(voice, {"parts": parts}, "user" if role == "user" else "assistant")
@@ -92,7 +97,9 @@ class _Prompt:
 
     def _model(self, chunk: Body) -> str:
         model = word(chunk.get("model")) or word(self._settings.get("model")) or ""
-        return self._draft.actor("model", "assistant", provider="google", model=model.removeprefix("models/") or None)
+        return self._draft.actor(
+            "model", "assistant", provider="google", model=model.removeprefix("models/") or None
+        )
 
     def _usage(self, chunk: Body) -> Usage | None:
         """The tokens of a chunk; those of thoughts are told with the answer that they led to."""
@@ -114,12 +121,18 @@ class _Prompt:
             self._draft.annotation({"kind": "usage"}, actor=self._model({}), usage=usage)
 
     def _parts(self, chunk: Body, place: str) -> list[Body]:
-        """What a chunk holds, as parts of the API: its text, else its parts, then what stands beside them."""
+        """What a chunk holds, as parts of the API: its text, else its parts, then what stands
+        beside them."""
         is_thought = chunk.get("isThought") is True
         given = [part for part in wire.parts(chunk.get("parts")) if part]
         text = chunk.get("text")
         pieces = "".join(str(part.get("text") or "") for part in given)
-        if isinstance(text, str) and text and (pieces in text or not given) and not any(map(_is_more, given)):
+        if (
+            isinstance(text, str)
+            and text
+            and (pieces in text or not given)
+            and not any(map(_is_more, given))
+        ):
             given = [{"text": text}]
         elif isinstance(text, str) and text and text not in pieces:
             given = [{"text": text}, *given]
@@ -136,8 +149,18 @@ class _Prompt:
                 made.append({"inlineData": value})
             elif name in _FILES:
                 about = value if isinstance(value, dict) else {"id": value}
-                made.append({"type": _FILES[name], "source": name, **kept(about, "id", "name", "mimeType", "url")})
-                self._draft.skip("missing-file", place, f"{name}: a file that lies elsewhere, kept as a reference")
+                made.append(
+                    {
+                        "type": _FILES[name],
+                        "source": name,
+                        **kept(about, "id", "name", "mimeType", "url"),
+                    }
+                )
+                self._draft.skip(
+                    "missing-file",
+                    place,
+                    f"{name}: a file that lies elsewhere, kept as a reference",
+                )
             elif name not in _KNOWN and value not in (None, "", [], {}):
                 self._draft.skip("unknown-part", place, f"part {name_of(name)}")
         return made

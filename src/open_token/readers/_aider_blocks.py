@@ -1,4 +1,5 @@
-"""Cuts a session of aider's history into what was typed, what the model said and what aider said itself."""
+"""Cuts a session of aider's history into what was typed, what the model said and what aider said
+itself."""
 
 from collections.abc import Iterator
 from enum import Enum
@@ -25,9 +26,9 @@ class Block(NamedTuple):
 def blocks(text: str) -> Iterator[Block]:
     """The blocks of a session, in order.
 
-    What a person typed and what aider said end with two spaces on each line, which is what tells them from headings
-    and quotes in an answer. Words of aider that have several lines are marked on the first, and end on the last.
-    """
+    What a person typed and what aider said end with two spaces on each line, which is what tells
+    them from headings and quotes in an answer. Words of aider that have several lines are marked on
+    the first, and end on the last."""
     lines = [line.removesuffix("\r") for line in text.split("\n")]
     end = "  " if any(line.startswith(_PROMPT) and line.endswith("  ") for line in lines) else ""
     gathered: list[str] = []
@@ -41,10 +42,15 @@ def blocks(text: str) -> Iterator[Block]:
 
 
 def _voiced(lines: list[str], end: str) -> Iterator[tuple[Voice, str]]:
-    """Each line with who says it, without its marks; end is empty when an editor cut the spaces off all of them."""
+    """Each line with who says it, without its marks; end is empty when an editor cut the spaces off
+    all of them."""
     goes_on, before = False, "  "
     for line in lines:
-        fresh = not before.strip() or before.endswith("  ") or (not end and before.startswith((_PROMPT, _NOTICE)))
+        fresh = (
+            not before.strip()
+            or before.endswith("  ")
+            or (not end and before.startswith((_PROMPT, _NOTICE)))
+        )
         prompt = fresh and _is_marked(line, _PROMPT, end)
         if goes_on and not (prompt and not before):
             yield Voice.AIDER, line.rstrip() if line.endswith("  ") else line
@@ -64,7 +70,11 @@ def _voiced(lines: list[str], end: str) -> Iterator[tuple[Voice, str]]:
 
 
 def _is_marked(line: str, mark: str, end: str) -> bool:
-    return line.startswith(mark) and line[len(mark) : len(mark) + 1] in ("", " ") and line.endswith(end)
+    return (
+        line.startswith(mark)
+        and line[len(mark) : len(mark) + 1] in ("", " ")
+        and line.endswith(end)
+    )
 
 
 def _bare(text: str) -> str:

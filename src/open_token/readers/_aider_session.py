@@ -51,7 +51,9 @@ class Session:
         """The history names no session: its own text does."""
         if text:
             digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-            self._draft.conversation["id"] = f"conv_{(began or '00000000')[:10].replace('-', '')}_{digest[:8]}"
+            self._draft.conversation["id"] = (
+                f"conv_{(began or '00000000')[:10].replace('-', '')}_{digest[:8]}"
+            )
         facts: dict[str, Any] = {"started_local": began} if began else {}
         if found := _VERSION.search(text[:4000].replace("\n> ", "\n")):
             facts["version"] = found[1]
@@ -67,7 +69,8 @@ class Session:
             self._notice(block.text)
 
     def _prompt(self, text: str) -> None:
-        """What was typed, commands too; what the linter found is sent back by aider in the person's place."""
+        """What was typed, commands too; what the linter found is sent back by aider in the person's
+        place."""
         self._answer = None
         if _LINT.match(text):
             self._draft.message("user", text, self._client, visibility="internal")
@@ -90,9 +93,13 @@ class Session:
 
 
 def _usage(text: str) -> Usage | None:
-    """The counts that are exact; most are rounded to thousands, and with a cache it is not clear what is counted."""
+    """The counts that are exact; most are rounded to thousands, and with a cache it is not clear
+    what is counted."""
     found = _TOKENS.search(text)
     if not found:
         return None
-    sent, received = (int(figure.replace(",", "")) if _EXACT.fullmatch(figure) else None for figure in found.groups())
+    sent, received = (
+        int(figure.replace(",", "")) if _EXACT.fullmatch(figure) else None
+        for figure in found.groups()
+    )
     return counts(input_tokens=None if _CACHE.search(text) else sent, output_tokens=received)

@@ -17,7 +17,11 @@ def run_of(run: dict[str, Any]) -> tuple[Any, dict[str, Any]] | None:
     if status == "rejected-by-user":
         facts["rejected"] = True
     output = _output(run, facts)
-    return None if output is None and status in _UNFINISHED else (output if output is not None else "", facts)
+    return (
+        None
+        if output is None and status in _UNFINISHED
+        else (output if output is not None else "", facts)
+    )
 
 
 def _output(run: dict[str, Any], facts: dict[str, Any]) -> Any:
@@ -26,7 +30,9 @@ def _output(run: dict[str, Any], facts: dict[str, Any]) -> Any:
         return _shell_output(result, facts)
     error = run.get("error")
     if isinstance(error, dict):
-        facts |= {name: error[name] for name in ("code", "errorCode") if error.get(name) is not None}
+        facts |= {
+            name: error[name] for name in ("code", "errorCode") if error.get(name) is not None
+        }
         error = error.get("message", error)
     for found in (error, run.get("reason"), run.get("output"), run.get("content")):
         if found is not None:
@@ -37,7 +43,11 @@ def _output(run: dict[str, Any], facts: dict[str, Any]) -> Any:
 
 def _shell_output(result: Any, facts: dict[str, Any]) -> Any:
     """A command's output without its exit code, which is a fact about it."""
-    if not isinstance(result, dict) or not isinstance(result.get("output"), str) or not _SHELL.issuperset(result):
+    if (
+        not isinstance(result, dict)
+        or not isinstance(result.get("output"), str)
+        or not _SHELL.issuperset(result)
+    ):
         return result
     if result.get("exitCode") is not None:
         facts["exit_code"] = result["exitCode"]

@@ -54,7 +54,9 @@ class Thread:
             conversation["started_at"] = created
         platform = _inside(thread, "env", "initial", "platform")
         client = word(_inside(platform, "client"))
-        conversation["source_runtime"] = "cli" if client is None or "cli" in client.lower() else "ide"
+        conversation["source_runtime"] = (
+            "cli" if client is None or "cli" in client.lower() else "ide"
+        )
         repository = tree.get("repository")
         facts = {
             "cwd": cwd,
@@ -88,7 +90,8 @@ class Thread:
             self._draft.skip("unknown-role", place, f"role {name_of(role)}")
 
     def _agent_of(self, message: Message) -> Agent:
-        """Messages of a subagent name the call that it serves; its span opens with the first of them."""
+        """Messages of a subagent name the call that it serves; its span opens with the first of
+        them."""
         call = word(message.get("parentToolUseId")) or word(message.get("parentToolUseID"))
         if call is None:
             return self._main
@@ -105,7 +108,11 @@ class Thread:
             agent.model = model or agent.model
             provider = self._providers.meet(None, agent.model)
             agent.actor = self._draft.actor(
-                "model", agent.name, provider=provider, model=agent.model, instance_id=agent.instance
+                "model",
+                agent.name,
+                provider=provider,
+                model=agent.model,
+                instance_id=agent.instance,
             )
         return agent.actor
 
@@ -124,7 +131,9 @@ class Thread:
         for key, name in _BESIDE.items():
             if given := message.get(key):
                 block = {"type": name, "content": given}
-                self._draft.message("user", [block], self._client, ts=ts, visibility="internal", span=agent.span)
+                self._draft.message(
+                    "user", [block], self._client, ts=ts, visibility="internal", span=agent.span
+                )
         if message.get("userState"):
             self._draft.skip("bookkeeping", place, "the state of the editor")
 
@@ -132,7 +141,9 @@ class Thread:
         if blocks:
             actor = self._speaker(self._main) if agent.call else self._draft.actor("human", "user")
             words = content_of(blocks)
-            self._draft.message("user", words, actor, ts=ts, visibility=agent.visibility, span=agent.span)
+            self._draft.message(
+                "user", words, actor, ts=ts, visibility=agent.visibility, span=agent.span
+            )
 
     def _result(self, block: dict[str, Any], agent: Agent, ts: str | None, place: str) -> None:
         name = word(block.get("toolUseID")) or word(block.get("tool_use_id"))
@@ -150,7 +161,11 @@ class Thread:
 
     def _assistant(self, message: Message, agent: Agent, place: str) -> None:
         usage = message.get("usage")
-        counted = usage if isinstance(usage, dict) else self._ledger.get(str(message.get("messageId")), {})
+        counted = (
+            usage
+            if isinstance(usage, dict)
+            else self._ledger.get(str(message.get("messageId")), {})
+        )
         ts = _ts_of(message) or to_utc(counted.get("timestamp"))
         actor, spent = self._speaker(agent, word(counted.get("model"))), _usage(counted)
         tell_answer(
@@ -166,7 +181,9 @@ class Thread:
         )
         price = counted.get("credits")
         if type(price) in (int, float) and price:
-            self._draft.annotation({"kind": "cost", "credits": price}, actor=actor, ts=ts, span=agent.span)
+            self._draft.annotation(
+                {"kind": "cost", "credits": price}, actor=actor, ts=ts, span=agent.span
+            )
         self._end(message.get("state"), actor, agent, ts)
 
     def _called(self, key: str, block: dict[str, Any]) -> None:
@@ -180,11 +197,17 @@ class Thread:
         if how == "cancelled":
             self._draft.annotation({"kind": "aborted"}, actor=actor, ts=ts, span=agent.span)
         elif how == "error":
-            self._draft.annotation({"kind": "api_error", "error": state}, actor=actor, ts=ts, span=agent.span)
+            self._draft.annotation(
+                {"kind": "api_error", "error": state}, actor=actor, ts=ts, span=agent.span
+            )
         elif how == "streaming":
-            self._draft.annotation({"kind": "message_facts", "broke_off": True}, actor=actor, ts=ts, span=agent.span)
+            self._draft.annotation(
+                {"kind": "message_facts", "broke_off": True}, actor=actor, ts=ts, span=agent.span
+            )
         elif reason not in _USUAL_ENDS:
-            self._draft.annotation({"kind": "stop", "reason": reason}, actor=actor, ts=ts, span=agent.span)
+            self._draft.annotation(
+                {"kind": "stop", "reason": reason}, actor=actor, ts=ts, span=agent.span
+            )
 
     def _info(self, message: Message, agent: Agent, place: str) -> None:
         """What is neither the person's nor the model's: summaries, commands run by hand."""
@@ -197,15 +220,22 @@ class Thread:
                 self._summary(block.get("summary"), agent, ts)
             else:
                 words = content_of([_with_media(block)])
-                self._draft.message("user", words, self._client, ts=ts, visibility="internal", span=agent.span)
+                self._draft.message(
+                    "user", words, self._client, ts=ts, visibility="internal", span=agent.span
+                )
 
     def _command(self, block: dict[str, Any], agent: Agent, ts: str | None) -> None:
         run = block.get("toolRun")
         output, facts = run_of(run if isinstance(run, dict) else {}) or ("", {})
         given = block.get("args")
         command = word(_inside(given, "cmd")) or word(_inside(given, "command")) or ""
-        facts |= {"cwd": word(_inside(given, "cwd")), "hidden_from_model": block.get("hidden") or None}
-        tell_command(self._draft, command, self._draft.actor("human", "user"), facts, ts=ts, span=agent.span)
+        facts |= {
+            "cwd": word(_inside(given, "cwd")),
+            "hidden_from_model": block.get("hidden") or None,
+        }
+        tell_command(
+            self._draft, command, self._draft.actor("human", "user"), facts, ts=ts, span=agent.span
+        )
         words = output if isinstance(output, str | list) else [output]
         tell_output(self._draft, words, self._client, ts=ts, span=agent.span)
 
@@ -215,7 +245,9 @@ class Thread:
         about = {"kind": "compaction", **({} if words else {"thread": _inside(summary, "thread")})}
         parent = None
         if words:
-            parent = self._draft.message("user", words, self._client, ts=ts, visibility="internal", span=agent.span)
+            parent = self._draft.message(
+                "user", words, self._client, ts=ts, visibility="internal", span=agent.span
+            )
         self._draft.annotation(about, parent=parent, actor=self._client, ts=ts, span=agent.span)
 
     def _queued(self, entry: Any, place: str) -> None:
@@ -233,7 +265,13 @@ def _list(value: Any) -> list[Any]:
 
 
 def _blocks(content: Any) -> list[Any]:
-    return content if isinstance(content, list) else [{"type": "text", "text": content}] if content else []
+    return (
+        content
+        if isinstance(content, list)
+        else [{"type": "text", "text": content}]
+        if content
+        else []
+    )
 
 
 def _kind(block: Any) -> Any:
@@ -263,13 +301,21 @@ def _usage(usage: dict[str, Any]) -> Usage | None:
     """Amp's figures in the export's terms; the ledger has names of its own for the same."""
     tokens = usage.get("tokens")
     given = {**usage, **tokens} if isinstance(tokens, dict) else usage
-    names = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens", "totalInputTokens")
+    names = (
+        "inputTokens",
+        "outputTokens",
+        "cacheReadInputTokens",
+        "cacheCreationInputTokens",
+        "totalInputTokens",
+    )
     fresh, output, read, written, total = (given.get(name) for name in names)
     fresh, output = given.get("input", fresh), given.get("output", output)
     if type(total) is not int:
         parts = [part for part in (fresh, read, written) if type(part) is int and part >= 0]
         total = sum(parts) if parts else None
-    return counts(input_tokens=total, output_tokens=output, cache_read_tokens=read, cache_write_tokens=written)
+    return counts(
+        input_tokens=total, output_tokens=output, cache_read_tokens=read, cache_write_tokens=written
+    )
 
 
 def _ledger(ledger: Any) -> dict[str, dict[str, Any]]:

@@ -1,4 +1,5 @@
-"""An answer of the model in Anthropic blocks, as runtimes keep it: its usage rides on one of its events."""
+"""An answer of the model in Anthropic blocks, as runtimes keep it: its usage rides on one of its
+events."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,12 +21,15 @@ def tell_answer(
     visibility: Visibility = "public",
     called: Callable[[str, dict[str, Any]], None] | None = None,
 ) -> None:
-    """Tell the blocks; the usage stands with the first that is no thought. `called` hears the key of each call."""
+    """Tell the blocks; the usage stands with the first that is no thought. `called` hears the key
+    of each call."""
     last = None
     for block in blocks:
         first, is_thought = draft.count, kind_of(block) in THOUGHTS
         spent = None if is_thought else usage
-        key = tell_block(draft, block, actor, ts=ts, span=span, usage=spent, group=group, visibility=visibility)
+        key = tell_block(
+            draft, block, actor, ts=ts, span=span, usage=spent, group=group, visibility=visibility
+        )
         if is_thought:
             last = f"evt_{draft.count:06d}"
         elif draft.count > first:

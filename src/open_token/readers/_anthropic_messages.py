@@ -57,7 +57,11 @@ class _Messages:
 
     def tools(self, request: Body) -> list[str]:
         tools = request.get("tools")
-        names = [word(tool.get("name")) for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
+        names = (
+            [word(tool.get("name")) for tool in tools if isinstance(tool, dict)]
+            if isinstance(tools, list)
+            else []
+        )
         return [name for name in names if name]
 
     def answer(self, response: Body) -> list[Any]:
@@ -96,6 +100,9 @@ class _Messages:
         if response.get("stop_reason") is None:
             voice.note("message_facts", broke_off=True)
         elif response["stop_reason"] not in _USUAL_ENDS:
-            about = {name: response.get(name) for name in ("stop_reason", "stop_sequence", "stop_details")}
+            about = {
+                name: response.get(name)
+                for name in ("stop_reason", "stop_sequence", "stop_details")
+            }
             voice.note("message_facts", **about)
         voice.close()

@@ -1,4 +1,5 @@
-"""Tells ATIF trajectories: the document, those that continue it, and its subagents, each step once."""
+"""Tells ATIF trajectories: the document, those that continue it, and its subagents, each step
+once."""
 
 import re
 from dataclasses import dataclass, field
@@ -75,13 +76,19 @@ class _Reading:
                 break
             file, document = found
             place = _Place(file, label=f"{PurePosixPath(ref).name} ")
-            self._draft.annotation({"kind": "notice", "subtype": "continued", "file": ref}, actor=self._runtime)
+            self._draft.annotation(
+                {"kind": "notice", "subtype": "continued", "file": ref}, actor=self._runtime
+            )
             self._trajectory(document, place)
 
     def _trajectory(self, document: Body, place: _Place) -> None:
         found = _VERSION.fullmatch(str(document.get("schema_version")))
         if found is None or (int(found[1]), int(found[2])) > _NEWEST:
-            self._draft.skip("newer-version", f"{place.label}schema_version", "a version of ATIF that is not known yet")
+            self._draft.skip(
+                "newer-version",
+                f"{place.label}schema_version",
+                "a version of ATIF that is not known yet",
+            )
         own = objects(document.get("subagent_trajectories"))
         named = {name: part for part in own if (name := word(part.get("trajectory_id")))}
         place.embedded = place.embedded | named
@@ -96,7 +103,9 @@ class _Reading:
             counted = self._step(step, speaker, place, where) or counted
         for part in own:
             if id(part) not in self._done:
-                self._subagent({"trajectory_id": part.get("trajectory_id")}, part, None, place, speaker.agent)
+                self._subagent(
+                    {"trajectory_id": part.get("trajectory_id")}, part, None, place, speaker.agent
+                )
         self._sums(document, place, counted)
 
     def _meet(self, document: Body, place: _Place) -> Speaker:
@@ -116,8 +125,12 @@ class _Reading:
         known = {name: value for name, value in facts.items() if value is not None}
         self._draft.annotation({"kind": "context"} | known, actor=self._runtime, span=place.span)
         tools = [tool.get("function", tool) for tool in objects(agent.get("tool_definitions"))]
-        if names := [name for tool in tools if isinstance(tool, dict) and (name := word(tool.get("name")))]:
-            self._draft.annotation({"kind": "tools", "names": names}, actor=self._runtime, span=place.span)
+        if names := [
+            name for tool in tools if isinstance(tool, dict) and (name := word(tool.get("name")))
+        ]:
+            self._draft.annotation(
+                {"kind": "tools", "names": names}, actor=self._runtime, span=place.span
+            )
             note_definitions(self._draft.skip, tools, "agent")
         if place.depth == 0 and (provider := provider_of(model)):
             self._draft.conversation.setdefault("provider", provider)
@@ -132,7 +145,8 @@ class _Reading:
         )
 
     def _step(self, step: Body, speaker: Speaker, place: _Place, where: str) -> bool:
-        """A step, unless it is a copy of one that was told; gives whether it had counts of its own."""
+        """A step, unless it is a copy of one that was told; gives whether it had counts of its
+        own."""
         digest = _digest(step)
         copied = step.get("is_copied_context") is True
         if copied and digest in self._told:
@@ -161,15 +175,29 @@ class _Reading:
             span = self._draft.span_start({"kind": "subagent"} | _about(ref, {}), parent, call=key)
             self._draft.span_end(span, call=key)
             if not path:
-                self._draft.skip("missing-subagent", f"{place.label}subagent", "a subagent that is not in the source")
+                self._draft.skip(
+                    "missing-subagent",
+                    f"{place.label}subagent",
+                    "a subagent that is not in the source",
+                )
 
     def _subagent(
-        self, ref: Body, document: Body, key: str | None, around: _Place, parent: str, file: Source | None = None
+        self,
+        ref: Body,
+        document: Body,
+        key: str | None,
+        around: _Place,
+        parent: str,
+        file: Source | None = None,
     ) -> None:
         self._done.add(id(document))
         draft = self._draft
         if draft.subagents == "none":
-            draft.skip("subagent", f"{around.label}subagent", "what a subagent did is left out (subagents=none)")
+            draft.skip(
+                "subagent",
+                f"{around.label}subagent",
+                "what a subagent did is left out (subagents=none)",
+            )
             return
         data: Body = {"kind": "subagent"} | _about(ref, document)
         if draft.subagents == "reference" or around.depth >= _DEEPEST:
@@ -177,34 +205,60 @@ class _Reading:
             data["records"] = len(steps) if isinstance(steps, list) else 0
             draft.span_end(draft.span_start(data, parent, call=key), call=key)
             if draft.subagents != "reference":
-                draft.skip("deep-subagent", f"{around.label}subagent", "a subagent more than 16 levels down")
+                draft.skip(
+                    "deep-subagent",
+                    f"{around.label}subagent",
+                    "a subagent more than 16 levels down",
+                )
             return
         span = draft.span_start(data, parent, call=key)
-        label = f"{PurePosixPath(str(ref.get('trajectory_path'))).name} " if file else f"{around.label}subagent "
-        place = _Place(file or around.source, label, span, parent, "internal", around.depth + 1, around.embedded)
+        label = (
+            f"{PurePosixPath(str(ref.get('trajectory_path'))).name} "
+            if file
+            else f"{around.label}subagent "
+        )
+        place = _Place(
+            file or around.source,
+            label,
+            span,
+            parent,
+            "internal",
+            around.depth + 1,
+            around.embedded,
+        )
         self._trajectory(document, place)
         draft.span_end(span, call=key)
 
     def _open(self, ref: str, beside: Source, what: str) -> tuple[Source, Body] | None:
         """The trajectory in a file beside another; None, and a note, when there is none."""
         parts = PurePosixPath(ref)
-        outside = parts.is_absolute() or ".." in parts.parts or "://" in ref or "\\" in ref or "\0" in ref
+        outside = (
+            parts.is_absolute() or ".." in parts.parts or "://" in ref or "\\" in ref or "\0" in ref
+        )
         file = None if outside else beside.neighbour(*parts.parts)
         if file is None or str(file.path) in self._files:
             code = "missing-file" if file is None else "repeated-file"
-            self._draft.skip(code, "file reference", f"{what} that is not beside the file, or was told already")
+            self._draft.skip(
+                code, "file reference", f"{what} that is not beside the file, or was told already"
+            )
             return None
         self._files.add(str(file.path))
         try:
             document = file.document
         except InputError as problem:
-            self._draft.skip("unreadable-file", "file reference", f"{what} that cannot be read: {problem.code}")
+            self._draft.skip(
+                "unreadable-file", "file reference", f"{what} that cannot be read: {problem.code}"
+            )
             return None
         if not isinstance(document, dict):
             self._draft.skip("unreadable-file", "file reference", f"{what} that is no trajectory")
             return None
         for _ in file.repaired:
-            self._draft.skip("lone-surrogate", parts.name, "text that is not valid Unicode was replaced by U+FFFD")
+            self._draft.skip(
+                "lone-surrogate",
+                parts.name,
+                "text that is not valid Unicode was replaced by U+FFFD",
+            )
         return file, document
 
     def _sums(self, document: Body, place: _Place, counted: bool) -> None:
@@ -219,7 +273,9 @@ class _Reading:
             cache_read_tokens=sums.get("total_cached_tokens"),
         )
         spent = None if counted else usage
-        self._draft.annotation({"kind": "usage"} | known, actor=self._runtime, span=place.span, usage=spent)
+        self._draft.annotation(
+            {"kind": "usage"} | known, actor=self._runtime, span=place.span, usage=spent
+        )
 
 
 def _about(ref: Body, document: Body) -> Body:
@@ -233,12 +289,17 @@ def _about(ref: Body, document: Body) -> Body:
         "agent_id": word(ref.get("trajectory_id")) or word(document.get("trajectory_id")),
         "file": word(ref.get("trajectory_path")),
     }
-    return {name: value for name, value in about.items() if value} | (kept(ref, "extra") if ref.get("extra") else {})
+    return {name: value for name, value in about.items() if value} | (
+        kept(ref, "extra") if ref.get("extra") else {}
+    )
 
 
 def _digest(step: Body) -> bytes:
     """What a step says, without when and what it cost: the same for a step and its copy."""
-    calls = [[call.get("function_name"), call.get("arguments")] for call in objects(step.get("tool_calls"))]
+    calls = [
+        [call.get("function_name"), call.get("arguments")]
+        for call in objects(step.get("tool_calls"))
+    ]
     try:
         raw = msgspec.json.encode([step.get("source"), step.get("message"), calls], order="sorted")
     except (RecursionError, ValueError):

@@ -1,4 +1,5 @@
-"""The trajectories of an ATIF file: one as a rule, many where a data set keeps them as lines or in a list."""
+"""The trajectories of an ATIF file: one as a rule, many where a data set keeps them as lines or in
+a list."""
 
 from functools import lru_cache
 from typing import Any, cast
@@ -15,7 +16,10 @@ Body = dict[str, Any]
 
 def found(source: Source) -> list[Found]:
     """Every trajectory, in the order of the file."""
-    return [Found(name, started_at=started, messages=steps) for name, started, steps in _names(source).values()]
+    return [
+        Found(name, started_at=started, messages=steps)
+        for name, started, steps in _names(source).values()
+    ]
 
 
 def owner(source: Source, at: str) -> str | None:
@@ -30,7 +34,11 @@ def owner(source: Source, at: str) -> str | None:
 def chosen(source: Source) -> Body:
     """The trajectory that was asked for, or the first."""
     places = _places(source)
-    place = next(iter(places.values()), None) if source.conversation is None else places.get(source.conversation)
+    place = (
+        next(iter(places.values()), None)
+        if source.conversation is None
+        else places.get(source.conversation)
+    )
     if place is not None:
         return cast(Body, source.record_at(place))
     raise InputError(
@@ -54,7 +62,9 @@ def _names(source: Source) -> dict[int, tuple[str, str | None, int]]:
     for number, document in source.records():
         if not isinstance(document, dict):
             continue
-        name = word(document.get("trajectory_id")) or word(document.get("session_id")) or str(number)
+        name = (
+            word(document.get("trajectory_id")) or word(document.get("session_id")) or str(number)
+        )
         name = name if name not in taken else f"{name}#{number}"
         taken.add(name)
         steps = objects(document.get("steps"))

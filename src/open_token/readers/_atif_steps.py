@@ -54,8 +54,11 @@ class Speaker:
         return self.asker or self.draft.actor("human", "user")
 
 
-def tell_step(step: Body, speaker: Speaker, place: str, spawn: Spawn, *, copied: bool = False) -> bool:
-    """Tell one step; gives whether it had counts of its own. A copy of what happened elsewhere counts nothing."""
+def tell_step(
+    step: Body, speaker: Speaker, place: str, spawn: Spawn, *, copied: bool = False
+) -> bool:
+    """Tell one step; gives whether it had counts of its own. A copy of what happened elsewhere
+    counts nothing."""
     draft, ts, source = speaker.draft, to_utc(step.get("timestamp")), step.get("source")
     if ts is None and step.get("timestamp") is not None:
         draft.skip("time-without-zone", place, "a time without a zone")
@@ -68,7 +71,12 @@ def tell_step(step: Body, speaker: Speaker, place: str, spawn: Spawn, *, copied:
         last, keys = _agent(step, speaker, words, ts, usage, place)
     elif source == "user":
         last = draft.message(
-            "user", words or "", speaker.person(), ts=ts, visibility=speaker.visibility, span=speaker.span
+            "user",
+            words or "",
+            speaker.person(),
+            ts=ts,
+            visibility=speaker.visibility,
+            span=speaker.span,
         )
     elif words:
         if source != "system":
@@ -106,9 +114,15 @@ def _block(part: Any) -> Any:
 
 
 def _agent(
-    step: Body, speaker: Speaker, words: str | list[Any], ts: str | None, usage: Usage | None, place: str
+    step: Body,
+    speaker: Speaker,
+    words: str | list[Any],
+    ts: str | None,
+    usage: Usage | None,
+    place: str,
 ) -> tuple[Event | None, dict[str | None, str]]:
-    """Thoughts, then words, then calls; gives the last event of speech, and the keys of the calls by their ids."""
+    """Thoughts, then words, then calls; gives the last event of speech, and the keys of the calls
+    by their ids."""
     draft, span = speaker.draft, speaker.span
     actor = speaker.agent_with(word(step.get("model_name")) or speaker.model)
     last: Event | None = None
@@ -117,7 +131,13 @@ def _agent(
     calls = objects(step.get("tool_calls"))
     if words or not (last or calls):
         last = draft.message(
-            "assistant", words or "", actor, ts=ts, visibility=speaker.visibility, span=span, usage=usage
+            "assistant",
+            words or "",
+            actor,
+            ts=ts,
+            visibility=speaker.visibility,
+            span=span,
+            usage=usage,
         )
         usage = None
     keys: dict[str | None, str] = {}
@@ -125,7 +145,9 @@ def _agent(
         native, given = word(call.get("tool_call_id")), call.get("arguments")
         if "function_name" not in call and "arguments" not in call:
             given = call  # a form that nobody knows is told as it is
-        extra = ({"native_call_id": native} if native else {}) | (kept(call, "extra") if call.get("extra") else {})
+        extra = ({"native_call_id": native} if native else {}) | (
+            kept(call, "extra") if call.get("extra") else {}
+        )
         key = draft.tool_use(
             None,
             word(call.get("function_name")) or "tool",
@@ -147,7 +169,9 @@ def _agent(
     return last, keys
 
 
-def _beside(step: Body, speaker: Speaker, event: Event | None, ts: str | None, copied: bool) -> None:
+def _beside(
+    step: Body, speaker: Speaker, event: Event | None, ts: str | None, copied: bool
+) -> None:
     """What is known of a step beside its words."""
     found = step.get("metrics")
     metrics: Body = found if isinstance(found, dict) else {}
@@ -166,11 +190,18 @@ def _beside(step: Body, speaker: Speaker, event: Event | None, ts: str | None, c
         facts["extra"] = extra
     if facts:
         data = {"kind": "message_facts", **facts}
-        speaker.draft.annotation(data, parent=event, actor=speaker.runtime, ts=ts, span=speaker.span)
+        speaker.draft.annotation(
+            data, parent=event, actor=speaker.runtime, ts=ts, span=speaker.span
+        )
 
 
 def _results(
-    step: Body, speaker: Speaker, keys: dict[str | None, str], ts: str | None, spawn: Spawn, place: str
+    step: Body,
+    speaker: Speaker,
+    keys: dict[str | None, str],
+    ts: str | None,
+    spawn: Spawn,
+    place: str,
 ) -> None:
     """What came back: by the id that a result names, else in the order of the calls."""
     observation = step.get("observation")
@@ -185,7 +216,11 @@ def _results(
         if result.keys().isdisjoint(_RESULT):
             speaker.draft.skip("no-content", place, "a result without content")
         native = word(result.get("source_call_id"))
-        key = (keys.get(native) or speaker.keys.get(native)) if native else (waiting.popleft() if waiting else None)
+        key = (
+            (keys.get(native) or speaker.keys.get(native))
+            if native
+            else (waiting.popleft() if waiting else None)
+        )
         for ref in _refs(result):
             spawn(ref, key)
         _result(result, native, key, speaker, step, ts, several)
@@ -203,7 +238,13 @@ def _refs(result: Body) -> list[Body]:
 
 
 def _result(
-    result: Body, native: str | None, key: str | None, speaker: Speaker, step: Body, ts: str | None, several: bool
+    result: Body,
+    native: str | None,
+    key: str | None,
+    speaker: Speaker,
+    step: Body,
+    ts: str | None,
+    several: bool,
 ) -> None:
     """One result; what answers no call is told as what the environment put in."""
     draft, output = speaker.draft, content(result.get("content"))
@@ -218,9 +259,13 @@ def _result(
         facts["answers_all_calls_of_the_step"] = True
     if key is None and native is None:
         if output:
-            draft.message("user", output, speaker.runtime, ts=ts, visibility="internal", span=speaker.span)
+            draft.message(
+                "user", output, speaker.runtime, ts=ts, visibility="internal", span=speaker.span
+            )
         if facts:
-            draft.annotation({"kind": "message_facts", **facts}, actor=speaker.runtime, ts=ts, span=speaker.span)
+            draft.annotation(
+                {"kind": "message_facts", **facts}, actor=speaker.runtime, ts=ts, span=speaker.span
+            )
         return
     if result.get("content") is None and (refs := _refs(result)):
         output = [{"type": "subagent_trajectory_ref", **ref} for ref in refs]

@@ -1,4 +1,5 @@
-"""The tree of messages in a chat product's export: the line that was shown last, and the branches that were left."""
+"""The tree of messages in a chat product's export: the line that was shown last, and the branches
+that were left."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -11,11 +12,12 @@ NODE, BEGIN, END = "node", "begin", "end"
 def walk(
     parents: Mapping[str, str | None], leaf: str | None, rank: Mapping[str, int] | None = None
 ) -> Iterator[tuple[str, str]]:
-    """Every node once, each behind its parent: what to do (NODE, or BEGIN and END of a branch), and the node's key.
+    """Every node once, each behind its parent: what to do (NODE, or BEGIN and END of a branch), and
+    the node's key.
 
-    `parents` is in source order. The line that ends in `leaf` is the one that counts; where there is no leaf it follows
-    the last child everywhere. Branches stand where they fork off, before the line goes on. `rank` orders siblings.
-    """
+    `parents` is in source order. The line that ends in `leaf` is the one that counts; where there
+    is no leaf it follows the last child everywhere. Branches stand where they fork off, before the
+    line goes on. `rank` orders siblings."""
     above = _without_circles(parents)
     children: dict[str | None, list[str]] = {}
     for key, parent in above.items():
@@ -49,7 +51,8 @@ def _fork(siblings: list[str], line: set[str]) -> list[tuple[str, str]]:
 
 
 def _without_circles(parents: Mapping[str, str | None]) -> dict[str, str | None]:
-    """Parents that are there and lead to a root; a node that would be its own ancestor becomes one."""
+    """Parents that are there and lead to a root; a node that would be its own ancestor becomes
+    one."""
     above = {key: parent if parent in parents else None for key, parent in parents.items()}
     done: set[str] = set()
     for start in above:
@@ -65,7 +68,8 @@ def _without_circles(parents: Mapping[str, str | None]) -> dict[str, str | None]
 
 
 class Branches:
-    """Where branches begin and end among the events; told to the draft at the end, the outer before the inner."""
+    """Where branches begin and end among the events; told to the draft at the end, the outer before
+    the inner."""
 
     def __init__(self, draft: Draft, detail: str) -> None:
         self._draft = draft

@@ -1,4 +1,5 @@
-"""Pairs the calls of a ChatGPT export with their results, which have no ids: by place in the tree, name and order."""
+"""Pairs the calls of a ChatGPT export with their results, which have no ids: by place in the tree,
+name and order."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -18,7 +19,8 @@ class _Call:
 
 @dataclass
 class _Result:
-    """A result under way: a tool may give one call several messages, such as one for each page it opened."""
+    """A result under way: a tool may give one call several messages, such as one for each page it
+    opened."""
 
     key: str | None
     tool: str | None
@@ -29,7 +31,8 @@ class _Result:
 
 @dataclass
 class _Line:
-    """What is open on one line of the tree: calls by the node that made them, and in order by tool."""
+    """What is open on one line of the tree: calls by the node that made them, and in order by
+    tool."""
 
     by_node: dict[str, _Call] = field(default_factory=dict)
     by_tool: dict[str, deque[_Call]] = field(default_factory=dict)
@@ -48,7 +51,8 @@ class _Line:
         return calls[0] if calls else None
 
     def of(self, parent: str | None, tool: str | None) -> _Call | None:
-        """The call that a result answers: the node right above it, unless another one is of the same tool."""
+        """The call that a result answers: the node right above it, unless another one is of the
+        same tool."""
         above = self.by_node.get(parent or "")
         above = above if above is not None and above.is_open else None
         if above is not None and (tool is None or _family(tool) == _family(above.tool)):
@@ -89,7 +93,14 @@ class OpenCalls:
         """The person spoke: what is still open gets no result any more."""
         self._lines[-1] = _Line(result=self._lines[-1].result)
 
-    def answer(self, parent: str | None, tool: str | None, output: Any, facts: dict[str, Any], ts: str | None) -> None:
+    def answer(
+        self,
+        parent: str | None,
+        tool: str | None,
+        output: Any,
+        facts: dict[str, Any],
+        ts: str | None,
+    ) -> None:
         """A message of a tool, which stands below the node `parent`."""
         line = self._lines[-1]
         call = line.of(parent, tool)
@@ -107,7 +118,9 @@ class OpenCalls:
         result, self._lines[-1].result = self._lines[-1].result, None
         if result is not None:
             output = result.outputs[0] if len(result.outputs) == 1 else _blocks(result.outputs)
-            self._draft.tool_result(result.key, output, ts=result.ts, facts=result.facts, tool=result.tool)
+            self._draft.tool_result(
+                result.key, output, ts=result.ts, facts=result.facts, tool=result.tool
+            )
 
 
 def _blocks(outputs: list[Any]) -> list[Any]:

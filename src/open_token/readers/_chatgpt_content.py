@@ -1,4 +1,5 @@
-"""What the messages of a ChatGPT export hold: every content type as a text, as blocks, or as arguments of a call."""
+"""What the messages of a ChatGPT export hold: every content type as a text, as blocks, or as
+arguments of a call."""
 
 import re
 from collections.abc import Callable
@@ -29,7 +30,8 @@ class Contents:
         self._assets = assets
 
     def said(self, message: Body, place: str) -> str | list[Any]:
-        """What a message says: a text when it is one, else its blocks; empty when there is nothing."""
+        """What a message says: a text when it is one, else its blocks; empty when there is
+        nothing."""
         content, metadata = _body(message.get("content")), _body(message.get("metadata"))
         blocks = self._blocks(content, place)
         blocks += [{"type": "text", "text": text} for text in _instructions(metadata, blocks)]
@@ -60,7 +62,9 @@ class Contents:
             return self._asset(part, place)
         if kind in ("text", "audio_transcription") and isinstance(part.get("text"), str):
             return {"type": kind, **kept(part, "text", "direction")}
-        inner = {name: self._asset(value, place) for name, value in part.items() if _is_pointer(value)}
+        inner = {
+            name: self._asset(value, place) for name, value in part.items() if _is_pointer(value)
+        }
         if isinstance(kind, str) and inner:
             # Voice and video calls: pointers inside an object.
             return _typed({**part, **inner})
@@ -68,9 +72,18 @@ class Contents:
         return _typed(part) if kind else part
 
     def _asset(self, part: Body, place: str) -> Body:
-        kind = str(part.get(_TYPED) or "").removesuffix("_asset_pointer").removesuffix("_container") or "file"
-        about = {name: value for name, value in _body(part.get("metadata")).items() if value not in (None, {}, [])}
-        block = self.file(str(part["asset_pointer"]), kind, place) | kept(part, "width", "height", "format")
+        kind = (
+            str(part.get(_TYPED) or "").removesuffix("_asset_pointer").removesuffix("_container")
+            or "file"
+        )
+        about = {
+            name: value
+            for name, value in _body(part.get("metadata")).items()
+            if value not in (None, {}, [])
+        }
+        block = self.file(str(part["asset_pointer"]), kind, place) | kept(
+            part, "width", "height", "format"
+        )
         if "bytes" not in block and type(part.get("size_bytes")) is int:
             block["bytes"] = part["size_bytes"]
         return block | ({"metadata": about} if about else {})
@@ -80,14 +93,20 @@ class Contents:
         found = ASSET.search(pointer.rpartition("//")[2])
         data = self._assets.get(found[1]) if found else None
         if data is None:
-            self._draft.skip("missing-file", place, f"{name_of(kind)} that is not in the export, kept as a reference")
+            self._draft.skip(
+                "missing-file",
+                place,
+                f"{name_of(kind)} that is not in the export, kept as a reference",
+            )
             block: Body = {"type": kind, "url": pointer}
             return block | ({"media_type": media_type} if media_type else {})
         return block_of(data, kind, media_type) | {"url": pointer}
 
     def _attached(self, metadata: Body, blocks: list[Any], place: str) -> list[Any]:
         """Files that were attached to a message, but for those that stand among its parts."""
-        shown = {found[1] for block in blocks if isinstance(block, dict) and (found := _pointed(block))}
+        shown = {
+            found[1] for block in blocks if isinstance(block, dict) and (found := _pointed(block))
+        }
         made = []
         given = metadata.get("attachments")
         for item in given if isinstance(given, list) else ():
@@ -95,7 +114,9 @@ class Contents:
             if key is None or key in shown:
                 continue
             media_type = word(item.get("mimeType")) or word(item.get("mime_type"))
-            block = self.file(key, "file", place, media_type) | kept(item, "name", "width", "height")
+            block = self.file(key, "file", place, media_type) | kept(
+                item, "name", "width", "height"
+            )
             made.append(block | ({"bytes": item["size"]} if type(item.get("size")) is int else {}))
         return made
 
@@ -108,7 +129,9 @@ class Contents:
             language = word(content.get("language"))
             if not isinstance(value, str):
                 return value
-            return {"code": text} | ({"language": language} if language and language != "unknown" else {})
+            return {"code": text} | (
+                {"language": language} if language and language != "unknown" else {}
+            )
         said = self.said(message, place)
         return arguments(said) if isinstance(said, str) else said
 
@@ -123,7 +146,10 @@ class Contents:
         ]
         if not blocks:
             return said
-        return [*([{"type": "text", "text": said}] if isinstance(said, str) and said else said), *blocks]
+        return [
+            *([{"type": "text", "text": said}] if isinstance(said, str) and said else said),
+            *blocks,
+        ]
 
 
 def _body(value: Any) -> Body:
@@ -144,7 +170,9 @@ def _simple(blocks: list[Any]) -> str | list[Any]:
     if not blocks:
         return ""
     only = blocks[0] if len(blocks) == 1 else None
-    return str(only["text"]) if isinstance(only, dict) and only.keys() == {"type", "text"} else blocks
+    return (
+        str(only["text"]) if isinstance(only, dict) and only.keys() == {"type", "text"} else blocks
+    )
 
 
 def _pointed(block: Body) -> re.Match[str] | None:
@@ -155,9 +183,15 @@ def _texts(*names: str) -> Callable[[Contents, Body, str], list[Any]]:
     """A content that is texts under these names; should there be more, it stays as it is."""
 
     def tell(_: Contents, content: Body, __: str) -> list[Any]:
-        texts = [{"type": "text", "text": text} for name in names if (text := word(content.get(name)))]
+        texts = [
+            {"type": "text", "text": text} for name in names if (text := word(content.get(name)))
+        ]
         told = {_TYPED, *(name for name in names if isinstance(content.get(name), str))}
-        rest = {name: value for name, value in content.items() if name not in told and value not in (None, [], {}, "")}
+        rest = {
+            name: value
+            for name, value in content.items()
+            if name not in told and value not in (None, [], {}, "")
+        }
         return texts + ([_typed({_TYPED: content[_TYPED], **rest})] if rest else [])
 
     return tell
@@ -182,11 +216,18 @@ def _quote(_: Contents, content: Body, __: str) -> list[Any]:
 def _screen(contents: Contents, content: Body, place: str) -> list[Any]:
     """What an agent's computer showed."""
     shot = content.get("screenshot")
-    return [_typed({**content, "screenshot": contents._part(shot, place)} if isinstance(shot, dict) else content)]
+    return [
+        _typed(
+            {**content, "screenshot": contents._part(shot, place)}
+            if isinstance(shot, dict)
+            else content
+        )
+    ]
 
 
 def _instructions(metadata: Body, blocks: list[Any]) -> list[str]:
-    """Custom instructions in the metadata that the content does not say: older exports have them only there."""
+    """Custom instructions in the metadata that the content does not say: older exports have them
+    only there."""
     given = _body(metadata.get("user_context_message_data"))
     told = "\n".join(str(block.get("text", "")) for block in blocks if isinstance(block, dict))
     texts = [word(given.get(name)) for name in ("about_user_message", "about_model_message")]

@@ -1,4 +1,5 @@
-"""Tells a conversation of a ChatGPT export: the tree of its messages, calls by their recipients, results, thoughts."""
+"""Tells a conversation of a ChatGPT export: the tree of its messages, calls by their recipients,
+results, thoughts."""
 
 from typing import Any, cast
 
@@ -15,7 +16,14 @@ from open_token.timestamps import from_epoch
 
 _NODE = {"id", "parent", "children", "message"}
 _EVERYONE = ("all", "assistant", "user")
-_CONTEXT = ("gizmo_id", "gizmo_type", "conversation_template_id", "plugin_ids", "conversation_origin", "voice")
+_CONTEXT = (
+    "gizmo_id",
+    "gizmo_type",
+    "conversation_template_id",
+    "plugin_ids",
+    "conversation_origin",
+    "voice",
+)
 _USUAL_ENDS = ("stop", "unknown", None)
 
 
@@ -81,14 +89,24 @@ class _Conversation:
                 if isinstance(child, str):
                     rank.setdefault(child, number)
                     named.setdefault(child, key)
-        return {key: word(node.get("parent")) or named.get(key) for key, node in self._nodes.items()}, rank
+        return {
+            key: word(node.get("parent")) or named.get(key) for key, node in self._nodes.items()
+        }, rank
 
     def _leaf(self) -> str | None:
-        """The last message of the line that is shown; where nothing says it, the last of the file."""
+        """The last message of the line that is shown; where nothing says it, the last of the
+        file."""
         current = word(self._value.get("current_node"))
         if current in self._nodes:
             return current
-        return next((key for key in reversed(self._nodes) if isinstance(self._nodes[key].get("message"), dict)), None)
+        return next(
+            (
+                key
+                for key in reversed(self._nodes)
+                if isinstance(self._nodes[key].get("message"), dict)
+            ),
+            None,
+        )
 
     def _tell_node(self, key: str, node: Body, parent: str | None) -> None:
         message, place = node.get("message"), f"message {self._numbers[key]}"
@@ -112,7 +130,11 @@ class _Conversation:
         if role == "user":
             self._calls.forget()
         name = word(_body(message.get("author")).get("name"))
-        actor = self._draft.actor("human", name or "user") if role == "user" else self._draft.actor("system", "system")
+        actor = (
+            self._draft.actor("human", name or "user")
+            if role == "user"
+            else self._draft.actor("system", "system")
+        )
         self._say(role, message, actor, place)
 
     def _tell_assistant(self, message: Body, key: str, place: str) -> None:
@@ -124,7 +146,9 @@ class _Conversation:
             self._think(content, actor, ts, place)
         elif kind == "reasoning_recap":
             about = kept(_body(message.get("metadata")), "finished_duration_sec")
-            self._draft.annotation({"kind": "reasoning_recap", "text": _recap(content), **about}, actor=actor, ts=ts)
+            self._draft.annotation(
+                {"kind": "reasoning_recap", "text": _recap(content), **about}, actor=actor, ts=ts
+            )
         elif recipient not in _EVERYONE:
             self._calls.make(key, recipient, self._contents.given(message, place), actor, ts)
             self._note(message, None, ts)
@@ -132,7 +156,9 @@ class _Conversation:
             self._say("assistant", message, actor, place)
 
     def _model(self, message: Body) -> str:
-        slug = word(_body(message.get("metadata")).get("model_slug")) or word(self._value.get("default_model_slug"))
+        slug = word(_body(message.get("metadata")).get("model_slug")) or word(
+            self._value.get("default_model_slug")
+        )
         name = word(_body(message.get("author")).get("name")) or "assistant"
         return self._draft.actor("model", name, provider="openai", model=slug)
 
@@ -160,7 +186,9 @@ class _Conversation:
         if message.get("channel") == "analysis" and role == "assistant" and isinstance(said, str):
             event = self._draft.thought(said, actor, ts=ts)
         else:
-            event = self._draft.message(role, said, actor, ts=ts, visibility=_visibility(role, message))
+            event = self._draft.message(
+                role, said, actor, ts=ts, visibility=_visibility(role, message)
+            )
         self._note(message, event, ts)
 
     def _note(self, message: Body, event: Event | None, ts: str | None) -> None:
@@ -182,7 +210,11 @@ class _Conversation:
 
     def _tell_output(self, message: Body, parent: str | None, place: str) -> None:
         metadata = _body(message.get("metadata"))
-        facts = {name: metadata[name] for name in ("command", "search_result_groups") if metadata.get(name)}
+        facts = {
+            name: metadata[name]
+            for name in ("command", "search_result_groups")
+            if metadata.get(name)
+        }
         status = _body(metadata.get("aggregate_result")).get("status")
         if status not in ("success", None):
             facts["status"] = status
@@ -199,11 +231,14 @@ class _Conversation:
 def _visibility(role: Role, message: Body) -> Visibility:
     metadata = _body(message.get("metadata"))
     hidden = (
-        metadata.get("is_visually_hidden_from_conversation") is True or metadata.get("is_user_system_message") is True
+        metadata.get("is_visually_hidden_from_conversation") is True
+        or metadata.get("is_user_system_message") is True
     )
     kind = _body(message.get("content")).get("content_type")
     context = kind in ("user_editable_context", "model_editable_context")
-    is_internal = role not in ("user", "assistant") or hidden or context or message.get("weight") == 0
+    is_internal = (
+        role not in ("user", "assistant") or hidden or context or message.get("weight") == 0
+    )
     return "internal" if is_internal else "public"
 
 
@@ -214,7 +249,9 @@ def _thought(thought: Any) -> tuple[str | None, str | None]:
     if not isinstance(thought, dict):
         return None, word(thought)
     chunks = thought.get("chunks")
-    pieces = [piece for piece in chunks if isinstance(piece, str)] if isinstance(chunks, list) else []
+    pieces = (
+        [piece for piece in chunks if isinstance(piece, str)] if isinstance(chunks, list) else []
+    )
     return word(thought.get("summary")), word(thought.get("content")) or "".join(pieces) or None
 
 

@@ -1,4 +1,5 @@
-"""Finds the files of a session's subagents: beside the session's file, or in the folder of its name."""
+"""Finds the files of a session's subagents: beside the session's file, or in the folder of its
+name."""
 
 import glob
 import re
@@ -28,7 +29,9 @@ class AgentFiles:
         """The file of a subagent."""
         if not _ID.fullmatch(agent_id):
             return None
-        return self._in_folder().get(agent_id) or self._source.neighbour(f"{_PREFIX}{agent_id}{_SUFFIX}")
+        return self._in_folder().get(agent_id) or self._source.neighbour(
+            f"{_PREFIX}{agent_id}{_SUFFIX}"
+        )
 
     def meta(self, source: Source, draft: Draft) -> Record:
         """What Claude Code noted about a subagent beside its file."""
@@ -42,7 +45,8 @@ class AgentFiles:
         return found if type(found) is dict else {}
 
     def rest(self, told: set[str], sessions: frozenset[str]) -> Iterator[tuple[str, Source]]:
-        """The subagents of this session that were not told yet; each is looked at only when its turn comes."""
+        """The subagents of this session that were not told yet; each is looked at only when its
+        turn comes."""
         if self._alone:
             return
         for agent_id, source in self._in_folder().items():

@@ -1,4 +1,5 @@
-"""Tells a conversation of a Claude.ai export: its messages in a line or a tree, their blocks, what was attached."""
+"""Tells a conversation of a Claude.ai export: its messages in a line or a tree, their blocks, what
+was attached."""
 
 from typing import Any
 
@@ -66,7 +67,8 @@ class _Conversation:
             self._draft.annotation({"kind": "context", **context})
 
     def _messages(self) -> dict[str, tuple[Body, str]]:
-        """The messages by id, each with its place; one without an id, or with a repeated one, gets a number."""
+        """The messages by id, each with its place; one without an id, or with a repeated one, gets
+        a number."""
         made: dict[str, tuple[Body, str]] = {}
         for number, message in enumerate(self._value["chat_messages"], 1):
             place = f"message {number}"
@@ -95,7 +97,8 @@ class _Conversation:
             actor = self._draft.actor("human", "user")
         else:
             actor = self._draft.actor("model", "assistant", provider="anthropic", model=self._model)
-        # Results without an id stand in the message of their call: a call of an earlier one never takes them.
+        # Results without an id stand in the message of their call: a call of an earlier one never
+        # takes them.
         return Voice(self._draft, actor, Calls(self._draft), place, ts)
 
 
@@ -112,7 +115,9 @@ def _note(message: Body, voice: Voice) -> None:
 
 def _parents(messages: dict[str, tuple[Body, str]]) -> dict[str, str | None]:
     """Who follows whom: as the API's form says, else each the one before it."""
-    named = {key: word(message.get("parent_message_uuid")) for key, (message, _) in messages.items()}
+    named = {
+        key: word(message.get("parent_message_uuid")) for key, (message, _) in messages.items()
+    }
     is_tree = any(parent in messages for parent in named.values())
     made: dict[str, str | None] = {}
     before: str | None = None
@@ -135,11 +140,14 @@ def _blocks(message: Body) -> list[Any]:
 
 
 def _is_known(block: Any) -> bool:
-    """Whether a block is of a kind whose words are found; those of others may stand beside it only."""
+    """Whether a block is of a kind whose words are found; those of others may stand beside it
+    only."""
     kind = kind_of(block)
     if kind == "text":
         return isinstance(block.get("text"), str)
-    return kind in THOUGHTS or kind in _CALLS or kind in _MARKS or (kind or "").endswith("tool_result")
+    return (
+        kind in THOUGHTS or kind in _CALLS or kind in _MARKS or (kind or "").endswith("tool_result")
+    )
 
 
 def _says(block: Any) -> bool:
@@ -151,7 +159,10 @@ def _attached(message: Body) -> list[Any]:
     made: list[Any] = []
     for item in _objects(message.get("attachments")):
         block: Body = {"type": "document", **_file(item)}
-        made.append(block | ({"text": item["extracted_content"]} if word(item.get("extracted_content")) else {}))
+        made.append(
+            block
+            | ({"text": item["extracted_content"]} if word(item.get("extracted_content")) else {})
+        )
     seen = set()
     for item in _objects(message.get("files")) + _objects(message.get("files_v2")):
         about = _file(item)
@@ -163,7 +174,12 @@ def _attached(message: Body) -> list[Any]:
 
 
 def _file(item: Body) -> Body:
-    names = {"name": "file_name", "id": "file_uuid", "media_type": "file_type", "bytes": "file_size"}
+    names = {
+        "name": "file_name",
+        "id": "file_uuid",
+        "media_type": "file_type",
+        "bytes": "file_size",
+    }
     kinds = {"bytes": int}
     return {
         made: item[name]
@@ -218,7 +234,12 @@ class _Message:
         elif kind in _CALLS:
             given = block.get("input")
             extra = kept(block, *_ABOUT_CALL)
-            voice.call(word(block.get("id")), word(block.get("name")) or "tool", {} if given is None else given, extra)
+            voice.call(
+                word(block.get("id")),
+                word(block.get("name")) or "tool",
+                {} if given is None else given,
+                extra,
+            )
         elif kind == "token_budget":
             voice.draft.skip("token-budget", voice.place, "a mark of the runtime's own budget")
         elif kind == "flag":
@@ -231,7 +252,9 @@ class _Message:
             if summary := word(item.get("summary")):
                 self._voice.think(summary, summary=True)
             else:
-                self._voice.draft.skip("empty-reasoning", self._voice.place, "a summary without words")
+                self._voice.draft.skip(
+                    "empty-reasoning", self._voice.place, "a summary without words"
+                )
         words = word(block.get("thinking"))
         if words or kind_of(block) == "redacted_thinking":
             self._voice.think(words)
@@ -239,13 +262,17 @@ class _Message:
             self._voice.draft.skip("empty-reasoning", self._voice.place, "a thought without words")
         if block.get("cut_off") is True:
             self._voice.draft.annotation(
-                {"kind": "message_facts", "cut_off": True}, actor=self._voice.actor, ts=self._voice.ts
+                {"kind": "message_facts", "cut_off": True},
+                actor=self._voice.actor,
+                ts=self._voice.ts,
             )
 
     def _answer(self, block: Body) -> None:
         facts: Body = {"is_error": True} if block.get("is_error") is True else {}
         content = block.get("content")
-        output = output_of([_bare(item) for item in content] if isinstance(content, list) else content)
+        output = output_of(
+            [_bare(item) for item in content] if isinstance(content, list) else content
+        )
         structured = block.get("structured_content")
         if structured is not None and output == "":
             output = structured
@@ -260,4 +287,10 @@ def _bare(block: Any) -> Any:
     if not isinstance(block, dict):
         return block
     left = ("start_timestamp", "stop_timestamp", "flags")
-    return block_of({name: value for name, value in block.items() if name not in left and value not in (None, [])})
+    return block_of(
+        {
+            name: value
+            for name, value in block.items()
+            if name not in left and value not in (None, [])
+        }
+    )

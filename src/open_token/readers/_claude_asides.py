@@ -1,4 +1,5 @@
-"""What Claude Code wrote beside the talk: notices, attachments, the system prompt and tools of its requests."""
+"""What Claude Code wrote beside the talk: notices, attachments, the system prompt and tools of its
+requests."""
 
 from collections.abc import Callable
 from typing import Any
@@ -55,7 +56,9 @@ _WORDS = (
 class Asides:
     """Tells the records that are no line of talk."""
 
-    def __init__(self, draft: Draft, client: str, say: Callable[[list[Any], Line, Thread, str | None], bool]) -> None:
+    def __init__(
+        self, draft: Draft, client: str, say: Callable[[list[Any], Line, Thread, str | None], bool]
+    ) -> None:
         self._draft = draft
         self._client = client
         self._say = say
@@ -111,7 +114,12 @@ class Asides:
             )
         elif any(attached.get(word) for word in _WORDS):
             self._draft.message(
-                "user", [_with_media(attached)], self._client, ts=ts, visibility="internal", span=thread.span
+                "user",
+                [_with_media(attached)],
+                self._client,
+                ts=ts,
+                visibility="internal",
+                span=thread.span,
             )
         else:
             data = {"kind": "attachment", "attachment": attached}
@@ -120,22 +128,30 @@ class Asides:
     def request(self, system: Any, tools: Any, thread: Thread, ts: str | None) -> None:
         """The system prompt of a request and the names of the tools it offered, each told once."""
         blocks = system if type(system) is list else [system] if isinstance(system, str) else []
-        blocks = [{"type": "text", "text": block} if isinstance(block, str) else block for block in blocks]
+        blocks = [
+            {"type": "text", "text": block} if isinstance(block, str) else block for block in blocks
+        ]
         words = "\0".join(text_in(block, "text") or "" for block in blocks)
         if words.strip("\0") and words not in self._prompts:
             self._prompts.add(words)
             self._draft.message("system", content_of(blocks), self._client, ts=ts, span=thread.span)
-        names = tuple(name for tool in (tools if type(tools) is list else []) if (name := text_in(tool, "name")))
+        names = tuple(
+            name
+            for tool in (tools if type(tools) is list else [])
+            if (name := text_in(tool, "name"))
+        )
         if names and names not in self._tools:
             self._tools.add(names)
-            self._draft.annotation({"kind": "tools", "tools": list(names)}, actor=self._client, ts=ts, span=thread.span)
+            self._draft.annotation(
+                {"kind": "tools", "tools": list(names)}, actor=self._client, ts=ts, span=thread.span
+            )
             note_definitions(self._draft.skip, tools, f"event {self._draft.count}")
 
     def cost(self, record: Record, thread: Thread) -> None:
-        """What the session has cost so far (cost-state, 2.1.325), told as what it cost since the last time.
+        """What the session has cost so far (cost-state, 2.1.325), told as what it cost since the
+        last time.
 
-        It counts also what no message tells: summaries, titles, answers that were broken off.
-        """
+        It counts also what no message tells: summaries, titles, answers that were broken off."""
         total = record.get("totalCostUSD")
         if not isinstance(total, int | float) or isinstance(total, bool) or total == self._cost:
             return
@@ -144,24 +160,33 @@ class Asides:
         data: Record = {"kind": "cost", "cost_usd": round(since, 10), "session_cost_usd": total}
         models = record.get("modelUsage")
         if type(models) is dict:
-            data["session_tokens"] = {name: _picked(spent, _SPENT) for name, spent in models.items()}
+            data["session_tokens"] = {
+                name: _picked(spent, _SPENT) for name, spent in models.items()
+            }
         self._draft.annotation(data, actor=self._client, span=thread.span)
 
     def pull_request(self, record: Record, thread: Thread, ts: str | None) -> None:
         """A pull request that the session made."""
         names = {"prNumber": "number", "prUrl": "url", "prRepository": "repository"}
-        self._draft.annotation({"kind": "pull_request"} | _picked(record, names), actor=self._client, ts=ts)
+        self._draft.annotation(
+            {"kind": "pull_request"} | _picked(record, names), actor=self._client, ts=ts
+        )
 
 
 def _picked(record: Any, names: dict[str, str]) -> Record:
     """The fields that are there and not empty, under our names."""
     if type(record) is not dict:
         return {}
-    return {name: record[key] for key, name in names.items() if record.get(key) or type(record.get(key)) is int}
+    return {
+        name: record[key]
+        for key, name in names.items()
+        if record.get(key) or type(record.get(key)) is int
+    }
 
 
 def _error(record: Record) -> Record:
-    """An error of the API: its message, wherever this version put it, and how often it was tried."""
+    """An error of the API: its message, wherever this version put it, and how often it was
+    tried."""
     data = _picked(record, {"retryAttempt": "attempt", "maxRetries": "max_retries"})
     error = record.get("error")
     if isinstance(error, str):
@@ -202,4 +227,6 @@ def _with_media(attached: Record) -> Record:
     if data is None or not isinstance(content, dict) or not isinstance(file, dict):
         return attached
     rest = {key: value for key, value in file.items() if key not in ("base64", "type")}
-    return attached | {"content": {**content, "file": {**media(text_in(file, "type"), data), **rest}}}
+    return attached | {
+        "content": {**content, "file": {**media(text_in(file, "type"), data), **rest}}
+    }

@@ -1,4 +1,5 @@
-"""The lines of a Claude Code file as records: only what is told is built, the bulk beside it stays bytes."""
+"""The lines of a Claude Code file as records: only what is told is built, the bulk beside it stays
+bytes."""
 
 import re
 from typing import Any, cast
@@ -30,7 +31,8 @@ class Message(msgspec.Struct, gc=False):
 
 
 class Line(msgspec.Struct, gc=False, rename="camel"):
-    """A record: what lines of talk have in common; all of it, for the few kinds that need more, in `whole`."""
+    """A record: what lines of talk have in common; all of it, for the few kinds that need more, in
+    `whole`."""
 
     parent_uuid: Any = None
     is_sidechain: Any = None
@@ -76,7 +78,16 @@ _side = msgspec.json.Decoder(_Side).decode
 _any = msgspec.json.Decoder().decode
 _NAMES = {field.encode_name: field.name for field in msgspec.structs.fields(Line)}
 _TALK = ("user", "assistant")
-_WHOLE = ("system", "attachment", "summary", "ai-title", "custom-title", "api-request-shape", "cost-state", "pr-link")
+_WHOLE = (
+    "system",
+    "attachment",
+    "summary",
+    "ai-title",
+    "custom-title",
+    "api-request-shape",
+    "cost-state",
+    "pr-link",
+)
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,40}")
 
 
@@ -106,9 +117,15 @@ def as_line(value: Any) -> Any:
 
 def _as_message(value: Record) -> Message:
     counts = value.get("usage")
-    given = {key: counts[key] for key in TokenCounts.__struct_fields__ if key in counts} if type(counts) is dict else {}
+    given = (
+        {key: counts[key] for key in TokenCounts.__struct_fields__ if key in counts}
+        if type(counts) is dict
+        else {}
+    )
     usage = TokenCounts(**given) if given else None
-    return Message(value.get("id"), value.get("model"), value.get("content"), value.get("stop_reason"), usage)
+    return Message(
+        value.get("id"), value.get("model"), value.get("content"), value.get("stop_reason"), usage
+    )
 
 
 def side_facts(value: Any) -> Record | None:

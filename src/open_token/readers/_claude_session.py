@@ -1,4 +1,5 @@
-"""One Claude Code session from its first record to its last: who tells each record, and what the whole is called."""
+"""One Claude Code session from its first record to its last: who tells each record, and what the
+whole is called."""
 
 from collections.abc import Iterable
 from pathlib import PurePath
@@ -17,7 +18,13 @@ from open_token.timestamps import to_utc
 
 CLIENT = "Claude Code"
 _TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
-_RUNTIMES = (("vscode", "ide"), ("jetbrains", "ide"), ("sdk", "api"), ("web", "web"), ("remote", "web"))
+_RUNTIMES = (
+    ("vscode", "ide"),
+    ("jetbrains", "ide"),
+    ("sdk", "api"),
+    ("web", "web"),
+    ("remote", "web"),
+)
 
 
 class Session:
@@ -45,7 +52,9 @@ class Session:
         thread = Thread(self._draft, set())
         if self._alone:
             sample = self._source.sample
-            thread.agent_id = next((name for record in sample if (name := text_in(record, "agentId"))), None)
+            thread.agent_id = next(
+                (name for record in sample if (name := text_in(record, "agentId"))), None
+            )
             thread.prompter = self._draft.actor("model", "parent agent")
             meta = AgentFiles(self._source, alone=True).meta(self._source, self._draft)
             thread.name = text_in(meta, "agentType") or thread.name
@@ -60,7 +69,8 @@ class Session:
             data = {"kind": "abandoned_branch", "detail": "a later prompt took its place"}
             self._draft.abandon(places.start, places.stop, data, self._client)
         self._name()
-        # They refer back to this session, which would wait for a collector that the caller may have turned off.
+        # They refer back to this session, which would wait for a collector that the caller may have
+        # turned off.
         del self._subagents, self._talk, self._asides
 
     def run(self, records: Iterable[tuple[int, Any]], thread: Thread) -> None:
@@ -69,18 +79,26 @@ class Session:
         told, splits = thread, thread is main and not self._alone
         for number, line in records:
             if type(line) is not Line and type(line := as_line(line)) is not Line:
-                draft.skip("skipped-record", f"{thread.label}line {number}", "a line that is no object")
+                draft.skip(
+                    "skipped-record", f"{thread.label}line {number}", "a line that is no object"
+                )
                 continue
             kind, uuid, parent, place = line.type, line.uuid, line.parent_uuid, draft.count
             if kind != "user" and kind != "assistant":
                 kind = _kind(line)
                 parent = parent or text_in(line.whole, "logicalParentUuid")
             if not enter(uuid, parent, kind, place):
-                draft.skip("duplicate-record", f"{thread.label}line {number}", "a record that stands before already")
+                draft.skip(
+                    "duplicate-record",
+                    f"{thread.label}line {number}",
+                    "a record that stands before already",
+                )
                 continue
             ts = to_utc(line.timestamp)
             if splits:
-                told = self._subagents.sidechain(line, thread) if line.is_sidechain is True else thread
+                told = (
+                    self._subagents.sidechain(line, thread) if line.is_sidechain is True else thread
+                )
             if told is main and uuid is not None:
                 context = (line.cwd, line.git_branch, line.version, line.session_id)
                 if context != self._context:
@@ -91,8 +109,12 @@ class Session:
                     self._tree.hang(told.root)
                 if told.muted:
                     continue
-            if (kind == "assistant" or kind == "user") and (line.message is None or line.message.content is None):
-                draft.skip("no-content", f"{thread.label}line {number}", f"type {kind} without content")
+            if (kind == "assistant" or kind == "user") and (
+                line.message is None or line.message.content is None
+            ):
+                draft.skip(
+                    "no-content", f"{thread.label}line {number}", f"type {kind} without content"
+                )
             if kind == "assistant":
                 self._talk.assistant(line, told, ts)
             elif kind != "user":
@@ -117,7 +139,9 @@ class Session:
                 self._titles.pop((kind, leaf), None)
                 self._titles[kind, leaf] = title, number
         elif kind != "system" or not self._asides.system(whole, thread, ts):
-            self._draft.skip("skipped-record", f"{thread.label}line {number}", f"type {name_of(kind)}")
+            self._draft.skip(
+                "skipped-record", f"{thread.label}line {number}", f"type {name_of(kind)}"
+            )
 
     def _meet(self, context: tuple[Any, ...], line: Line, place: int, ts: str | None) -> None:
         """Where the session runs: an annotation when that is first seen and when it changes."""
@@ -144,19 +168,23 @@ class Session:
         if self._draft.first_ts:
             conversation["started_at"] = self._draft.first_ts
         word = self._entrypoint.lower()
-        conversation["source_runtime"] = next((runtime for part, runtime in _RUNTIMES if part in word), "cli")
+        conversation["source_runtime"] = next(
+            (runtime for part, runtime in _RUNTIMES if part in word), "cli"
+        )
         conversation["provider"] = "anthropic"
 
     def _id(self) -> str | None:
-        """The session's own id. A resumed or forked file begins with records of older sessions, so the id that its
-        name bears holds when it is among them, else the last one; a subagent shares the id of its session."""
+        """The session's own id. A resumed or forked file begins with records of older sessions, so
+        the id that its name bears holds when it is among them, else the last one; a subagent shares
+        the id of its session."""
         if self._main.agent_id:
             return f"agent-{self._main.agent_id}"
         stem = PurePath(self._source.name).name.split(".")[0]
         return stem if stem in self._sessions else next(reversed(self._sessions), None)
 
     def _title(self) -> str | None:
-        """The title a person gave, else the one a model gave, else a summary that belongs to this very file."""
+        """The title a person gave, else the one a model gave, else a summary that belongs to this
+        very file."""
         ranks = {"summary": 0, "ai-title": 1, "custom-title": 2}
         leaves = self._tree.held(leaf for kind, leaf in self._titles if kind == "summary")
         own = [key for key in self._titles if key[0] != "summary" or key[1] in leaves]
@@ -169,12 +197,17 @@ class Session:
 
 def _is_alone(source: Source) -> bool:
     """Whether the file is a subagent's own."""
-    marks = [record["isSidechain"] for record in source.sample if isinstance(record, dict) and "isSidechain" in record]
+    marks = [
+        record["isSidechain"]
+        for record in source.sample
+        if isinstance(record, dict) and "isSidechain" in record
+    ]
     return bool(marks) and all(mark is True for mark in marks)
 
 
 def _kind(line: Line) -> str:
-    """What a record is, down to its second name: two of different kinds are never the same record."""
+    """What a record is, down to its second name: two of different kinds are never the same
+    record."""
     if line.type == "attachment":
         return f"attachment {text_in(line.whole, 'attachment') or name_of(_inner(line.whole))}"
     if line.type == "system":

@@ -1,4 +1,5 @@
-"""The calls that started a subagent and wait for it: finds the one that a subagent belongs to, however many wait."""
+"""The calls that started a subagent and wait for it: finds the one that a subagent belongs to,
+however many wait."""
 
 from collections import deque
 
@@ -40,7 +41,11 @@ class Spawns:
         self._count += 1
         spawn.number = self._count
         self._open[spawn.key] = spawn
-        for name in (("prompt", text_in(spawn.arguments, "prompt")), ("kind", spawn.kind), ("any", None)):
+        for name in (
+            ("prompt", text_in(spawn.arguments, "prompt")),
+            ("kind", spawn.kind),
+            ("any", None),
+        ):
             self._waiting.setdefault(name, deque()).append(spawn)
 
     def answer(self, key: str) -> Spawn | None:
@@ -51,7 +56,8 @@ class Spawns:
         return spawn
 
     def take(self, prompt: object, kind: str | None) -> Spawn | None:
-        """The call that started a subagent: the one with its prompt, else the first of its kind that has none."""
+        """The call that started a subagent: the one with its prompt, else the first of its kind
+        that has none."""
         found = self._first(("prompt", prompt)) if isinstance(prompt, str) else None
         if found is None:
             names = [("any", None)] if kind is None else [("kind", kind), ("kind", None)]

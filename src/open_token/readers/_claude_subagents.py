@@ -1,4 +1,5 @@
-"""Subagents of a Claude Code session in all three layouts: lines in its file, files beside it, files in its folder."""
+"""Subagents of a Claude Code session in all three layouts: lines in its file, files beside it,
+files in its folder."""
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
@@ -54,8 +55,11 @@ class Subagents:
         given = arguments if type(arguments) is dict else {}
         self.spawns.add(Spawn(key, given, actor, uuid if isinstance(uuid, str) else None))
 
-    def answered(self, key: str | None, facts: dict[str, Any] | None, thread: Thread, uuid: Any) -> None:
-        """A call is about to get its result in a record: what its subagent did stands before that."""
+    def answered(
+        self, key: str | None, facts: dict[str, Any] | None, thread: Thread, uuid: Any
+    ) -> None:
+        """A call is about to get its result in a record: what its subagent did stands before
+        that."""
         spawn = self.spawns.answer(key) if key else None
         agent_id = facts.get("agent_id") if facts else None
         if spawn is None and agent_id is None:
@@ -85,7 +89,9 @@ class Subagents:
         thread = self._thread(agent_id or text(line.uuid), spawn, None, main, None)
         ts = to_utc(line.timestamp)
         if self._draft.subagents != "none":
-            thread.span = self._draft.span_start(_data(agent_id, spawn, None), thread.prompter, ts=ts, call=call)
+            thread.span = self._draft.span_start(
+                _data(agent_id, spawn, None), thread.prompter, ts=ts, call=call
+            )
         side = Sidechain(thread, call, agent_id, [])
         self._chains.append(side)
         if call:
@@ -116,10 +122,19 @@ class Subagents:
             self._leave_out()
 
     def _leave_out(self) -> None:
-        self._draft.skip("subagent", f"event {self._draft.count}", "what a subagent did is left out (subagents=none)")
+        self._draft.skip(
+            "subagent",
+            f"event {self._draft.count}",
+            "what a subagent did is left out (subagents=none)",
+        )
 
     def _thread(
-        self, agent_id: str | None, spawn: Spawn | None, kind: str | None, parent: Thread, root: str | None
+        self,
+        agent_id: str | None,
+        spawn: Spawn | None,
+        kind: str | None,
+        parent: Thread,
+        root: str | None,
     ) -> Thread:
         actor = (spawn.actor if spawn else parent.speaker) or parent.speak(None)
         return Thread(
@@ -186,11 +201,14 @@ class Subagents:
         self._draft.span_end(span, call=key)
 
     def finish(self, main: Thread, sessions: Iterable[str]) -> None:
-        """The file is over: open sidechains end, and subagents that no result named stand behind everything."""
+        """The file is over: open sidechains end, and subagents that no result named stand behind
+        everything."""
         for side in self._chains:
             if not side.closed:
                 self._close(side)
-        for agent_id, source in chain(self._files.rest(self._told, frozenset(sessions)), self._deferred):
+        for agent_id, source in chain(
+            self._files.rest(self._told, frozenset(sessions)), self._deferred
+        ):
             meta = self._files.meta(source, self._draft)
             first = next(iter(source.records(decode, tell=False)), (0, None))[1]
             spawn = self.spawns.take(_prompt(first), text_in(meta, "agentType"))
@@ -200,14 +218,26 @@ class Subagents:
 def note_faults(source: Source, label: str, draft: Draft) -> None:
     """What a subagent's file shows of a writer that stopped: half a line, broken characters."""
     if source.half_line is not None:
-        draft.skip("half-line", f"{label}line {source.half_line}", "the last line was not complete and is left out")
+        draft.skip(
+            "half-line",
+            f"{label}line {source.half_line}",
+            "the last line was not complete and is left out",
+        )
     for number in source.repaired:
-        draft.skip("lone-surrogate", f"{label}line {number}", "text that is not valid Unicode was replaced by U+FFFD")
+        draft.skip(
+            "lone-surrogate",
+            f"{label}line {number}",
+            "text that is not valid Unicode was replaced by U+FFFD",
+        )
 
 
 def _prompt(line: Any) -> object:
     line = as_line(line)
-    return content_of(line.message.content) if type(line) is Line and line.message is not None else None
+    return (
+        content_of(line.message.content)
+        if type(line) is Line and line.message is not None
+        else None
+    )
 
 
 def _data(agent_id: str | None, spawn: Spawn | None, meta: Record | None) -> Record:
@@ -217,7 +247,11 @@ def _data(agent_id: str | None, spawn: Spawn | None, meta: Record | None) -> Rec
 
 def _facts(agent_id: str | None, arguments: Record, meta: Record) -> Iterator[tuple[str, Any]]:
     yield "kind", "subagent"
-    reason = text_in(arguments, "description") or text_in(meta, "description") or text_in(arguments, "prompt")
+    reason = (
+        text_in(arguments, "description")
+        or text_in(meta, "description")
+        or text_in(arguments, "prompt")
+    )
     kind = text_in(meta, "agentType") or text_in(arguments, "subagent_type")
     for name, value in (
         ("spawn_reason", reason),

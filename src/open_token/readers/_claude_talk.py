@@ -1,9 +1,18 @@
-"""What people, models and tools said in a Claude Code session: user and assistant records as draft verbs."""
+"""What people, models and tools said in a Claude Code session: user and assistant records as draft
+verbs."""
 
 from typing import Any
 
 from open_token.draft import Draft
-from open_token.readers._claude_records import Line, Message, Record, name_of, side_facts, text, text_in
+from open_token.readers._claude_records import (
+    Line,
+    Message,
+    Record,
+    name_of,
+    side_facts,
+    text,
+    text_in,
+)
 from open_token.readers._claude_subagents import Subagents
 from open_token.readers._claude_texts import pieces
 from open_token.readers._claude_thread import Account, Thread
@@ -38,11 +47,21 @@ class Talk:
             self._block(block, message.id, line, thread, account, ts)
         if type(message.id) is not str:
             account.close(self._draft)
-        if message.stop_reason not in _USUAL_STOPS or line.cost_usd or line.is_aborted_mid_stream is True:
+        if (
+            message.stop_reason not in _USUAL_STOPS
+            or line.cost_usd
+            or line.is_aborted_mid_stream is True
+        ):
             self._beside(line, message, account, thread, ts)
 
     def _block(
-        self, block: Any, message_id: object, line: Line, thread: Thread, account: Account, ts: str | None
+        self,
+        block: Any,
+        message_id: object,
+        line: Line,
+        thread: Thread,
+        account: Account,
+        ts: str | None,
     ) -> None:
         draft, place = self._draft, self._draft.count
         usage = account.usage if account.place < 0 else None
@@ -65,23 +84,45 @@ class Talk:
             if key[0] == "\0":
                 thread.nameless.append(key)
         elif type(kind) is str and kind in THOUGHTS:
-            event = draft.thought(text_in(block, "thinking"), thread.speaker, ts=ts, span=thread.span)
+            event = draft.thought(
+                text_in(block, "thinking"), thread.speaker, ts=ts, span=thread.span
+            )
             account.thought = account.thought or event
             return
         elif kind == "text" and (words := text_of(block)):
             draft.message(
-                "assistant", words, thread.speaker, ts=ts, visibility=thread.visibility, span=thread.span, usage=usage
+                "assistant",
+                words,
+                thread.speaker,
+                ts=ts,
+                visibility=thread.visibility,
+                span=thread.span,
+                usage=usage,
             )
         else:
-            tell_block(draft, block, thread.speaker, ts=ts, span=thread.span, usage=usage, visibility=thread.visibility)
+            tell_block(
+                draft,
+                block,
+                thread.speaker,
+                ts=ts,
+                span=thread.span,
+                usage=usage,
+                visibility=thread.visibility,
+            )
             if type(kind) is str and kind.endswith("tool_result"):
                 return
         if account.place < 0 and draft.count > place:
             account.place = place
 
-    def _beside(self, line: Line, message: Message, account: Account, thread: Thread, ts: str | None) -> None:
+    def _beside(
+        self, line: Line, message: Message, account: Account, thread: Thread, ts: str | None
+    ) -> None:
         """What is known of an answer beside its words."""
-        if type(message.stop_reason) is str and message.stop_reason not in _USUAL_STOPS and not account.stopped:
+        if (
+            type(message.stop_reason) is str
+            and message.stop_reason not in _USUAL_STOPS
+            and not account.stopped
+        ):
             account.stopped = True
             data: Record = {"kind": "stop", "reason": message.stop_reason}
             self._draft.annotation(data, actor=self._client, ts=ts, span=thread.span)
@@ -95,7 +136,9 @@ class Talk:
 
     def _client_says(self, line: Line, content: Any, thread: Thread, ts: str | None) -> None:
         """A line in the model's place that Claude Code made up: an error of the API, a notice."""
-        data: Record = {"kind": "api_error" if line.is_api_error_message is True else "client_message"}
+        data: Record = {
+            "kind": "api_error" if line.is_api_error_message is True else "client_message"
+        }
         data["text"] = content_of(content) if content is not None else ""
         if text(line.error):
             data["error"] = line.error
@@ -123,12 +166,15 @@ class Talk:
         return bool(said) and self.say(said, line, thread, ts) and len(said) == len(content)
 
     def say(self, blocks: list[Any], line: Line, thread: Thread, ts: str | None) -> bool:
-        """Texts and images in the user's place, with what was typed kept apart from what was put in."""
+        """Texts and images in the user's place, with what was typed kept apart from what was put
+        in."""
         sender = text_in(line.origin, "from") if line.origin is not None else None
         if sender or line.is_meta is True:
             actor = self._draft.actor("model", sender) if sender else self._client
             content = content_of(blocks)
-            self._draft.message("user", content, actor, ts=ts, visibility="internal", span=thread.span)
+            self._draft.message(
+                "user", content, actor, ts=ts, visibility="internal", span=thread.span
+            )
             return False
         typed: list[Any] = []
         said = False
@@ -149,7 +195,14 @@ class Talk:
     def _typed(self, blocks: list[Any], thread: Thread, ts: str | None) -> bool:
         if blocks:
             content = content_of(blocks)
-            self._draft.message("user", content, thread.asker(), ts=ts, visibility=thread.visibility, span=thread.span)
+            self._draft.message(
+                "user",
+                content,
+                thread.asker(),
+                ts=ts,
+                visibility=thread.visibility,
+                span=thread.span,
+            )
         return bool(blocks)
 
     def _put_in(self, origin: str, words: str, thread: Thread, ts: str | None) -> None:
@@ -157,15 +210,21 @@ class Talk:
             self._summary(words, thread, ts)
             return
         actor = thread.asker() if origin == "command" else self._client
-        event = self._draft.message("user", words, actor, ts=ts, visibility="internal", span=thread.span)
+        event = self._draft.message(
+            "user", words, actor, ts=ts, visibility="internal", span=thread.span
+        )
         if origin == "interrupted":
             self._draft.annotation({"kind": "interrupted"}, parent=event, ts=ts)
 
     def _summary(self, content: str | list[Any], thread: Thread, ts: str | None) -> None:
-        event = self._draft.message("user", content, self._client, ts=ts, visibility="internal", span=thread.span)
+        event = self._draft.message(
+            "user", content, self._client, ts=ts, visibility="internal", span=thread.span
+        )
         self._draft.annotation({"kind": "compaction_summary"}, parent=event, ts=ts)
 
-    def _result(self, block: Record, line: Line, thread: Thread, ts: str | None, alone: bool) -> None:
+    def _result(
+        self, block: Record, line: Line, thread: Thread, ts: str | None, alone: bool
+    ) -> None:
         native, output = block.get("tool_use_id"), block.get("content")
         if type(output) is not str:
             output = output_of(output)
@@ -173,7 +232,11 @@ class Talk:
         if type(native) is not str or not native:
             native = self._call_without_id(line, thread)
         if native in self._subagents.spawns or native is None or not self._draft.is_open(native):
-            if alone and line.tool_use_result is not None and (side := side_facts(line.tool_use_result)):
+            if (
+                alone
+                and line.tool_use_result is not None
+                and (side := side_facts(line.tool_use_result))
+            ):
                 facts = {**(facts or {}), **side}
             self._subagents.answered(native, facts, thread, line.uuid)
         self._draft.tool_result(native, output, ts=ts, span=thread.span, facts=facts)

@@ -1,11 +1,18 @@
-"""Tells what a person typed from what Claude Code put into the same place: commands, reminders, notices."""
+"""Tells what a person typed from what Claude Code put into the same place: commands, reminders,
+notices."""
 
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 Origin = Literal["typed", "command", "injected", "interrupted", "summary"]
 
-_COMMANDS = ("<command-name>", "<command-message>", "<command-args>", "<bash-input>", "<user-memory-input>")
+_COMMANDS = (
+    "<command-name>",
+    "<command-message>",
+    "<command-args>",
+    "<bash-input>",
+    "<user-memory-input>",
+)
 _NOTICES = (
     "<local-command-stdout>",
     "<local-command-stderr>",
@@ -25,7 +32,8 @@ _MOST_WRAPPERS = 100
 _INTERRUPTED = "[Request interrupted by user"
 _SUMMARY = "This session is being continued from a previous conversation that ran out of context."
 _WRAPPERS = tuple(
-    (f"<{name}>", f"</{name}>") for name in ("system-reminder", "ide_opened_file", "ide_selection", "ide_diagnostics")
+    (f"<{name}>", f"</{name}>")
+    for name in ("system-reminder", "ide_opened_file", "ide_selection", "ide_diagnostics")
 )
 
 
@@ -71,7 +79,8 @@ def _unwrapped(text: str) -> Iterator[Piece]:
 
 
 def _wrapper_at_start(text: str, first: int, last: int) -> int:
-    """Where a wrapper that begins here ends, with the white space around it, which is not typed either; else 0."""
+    """Where a wrapper that begins here ends, with the white space around it, which is not typed
+    either; else 0."""
     begin = first + _space(text[first:last])
     for opening, closing in _WRAPPERS:
         if text.startswith(opening, begin) and (found := text.find(closing, begin, last)) >= 0:

@@ -1,4 +1,5 @@
-"""One line of talk in a Claude Code session, the main one or a subagent's: who speaks, and what each message cost."""
+"""One line of talk in a Claude Code session, the main one or a subagent's: who speaks, and what
+each message cost."""
 
 from collections import deque
 from typing import Any
@@ -14,7 +15,8 @@ _WINDOW = 256
 
 
 class Account(msgspec.Struct):
-    """The usage of one API message, which Claude Code spreads over several lines with a copy of it on each."""
+    """The usage of one API message, which Claude Code spreads over several lines with a copy of it
+    on each."""
 
     copy: TokenCounts | None
     usage: Usage | None
@@ -36,7 +38,8 @@ class Account(msgspec.Struct):
             draft.usage(f"evt_{self.place + 1:06d}", usage)
 
     def close(self, draft: Draft) -> None:
-        """No line of the message is left: when it was nothing but thought, the thought carries the usage."""
+        """No line of the message is left: when it was nothing but thought, the thought carries the
+        usage."""
         if self.place < 0 and self.usage and self.thought is not None:
             draft.usage(self.thought, self.usage)
 
@@ -47,7 +50,10 @@ def usage_from(counts: TokenCounts | None) -> Usage | None:
         return None
     fresh, written = counts.input_tokens, counts.cache_creation_input_tokens
     read, output = counts.cache_read_input_tokens, counts.output_tokens
-    plain = type(fresh) is type(written) is type(read) is type(output) is int and not counts.output_tokens_details
+    plain = (
+        type(fresh) is type(written) is type(read) is type(output) is int
+        and not counts.output_tokens_details
+    )
     if not plain or counts.iterations or min(fresh, written, read, output) < 0:
         return usage_of(msgspec.structs.asdict(counts))
     return {

@@ -1,4 +1,5 @@
-"""Who follows whom in a Claude Code file: tells repeated records and the branches that a later prompt superseded."""
+"""Who follows whom in a Claude Code file: tells repeated records and the branches that a later
+prompt superseded."""
 
 from array import array
 from collections.abc import Iterable, Iterator
@@ -8,9 +9,8 @@ from typing import Any
 class Tree:
     """The records by uuid and parentUuid, at some 100 bytes a record however large they are.
 
-    Ids are kept as the interpreter's own hashes, cut to 60 bits to take 32 bytes: among a million records two share
-    one with a chance of one in two million, and no file can be made to do it.
-    """
+    Ids are kept as the interpreter's own hashes, cut to 60 bits to take 32 bytes: among a million
+    records two share one with a chance of one in two million, and no file can be made to do it."""
 
     def __init__(self) -> None:
         self._seen: set[int] = set()
@@ -39,7 +39,8 @@ class Tree:
         return True
 
     def insert(self, place: int, until: int) -> None:
-        """The events from a place on are nobody's; those of the last record start only at `until`."""
+        """The events from a place on are nobody's; those of the last record start only at
+        `until`."""
         self._own.insert(len(self._own) - 1, 0)
         self._parent.insert(len(self._parent) - 1, 0)
         self._place[-1] = until
@@ -50,7 +51,8 @@ class Tree:
         self._parent[-1] = hash(parent) >> 4
 
     def prompt(self, prompt_id: object) -> None:
-        """The last record is what a person typed; it supersedes an earlier prompt with the same parent."""
+        """The last record is what a person typed; it supersedes an earlier prompt with the same
+        parent."""
         own, above = self._own[-1], self._parent[-1]
         if not own or not above or own == above:
             return
@@ -65,7 +67,8 @@ class Tree:
         return {wanted[own] for own in self._own if own in wanted}
 
     def abandoned(self, end: int) -> Iterator[range]:
-        """The places of the events of superseded prompts and of all that followed them; `end` is behind the last."""
+        """The places of the events of superseded prompts and of all that followed them; `end` is
+        behind the last."""
         if not self._left:
             return
         gone = set(self._left)

@@ -12,11 +12,18 @@ from open_token.timestamps import from_epoch
 Item = dict[str, Any]
 _TYPED = ("task", "user_feedback")
 _SAID = ("text", "completion_result", "followup", "plan_mode_respond", "act_mode_respond")
-_QUIET = ("api_req_finished", "checkpoint_created", "task_progress", "resume_task", "resume_completed_task")
+_QUIET = (
+    "api_req_finished",
+    "checkpoint_created",
+    "task_progress",
+    "resume_task",
+    "resume_completed_task",
+)
 
 
 class Panel:
-    """Tells the items. A tool's item shows what was asked for; what came of it is not in this file."""
+    """Tells the items. A tool's item shows what was asked for; what came of it is not in this
+    file."""
 
     def __init__(self, draft: Draft, client: str) -> None:
         self._draft = draft
@@ -52,7 +59,9 @@ class Panel:
         elif kind == "reasoning":
             self._draft.thought(text or None, self._actor(), ts=ts)
         elif kind == "command":
-            self._command = self._draft.tool_use(None, "execute_command", {"command": text}, self._actor(), ts=ts)
+            self._command = self._draft.tool_use(
+                None, "execute_command", {"command": text}, self._actor(), ts=ts
+            )
         elif kind in ("tool", "use_mcp_server", "browser_action", "browser_action_launch"):
             self._tool(kind, text, ts)
         elif kind == "api_req_started":
@@ -64,10 +73,13 @@ class Panel:
 
     def _actor(self) -> str:
         model, named = word(self._model.get("modelId")), word(self._model.get("providerId"))
-        return self._draft.actor("model", "assistant", provider=self._providers.meet(named, model), model=model)
+        return self._draft.actor(
+            "model", "assistant", provider=self._providers.meet(named, model), model=model
+        )
 
     def _say(self, kind: str, text: str, ts: str | None) -> None:
-        """What the model said; a question to answer is JSON, and an end is shown once as said and once as asked."""
+        """What the model said; a question to answer is JSON, and an end is shown once as said and
+        once as asked."""
         shown = arguments(text)
         words = text
         if kind != "text" and isinstance(shown, dict):
@@ -78,7 +90,11 @@ class Panel:
 
     def _tool(self, kind: str, text: str, ts: str | None) -> None:
         shown = arguments(text)
-        name = word(shown.get("tool")) or word(shown.get("toolName")) if isinstance(shown, dict) else None
+        name = (
+            word(shown.get("tool")) or word(shown.get("toolName"))
+            if isinstance(shown, dict)
+            else None
+        )
         self._draft.tool_use(None, name or kind, shown, self._actor(), ts=ts)
 
     def _flush(self, ts: str | None) -> None:
@@ -94,7 +110,9 @@ class Panel:
         about = arguments(text)
         if not isinstance(about, dict):
             return
-        fresh, read, written = (about.get(name) for name in ("tokensIn", "cacheReads", "cacheWrites"))
+        fresh, read, written = (
+            about.get(name) for name in ("tokensIn", "cacheReads", "cacheWrites")
+        )
         parts = [part for part in (fresh, read, written) if type(part) is int and part >= 0]
         usage = counts(
             input_tokens=sum(parts) if parts else None,

@@ -1,4 +1,5 @@
-"""What the panel of Cline showed, joined to the messages of the API: times, cost, errors between them."""
+"""What the panel of Cline showed, joined to the messages of the API: times, cost, errors between
+them."""
 
 from typing import Any
 
@@ -31,8 +32,8 @@ _SAME = frozenset(
 class Screen:
     """The items of the panel by the message that was being made when they were shown.
 
-    An item's conversationHistoryIndex is that of the last message at the time, so it belongs to the one after that.
-    """
+    An item's conversationHistoryIndex is that of the last message at the time, so it belongs to the
+    one after that."""
 
     def __init__(self, items: list[Any], roles: list[Any]) -> None:
         self._roles = roles
@@ -70,7 +71,8 @@ class Screen:
             self._times.setdefault(index + 1, ts)
 
     def _is_time_of(self, kind: str, target: int, place: int) -> bool:
-        """Whether an item shows when a message came about: for a prompt what was typed, for an answer its parts."""
+        """Whether an item shows when a message came about: for a prompt what was typed, for an
+        answer its parts."""
         role = self._roles[target] if 0 <= target < len(self._roles) else None
         if role == "assistant":
             return kind in _SAME

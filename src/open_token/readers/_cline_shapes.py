@@ -1,4 +1,5 @@
-"""How the files of a task of Cline look, so that each can be told from bare lists of API messages."""
+"""How the files of a task of Cline look, so that each can be told from bare lists of API
+messages."""
 
 from typing import Any
 
@@ -12,13 +13,18 @@ _LOOKED_AT = 64
 
 
 def is_api(source: Source) -> bool:
-    """Messages for the API, with Cline's marks: what it wraps and puts in, or the facts it keeps with an answer."""
+    """Messages for the API, with Cline's marks: what it wraps and puts in, or the facts it keeps
+    with an answer."""
     messages = _items(source)
-    if not messages or not all(isinstance(item.get("role"), str) and "content" in item for item in messages):
+    if not messages or not all(
+        isinstance(item.get("role"), str) and "content" in item for item in messages
+    ):
         return False
     if is_task_of_cline(messages):
         return True
-    return any(mark in item for item in messages for mark in _MARKS) and not any("id" in item for item in messages)
+    return any(mark in item for item in messages for mark in _MARKS) and not any(
+        "id" in item for item in messages
+    )
 
 
 def is_ui(source: Source) -> bool:
@@ -29,20 +35,35 @@ def is_ui(source: Source) -> bool:
 
 def _is_shown(item: dict[str, Any]) -> bool:
     kind = item.get("type")
-    return kind in ("ask", "say") and isinstance(item.get(str(kind)), str) and type(item.get("ts")) in (int, float)
+    return (
+        kind in ("ask", "say")
+        and isinstance(item.get(str(kind)), str)
+        and type(item.get("ts")) in (int, float)
+    )
 
 
 def is_metadata(source: Source) -> bool:
     """The facts beside them: a part of the task's conversation too."""
-    if source.shape not in ("document", "lines") or len(source.sample) != 1 or not isinstance(source.sample[0], dict):
+    if (
+        source.shape not in ("document", "lines")
+        or len(source.sample) != 1
+        or not isinstance(source.sample[0], dict)
+    ):
         return False
     found = source.sample[0]
-    return isinstance(found.get("files_in_context"), list) and isinstance(found.get("model_usage"), list)
+    return isinstance(found.get("files_in_context"), list) and isinstance(
+        found.get("model_usage"), list
+    )
 
 
 def is_session(source: Source) -> bool:
-    """The messages of a session or of an agent in it, as the command line keeps them since its version 3."""
-    return source.shape in ("document", "lines") and len(source.sample) == 1 and is_messages(source.sample[0])
+    """The messages of a session or of an agent in it, as the command line keeps them since its
+    version 3."""
+    return (
+        source.shape in ("document", "lines")
+        and len(source.sample) == 1
+        and is_messages(source.sample[0])
+    )
 
 
 def is_messages(value: Any) -> bool:

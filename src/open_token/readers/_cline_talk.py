@@ -6,7 +6,14 @@ from typing import Any
 from open_token.draft import Draft
 from open_token.model import Event, Usage
 from open_token.readers._answers import tell_answer
-from open_token.readers._cline_texts import Outcome, answered_in, facts_of, is_put_in, outcome_of, typed_in
+from open_token.readers._cline_texts import (
+    Outcome,
+    answered_in,
+    facts_of,
+    is_put_in,
+    outcome_of,
+    typed_in,
+)
 from open_token.readers._providers import Providers
 from open_token.readers._wire_anthropic import block_of, content_of, kind_of, tell_result
 from open_token.readers._wire_responses_content import kept, word
@@ -23,7 +30,8 @@ _ANSWERS = {
 
 
 class Talk:
-    """Tells messages; results are found by the order of calls, since they stand as plain text in the person's place."""
+    """Tells messages; results are found by the order of calls, since they stand as plain text in
+    the person's place."""
 
     def __init__(self, draft: Draft, client: str, typed: set[str]) -> None:
         self._draft = draft
@@ -33,7 +41,8 @@ class Talk:
         self._pending: dict[str, deque[str]] = {}
         """The calls of the last answer in order, by their tools, and all of them under no name."""
         self._heading: tuple[str | None, str] | None = None
-        """The call whose result follows in blocks of its own (None where the call is text), and the heading over it."""
+        """The call whose result follows in blocks of its own (None where the call is text), and the
+        heading over it."""
         self._parts: list[Any] = []
         self._settings: dict[str, Any] = {}
         self._model: dict[str, Any] = {}
@@ -52,7 +61,9 @@ class Talk:
             elif self._heading is not None:
                 self._parts.append(block)
             else:
-                self._draft.message("user", [block_of(block)], self._person(), ts=ts, visibility="public")
+                self._draft.message(
+                    "user", [block_of(block)], self._person(), ts=ts, visibility="public"
+                )
         self._flush(ts)
 
     def _person(self) -> str:
@@ -74,9 +85,14 @@ class Talk:
             self._say(text, ts, outcome)
 
     def _say(self, text: str, ts: str | None, outcome: Outcome | None = None) -> None:
-        """A text that answers no call: what was typed is public, and what the model got instead stands beside it."""
+        """A text that answers no call: what was typed is public, and what the model got instead
+        stands beside it."""
         words = typed_in(text) if outcome is None else None
-        if words is None and outcome is None and (text.strip() in self._typed or not is_put_in(text)):
+        if (
+            words is None
+            and outcome is None
+            and (text.strip() in self._typed or not is_put_in(text))
+        ):
             words = text
         if words is None:
             self._draft.message("user", text, self._client, ts=ts, visibility="internal")
@@ -90,7 +106,8 @@ class Talk:
         return None if words is None else self._draft.message("user", words, self._person(), ts=ts)
 
     def _call_of(self, tool: str) -> str | None:
-        """The key of the call that the next result is of: the first of that tool, else the first of all."""
+        """The key of the call that the next result is of: the first of that tool, else the first of
+        all."""
         for name in (tool, ""):
             waiting = self._pending.get(name, deque())
             while waiting:
@@ -114,12 +131,19 @@ class Talk:
         self._draft.tool_result(key, output, ts=ts, facts=facts)
         self._answer(answered_in(f"{heading}{told}", outcome), ts)
 
-    def _loose(self, heading: str, parts: list[Any], outcome: Outcome | None, ts: str | None) -> None:
-        """The result of a call that is text itself: the client's words, but for what the person answered."""
+    def _loose(
+        self, heading: str, parts: list[Any], outcome: Outcome | None, ts: str | None
+    ) -> None:
+        """The result of a call that is text itself: the client's words, but for what the person
+        answered."""
         self._draft.message("user", heading, self._client, ts=ts, visibility="internal")
         for part in parts:
             words = content_of([part])
-            if isinstance(words, str) and outcome and answered_in(f"{heading}{words}", outcome) is not None:
+            if (
+                isinstance(words, str)
+                and outcome
+                and answered_in(f"{heading}{words}", outcome) is not None
+            ):
                 self._say(words, ts)
             else:
                 self._draft.message("user", words, self._client, ts=ts, visibility="internal")
@@ -130,7 +154,9 @@ class Talk:
         if isinstance(output, str) and (outcome := outcome_of(output)):
             self._answer(answered_in(output, outcome), ts)
 
-    def assistant(self, message: dict[str, Any], request: dict[str, Any], ts: str | None, place: str) -> None:
+    def assistant(
+        self, message: dict[str, Any], request: dict[str, Any], ts: str | None, place: str
+    ) -> None:
         """An answer with its calls; calls that older builds write as XML stay in its text."""
         about = message.get("modelInfo")
         self._model = about if isinstance(about, dict) else self._model
@@ -140,7 +166,11 @@ class Talk:
         self._ts = ts
         tell_answer(
             self._draft,
-            [block for block in _blocks(message.get("content")) if not self._reasoned(block, actor, ts)],
+            [
+                block
+                for block in _blocks(message.get("content"))
+                if not self._reasoned(block, actor, ts)
+            ],
             actor,
             ts=ts,
             usage=_usage(message.get("metrics"), request),
@@ -165,13 +195,18 @@ class Talk:
         if kind_of(block) != "reasoning":
             return False
         words = word(block.get("text")) or "\n\n".join(
-            part["text"] for part in _blocks(block.get("summary")) if isinstance(part, dict) and word(part.get("text"))
+            part["text"]
+            for part in _blocks(block.get("summary"))
+            if isinstance(part, dict) and word(part.get("text"))
         )
-        self._draft.thought(words or None, actor, ts=ts, summary=bool(words and not word(block.get("text"))))
+        self._draft.thought(
+            words or None, actor, ts=ts, summary=bool(words and not word(block.get("text")))
+        )
         return True
 
     def _called(self, key: str, block: Block) -> None:
-        """A call; where it is the way in which the model speaks to the person, its words are said too."""
+        """A call; where it is the way in which the model speaks to the person, its words are said
+        too."""
         tool, given = word(block.get("name")) or "tool", block.get("input")
         for name in (tool, ""):
             self._pending.setdefault(name, deque()).append(key)
@@ -182,19 +217,37 @@ class Talk:
 
 
 def _blocks(content: Any) -> list[Any]:
-    return content if isinstance(content, list) else [{"type": "text", "text": content}] if content else []
+    return (
+        content
+        if isinstance(content, list)
+        else [{"type": "text", "text": content}]
+        if content
+        else []
+    )
 
 
 def _usage(metrics: Any, request: dict[str, Any]) -> Usage | None:
-    """What an answer took: the panel tells reads and writes of the cache apart, the message only their sum."""
+    """What an answer took: the panel tells reads and writes of the cache apart, the message only
+    their sum."""
     tokens = metrics.get("tokens") if isinstance(metrics, dict) else None
     known = tokens.get("completion") if isinstance(tokens, dict) else None
     names = ("tokensIn", "tokensOut", "cacheReads", "cacheWrites")
     fresh, output, read, written = (request.get(name) for name in names)
     if type(fresh) is int and type(output) is int and known in (None, output):
         parts = [part for part in (fresh, read, written) if type(part) is int and part >= 0]
-        return counts(input_tokens=sum(parts), output_tokens=output, cache_read_tokens=read, cache_write_tokens=written)
+        return counts(
+            input_tokens=sum(parts),
+            output_tokens=output,
+            cache_read_tokens=read,
+            cache_write_tokens=written,
+        )
     if not isinstance(tokens, dict):
         return None
-    parts = [part for part in (tokens.get("prompt"), tokens.get("cached")) if type(part) is int and part >= 0]
-    return counts(input_tokens=sum(parts) if parts else None, output_tokens=tokens.get("completion"))
+    parts = [
+        part
+        for part in (tokens.get("prompt"), tokens.get("cached"))
+        if type(part) is int and part >= 0
+    ]
+    return counts(
+        input_tokens=sum(parts) if parts else None, output_tokens=tokens.get("completion")
+    )

@@ -17,7 +17,12 @@ from open_token.timestamps import from_epoch
 
 _EPOCH = re.compile(r"\d{13}")
 _TASK = re.compile(r"\d{13}|[0-9A-HJKMNP-TV-Z]{26}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_PLACE = {"os_name": "os", "host_name": "host", "host_version": "host_version", "cline_version": "version"}
+_PLACE = {
+    "os_name": "os",
+    "host_name": "host",
+    "host_version": "host_version",
+    "cline_version": "version",
+}
 
 
 class Task:
@@ -54,7 +59,8 @@ class Task:
         return self._source.neighbour(name)
 
     def _list(self, name: str) -> list[Any]:
-        """The items of a file of the task: the one that was opened, or the one of that name beside it."""
+        """The items of a file of the task: the one that was opened, or the one of that name beside
+        it."""
         if name == self._opened:
             return [item for _, item in self._source.records()]
         value = self._value(name)
@@ -82,7 +88,11 @@ class Task:
         about = item if isinstance(item, dict) else {}
         if found := word(about.get("id")) or name:
             conversation["id"] = found
-        began = from_epoch(int(name), 0.001) if name and _EPOCH.fullmatch(name) else _first_ts(ui) or _first_ts(api)
+        began = (
+            from_epoch(int(name), 0.001)
+            if name and _EPOCH.fullmatch(name)
+            else _first_ts(ui) or _first_ts(api)
+        )
         if began:
             conversation["started_at"] = began
         facts, host = self._place()
@@ -98,10 +108,16 @@ class Task:
         if metadata.get("files_in_context"):
             self._draft.skip("bookkeeping", "task_metadata.json", "the files in context")
         history = metadata.get("environment_history")
-        last = history[-1] if isinstance(history, list) and history and isinstance(history[-1], dict) else {}
+        last = (
+            history[-1]
+            if isinstance(history, list) and history and isinstance(history[-1], dict)
+            else {}
+        )
         facts = {ours: last[key] for key, ours in _PLACE.items() if word(last.get(key))}
         if history and not facts:
-            self._draft.skip("unknown-record", "task_metadata.json", "an environment that is not described")
+            self._draft.skip(
+                "unknown-record", "task_metadata.json", "an environment that is not described"
+            )
         return facts, word(last.get("host_name")) or ""
 
     def _tell(self, api: list[Any], ui: list[Any]) -> None:
@@ -110,7 +126,9 @@ class Task:
         for index, message in enumerate(api):
             self._asides(screen, index)
             if not isinstance(message, dict):
-                self._draft.skip("skipped-record", f"message {index}", "a message that is no object")
+                self._draft.skip(
+                    "skipped-record", f"message {index}", "a message that is no object"
+                )
                 continue
             self._message(message, index, screen, talk)
         for index in sorted(index for index in screen.asides if index >= len(api)):
@@ -146,7 +164,10 @@ class Task:
         cost = request.get("cost")
         if type(cost) in (int, float) and cost:
             self._draft.annotation({"kind": "cost", "cost_usd": cost}, actor=actor, ts=ts)
-        facts = {"reason": word(request.get("cancelReason")), "message": word(request.get("streamingFailedMessage"))}
+        facts = {
+            "reason": word(request.get("cancelReason")),
+            "message": word(request.get("streamingFailedMessage")),
+        }
         if data := kept(facts, *facts):
             self._draft.annotation({"kind": "aborted", **data}, actor=actor, ts=ts)
 

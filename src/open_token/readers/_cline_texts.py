@@ -1,4 +1,5 @@
-"""Tells what a person typed from what Cline put into the same place: wrappers, results, reminders."""
+"""Tells what a person typed from what Cline put into the same place: wrappers, results,
+reminders."""
 
 import re
 from typing import NamedTuple
@@ -24,7 +25,10 @@ _PUT_IN = (
 )
 _RESULT = re.compile(r"\s*\[([A-Za-z_][\w.-]*)(?: for .*?)?\] Result:", re.DOTALL)
 _REFUSED = re.compile(r"\s*Tool \[([A-Za-z_][\w.-]*)\] was not executed")
-_WITH_WORDS = ("The user denied this operation and provided", "The user approved this operation and provided")
+_WITH_WORDS = (
+    "The user denied this operation and provided",
+    "The user approved this operation and provided",
+)
 _ASKING = frozenset(
     "attempt_completion ask_followup_question plan_mode_respond act_mode_respond new_task condense".split()
 )
@@ -32,7 +36,8 @@ _DENIED = "The user denied this operation"
 
 
 class Outcome(NamedTuple):
-    """A result that stands as text: of which tool, where its output begins, whether the tool ran."""
+    """A result that stands as text: of which tool, where its output begins, whether the tool
+    ran."""
 
     tool: str
     start: int
@@ -40,7 +45,8 @@ class Outcome(NamedTuple):
 
 
 def outcome_of(text: str) -> Outcome | None:
-    """What a text says of a tool; None when it is no result. The heading may quote a command of many lines."""
+    """What a text says of a tool; None when it is no result. The heading may quote a command of
+    many lines."""
     if found := _RESULT.match(text):
         return Outcome(found[1], found.end())
     if found := _REFUSED.match(text):
@@ -66,7 +72,8 @@ def typed_in(text: str) -> str | None:
 
 
 def answered_in(text: str, outcome: Outcome) -> str | None:
-    """What the person said in a result: an answer to a question, or a word to a tool they were asked about."""
+    """What the person said in a result: an answer to a question, or a word to a tool they were
+    asked about."""
     output = text[outcome.start :].lstrip()
     if outcome.tool in _ASKING or output.startswith(_WITH_WORDS):
         return typed_in(output)

@@ -19,8 +19,11 @@ _LOOKAHEAD = 64
 _RUNNING = ("pending_init", "pendingInit", "running", "interrupted")
 
 
-def spawned(thread: Thread, line: Line, child_id: str | None, call_id: str | None, about: dict[str, Any]) -> None:
-    """A subagent begins: a span, with all it did when its rollout lies in the same tree of sessions."""
+def spawned(
+    thread: Thread, line: Line, child_id: str | None, call_id: str | None, about: dict[str, Any]
+) -> None:
+    """A subagent begins: a span, with all it did when its rollout lies in the same tree of
+    sessions."""
     draft = thread.draft
     if child_id is None or child_id in thread.spans or child_id in thread.told:
         return
@@ -28,7 +31,11 @@ def spawned(thread: Thread, line: Line, child_id: str | None, call_id: str | Non
     if draft.subagents == "none":
         draft.skip("subagent", line.place, "a subagent and what it did")
         return
-    source = _rollout_of(thread.source, child_id) if draft.subagents == "inline" and thread.depth < _DEEPEST else None
+    source = (
+        _rollout_of(thread.source, child_id)
+        if draft.subagents == "inline" and thread.depth < _DEEPEST
+        else None
+    )
     child = _child(thread, child_id, about, source)
     if path := word(about.get("agent_path")):
         thread.paths |= {path.rpartition("/")[0]: thread, path: child}
@@ -62,16 +69,22 @@ def _child(thread: Thread, child_id: str, about: dict[str, Any], source: Source 
 
 
 def _model_in(source: Source) -> str | None:
-    """The model of a rollout's first turns, so that its agent has it from the first; copied turns stand before."""
+    """The model of a rollout's first turns, so that its agent has it from the first; copied turns
+    stand before."""
     for record in reversed(source.sample):
-        payload = record.get("payload") if isinstance(record, dict) and record.get("type") == "turn_context" else None
+        payload = (
+            record.get("payload")
+            if isinstance(record, dict) and record.get("type") == "turn_context"
+            else None
+        )
         if isinstance(payload, dict) and (model := word(payload.get("model"))):
             return model
     return None
 
 
 def _rollout_of(source: Source, child_id: str) -> Source | None:
-    """The rollout whose name ends with the id: in the same folder, else on another day of the same tree."""
+    """The rollout whose name ends with the id: in the same folder, else on another day of the same
+    tree."""
     if not _ID.fullmatch(child_id):
         return None
     name = f"rollout-*{child_id}.jsonl"
@@ -85,14 +98,18 @@ def _rollout_of(source: Source, child_id: str) -> Source | None:
 
 
 def own_lines(thread: Thread) -> Iterator[Line]:
-    """The lines of a rollout; a forked subagent's without the history it was given, which is told already."""
+    """The lines of a rollout; a forked subagent's without the history it was given, which is told
+    already."""
     if thread.parent is None:
         return _with_base(thread, lines(thread.source), {thread.source.path})
-    return _without_copy(thread, _named(lines(thread.source), f"subagent {thread.id} line"), lines(thread.parent))
+    return _without_copy(
+        thread, _named(lines(thread.source), f"subagent {thread.id} line"), lines(thread.parent)
+    )
 
 
 def _with_base(thread: Thread, own: Iterator[Line], known: set[Path | None]) -> Iterator[Line]:
-    """The lines of a fork after those of the thread it goes on with, which it only names (history_base, 0.16x)."""
+    """The lines of a fork after those of the thread it goes on with, which it only names
+    (history_base, 0.16x)."""
     for line in own:
         yield line
         base = line.payload.get("history_base")
@@ -100,11 +117,17 @@ def _with_base(thread: Thread, own: Iterator[Line], known: set[Path | None]) -> 
             yield from _base(thread, line, base, known)
 
 
-def _base(thread: Thread, line: Line, base: dict[str, Any], known: set[Path | None]) -> Iterator[Line]:
+def _base(
+    thread: Thread, line: Line, base: dict[str, Any], known: set[Path | None]
+) -> Iterator[Line]:
     name, end = word(base.get("thread_id")), base.get("end_ordinal_exclusive")
     source = _rollout_of(thread.source, name) if name and type(end) is int else None
     if source is None or source.path in known:
-        thread.draft.skip("history-elsewhere", line.place, "what was said before the fork, which is not in this file")
+        thread.draft.skip(
+            "history-elsewhere",
+            line.place,
+            "what was said before the fork, which is not in this file",
+        )
         return
     told = _with_base(thread, _named(lines(source), f"thread {name} line"), known | {source.path})
     yield from takewhile(lambda other: other.record.get("ordinal", end) < end, told)
@@ -125,7 +148,8 @@ def _without_copy(thread: Thread, child: Iterator[Line], parent: Iterator[Line])
         yield from child
         return
     held: list[Line] = []
-    """Lines that differ and may still stand among copied ones: a state is written anew with each copy (0.16x)."""
+    """Lines that differ and may still stand among copied ones: a state is written anew with each
+    copy (0.16x)."""
     turns: set[str] = set()
     ahead: deque[Line] = deque()
     for line in child:
@@ -133,7 +157,9 @@ def _without_copy(thread: Thread, child: Iterator[Line], parent: Iterator[Line])
         if turn in turns or _is_next(line, ahead, parent):
             turns |= {turn} if turn else set()
             for copied in (*held, line):
-                thread.draft.skip("copied-history", copied.place, "history that a subagent was given as a copy")
+                thread.draft.skip(
+                    "copied-history", copied.place, "history that a subagent was given as a copy"
+                )
             held = []
             continue
         held.append(line)
@@ -144,7 +170,8 @@ def _without_copy(thread: Thread, child: Iterator[Line], parent: Iterator[Line])
 
 
 def _is_next(line: Line, ahead: deque[Line], parent: Iterator[Line]) -> bool:
-    """Whether a line is among the next ones of the parent; those before it are passed over, all before a meta."""
+    """Whether a line is among the next ones of the parent; those before it are passed over, all
+    before a meta."""
     if line.kind == "session_meta":
         ahead.clear()
         return any(line.kind == other.kind and line.payload == other.payload for other in parent)
@@ -189,12 +216,19 @@ def spawn_end(thread: Thread, line: Line, event: dict[str, Any]) -> None:
 
 
 def _about(prompt: Any, role: Any, nickname: Any, model: Any, effort: Any) -> dict[str, Any]:
-    said = {"spawn_reason": prompt, "role": role, "nickname": nickname, "model": model, "reasoning_effort": effort}
+    said = {
+        "spawn_reason": prompt,
+        "role": role,
+        "nickname": nickname,
+        "model": model,
+        "reasoning_effort": effort,
+    }
     return {name: value for name, value in said.items() if value is not None}
 
 
 def activity(thread: Thread, line: Line, event: dict[str, Any]) -> None:
-    """sub_agent_activity of the second multi-agent version: a subagent begins, is written to, or is stopped."""
+    """sub_agent_activity of the second multi-agent version: a subagent begins, is written to, or is
+    stopped."""
     child_id, kind = word(event.get("agent_thread_id")), word(event.get("kind"))
     if kind == "started":
         call_id = word(event.get("event_id")) or word(event.get("id"))
@@ -203,7 +237,13 @@ def activity(thread: Thread, line: Line, event: dict[str, Any]) -> None:
     elif kind == "completed":
         _close(thread, line, child_id, kind)
     else:
-        thread.note(line, "subagent_activity", thread_id=child_id, activity=kind, agent_path=event.get("agent_path"))
+        thread.note(
+            line,
+            "subagent_activity",
+            thread_id=child_id,
+            activity=kind,
+            agent_path=event.get("agent_path"),
+        )
 
 
 def collaboration(thread: Thread, line: Line, event: dict[str, Any]) -> None:
@@ -212,7 +252,9 @@ def collaboration(thread: Thread, line: Line, event: dict[str, Any]) -> None:
     if event.get("tool") == "spawn_agent":
         agent = next(iter(records_in(event, "receiver_agents")), {})
         about = {"spawn_reason": event.get("prompt"), "role": agent.get("agent_role")}
-        about |= {"nickname": agent.get("agent_nickname")} | kept(event, "model", "reasoning_effort")
+        about |= {"nickname": agent.get("agent_nickname")} | kept(
+            event, "model", "reasoning_effort"
+        )
         child_id = word(receivers[0]) if isinstance(receivers, list) and receivers else None
         spawned(thread, line, child_id, call_id, kept(about, *about))
     elif event.get("tool") == "send_input":
@@ -237,7 +279,12 @@ def waited(thread: Thread, line: Line, event: dict[str, Any]) -> None:
 def closed(thread: Thread, line: Line, event: dict[str, Any]) -> None:
     """collab_close_end."""
     status = event.get("status")
-    _close(thread, line, word(event.get("receiver_thread_id")), "shutdown" if status in _RUNNING else status)
+    _close(
+        thread,
+        line,
+        word(event.get("receiver_thread_id")),
+        "shutdown" if status in _RUNNING else status,
+    )
 
 
 def interaction(thread: Thread, line: Line, event: dict[str, Any]) -> None:
@@ -251,7 +298,9 @@ def interaction(thread: Thread, line: Line, event: dict[str, Any]) -> None:
 def _close(thread: Thread, line: Line, child_id: str | None, status: Any) -> None:
     if child_id not in thread.spans or status is None or status in _RUNNING:
         return
-    name, result = next(iter(status.items()), (None, None)) if isinstance(status, dict) else (status, None)
+    name, result = (
+        next(iter(status.items()), (None, None)) if isinstance(status, dict) else (status, None)
+    )
     data = {"status": name, "result": result}
     known = {key: value for key, value in data.items() if value is not None}
     span_id, place = thread.spans.pop(str(child_id))

@@ -1,4 +1,5 @@
-"""Ends of calls as events tell them: facts about the output, or the whole call where no item holds it."""
+"""Ends of calls as events tell them: facts about the output, or the whole call where no item holds
+it."""
 
 import re
 from typing import Any
@@ -34,7 +35,8 @@ _decode = msgspec.json.Decoder().decode
 
 
 def facts_of(output: Any) -> dict[str, Any]:
-    """What an output says of itself: exit code and duration, from its header or the object around it."""
+    """What an output says of itself: exit code and duration, from its header or the object around
+    it."""
     if isinstance(output, list) and output and isinstance(output[0], dict):
         output = output[0].get("text")
     if not isinstance(output, str):
@@ -74,7 +76,9 @@ def _ended(thread: Thread, line: Line, end: End) -> None:
     elif end.facts:
         # The output went to the model while the process still ran; it ended later.
         parent = thread.results.get(call_id)
-        thread.note(line, "result_facts", parent, native_call_id=None if parent else call_id, **end.facts)
+        thread.note(
+            line, "result_facts", parent, native_call_id=None if parent else call_id, **end.facts
+        )
 
 
 def _call_alone(thread: Thread, line: Line, end: End) -> None:
@@ -95,10 +99,19 @@ def _call_alone(thread: Thread, line: Line, end: End) -> None:
         thread.note(line, "result_facts", native_call_id=end.call_id, **end.facts)
 
 
-def _end(event: dict[str, Any], line: Line, tool: str, arguments: Any, output: Any, facts: dict[str, Any]) -> End:
+def _end(
+    event: dict[str, Any], line: Line, tool: str, arguments: Any, output: Any, facts: dict[str, Any]
+) -> End:
     call_id = word(event.get("call_id")) or word(event.get("callId")) or word(event.get("id"))
     known = {name: value for name, value in facts.items() if value is not None}
-    return End(call_id, tool, arguments if isinstance(arguments, dict | list) else {}, output, known, line.ts)
+    return End(
+        call_id,
+        tool,
+        arguments if isinstance(arguments, dict | list) else {},
+        output,
+        known,
+        line.ts,
+    )
 
 
 def seconds(duration: Any) -> float | None:
@@ -129,8 +142,16 @@ def exec_command(thread: Thread, line: Line, event: dict[str, Any]) -> None:
 def patch_apply(thread: Thread, line: Line, event: dict[str, Any]) -> None:
     """patch_apply_end, or the item FileChange; the patch itself is in the call."""
     changes = event.get("changes")
-    files = {str(path): _change(change) for path, change in changes.items()} if isinstance(changes, dict) else None
-    facts = {"success": event.get("success"), "status": _unless_completed(event.get("status")), "files": files or None}
+    files = (
+        {str(path): _change(change) for path, change in changes.items()}
+        if isinstance(changes, dict)
+        else None
+    )
+    facts = {
+        "success": event.get("success"),
+        "status": _unless_completed(event.get("status")),
+        "files": files or None,
+    }
     texts = [text for text in (word(event.get("stdout")), word(event.get("stderr"))) if text]
     output = "\n".join(texts) if texts else None
     _ended(thread, line, _end(event, line, "apply_patch", kept(event, "changes"), output, facts))
@@ -187,7 +208,8 @@ def dynamic_tool_call(thread: Thread, line: Line, event: dict[str, Any]) -> None
 
 
 def view_image(thread: Thread, line: Line, event: dict[str, Any]) -> None:
-    """view_image_tool_call, or the item ImageView: the picture itself is in the call's output, or in a script's."""
+    """view_image_tool_call, or the item ImageView: the picture itself is in the call's output, or
+    in a script's."""
     output = "" if event.get("type") == "ImageView" else None
     _ended(thread, line, _end(event, line, "view_image", kept(event, "path"), output, {}))
 
@@ -209,12 +231,17 @@ def web_search(thread: Thread, line: Line, event: dict[str, Any]) -> None:
 
 
 def image_generation(thread: Thread, line: Line, event: dict[str, Any]) -> None:
-    """image_generation_end, or the item ImageGeneration: where the picture was put, or the whole call."""
+    """image_generation_end, or the item ImageGeneration: where the picture was put, or the whole
+    call."""
     saved = kept(event, "saved_path")
     if line.partner is None:
         image = word(event.get("result"))
         output = [media("image/png", image, "image")] if image else None
-        _ended(thread, line, _end(event, line, "image_generation", kept(event, "revised_prompt"), output, saved))
+        _ended(
+            thread,
+            line,
+            _end(event, line, "image_generation", kept(event, "revised_prompt"), output, saved),
+        )
     elif saved:
         thread.note(line, "image_saved", **saved)
 

@@ -1,4 +1,5 @@
-"""Events of a rollout that say more than the items do: counts, aborts, titles, reviews, errors, ends of calls."""
+"""Events of a rollout that say more than the items do: counts, aborts, titles, reviews, errors,
+ends of calls."""
 
 from collections.abc import Callable
 from typing import Any
@@ -23,7 +24,9 @@ def event_msg(thread: Thread, line: Line) -> None:
     tell = _EVENTS.get(kind) if isinstance(kind, str) else None
     if tell is not None:
         tell(thread, line, event)
-    elif kind in _BOOKKEEPING or (isinstance(kind, str) and kind.endswith(("_begin", "_delta", "_request", "_break"))):
+    elif kind in _BOOKKEEPING or (
+        isinstance(kind, str) and kind.endswith(("_begin", "_delta", "_request", "_break"))
+    ):
         thread.draft.skip("bookkeeping", line.place, f"event {name_of(kind)}")
     else:
         thread.draft.skip("unknown-record", line.place, f"event {name_of(kind)}")
@@ -36,10 +39,15 @@ def _user_message(thread: Thread, line: Line, event: dict[str, Any]) -> None:
     texts = line.texts or [""]
     images = event.get("images")
     blocks: list[Any] = [{"type": "input_text", "text": text} for text in texts]
-    blocks += [{"type": "input_image", "image_url": url} for url in (images if isinstance(images, list) else ())]
+    blocks += [
+        {"type": "input_image", "image_url": url}
+        for url in (images if isinstance(images, list) else ())
+    ]
     thread.begin_turn(line)
     said, seen = content(blocks), thread.visibility
-    thread.draft.message("user", said, thread.voices.user, ts=line.ts, visibility=seen, span=thread.span)
+    thread.draft.message(
+        "user", said, thread.voices.user, ts=line.ts, visibility=seen, span=thread.span
+    )
 
 
 def _agent_message(thread: Thread, line: Line, event: dict[str, Any]) -> None:
@@ -49,7 +57,9 @@ def _agent_message(thread: Thread, line: Line, event: dict[str, Any]) -> None:
         return
     speaker, seen = thread.voices.assistant, thread.visibility
     for text in line.texts or ():
-        said = thread.draft.message("assistant", text, speaker, ts=line.ts, visibility=seen, span=thread.span)
+        said = thread.draft.message(
+            "assistant", text, speaker, ts=line.ts, visibility=seen, span=thread.span
+        )
         thread.spending.spoke(said["id"])
 
 
@@ -58,7 +68,9 @@ def _reasoning(thread: Thread, line: Line, event: dict[str, Any]) -> None:
         return
     is_summary = event.get("type") != "agent_reasoning_raw_content"
     for text in line.texts or ():
-        thought = thread.draft.thought(text, thread.voices.assistant, ts=line.ts, span=thread.span, summary=is_summary)
+        thought = thread.draft.thought(
+            text, thread.voices.assistant, ts=line.ts, span=thread.span, summary=is_summary
+        )
         thread.spending.spoke(thought["id"], is_thought=True)
 
 
@@ -162,7 +174,13 @@ _EVENTS: dict[str, _Telling] = {
     "exited_review_mode": _noted("exited_review_mode", "review_output"),
     "thread_goal_updated": _noted("goal", "goal"),
     "guardian_assessment": _noted(
-        "guardian_assessment", "status", "risk_level", "user_authorization", "rationale", "decision_source", "action"
+        "guardian_assessment",
+        "status",
+        "risk_level",
+        "user_authorization",
+        "rationale",
+        "decision_source",
+        "action",
     ),
     "undo_completed": _noted("undo_completed", "success", "message"),
     "plan": _noted("plan", "text"),

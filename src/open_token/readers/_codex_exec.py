@@ -88,12 +88,17 @@ class _Stream:
     def said(self, event: Event) -> None:
         self.spoken = event["id"]
 
-    def use(self, item: dict[str, Any], tool: str, arguments: Any, extra: dict[str, Any] | None = None) -> str:
-        """The call of an item, told when first seen. Ids begin anew in each turn, so the turn is part of the key."""
+    def use(
+        self, item: dict[str, Any], tool: str, arguments: Any, extra: dict[str, Any] | None = None
+    ) -> str:
+        """The call of an item, told when first seen. Ids begin anew in each turn, so the turn is
+        part of the key."""
         native = word(item.get("id"))
         key = f"turn_{self.turn}/{native}" if native else None
         if key is None or key not in self.open:
-            key = self.draft.tool_use(key, tool, arguments, self.voices.assistant, group=self.draft.count, extra=extra)
+            key = self.draft.tool_use(
+                key, tool, arguments, self.voices.assistant, group=self.draft.count, extra=extra
+            )
             self.spoken = f"evt_{self.draft.count:06d}"
             self.open.add(key)
         return key
@@ -101,13 +106,17 @@ class _Stream:
     def result(self, key: str, output: Any, **facts: Any) -> None:
         if self.draft.is_open(key):
             self.draft.tool_result(
-                key, output, facts={name: value for name, value in facts.items() if value is not None}
+                key,
+                output,
+                facts={name: value for name, value in facts.items() if value is not None},
             )
 
 
 def _agent_message(stream: _Stream, item: dict[str, Any], is_done: bool) -> None:
     if is_done:
-        stream.said(stream.draft.message("assistant", word(item.get("text")) or "", stream.voices.assistant))
+        stream.said(
+            stream.draft.message("assistant", word(item.get("text")) or "", stream.voices.assistant)
+        )
 
 
 def _reasoning(stream: _Stream, item: dict[str, Any], is_done: bool) -> None:
@@ -120,7 +129,9 @@ def _command(stream: _Stream, item: dict[str, Any], is_done: bool) -> None:
     key = stream.use(item, "shell", kept(item, "command"))
     if is_done:
         output = item.get("aggregated_output")
-        stream.result(key, output if isinstance(output, str) else "", **kept(item, "exit_code", "status"))
+        stream.result(
+            key, output if isinstance(output, str) else "", **kept(item, "exit_code", "status")
+        )
 
 
 def _file_change(stream: _Stream, item: dict[str, Any], is_done: bool) -> None:

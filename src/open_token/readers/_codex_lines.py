@@ -26,7 +26,9 @@ class Line:
     texts: list[str] | None = None
     """What a mirror shows and no other line holds."""
 
-    def __init__(self, number: int, kind: str, payload: dict[str, Any], timestamp: Any, record: Any) -> None:
+    def __init__(
+        self, number: int, kind: str, payload: dict[str, Any], timestamp: Any, record: Any
+    ) -> None:
         self.number = number
         self.kind = kind
         self.payload = payload

@@ -1,4 +1,5 @@
-"""Tells which lines of a rollout show the same thing twice: items the model saw, and events its screen showed."""
+"""Tells which lines of a rollout show the same thing twice: items the model saw, and events its
+screen showed."""
 
 import re
 from collections import deque
@@ -172,7 +173,10 @@ def _held_keys(kind: Any, payload: dict[str, Any]) -> list[_Key]:
         role = {"user": "user", "assistant": "agent"}.get(str(payload.get("role")))
         return [_key(role, text) for text in _message_texts(payload.get("content"))] if role else []
     if kind == "reasoning":
-        return [_key("thought", text) for text in texts_in(payload.get("summary")) + texts_in(payload.get("content"))]
+        return [
+            _key("thought", text)
+            for text in texts_in(payload.get("summary")) + texts_in(payload.get("content"))
+        ]
     if kind == "web_search_call":
         return [_key("web", _search(payload.get("action")))]
     if kind == "image_generation_call":

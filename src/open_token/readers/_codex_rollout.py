@@ -41,13 +41,20 @@ def tell(thread: Thread) -> None:
 
 
 def _note_repairs(thread: Thread) -> None:
-    """What the source of a subagent mended or left out; for the session itself the pipeline says it."""
+    """What the source of a subagent mended or left out; for the session itself the pipeline says
+    it."""
     where, source = f"subagent {thread.id} line", thread.source
     if source.half_line is not None:
-        thread.draft.skip("half-line", f"{where} {source.half_line}", "the last line was not complete and is left out")
+        thread.draft.skip(
+            "half-line",
+            f"{where} {source.half_line}",
+            "the last line was not complete and is left out",
+        )
     for number in source.repaired:
         thread.draft.skip(
-            "lone-surrogate", f"{where} {number}", "text that is not valid Unicode was replaced by U+FFFD"
+            "lone-surrogate",
+            f"{where} {number}",
+            "text that is not valid Unicode was replaced by U+FFFD",
         )
 
 
@@ -68,7 +75,13 @@ def _tell_line(thread: Thread, line: Line) -> None:
     elif kind == "token_usage_record":
         thread.spending.recorded(line.payload.get("usage"))
         thread.draft.skip("bookkeeping", line.place, "record token_usage_record")
-    elif kind in ("world_state", "state", "inter_agent_communication_metadata", "retained_context", "metadata"):
+    elif kind in (
+        "world_state",
+        "state",
+        "inter_agent_communication_metadata",
+        "retained_context",
+        "metadata",
+    ):
         thread.draft.skip("bookkeeping", line.place, f"record {name_of(kind)}")
     else:
         thread.draft.skip("unknown-record", line.place, f"record {name_of(kind)}")
@@ -95,7 +108,11 @@ def _message(thread: Thread, line: Line) -> None:
         _spoken(thread, line, line.payload)
         return
     if role == "developer" and texts_in(line.payload.get("content")) == [thread.instructions]:
-        thread.draft.skip("repeated-instructions", line.place, "the instructions of the session, again as a message")
+        thread.draft.skip(
+            "repeated-instructions",
+            line.place,
+            "the instructions of the session, again as a message",
+        )
         return
     visibility: Visibility | None = None
     if role == "user":
@@ -118,7 +135,8 @@ def _message(thread: Thread, line: Line) -> None:
 
 
 def _typed_part(thread: Thread, line: Line, number: int) -> None:
-    """An editor puts what it knows before the request; the heading says where the person's own words begin."""
+    """An editor puts what it knows before the request; the heading says where the person's own
+    words begin."""
     texts = texts_in(line.payload.get("content"))
     if texts and texts[-1].startswith(_IDE_PREAMBLE) and _IDE_REQUEST in texts[-1]:
         said: Event = {"id": f"evt_{number:06d}", "actor_id": thread.voices.user}
@@ -161,7 +179,9 @@ def _with_findings(line: Line) -> dict[str, Any]:
 def _output(thread: Thread, line: Line) -> None:
     call_id = word(line.payload.get("call_id")) or word(line.payload.get("id"))
     if call_id in thread.abandoned:
-        thread.draft.skip("abandoned-result", line.place, "the output of a call that was taken back")
+        thread.draft.skip(
+            "abandoned-result", line.place, "the output of a call that was taken back"
+        )
         return
     end = thread.ends.pop(call_id, None) if call_id else None
     facts = facts_of(line.payload.get("output")) | (end.facts if end else {})
@@ -169,7 +189,15 @@ def _output(thread: Thread, line: Line) -> None:
         agents.spawn_output(thread, line, str(call_id))
     number = thread.draft.count + 1
     was_open = call_id is not None and thread.draft.is_open(call_id)
-    item(thread.draft, line.payload, thread.voices, ts=line.ts, span=thread.span, place=line.place, facts=facts)
+    item(
+        thread.draft,
+        line.payload,
+        thread.voices,
+        ts=line.ts,
+        span=thread.span,
+        place=line.place,
+        facts=facts,
+    )
     thread.answers += 1
     thread.spending.answered(line.ts, thread.span)
     if call_id and was_open:
@@ -184,16 +212,23 @@ def _agent_message(thread: Thread, line: Line) -> None:
     known = thread.paths.get(author)
     actor = known.voices.assistant if known else thread.draft.actor("model", author)
     blocks = content(line.payload.get("content"))
-    said = thread.draft.message("user", blocks, actor, ts=line.ts, visibility="internal", span=thread.span)
+    said = thread.draft.message(
+        "user", blocks, actor, ts=line.ts, visibility="internal", span=thread.span
+    )
     thread.note(line, "agent_message", said, **kept(line.payload, "author", "recipient"))
 
 
 def _compacted(thread: Thread, line: Line) -> None:
-    """The model goes on with a shorter history; what came before stays, and the copy is not told again."""
+    """The model goes on with a shorter history; what came before stays, and the copy is not told
+    again."""
     copy = line.payload.get("replacement_history")
     count = len(copy) if isinstance(copy, list) else None
     thread.spending.settle(line.ts, thread.span)
-    thread.note(line, "compaction", message=word(line.payload.get("message")), replacement_items=count)
+    thread.note(
+        line, "compaction", message=word(line.payload.get("message")), replacement_items=count
+    )
     thread.just_compacted = True
     if count:
-        thread.draft.skip("replacement-history", line.place, "the copied context after a compaction")
+        thread.draft.skip(
+            "replacement-history", line.place, "the copied context after a compaction"
+        )

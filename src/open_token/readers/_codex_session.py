@@ -8,7 +8,14 @@ from open_token.readers._fields import note_definitions, records_in, word_in
 from open_token.readers._wire_responses_content import kept, word
 from open_token.timestamps import to_utc
 
-_RUNTIMES = (("vscode", "ide"), ("jetbrains", "ide"), ("xcode", "ide"), ("cli", "cli"), ("exec", "cli"), ("tui", "cli"))
+_RUNTIMES = (
+    ("vscode", "ide"),
+    ("jetbrains", "ide"),
+    ("xcode", "ide"),
+    ("cli", "cli"),
+    ("exec", "cli"),
+    ("tui", "cli"),
+)
 _CONTEXT = (
     "cwd",
     "git",
@@ -19,11 +26,20 @@ _CONTEXT = (
     "agent_nickname",
     "agent_role",
 )
-_SETTINGS = ("cwd", "model", "effort", "approval_policy", "sandbox_policy", "collaboration_mode", "personality")
+_SETTINGS = (
+    "cwd",
+    "model",
+    "effort",
+    "approval_policy",
+    "sandbox_policy",
+    "collaboration_mode",
+    "personality",
+)
 
 
 def session_meta(thread: Thread, line: Line) -> None:
-    """The first tells which conversation it is; later ones (fork, resume, subagent) tell where it comes from."""
+    """The first tells which conversation it is; later ones (fork, resume, subagent) tell where it
+    comes from."""
     meta = line.payload
     known = kept(meta, *_CONTEXT)
     session_id = word(meta.get("id")) or word(meta.get("session_id"))
@@ -74,7 +90,8 @@ def _leftovers(thread: Thread, line: Line) -> None:
 
 
 def _instructions(thread: Thread, line: Line) -> None:
-    """The system prompt: base_instructions since 2026, instructions before; a copy of it is not told again."""
+    """The system prompt: base_instructions since 2026, instructions before; a copy of it is not
+    told again."""
     base = line.payload.get("base_instructions")
     text = base.get("text") if isinstance(base, dict) else base
     text = word(text) or word(line.payload.get("instructions"))
@@ -86,7 +103,11 @@ def _instructions(thread: Thread, line: Line) -> None:
 def turn_context(thread: Thread, line: Line) -> None:
     """Repeated before each request; only what changed is told."""
     payload, settings = line.payload, thread.settings
-    changed = {name: payload[name] for name in _SETTINGS if name in payload and payload[name] != settings.get(name)}
+    changed = {
+        name: payload[name]
+        for name in _SETTINGS
+        if name in payload and payload[name] != settings.get(name)
+    }
     if not changed:
         return
     settings.update(changed)
@@ -99,13 +120,16 @@ def turn_context(thread: Thread, line: Line) -> None:
 
 
 def tools_given(thread: Thread, line: Line) -> None:
-    """The tools that the model is given (additional_tools, 0.166): their names, when they change."""
+    """The tools that the model is given (additional_tools, 0.166): their names, when they
+    change."""
     tools = records_in(line.payload, "tools")
     names = [name for tool in tools for name in _names(tool)]
     if names and names != thread.settings.get("tools"):
         thread.settings["tools"] = names
         thread.note(line, "tools", tools=names)
-    note_definitions(thread.draft.skip, [inner for tool in tools for inner in (tool, *_inner(tool))], line.place)
+    note_definitions(
+        thread.draft.skip, [inner for tool in tools for inner in (tool, *_inner(tool))], line.place
+    )
 
 
 def _inner(tool: dict[str, Any]) -> list[dict[str, Any]]:

@@ -36,7 +36,11 @@ def is_stream(records: list[dict[str, Any]]) -> bool:
         if kind == "thread.started":
             return isinstance(record.get("thread_id"), str)
         if kind in ("item.started", "item.updated", "item.completed"):
-            return isinstance(item, dict) and isinstance(item.get("id"), str) and item.get("type") in _ITEMS
+            return (
+                isinstance(item, dict)
+                and isinstance(item.get("id"), str)
+                and item.get("type") in _ITEMS
+            )
     return False
 
 
@@ -53,4 +57,8 @@ def is_bare_header(record: dict[str, Any]) -> bool:
 def is_whole_session(record: dict[str, Any]) -> bool:
     """The one-document form of the first Codex CLI: a session and its items."""
     session = record.get("session")
-    return isinstance(session, dict) and isinstance(session.get("id"), str) and isinstance(record.get("items"), list)
+    return (
+        isinstance(session, dict)
+        and isinstance(session.get("id"), str)
+        and isinstance(record.get("items"), list)
+    )

@@ -1,4 +1,5 @@
-"""Token counts of a rollout, put once on the last event in which the model spoke during the request they count."""
+"""Token counts of a rollout, put once on the last event in which the model spoke during the request
+they count."""
 
 from typing import Any
 
@@ -8,7 +9,8 @@ from open_token.readers._wire_responses_content import usage
 
 
 class Spending:
-    """Joins counts and events, whichever comes first: before 0.50 the count stood before the items of its request."""
+    """Joins counts and events, whichever comes first: before 0.50 the count stood before the items
+    of its request."""
 
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
@@ -20,7 +22,8 @@ class Spending:
         self._is_answered = False
 
     def spoke(self, event_id: str, is_thought: bool = False) -> None:
-        """The model spoke in this event. A thought is the last choice: an export may leave it out with its count."""
+        """The model spoke in this event. A thought is the last choice: an export may leave it out
+        with its count."""
         if not is_thought or self._spoken is None or self._is_answered:
             self._spoken, self._is_answered = event_id, False
 
@@ -43,11 +46,13 @@ class Spending:
             self._early = made
 
     def recorded(self, counts: Any) -> None:
-        """What one answer cost (token_usage_record, 0.16x), told before its calls are done; the count comes after."""
+        """What one answer cost (token_usage_record, 0.16x), told before its calls are done; the
+        count comes after."""
         self._recorded = usage(counts)
 
     def settle(self, ts: str | None, span: str | None) -> None:
-        """A request is over: a count that came early goes to what was said since, or stands alone."""
+        """A request is over: a count that came early goes to what was said since, or stands
+        alone."""
         if self._early and self._spoken:
             self._give(self._early)
         elif self._early:
@@ -61,7 +66,8 @@ class Spending:
             self.settle(ts, span)
 
     def turn(self, ts: str | None, span: str | None) -> None:
-        """Someone else speaks, or nobody more: what the model said before is not counted any more."""
+        """Someone else speaks, or nobody more: what the model said before is not counted any
+        more."""
         self.settle(ts, span)
         if self._recorded and self._spoken:
             self._give(self._recorded)

@@ -1,4 +1,5 @@
-"""What is known of a Codex thread while its rollout is told: who speaks, which calls are open, which spans."""
+"""What is known of a Codex thread while its rollout is told: who speaks, which calls are open,
+which spans."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -118,7 +119,8 @@ class Thread:
 
     @property
     def visibility(self) -> Visibility:
-        """Who may see what is said here: what a subagent and its starter say to each other is internal."""
+        """Who may see what is said here: what a subagent and its starter say to each other is
+        internal."""
         return "internal" if self.depth else "public"
 
     def called(self, call_id: str, tool: str, place: int) -> None:
@@ -127,8 +129,11 @@ class Thread:
         self._made.append(call_id)
 
     def remember(self, call_id: str, result_id: str) -> None:
-        """Facts about a result may come after it; they need no more of it than its id and its tool."""
-        actor = self.draft.actor("tool", self.calls[call_id][0] if call_id in self.calls else "tool")
+        """Facts about a result may come after it; they need no more of it than its id and its
+        tool."""
+        actor = self.draft.actor(
+            "tool", self.calls[call_id][0] if call_id in self.calls else "tool"
+        )
         self.results[call_id] = {"id": result_id, "actor_id": actor}
         if len(self.results) > _REMEMBERED:
             del self.results[next(iter(self.results))]
@@ -138,6 +143,8 @@ class Thread:
         for call_id, end in self.ends.items():
             if end.output is not None and self.draft.is_open(call_id):
                 first = self.draft.count
-                self.draft.tool_result(call_id, end.output, ts=end.ts, span=self.span, facts=end.facts)
+                self.draft.tool_result(
+                    call_id, end.output, ts=end.ts, span=self.span, facts=end.facts
+                )
                 self.turns.belong(self.calls[call_id][1], first)
         self.ends.clear()

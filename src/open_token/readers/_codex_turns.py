@@ -16,19 +16,22 @@ class Turns:
         self._gone: list[tuple[int, int]] = []
         """What was taken back, in order."""
         self._kept: list[tuple[int, int, int]] = []
-        """A heap, latest turn first: what belongs to an earlier turn, and so stayed in what was taken back."""
+        """A heap, latest turn first: what belongs to an earlier turn, and so stayed in what was
+        taken back."""
 
     def begin(self) -> None:
         """A turn begins with the next event."""
         self._starts.append(self._draft.count)
 
     def belong(self, origin: int, first: int) -> None:
-        """The events from place `first` on belong to the one at `origin`: a result to its call, an end to its span."""
+        """The events from place `first` on belong to the one at `origin`: a result to its call, an
+        end to its span."""
         if self._starts and origin < self._starts[-1]:
             self._late.append((origin, first, self._draft.count))
 
     def take_back(self, count: int, actor: str) -> int:
-        """The last turns are left as a branch; tells where they began. What belongs to earlier turns stays."""
+        """The last turns are left as a branch; tells where they began. What belongs to earlier
+        turns stays."""
         left = self._starts[-count:]
         del self._starts[-count:]
         end = self._draft.count
@@ -42,7 +45,8 @@ class Turns:
         return first
 
     def _left(self, first: int, end: int) -> Iterator[tuple[int, int]]:
-        """What goes with the turns from a place on and has not gone yet; each part is looked at once, however often."""
+        """What goes with the turns from a place on and has not gone yet; each part is looked at
+        once, however often."""
         while self._kept and -self._kept[0][0] >= first:
             _, start, stop = heappop(self._kept)
             yield start, stop

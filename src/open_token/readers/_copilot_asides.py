@@ -1,4 +1,5 @@
-"""What Copilot CLI logs beside the talk: where it runs, with which model, what went wrong, what was spent."""
+"""What Copilot CLI logs beside the talk: where it runs, with which model, what went wrong, what was
+spent."""
 
 from collections import Counter
 from typing import Any, NamedTuple
@@ -80,13 +81,23 @@ class Asides:
 
     def model_change(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
         """Another model, or another effort of the same."""
-        names = {"newModel": "model", "previousModel": "previous_model", "reasoningEffort": "reasoning_effort"}
+        names = {
+            "newModel": "model",
+            "previousModel": "previous_model",
+            "reasoningEffort": "reasoning_effort",
+        }
         self.choose_model(word(data.get("newModel")))
         self._note({"kind": "settings", **_picked(data, names)}, ts)
 
     def mode_changed(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
         """Interactive, plan or autopilot."""
-        self._note({"kind": "settings", **_picked(data, {"newMode": "mode", "previousMode": "previous_mode"})}, ts)
+        self._note(
+            {
+                "kind": "settings",
+                **_picked(data, {"newMode": "mode", "previousMode": "previous_mode"}),
+            },
+            ts,
+        )
 
     def notice(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
         """What the runtime told the person."""
@@ -96,7 +107,12 @@ class Asides:
 
     def handoff(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
         """The session came from elsewhere."""
-        names = {"sourceType": "source", "summary": "text", "context": "context", "remoteSessionId": "from_session"}
+        names = {
+            "sourceType": "source",
+            "summary": "text",
+            "context": "context",
+            "remoteSessionId": "from_session",
+        }
         self._note({"kind": "notice", "subtype": "handoff", **_picked(data, names)}, ts)
 
     def error(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
@@ -112,7 +128,11 @@ class Asides:
 
     def truncation(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
         """Old messages no longer go to the model."""
-        self._note({"kind": "compaction", "method": "truncation", **_picked(data, _TRUNCATION)}, ts, agent.span)
+        self._note(
+            {"kind": "compaction", "method": "truncation", **_picked(data, _TRUNCATION)},
+            ts,
+            agent.span,
+        )
 
     def compaction(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
         """Old messages were replaced by a summary, which took a call of its own."""
@@ -128,11 +148,16 @@ class Asides:
 
     def task_complete(self, data: Data, last_output: Any, span: str | None, ts: str | None) -> None:
         """The agent called its task done; the words are those of the call before, as a rule."""
-        names = ("success", "outcome") if data.get("summary") == last_output else ("success", "outcome", "summary")
+        names = (
+            ("success", "outcome")
+            if data.get("summary") == last_output
+            else ("success", "outcome", "summary")
+        )
         self._note({"kind": "task_complete", **kept(data, *names)}, ts, span)
 
     def shutdown(self, data: Data, ts: str | None, answers: int, counted: int) -> None:
-        """The end of a run, with what all of it took; so many answers, and tokens of output, were told by then."""
+        """The end of a run, with what all of it took; so many answers, and tokens of output, were
+        told by then."""
         told = self._note({"kind": "session_totals", **_picked(data, _TOTALS)}, ts)
         self._runs.append(_Run(told, _figures(data.get("modelMetrics")), answers, counted))
 
@@ -161,7 +186,8 @@ class _Run(NamedTuple):
     counted: int
 
     def goes_on(self, before: "_Run") -> bool:
-        """Whether its figures hold those of the run before it: so in 1.0.86, while in 1.0.48 each run has its own."""
+        """Whether its figures hold those of the run before it: so in 1.0.86, while in 1.0.48 each
+        run has its own."""
         is_more = all(self.spent[name] >= count for name, count in before.spent.items())
         return is_more and self.spent["requests"] >= self.answers
 
@@ -170,10 +196,14 @@ def _figures(models: Any) -> Counter[str]:
     """The counts of all models together."""
     made: Counter[str] = Counter()
     for model in models.values() if isinstance(models, dict) else ():
-        usage, requests = (model.get(name) if isinstance(model, dict) else None for name in ("usage", "requests"))
+        usage, requests = (
+            model.get(name) if isinstance(model, dict) else None for name in ("usage", "requests")
+        )
         found = dict(usage) if isinstance(usage, dict) else {}
         found["requests"] = requests.get("count") if isinstance(requests, dict) else None
-        made.update({name: count for name, count in found.items() if type(count) is int and count > 0})
+        made.update(
+            {name: count for name, count in found.items() if type(count) is int and count > 0}
+        )
     return made
 
 

@@ -1,4 +1,5 @@
-"""One Copilot CLI session from its first event to its last: who tells each event, and what the whole is called."""
+"""One Copilot CLI session from its first event to its last: who tells each event, and what the
+whole is called."""
 
 import re
 from collections.abc import Callable
@@ -19,7 +20,8 @@ _TITLE = re.compile(rb"^name: *([^\s\"'|>&*!%@`{\[#][^\r\n]*)", re.MULTILINE)
 
 
 class Session:
-    """Reads a session's log. The chain of parents is a hint that does not always hold; the order of the file does."""
+    """Reads a session's log. The chain of parents is a hint that does not always hold; the order of
+    the file does."""
 
     def __init__(self, source: Source, draft: Draft) -> None:
         self._source = source
@@ -134,7 +136,12 @@ class Session:
         call, kind = word(data.get("toolCallId")), word(data.get("agentName"))
         parent = self._main if agent.call == call else agent
         instance = self._newcomer or call
-        child = Agent(name=kind or "subagent", instance=instance, call=call or "", model=word(data.get("model")))
+        child = Agent(
+            name=kind or "subagent",
+            instance=instance,
+            call=call or "",
+            model=word(data.get("model")),
+        )
         facts = {
             "spawn_reason": word(data.get("agentDescription")),
             "tooling_scope": kind,
@@ -151,7 +158,11 @@ class Session:
             return
         names = {"model": "model", "totalToolCalls": "tool_uses", "totalTokens": "total_tokens"}
         names |= {"durationMs": "duration_ms", "error": "error"}
-        self._spans.end(ended, {ours: data[name] for name, ours in names.items() if data.get(name) is not None}, ts)
+        self._spans.end(
+            ended,
+            {ours: data[name] for name, ours in names.items() if data.get(name) is not None},
+            ts,
+        )
 
     def _name(self) -> None:
         """The facts about the whole; a title is in a file beside the log."""
@@ -165,7 +176,15 @@ class Session:
 
 def _is_bookkeeping(kind: Any) -> bool:
     """Events that tell how the runtime works and nothing that was said."""
-    known = ("session.", "hook.", "permission.", "assistant.turn_", "tool.execution_p", "pending_messages.")
-    # The request of a compaction is logged as it went over the wire; its summary stands in the event that ends it.
+    known = (
+        "session.",
+        "hook.",
+        "permission.",
+        "assistant.turn_",
+        "tool.execution_p",
+        "pending_messages.",
+    )
+    # The request of a compaction is logged as it went over the wire; its summary stands in the
+    # event that ends it.
     newer = ("model.", "subagent.configured", "subagent.selected")
     return isinstance(kind, str) and kind.startswith(known + newer)

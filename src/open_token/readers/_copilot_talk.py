@@ -14,7 +14,11 @@ from open_token.readers._wire_responses_content import arguments, kept, word
 from open_token.readers._wire_voice import counts
 
 Data = dict[str, Any]
-_REQUEST_FACTS = {"mcpServerName": "server_name", "toolTitle": "title", "intentionSummary": "intention"}
+_REQUEST_FACTS = {
+    "mcpServerName": "server_name",
+    "toolTitle": "title",
+    "intentionSummary": "intention",
+}
 _RESULT = ("content", "contents", "detailedContent")
 
 
@@ -47,7 +51,11 @@ class Talk:
         if not agent.actor:
             provider = self.providers.meet(None, agent.model)
             agent.actor = self._draft.actor(
-                "model", agent.name, provider=provider, model=agent.model, instance_id=agent.instance
+                "model",
+                agent.name,
+                provider=provider,
+                model=agent.model,
+                instance_id=agent.instance,
             )
         return agent.actor
 
@@ -66,21 +74,31 @@ class Talk:
             return
         self._prompts[str(role)] = words
         self._draft.message(
-            "developer" if role == "developer" else "system", words, self._client, ts=ts, span=agent.span
+            "developer" if role == "developer" else "system",
+            words,
+            self._client,
+            ts=ts,
+            span=agent.span,
         )
 
     def notification(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
         """What the runtime tells the model on its own."""
         words, about = _text(data.get("content")), data.get("kind")
-        said = self._draft.message("user", words, self._client, ts=ts, visibility="internal", span=agent.span)
+        said = self._draft.message(
+            "user", words, self._client, ts=ts, visibility="internal", span=agent.span
+        )
         if isinstance(about, dict) and about:
             facts = {name: value for name, value in about.items() if name != "type"}
-            self._draft.annotation({"kind": "notice", "subtype": about.get("type"), **facts}, parent=said, ts=ts)
+            self._draft.annotation(
+                {"kind": "notice", "subtype": about.get("type"), **facts}, parent=said, ts=ts
+            )
 
     def skill(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
         """A skill whose text went into the talk."""
         words = _text(data.get("content"))
-        said = self._draft.message("user", words, self._client, ts=ts, visibility="internal", span=agent.span)
+        said = self._draft.message(
+            "user", words, self._client, ts=ts, visibility="internal", span=agent.span
+        )
         facts = {"skill": word(data.get("name")), "path": word(data.get("path"))}
         self._draft.annotation({"kind": "message_facts", **kept(facts, *facts)}, parent=said, ts=ts)
 
@@ -88,7 +106,9 @@ class Talk:
         """What was typed; the model got another text, with the date and reminders around it."""
         typed, sent = _text(data.get("content")), word(data.get("transformedContent"))
         blocks = [self._attached(item) for item in _list(data.get("attachments"))]
-        by_person = bool(typed or blocks) and word(data.get("source")) in (None, "user") and not agent.call
+        by_person = (
+            bool(typed or blocks) and word(data.get("source")) in (None, "user") and not agent.call
+        )
         if not typed and not blocks and sent:
             # Autopilot asks for more in the person's place.
             typed, sent = sent, None
@@ -127,11 +147,19 @@ class Talk:
             self._draft.skip("no-content", place, "an answer without content")
         if words := word(data.get("content")):
             self._draft.message(
-                "assistant", words, actor, ts=ts, visibility=agent.visibility, span=agent.span, usage=spent
+                "assistant",
+                words,
+                actor,
+                ts=ts,
+                visibility=agent.visibility,
+                span=agent.span,
+                usage=spent,
             )
             spent = None
         for request in _list(data.get("toolRequests")):
-            if not (isinstance(request, dict) and (request.get("toolCallId") or request.get("name"))):
+            if not (
+                isinstance(request, dict) and (request.get("toolCallId") or request.get("name"))
+            ):
                 self._draft.skip("odd-value", place, "a tool request without an id and a name")
                 continue
             self._call(request, request.get("name"), actor, agent, ts, place, spent)
@@ -139,7 +167,9 @@ class Talk:
         if spent and last is not None:
             self._draft.usage(last, spent)
         elif spent:
-            self._draft.annotation({"kind": "usage"}, actor=actor, ts=ts, span=agent.span, usage=spent)
+            self._draft.annotation(
+                {"kind": "usage"}, actor=actor, ts=ts, span=agent.span, usage=spent
+            )
 
     def _think(self, data: Data, agent: Agent, actor: str, ts: str | None) -> Event | None:
         told = self.finish_thought(agent)
@@ -161,8 +191,12 @@ class Talk:
             self._draft.annotation({"kind": "usage"}, actor=self.speaker(agent), usage=spent)
 
     def _spent(self, data: Data) -> Usage | None:
-        """What an answer took, once for all its parts; where no request is counted, only its output is."""
-        name, count = word(data.get("apiCallId")) or word(data.get("messageId")), data.get("outputTokens")
+        """What an answer took, once for all its parts; where no request is counted, only its output
+        is."""
+        name, count = (
+            word(data.get("apiCallId")) or word(data.get("messageId")),
+            data.get("outputTokens"),
+        )
         if spent := self._unanswered.pop(name or "", None):
             self._counted.add(name or "")
             return spent
@@ -174,12 +208,21 @@ class Talk:
         return counts(output_tokens=count)
 
     def _call(
-        self, request: Data, tool: Any, actor: str, agent: Agent, ts: str | None, place: str, spent: Usage | None = None
+        self,
+        request: Data,
+        tool: Any,
+        actor: str,
+        agent: Agent,
+        ts: str | None,
+        place: str,
+        spent: Usage | None = None,
     ) -> None:
         name = word(request.get("toolCallId"))
         if name:
             self._called.add(name)
-        extra = {ours: request[key] for key, ours in _REQUEST_FACTS.items() if word(request.get(key))}
+        extra = {
+            ours: request[key] for key, ours in _REQUEST_FACTS.items() if word(request.get(key))
+        }
         self._draft.tool_use(
             name,
             word(tool) or "tool",
@@ -198,7 +241,14 @@ class Talk:
         command = given.get("command") if isinstance(given, dict) else given
         if not isinstance(command, str):
             command = f"{tool} {msgspec.json.encode(given).decode()}"
-        tell_command(self._draft, command, self._draft.actor("human", "user"), {"tool": tool}, ts=ts, span=agent.span)
+        tell_command(
+            self._draft,
+            command,
+            self._draft.actor("human", "user"),
+            {"tool": tool},
+            ts=ts,
+            span=agent.span,
+        )
         if name := word(data.get("toolCallId")):
             self._run_by_person.add(name)
 
@@ -212,7 +262,9 @@ class Talk:
         """The result: what the model got, and not the longer text that the person was shown."""
         name, result, error = word(data.get("toolCallId")), data.get("result"), data.get("error")
         output = self._output(result)
-        if not error and (result.keys().isdisjoint(_RESULT) if isinstance(result, dict) else result is None):
+        if not error and (
+            result.keys().isdisjoint(_RESULT) if isinstance(result, dict) else result is None
+        ):
             self._draft.skip("no-content", place, "a result without content")
         facts: Data = {"is_error": True} if data.get("success") is False or error else {}
         if error:
@@ -220,7 +272,10 @@ class Talk:
             message = error.get("message") if isinstance(error, dict) else error
             output = output or _text(message)
         self.last_output = output
-        if type(took := _inside(data.get("toolTelemetry"), "metrics", "durationMs")) in (int, float):
+        if type(took := _inside(data.get("toolTelemetry"), "metrics", "durationMs")) in (
+            int,
+            float,
+        ):
             facts["duration_ms"] = took
         if name in self._run_by_person:
             tell_output(self._draft, output, self._client, ts=ts, span=agent.span)
@@ -228,7 +283,9 @@ class Talk:
             self._draft.tool_result(name, output, ts=ts, span=agent.span, facts=facts or None)
         detailed = result.get("detailedContent") if isinstance(result, dict) else None
         if detailed and detailed != output:
-            self._draft.skip("side-data", place, "the detailed view of a result, which the model did not see")
+            self._draft.skip(
+                "side-data", place, "the detailed view of a result, which the model did not see"
+            )
 
     def asset(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
         """The bytes of a picture."""
@@ -244,7 +301,9 @@ class Talk:
         held = item.get("data", self._assets.get(str(item.get("assetId"))))
         if not isinstance(held, str):
             return item
-        rest = {name: value for name, value in item.items() if name not in ("type", "data", "mimeType")}
+        rest = {
+            name: value for name, value in item.items() if name not in ("type", "data", "mimeType")
+        }
         return media(word(item["mimeType"]), held, word(item.get("type")) or "blob") | rest
 
     def _output(self, result: Any) -> str | list[Any]:
@@ -252,7 +311,11 @@ class Talk:
         if not isinstance(result, dict):
             return _text(result)
         text = _text(result.get("content"))
-        blocks = [block for block in _list(result.get("contents")) if isinstance(block, dict) and "data" in block]
+        blocks = [
+            block
+            for block in _list(result.get("contents"))
+            if isinstance(block, dict) and "data" in block
+        ]
         blocks += _list(result.get("binaryResultsForLlm"))
         return [{"type": "text", "text": text}, *map(self._attached, blocks)] if blocks else text
 

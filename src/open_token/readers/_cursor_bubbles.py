@@ -1,4 +1,5 @@
-"""The bubbles of a Cursor composer: a prompt with what was attached, a thought, an answer, a call with its result."""
+"""The bubbles of a Cursor composer: a prompt with what was attached, a thought, an answer, a call
+with its result."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +14,14 @@ from open_token.timestamps import from_epoch, to_utc
 
 _decode = msgspec.json.Decoder().decode
 _PERSON, _MODEL = (1, "user"), (2, "ai", "assistant")
-_ATTACHED = ("attachedCodeChunks", "attachedFolders", "cursorRules", "selections", "fileSelections", "folderSelections")
+_ATTACHED = (
+    "attachedCodeChunks",
+    "attachedFolders",
+    "cursorRules",
+    "selections",
+    "fileSelections",
+    "folderSelections",
+)
 _FAILED = ("error", "cancelled", "rejected")
 Started = Callable[[str, str | None, Any, Any, str], None]
 
@@ -43,10 +51,16 @@ class Bubbles:
         blocks: list[Any] = [{"type": "text", "text": text}] if text else []
         blocks += [_image(image) for image in records_in(bubble, "images")]
         self._talk.prompt(blocks, ts)
-        context = {name: value for name, value in record_in(bubble, "context").items() if value and name != "mentions"}
+        context = {
+            name: value
+            for name, value in record_in(bubble, "context").items()
+            if value and name != "mentions"
+        }
         attached = {name: bubble[name] for name in _ATTACHED if bubble.get(name)}
         if context or attached:
-            self._talk.note({"kind": "attachment", **({"context": context} if context else {}), **attached}, ts)
+            self._talk.note(
+                {"kind": "attachment", **({"context": context} if context else {}), **attached}, ts
+            )
 
     def _answer(self, bubble: Record, place: str, ts: str | None) -> None:
         actor = self._talk.speaker()
@@ -57,7 +71,9 @@ class Bubbles:
             self._draft.thought(text, actor, ts=ts, span=self._talk.span)
         elif text:
             self._talk.say(text, actor, ts)
-        codes = [_code(block) for block in records_in(bubble, "codeBlocks") if not _is_in(block, text)]
+        codes = [
+            _code(block) for block in records_in(bubble, "codeBlocks") if not _is_in(block, text)
+        ]
         if codes:
             self._talk.say(codes, actor, ts)
         if record_in(bubble, "toolFormerData"):
@@ -67,7 +83,11 @@ class Bubbles:
                 self._draft.usage(f"evt_{before + 1:06d}", usage)
             else:
                 self._draft.annotation(
-                    {"kind": "usage"}, actor=self._talk.client, ts=ts, span=self._talk.span, usage=usage
+                    {"kind": "usage"},
+                    actor=self._talk.client,
+                    ts=ts,
+                    span=self._talk.span,
+                    usage=usage,
                 )
 
     def _think(self, bubble: Record, actor: str, ts: str | None) -> None:
@@ -83,10 +103,13 @@ class Bubbles:
                     self._draft.thought(words, actor, ts=ts, span=self._talk.span)
 
     def _tool(self, tool: Record, actor: str, place: str, ts: str | None) -> None:
-        """A call with its result; the arguments as the model wrote them, else as Cursor understood them."""
+        """A call with its result; the arguments as the model wrote them, else as Cursor understood
+        them."""
         native = word_in(tool, "toolCallId")
         given = _parsed(tool.get("rawArgs")) or _parsed(tool.get("params"))
-        key = self._talk.call(native, word_in(tool, "name"), {} if given is None else given, actor, place, ts)
+        key = self._talk.call(
+            native, word_in(tool, "name"), {} if given is None else given, actor, place, ts
+        )
         result = _parsed(tool.get("result"))
         self._started(key, native, given, result, actor)
         status, error = tool.get("status"), _parsed(tool.get("error"))
@@ -95,7 +118,11 @@ class Bubbles:
             facts["is_error"] = True
         facts |= kept(tool, "userDecision")
         if result is None and error:
-            result = word_in(error, "modelVisibleErrorMessage") or word_in(error, "clientVisibleErrorMessage") or error
+            result = (
+                word_in(error, "modelVisibleErrorMessage")
+                or word_in(error, "clientVisibleErrorMessage")
+                or error
+            )
         if result is None:
             if facts:
                 self._talk.note({"kind": "message_facts", **facts}, ts)
@@ -104,7 +131,8 @@ class Bubbles:
 
 
 def _parsed(value: Any) -> Any:
-    """A value that is JSON in a text as a rule; text that is none stays text, and an empty one is nothing."""
+    """A value that is JSON in a text as a rule; text that is none stays text, and an empty one is
+    nothing."""
     if not isinstance(value, str):
         return value
     try:
@@ -131,7 +159,9 @@ def _image(image: Record) -> Record:
     """An image with its bytes, where the bubble has them, else what is known of it."""
     data = word_in(image, "data") or word_in(image, "url")
     if data and data.startswith(("data:", "http")):
-        return media_url(data, "image") | {key: image[key] for key in image if key not in ("data", "url", "type")}
+        return media_url(data, "image") | {
+            key: image[key] for key in image if key not in ("data", "url", "type")
+        }
     return {"type": "image", **{key: value for key, value in image.items() if key != "type"}}
 
 

@@ -1,4 +1,5 @@
-"""The chats from before Cursor's composers, and the first composers: all of a workspace in one row of its database."""
+"""The chats from before Cursor's composers, and the first composers: all of a workspace in one row
+of its database."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,7 +15,8 @@ _decode = msgspec.json.Decoder().decode
 
 
 def chats(source: Source) -> Iterator[tuple[str, Record]]:
-    """Each chat by its id, in the shape of a composer; later builds only name their composers there."""
+    """Each chat by its id, in the shape of a composer; later builds only name their composers
+    there."""
     if not {"key", "value"} <= set(source.tables.get("ItemTable", ())):
         return
     for tab in records_in(_row(source, CHATS), "tabs"):
@@ -30,12 +32,17 @@ def workspace(source: Source) -> str | None:
     beside = source.neighbour("workspace.json")
     sample = beside.sample if beside is not None and beside.shape in ("document", "lines") else []
     folder = word_in(sample[0], "folder") if sample else None
-    return unquote(folder.removeprefix("file://")) if folder and folder.startswith("file://") else None
+    return (
+        unquote(folder.removeprefix("file://")) if folder and folder.startswith("file://") else None
+    )
 
 
 def _as_composer(tab: Record) -> Record:
     title = word_in(tab, "chatTitle") or word_in(tab, "title")
-    made: Record = {"conversation": tab["bubbles"], "lastUpdatedAt": tab.get("lastSendTime", tab.get("timestamp"))}
+    made: Record = {
+        "conversation": tab["bubbles"],
+        "lastUpdatedAt": tab.get("lastSendTime", tab.get("timestamp")),
+    }
     return {"name": title.partition("\n")[0][:160], **made} if title else made
 
 

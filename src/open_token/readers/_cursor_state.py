@@ -1,4 +1,5 @@
-"""The composers and chats in Cursor's editor databases: which there are, one of them told with its subagents."""
+"""The composers and chats in Cursor's editor databases: which there are, one of them told with its
+subagents."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -72,7 +73,8 @@ def _found(name: str, brief: Record) -> Found:
 
 
 def belongs(source: Source, at: str, value: Any) -> str | None:
-    """The composer that a row belongs to; the editor's settings and tokens belong to none of them."""
+    """The composer that a row belongs to; the editor's settings and tokens belong to none of
+    them."""
     key = value.get("key", value.get("composerId")) if type(value) is dict else None
     if at == "ItemTable" and key in (CHATS, COMPOSERS):
         return None
@@ -98,7 +100,9 @@ def _index(source: Source) -> _Index:
 
 def _brief_of(chat: Record, cwd: str | None) -> Record:
     said = records_in(chat, "conversation") or record_in(chat, "conversationMap")
-    made = _facts(chat.get("name"), chat.get("createdAt"), chat.get("lastUpdatedAt"), chat.get("subagentInfo"))
+    made = _facts(
+        chat.get("name"), chat.get("createdAt"), chat.get("lastUpdatedAt"), chat.get("subagentInfo")
+    )
     return made | {"messages": len(said)} | ({"cwd": cwd} if cwd else {})
 
 
@@ -128,7 +132,9 @@ def _headers(source: Source) -> dict[str, Record]:
         header = _value(value)
         if isinstance(name, str) and header is not None:
             info = header.get("subagentInfo")
-            made = _facts(header.get("name"), header.get("createdAt"), header.get("lastUpdatedAt"), info)
+            made = _facts(
+                header.get("name"), header.get("createdAt"), header.get("lastUpdatedAt"), info
+            )
             cwd = _folder(header.get("workspaceIdentifier"))
             found[name] = made | ({"cwd": cwd} if cwd else {})
     return found
@@ -136,7 +142,10 @@ def _headers(source: Source) -> dict[str, Record]:
 
 def _facts(name: Any, created: Any, updated: Any, subagent: Any) -> Record:
     about = {"name": name, "createdAt": created, "lastUpdatedAt": updated}
-    about |= {"parent": word_in(subagent, "parentComposerId"), "call": word_in(subagent, "toolCallId")}
+    about |= {
+        "parent": word_in(subagent, "parentComposerId"),
+        "call": word_in(subagent, "toolCallId"),
+    }
     return {key: value for key, value in about.items() if value is not None}
 
 
@@ -185,13 +194,17 @@ class _Composer:
         self._name = name
         self._depth = depth
         self._label = "subagent bubble" if depth else "bubble"
-        calls = {index.composers[child].get("call"): child for child in index.lineage.children(name)}
+        calls = {
+            index.composers[child].get("call"): child for child in index.lineage.children(name)
+        }
         self._children = {call: child for call, child in calls.items() if isinstance(call, str)}
         self._told: set[str] = set()
 
     def tell(self) -> None:
         """All bubbles, then the subagents that no call named."""
-        composer = self._index.inside.get(self._name) or self._row(f"composerData:{self._name}") or {}
+        composer = (
+            self._index.inside.get(self._name) or self._row(f"composerData:{self._name}") or {}
+        )
         self._talk.model = word_in(record_in(composer, "modelConfig"), "modelName")
         self._context(composer)
         bubbles = Bubbles(self._talk, self._started)
@@ -214,7 +227,8 @@ class _Composer:
             self._draft.skip("draft", "composer", "words in the input that were not sent")
 
     def _bubbles(self, composer: Record) -> Iterator[Record]:
-        """The bubbles in the order of the composer: named by headers, or, in older versions, inside it."""
+        """The bubbles in the order of the composer: named by headers, or, in older versions, inside
+        it."""
         inside = composer.get("conversationMap")
         held: Record = inside if type(inside) is dict else {}
         headers = records_in(composer, "fullConversationHeadersOnly")
@@ -225,15 +239,21 @@ class _Composer:
                 if bubble:
                     yield {"type": header.get("type"), **bubble}
                 else:
-                    self._draft.skip("missing-bubble", self._label, "a message that is listed and not there")
+                    self._draft.skip(
+                        "missing-bubble", self._label, "a message that is listed and not there"
+                    )
         elif records_in(composer, "conversation"):
             yield from records_in(composer, "conversation")
         else:
             yield from (bubble for bubble in held.values() if type(bubble) is dict)
 
     def _left(self, bubbles: Bubbles, composer: Record) -> None:
-        """Messages that were edited away lie there still, and no list names them: a branch that was left."""
-        listed = {word_in(header, "bubbleId") for header in records_in(composer, "fullConversationHeadersOnly")}
+        """Messages that were edited away lie there still, and no list names them: a branch that was
+        left."""
+        listed = {
+            word_in(header, "bubbleId")
+            for header in records_in(composer, "fullConversationHeadersOnly")
+        }
         if not listed or self._name in self._index.inside:
             return
         first, last = f"bubbleId:{self._name}:", f"bubbleId:{self._name};"
@@ -244,7 +264,9 @@ class _Composer:
         before = self._draft.count
         for number, key in enumerate(keys, 1):
             if self._draft.branches != "all":
-                self._draft.skip("unlisted-message", self._label, "a message that the composer no longer lists")
+                self._draft.skip(
+                    "unlisted-message", self._label, "a message that the composer no longer lists"
+                )
             elif bubble := self._row(key):
                 bubbles.tell(bubble, f"unlisted {self._label} {number}")
         if self._draft.count > before:
@@ -258,8 +280,11 @@ class _Composer:
             self._draft.skip("broken-row", self._label, "a row whose value is no JSON object")
         return made
 
-    def _started(self, key: str, native: str | None, arguments: Any, result: Any, actor: str) -> None:
-        """A call may have started a subagent: its composer names the call, or the result names the composer."""
+    def _started(
+        self, key: str, native: str | None, arguments: Any, result: Any, actor: str
+    ) -> None:
+        """A call may have started a subagent: its composer names the call, or the result names the
+        composer."""
         child = self._children.get(native or "") or word_in(result, "agentId")
         if child in self._index.composers and child not in self._told:
             self._child(child, key, spawned(arguments), actor)
@@ -268,7 +293,11 @@ class _Composer:
         draft = self._draft
         self._told.add(name)
         if draft.subagents == "none":
-            draft.skip("subagent", f"event {draft.count}", "what a subagent did is left out (subagents=none)")
+            draft.skip(
+                "subagent",
+                f"event {draft.count}",
+                "what a subagent did is left out (subagents=none)",
+            )
             return
         brief = self._index.composers[name]
         data: Record = {"kind": "subagent", **about, "agent_id": name}
@@ -276,9 +305,13 @@ class _Composer:
         if not inline:
             data["reference"] = name
         asker = asker or self._talk.speaker()
-        span = draft.span_start(data, asker, ts=from_epoch(brief.get("createdAt"), 0.001), call=call)
+        span = draft.span_start(
+            data, asker, ts=from_epoch(brief.get("createdAt"), 0.001), call=call
+        )
         if inline:
-            talk = Talk(draft, asker=asker, span=span, name=about.get("subagent_type") or "subagent")
+            talk = Talk(
+                draft, asker=asker, span=span, name=about.get("subagent_type") or "subagent"
+            )
             talk.providers = self._talk.providers
             _Composer(self._source, self._index, talk, name, self._depth + 1).tell()
         draft.span_end(span, ts=from_epoch(brief.get("lastUpdatedAt"), 0.001), call=call)

@@ -1,4 +1,5 @@
-"""A chat of Cursor's command line: a database of blobs, of which the root lists the messages in order."""
+"""A chat of Cursor's command line: a database of blobs, of which the root lists the messages in
+order."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -81,11 +82,16 @@ class _Chat:
         return meta or {}
 
     def _messages(self, root: str | None) -> Iterator[Record]:
-        """The messages that the root lists; without a root that can be read all that there are, as they were stored."""
+        """The messages that the root lists; without a root that can be read all that there are, as
+        they were stored."""
         data = self._blob(root) if root else None
         names = list(_links(data)) if data else []
         if not names:
-            self._draft.skip("no-root", "meta", "no list of messages: they are told in the order in which they lie")
+            self._draft.skip(
+                "no-root",
+                "meta",
+                "no list of messages: they are told in the order in which they lie",
+            )
             for (raw,) in self._source.rows("SELECT data FROM blobs ORDER BY rowid"):
                 if (message := _message_in(raw)) is not None:
                     yield message
@@ -93,21 +99,30 @@ class _Chat:
         for name in names:
             message = _message_in(self._blob(name))
             if message is None:
-                self._draft.skip("missing-blob", f"blob {name[:12]}", "a message that is listed and not there")
+                self._draft.skip(
+                    "missing-blob", f"blob {name[:12]}", "a message that is listed and not there"
+                )
             else:
                 yield message
         self._listed = set(names)
 
     def _left(self) -> None:
-        """Messages of an earlier state lie there still, as they were stored: a branch that was left."""
+        """Messages of an earlier state lie there still, as they were stored: a branch that was
+        left."""
         if not self._listed:
             return
         draft, before = self._draft, self._draft.count
-        rows = self._source.rows("SELECT id, data FROM blobs WHERE hex(substr(data, 1, 1)) = '7B' ORDER BY rowid")
+        rows = self._source.rows(
+            "SELECT id, data FROM blobs WHERE hex(substr(data, 1, 1)) = '7B' ORDER BY rowid"
+        )
         found = (_message_in(raw) for name, raw in rows if name not in self._listed)
         for number, message in enumerate(filter(None, found), 1):
             if draft.branches != "all":
-                draft.skip("unlisted-message", "blobs", "a message of an earlier state, before a summary or an edit")
+                draft.skip(
+                    "unlisted-message",
+                    "blobs",
+                    "a message of an earlier state, before a summary or an edit",
+                )
             else:
                 self._message(message, f"unlisted message {number}")
         if draft.count > before:
@@ -130,7 +145,9 @@ class _Chat:
         elif role == "system":
             self._draft.message("system", _content(blocks), self._talk.client)
         elif options.get("isSummary") is True:
-            said = self._draft.message("user", _content(blocks), self._talk.client, visibility="internal")
+            said = self._draft.message(
+                "user", _content(blocks), self._talk.client, visibility="internal"
+            )
             self._draft.annotation({"kind": "compaction_summary"}, parent=said)
         else:
             self._talk.prompt([_block(block) for block in blocks])
@@ -172,8 +189,12 @@ class _Chat:
         self._spawned(native, success, place)
         facts |= kept(success, "executionTime", "exitCode", "durationMs")
         if told.get("output") is not None:
-            self._draft.skip("tool-metadata", place, "side data of a result that the model never saw")
-        self._talk.result(native, [_block(item) for item in output] if isinstance(output, list) else output, facts)
+            self._draft.skip(
+                "tool-metadata", place, "side data of a result that the model never saw"
+            )
+        self._talk.result(
+            native, [_block(item) for item in output] if isinstance(output, list) else output, facts
+        )
 
     def _spawned(self, native: str | None, success: Record, place: str) -> None:
         """A subagent; what it did is only in side data of its result."""
@@ -188,7 +209,9 @@ class _Chat:
         span = draft.span_start(data, self._talk.speaker(), call=call[0])
         draft.span_end(span, call=call[0])
         if success.get("conversationSteps"):
-            draft.skip("subagent-steps", place, "the steps of a subagent in the side data of its result")
+            draft.skip(
+                "subagent-steps", place, "the steps of a subagent in the side data of its result"
+            )
 
 
 def _message_in(raw: Any) -> Record | None:
@@ -200,11 +223,16 @@ def _message_in(raw: Any) -> Record | None:
         value = _decode(raw)
     except (ValueError, RecursionError):
         return None
-    return value if type(value) is dict and value.get("role") in ("system", "user", "assistant", "tool") else None
+    return (
+        value
+        if type(value) is dict and value.get("role") in ("system", "user", "assistant", "tool")
+        else None
+    )
 
 
 def _links(data: Any) -> Iterator[str]:
-    """The hashes that a list of messages holds, which is a protocol buffer: a key, a length, the bytes, and so on."""
+    """The hashes that a list of messages holds, which is a protocol buffer: a key, a length, the
+    bytes, and so on."""
     if not isinstance(data, bytes):
         return
     place, end = 0, len(data)
@@ -256,5 +284,7 @@ def _block(block: Any) -> Any:
     if block.get("type") in ("image", "file") and isinstance(data, str):
         kind = str(block["type"])
         is_address = data.startswith(("data:", "http:", "https:"))
-        return (media_url(data, kind) if is_address else media(word_in(block, "mimeType"), data, kind)) | rest
+        return (
+            media_url(data, kind) if is_address else media(word_in(block, "mimeType"), data, kind)
+        ) | rest
     return {key: value for key, value in block.items() if key != "providerOptions"}

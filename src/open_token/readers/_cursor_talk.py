@@ -1,4 +1,5 @@
-"""What every form of a Cursor conversation shares: who speaks, prompts in their pieces, calls paired with results."""
+"""What every form of a Cursor conversation shares: who speaks, prompts in their pieces, calls
+paired with results."""
 
 from collections import deque
 from typing import Any
@@ -20,7 +21,13 @@ class Talk:
     """Tells one line of talk, the main one or a subagent's."""
 
     def __init__(
-        self, draft: Draft, *, asker: str, span: str | None = None, name: str = "assistant", bare_is_typed: bool = True
+        self,
+        draft: Draft,
+        *,
+        asker: str,
+        span: str | None = None,
+        name: str = "assistant",
+        bare_is_typed: bool = True,
     ) -> None:
         self.draft = draft
         self.span = span
@@ -50,7 +57,13 @@ class Talk:
         """A message in the person's place."""
         typed: list[Any] = []
         for block in blocks:
-            text = block if isinstance(block, str) else word_in(block, "text") if _is_text(block) else None
+            text = (
+                block
+                if isinstance(block, str)
+                else word_in(block, "text")
+                if _is_text(block)
+                else None
+            )
             if text is None:
                 if not _is_text(block):
                     typed.append(block_of(block))
@@ -61,20 +74,44 @@ class Talk:
                     continue
                 self._typed(typed, ts)
                 typed = []
-                self.draft.message("user", piece, self.client, ts=ts, visibility="internal", span=self.span)
+                self.draft.message(
+                    "user", piece, self.client, ts=ts, visibility="internal", span=self.span
+                )
         self._typed(typed, ts)
 
     def _typed(self, blocks: list[Any], ts: str | None) -> None:
         if blocks:
             content = content_of(blocks)
-            self.draft.message("user", content, self.asker, ts=ts, visibility=self.visibility, span=self.span)
+            self.draft.message(
+                "user", content, self.asker, ts=ts, visibility=self.visibility, span=self.span
+            )
 
-    def say(self, content: str | list[Any], actor: str, ts: str | None = None, usage: Usage | None = None) -> None:
+    def say(
+        self,
+        content: str | list[Any],
+        actor: str,
+        ts: str | None = None,
+        usage: Usage | None = None,
+    ) -> None:
         """Something that the model said."""
-        self.draft.message("assistant", content, actor, ts=ts, visibility=self.visibility, span=self.span, usage=usage)
+        self.draft.message(
+            "assistant",
+            content,
+            actor,
+            ts=ts,
+            visibility=self.visibility,
+            span=self.span,
+            usage=usage,
+        )
 
     def call(
-        self, native: str | None, tool: str | None, arguments: Any, actor: str, place: str, ts: str | None = None
+        self,
+        native: str | None,
+        tool: str | None,
+        arguments: Any,
+        actor: str,
+        place: str,
+        ts: str | None = None,
     ) -> str:
         """A call; in transcripts most have no id."""
         free = native if native and not self.draft.is_open(native) else None
@@ -110,7 +147,8 @@ def _is_text(block: Any) -> bool:
 
 
 def spawned(arguments: Any) -> Record:
-    """What a span says of the subagent that a call starts, in the spec's words where it has them."""
+    """What a span says of the subagent that a call starts, in the spec's words where it has
+    them."""
     given = arguments if type(arguments) is dict else {}
     kind = word_in(given, "subagent_type") or word_in(given, "subagentType")
     about = {

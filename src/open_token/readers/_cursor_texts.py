@@ -1,4 +1,5 @@
-"""The texts of Cursor's user messages: what the person typed stands in a tag, what Cursor knows stands around it."""
+"""The texts of Cursor's user messages: what the person typed stands in a tag, what Cursor knows
+stands around it."""
 
 from collections.abc import Iterator
 

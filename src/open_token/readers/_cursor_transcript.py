@@ -1,4 +1,5 @@
-"""A Cursor agent transcript, with the transcripts of its subagents, which lie in a folder beside it."""
+"""A Cursor agent transcript, with the transcripts of its subagents, which lie in a folder beside
+it."""
 
 import re
 from pathlib import PurePath
@@ -60,7 +61,9 @@ class _Transcript:
             for block in blocks:
                 self._said(block, actor, place)
         elif role == "system":
-            self._draft.message("system", content_of(blocks), self._talk.client, span=self._talk.span)
+            self._draft.message(
+                "system", content_of(blocks), self._talk.client, span=self._talk.span
+            )
         else:
             self._prompted(blocks)
 
@@ -80,7 +83,9 @@ class _Transcript:
                 self._talk.prompt(held)
                 held = []
                 facts = {"is_error": True} if block.get("is_error") is True else {}
-                self._talk.result(word_in(block, "tool_use_id"), output_of(block.get("content")), facts)
+                self._talk.result(
+                    word_in(block, "tool_use_id"), output_of(block.get("content")), facts
+                )
             else:
                 held.append(block)
         self._talk.prompt(held)
@@ -92,13 +97,21 @@ class _Transcript:
             key = self._talk.call(word_in(block, "id"), tool, given, actor, place)
             if tool in SPAWNING:
                 self._spawn(key, given)
-        elif isinstance(kind, str) and kind in THOUGHTS and not block.get("thinking") and not block.get("data"):
+        elif (
+            isinstance(kind, str)
+            and kind in THOUGHTS
+            and not block.get("thinking")
+            and not block.get("data")
+        ):
             self._draft.skip("empty-reasoning", place, "reasoning without words")
         else:
-            tell_block(self._draft, block, actor, span=self._talk.span, visibility=self._talk.visibility)
+            tell_block(
+                self._draft, block, actor, span=self._talk.span, visibility=self._talk.visibility
+            )
 
     def _spawn(self, key: str, given: Any) -> None:
-        """The subagent that a call starts is the one whose transcript begins with the prompt of the call."""
+        """The subagent that a call starts is the one whose transcript begins with the prompt of the
+        call."""
         prompt = word_in(given, "prompt") or word_in(given, "task")
         for place, (child, words) in enumerate(self._children):
             if prompt and words and (prompt == words or prompt in words):
@@ -109,14 +122,20 @@ class _Transcript:
 
     def _rest(self) -> None:
         """One call and one transcript that are left belong together; of more it cannot be told."""
-        call, about = self._waiting[0] if len(self._waiting) == len(self._children) == 1 else (None, {})
+        call, about = (
+            self._waiting[0] if len(self._waiting) == len(self._children) == 1 else (None, {})
+        )
         for child, _ in self._children:
             self._child(child, call, about)
 
     def _child(self, child: Source, call: str | None, about: Record) -> None:
         draft = self._draft
         if draft.subagents == "none":
-            draft.skip("subagent", f"event {draft.count}", "what a subagent did is left out (subagents=none)")
+            draft.skip(
+                "subagent",
+                f"event {draft.count}",
+                "what a subagent did is left out (subagents=none)",
+            )
             return
         name = PurePath(child.name).stem
         data: Record = {"kind": "subagent", **about, "agent_id": name}
@@ -126,7 +145,9 @@ class _Transcript:
         asker = self._talk.speaker()
         span = draft.span_start(data, asker, call=call)
         if inline:
-            talk = Talk(draft, asker=asker, span=span, name=about.get("subagent_type") or "subagent")
+            talk = Talk(
+                draft, asker=asker, span=span, name=about.get("subagent_type") or "subagent"
+            )
             _Transcript(child, talk, [], self._depth + 1).tell()
             _note_faults(child, draft)
         draft.span_end(span, call=call)

@@ -1,4 +1,5 @@
-"""Images, sounds and files that lie beside the conversations of an export, found by their ids and put into messages."""
+"""Images, sounds and files that lie beside the conversations of an export, found by their ids and
+put into messages."""
 
 import base64
 import re
@@ -21,7 +22,8 @@ _RIFF = {b"WEBP": "image/webp", b"WAVE": "audio/wav"}
 
 
 class Assets:
-    """The files of an export by id. `named` finds the id in a file's path; nothing is opened before it is asked for."""
+    """The files of an export by id. `named` finds the id in a file's path; nothing is opened before
+    it is asked for."""
 
     def __init__(self, source: Source, named: re.Pattern[str], beside: str = "") -> None:
         self._source = source
@@ -43,8 +45,11 @@ class Assets:
         except InputError:
             return None
         finally:
-            # It stands in a message now; to hold on to each would need as much memory as the archive unpacked.
-            if self._source.family[-1] is not self._source and self._source.family[-1].name.endswith(f"!{place}"):
+            # It stands in a message now; to hold on to each would need as much memory as the
+            # archive unpacked.
+            if self._source.family[-1] is not self._source and self._source.family[
+                -1
+            ].name.endswith(f"!{place}"):
                 self._source.family.pop()
 
     def _found(self) -> dict[str, Any]:
@@ -60,7 +65,9 @@ class Assets:
         if source.shape == "zip":
             return [(name, name) for name in source.members]
         before = len(source.family)
-        files = source.below("**/*") if source.shape == "folder" else source.neighbours(self._beside)
+        files = (
+            source.below("**/*") if source.shape == "folder" else source.neighbours(self._beside)
+        )
         del source.family[before:]
         return [(file.path.as_posix() if file.path else "", file) for file in files]
 

@@ -1,4 +1,5 @@
-"""The conversations in an export of a chat product, wherever they lie: in a file, in lines, in a zip or in a folder."""
+"""The conversations in an export of a chat product, wherever they lie: in a file, in lines, in a
+zip or in a folder."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -26,7 +27,8 @@ class Part:
 
 @dataclass(frozen=True)
 class Layout:
-    """What tells the export of one product: the names of its files in a container, and the shape of a conversation."""
+    """What tells the export of one product: the names of its files in a container, and the shape of
+    a conversation."""
 
     globs: tuple[str, ...]
     sign: bytes
@@ -39,11 +41,15 @@ class Layout:
     def files(self, source: Source) -> list[Source]:
         """The files that hold conversations: the source itself, or those in it."""
         if source.shape == "zip":
-            names = [name for name in source.members if any(_matches(name, glob) for glob in self.globs)]
+            names = [
+                name for name in source.members if any(_matches(name, glob) for glob in self.globs)
+            ]
             found = [member(source, name) for name in sorted(names)]
             return [file for file in found if file is not None and self.sign in file.head]
         if source.shape == "folder":
-            return [file for glob in self.globs for file in source.below(glob) if self.sign in file.head]
+            return [
+                file for glob in self.globs for file in source.below(glob) if self.sign in file.head
+            ]
         return [source]
 
     def sniff(self, source: Source) -> bool:
@@ -76,10 +82,13 @@ class Layout:
             else:
                 first = 1 if file.shape == "glued" else 0
                 for number, record in file.records():
-                    yield from ((f"/{number - first}{at}", value) for at, value in self._held(record))
+                    yield from (
+                        (f"/{number - first}{at}", value) for at, value in self._held(record)
+                    )
 
     def _others(self, source: Source) -> list[bool]:
-        """The JSON files of a zip or a folder without conversations, such as the account: is one named like some?"""
+        """The JSON files of a zip or a folder without conversations, such as the account: is one
+        named like some?"""
         held = {file.name for file in self.files(source)}
         names = [f"{source.name}!{name}" for name in source.members]
         if source.shape == "folder":
@@ -87,7 +96,9 @@ class Layout:
             names = [file.name for file in source.below("*.json")]
             del source.family[before:]
         others = [name for name in names if name.endswith(".json") and name not in held]
-        return [any(_matches(name.rpartition("!")[2], glob) for glob in self.globs) for name in others]
+        return [
+            any(_matches(name.rpartition("!")[2], glob) for glob in self.globs) for name in others
+        ]
 
     def parts(self, source: Source) -> "Parts":
         """Its conversations, found once."""
@@ -103,10 +114,13 @@ class Parts:
 
     def __init__(self, layout: Layout, values: list[tuple[str, Any]], others: list[bool]) -> None:
         self._layout = layout
-        self._odd = [at for at, value in values if not (isinstance(value, dict) and layout.is_one(value))]
+        self._odd = [
+            at for at, value in values if not (isinstance(value, dict) and layout.is_one(value))
+        ]
         self._others = others
         self.unit = "/"
-        """What a place begins with: the records of a document count from 0, as pointers do, lines from 1."""
+        """What a place begins with: the records of a document count from 0, as pointers do, lines
+        from 1."""
         self.all: dict[str, Part] = {}
         self._by_place: dict[str, str] = {}
         repeated: dict[str, int] = {}
@@ -127,7 +141,11 @@ class Parts:
             place = f"{self.unit}{at[1:]}" if at else "the file"
             draft.skip("unknown-record", place, "something that is no conversation")
         for is_strange in self._others:
-            what = "a file of conversations that holds none" if is_strange else "a file beside the conversations"
+            what = (
+                "a file of conversations that holds none"
+                if is_strange
+                else "a file beside the conversations"
+            )
             draft.skip("other-file", "the export", what)
 
     def listed(self, tell: Callable[[Part], Found]) -> list[Found]:
@@ -136,7 +154,11 @@ class Parts:
 
     def owner(self, at: str, value: Any) -> str | None:
         """The id of the conversation that stands at a place, or is this value."""
-        given = self._layout.id_of(value) if isinstance(value, dict) and self._layout.is_one(value) else None
+        given = (
+            self._layout.id_of(value)
+            if isinstance(value, dict) and self._layout.is_one(value)
+            else None
+        )
         if isinstance(given, str) and given in self.all and f"{given}#2" not in self.all:
             return given
         return self._by_place.get(at)
@@ -165,11 +187,15 @@ def member(source: Source, name: str) -> Source | None:
 
 
 def _matches(name: str, glob: str) -> bool:
-    """Whether a member of a zip is such a file; a zip may have a folder on top that its unpacked form lacks."""
-    return fnmatchcase(name.rpartition("/")[2], glob.rpartition("/")[2]) and not name.startswith("__MACOSX/")
+    """Whether a member of a zip is such a file; a zip may have a folder on top that its unpacked
+    form lacks."""
+    return fnmatchcase(name.rpartition("/")[2], glob.rpartition("/")[2]) and not name.startswith(
+        "__MACOSX/"
+    )
 
 
 def fill(source: Source, draft: Draft) -> None:
-    """An empty conversation among others is told as such: it must not keep the others from being exported."""
+    """An empty conversation among others is told as such: it must not keep the others from being
+    exported."""
     if not draft.count and source.conversation is not None:
         draft.annotation({"kind": "notice", "detail": "this conversation holds no messages"})

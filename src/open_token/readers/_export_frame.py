@@ -1,4 +1,5 @@
-"""Takes an Open-Token export over: what stands around its events, and the events that can be worked on."""
+"""Takes an Open-Token export over: what stands around its events, and the events that can be worked
+on."""
 
 import re
 from collections.abc import Iterable
@@ -19,7 +20,15 @@ from open_token.timestamps import to_utc
 from open_token.walk import settle
 
 _ORDER = ("id", "seq", "ts", "type", "actor_id", "visibility", "role", "content", "links", "usage")
-_TOP = {"type", "open_token_version", "exported_at", "conversation", "participants", "events", "integrity"}
+_TOP = {
+    "type",
+    "open_token_version",
+    "exported_at",
+    "conversation",
+    "participants",
+    "events",
+    "integrity",
+}
 _LINKS = ("parent_id", "replies_to", "call_id", "span_id")
 _ENUMS = {
     "source_runtime": SOURCE_RUNTIMES,
@@ -35,22 +44,36 @@ def frame_of(frame: dict[str, Any], draft: Draft, place: str = "") -> None:
     """What stands around the events: in a document, a header, or (what was met late) a footer."""
     if isinstance(exported_at := frame.get("exported_at"), str):
         draft.exported_at = exported_at
-    _conversation(_settled(frame.get("conversation"), draft, f"{place}conversation"), draft, f"{place}conversation")
+    _conversation(
+        _settled(frame.get("conversation"), draft, f"{place}conversation"),
+        draft,
+        f"{place}conversation",
+    )
     people = _settled(frame.get("participants"), draft, f"{place}participants")
     known = {person["actor_id"] for person in draft.participants}
     for number, person in enumerate(people if isinstance(people, list) else []):
         if not isinstance(person, dict) or not isinstance(person.get("actor_id"), str):
-            draft.skip("skipped-participant", f"{place}participants[{number}]", "a participant has no actor_id")
+            draft.skip(
+                "skipped-participant",
+                f"{place}participants[{number}]",
+                "a participant has no actor_id",
+            )
         elif person["actor_id"] not in known:
             draft.participants.append(cast(Participant, person))
     _integrity(frame.get("integrity"), draft)
     if not frame.keys() <= _TOP:
-        draft.skip("unknown-key", f"{place}top level", "a key that the format does not have there is left out")
+        draft.skip(
+            "unknown-key",
+            f"{place}top level",
+            "a key that the format does not have there is left out",
+        )
 
 
 def _settled(value: Any, draft: Draft, place: str) -> Any:
     """The value without numbers and depths that no JSON reader agrees on."""
-    return settle(value, lambda pointer, kind: draft.skip("coerced", place, f"a value became text: {kind}"))
+    return settle(
+        value, lambda pointer, kind: draft.skip("coerced", place, f"a value became text: {kind}")
+    )
 
 
 def _conversation(facts: Any, draft: Draft, place: str) -> None:
@@ -58,9 +81,15 @@ def _conversation(facts: Any, draft: Draft, place: str) -> None:
         return
     for name, value in facts.items():
         if name in _ENUMS and value not in _ENUMS[name]:
-            draft.skip("unknown-value", f"{place}.{name}", "a value outside the format's list is left out")
+            draft.skip(
+                "unknown-value", f"{place}.{name}", "a value outside the format's list is left out"
+            )
         elif not _is_usable(name, value):
-            draft.skip("unknown-value", f"{place}.{name}", "a value of another kind than the format's is left out")
+            draft.skip(
+                "unknown-value",
+                f"{place}.{name}",
+                "a value of another kind than the format's is left out",
+            )
         else:
             cast(dict[str, Any], draft.conversation)[name] = value
 
@@ -81,13 +110,20 @@ def _integrity(integrity: Any, draft: Draft) -> None:
     draft.integrity = cast(Integrity, integrity)
     coercions = integrity.get("coercions")
     for item in coercions if isinstance(coercions, list) else []:
-        if isinstance(item, dict) and isinstance(item.get("ptr"), str) and isinstance(item.get("was"), str):
+        if (
+            isinstance(item, dict)
+            and isinstance(item.get("ptr"), str)
+            and isinstance(item.get("was"), str)
+        ):
             seq = item.get("seq")
-            draft.coercions.append({"seq": seq if type(seq) is int else 0, "ptr": item["ptr"], "was": item["was"]})
+            draft.coercions.append(
+                {"seq": seq if type(seq) is int else 0, "ptr": item["ptr"], "was": item["was"]}
+            )
 
 
 def adopt(events: Iterable[tuple[str, Any]], draft: Draft, name: str = "") -> None:
-    """Hand the events on, each with its place; those whom the export does not introduce become participants."""
+    """Hand the events on, each with its place; those whom the export does not introduce become
+    participants."""
     known: set[str] = set()
     id_of: dict[int, str] = {}
     speakers: dict[str, Event] = {}
@@ -95,7 +131,11 @@ def adopt(events: Iterable[tuple[str, Any]], draft: Draft, name: str = "") -> No
         if fault := fault_of(event, known):
             raise InputError(fault, where=f"{name}:{where}", help=HELP, code="input.export")
         if "event_type" in event:
-            draft.skip("unknown-key", f"event {place}", "event_type has another meaning in NDJSON and is left out")
+            draft.skip(
+                "unknown-key",
+                f"event {place}",
+                "event_type has another meaning in NDJSON and is left out",
+            )
         made = _ordered(event)
         known.add(made["id"])
         id_of[place] = made["id"]
@@ -142,7 +182,11 @@ def _ordered(event: dict[str, Any]) -> Event:
     whole = {"seq": 0, "content": {}, **event}
     made = {name: whole[name] for name in _ORDER if name in whole}
     if len(made) < len(whole):
-        made |= {name: value for name, value in whole.items() if name not in made and name != "event_type"}
+        made |= {
+            name: value
+            for name, value in whole.items()
+            if name not in made and name != "event_type"
+        }
     return cast(Event, made)
 
 
@@ -150,4 +194,7 @@ def _introduced(event: Event) -> Participant:
     """An actor whom the export does not introduce, as far as an event tells who it is."""
     role = event.get("role", "")
     name = "assistant" if role == "assistant_thought" else role or "unknown"
-    return cast(Participant, {"actor_id": event["actor_id"], "kind": _KINDS.get(role, "system"), "name": name})
+    return cast(
+        Participant,
+        {"actor_id": event["actor_id"], "kind": _KINDS.get(role, "system"), "name": name},
+    )

@@ -1,4 +1,5 @@
-"""Looks into records of which nothing is certain: a field may be missing, empty or of any other kind."""
+"""Looks into records of which nothing is certain: a field may be missing, empty or of any other
+kind."""
 
 import re
 from collections.abc import Callable
@@ -33,7 +34,8 @@ def kept(value: Record, *names: str) -> Record:
 
 
 def note_definitions(skip: Callable[[str, str, str], None], tools: Any, place: str) -> None:
-    """Say that only the names of tools are told, where there is more: what the model was told of them."""
+    """Say that only the names of tools are told, where there is more: what the model was told of
+    them."""
     if isinstance(tools, list) and any(map(_is_described, tools)):
         skip("tool-definitions", place, "what the model was told of its tools beside their names")
 
@@ -45,5 +47,6 @@ def _is_described(tool: Any) -> bool:
 
 
 def name_of(kind: Any) -> str:
-    """A kind as a note may show it: a short word of the runtime's own, nothing that could be content."""
+    """A kind as a note may show it: a short word of the runtime's own, nothing that could be
+    content."""
     return kind if isinstance(kind, str) and _NAME.fullmatch(kind) else "without a known type"

@@ -1,4 +1,5 @@
-"""Tells what is said in the Gemini API: where its bodies, streams and the dumps of its libraries hold what."""
+"""Tells what is said in the Gemini API: where its bodies, streams and the dumps of its libraries
+hold what."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -45,10 +46,16 @@ class _Gemini:
 
     def meet(self, request: Body, response: Body) -> None:
         asked = word(request.get("model"))
-        self._model = word(either(response, "modelVersion")) or (asked or "").removeprefix("models/") or self._model
+        self._model = (
+            word(either(response, "modelVersion"))
+            or (asked or "").removeprefix("models/")
+            or self._model
+        )
 
     def preamble(self, request: Body) -> list[Any]:
-        system = either(request, "systemInstruction") or either(request.get("config"), "systemInstruction")
+        system = either(request, "systemInstruction") or either(
+            request.get("config"), "systemInstruction"
+        )
         return [{"role": "system", "parts": wire.parts(system)}] if wire.parts(system) else []
 
     def history(self, request: Body) -> list[Any]:
@@ -97,7 +104,11 @@ class _Gemini:
 
     def _candidates(self, response: Body) -> list[Body]:
         given = response.get("candidates")
-        return [candidate for candidate in given if isinstance(candidate, dict)] if isinstance(given, list) else []
+        return (
+            [candidate for candidate in given if isinstance(candidate, dict)]
+            if isinstance(given, list)
+            else []
+        )
 
     def tell_answer(self, response: Body, place: str) -> None:
         ts = to_utc(either(response, "createTime"))
@@ -144,7 +155,11 @@ class _Gemini:
         found = either(candidate, "groundingMetadata")
         if isinstance(found, dict):
             facts["grounding"] = kept(
-                found, "webSearchQueries", "web_search_queries", "groundingChunks", "grounding_chunks"
+                found,
+                "webSearchQueries",
+                "web_search_queries",
+                "groundingChunks",
+                "grounding_chunks",
             )
         if facts:
             voice.note("message_facts", **facts)

@@ -56,7 +56,8 @@ class Session:
         file.finish()
 
     def _agent(self, file: File, agent_id: str, call: Body, key: str) -> None:
-        """A call is about to be answered for which a subagent worked: what it did stands before that."""
+        """A call is about to be answered for which a subagent worked: what it did stands before
+        that."""
         session = word(file.header.get("sessionId"))
         agent = self._beside(session).get(agent_id) if session else None
         if agent is None:
@@ -76,7 +77,9 @@ class Session:
         if found is None:
             found = self._folders[session] = {}
             up = "../" if self._header.get("kind") == "subagent" else ""
-            for source in self._source.neighbours(f"{up}{session}/*.jsonl") if _ID.fullmatch(session) else []:
+            for source in (
+                self._source.neighbours(f"{up}{session}/*.jsonl") if _ID.fullmatch(session) else []
+            ):
                 header = next((record for record in source.sample if isinstance(record, dict)), {})
                 agent_id = word(header.get("sessionId")) or PurePath(source.name).stem
                 found[agent_id] = Agent(agent_id, source, started=to_utc(header.get("startTime")))
@@ -84,7 +87,8 @@ class Session:
 
 
 def _is_qwen(source: Source) -> bool:
-    """Qwen Code wrote the same documents until the end of 2025, with another name for its model's messages."""
+    """Qwen Code wrote the same documents until the end of 2025, with another name for its model's
+    messages."""
     held = [record.get("messages") for record in source.sample if isinstance(record, dict)]
     messages = [message for item in held if isinstance(item, list) for message in item[:64]]
     return any(isinstance(message, dict) and message.get("type") == "qwen" for message in messages)

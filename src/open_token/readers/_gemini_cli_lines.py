@@ -1,4 +1,5 @@
-"""The records of a Gemini CLI file in order, each message once: its last form, in the place of its first."""
+"""The records of a Gemini CLI file in order, each message once: its last form, in the place of its
+first."""
 
 import hashlib
 from collections import deque
@@ -35,9 +36,13 @@ def records(source: Source) -> Iterator[Record]:
     """Every record; the messages of a whole document follow their header."""
     for number, value in _each_once(source):
         yield Record(f"line {number}", value)
-        messages = value.get("messages") if isinstance(value, dict) and "sessionId" in value else None
+        messages = (
+            value.get("messages") if isinstance(value, dict) and "sessionId" in value else None
+        )
         if isinstance(messages, list):
-            yield from (Record(f"message {place}", message) for place, message in enumerate(messages, 1))
+            yield from (
+                Record(f"message {place}", message) for place, message in enumerate(messages, 1)
+            )
 
 
 def _each_once(source: Source) -> Iterator[tuple[int, Any]]:
@@ -61,7 +66,8 @@ def _each_once(source: Source) -> Iterator[tuple[int, Any]]:
 
 
 class _Out:
-    """The messages of a growing file that are out already: a later form of one tells only what is new in it."""
+    """The messages of a growing file that are out already: a later form of one tells only what is
+    new in it."""
 
     def __init__(self) -> None:
         self._told: dict[str, set[bytes]] = {}
@@ -77,7 +83,10 @@ class _Out:
             return value
         is_first, told = name not in self._told, self._told.setdefault(name, set())
         parts = {field: _listed(value[field]) for field in _TOLD if field in value}
-        new = {field: [part for part in held if _digest(part) not in told] for field, held in parts.items()}
+        new = {
+            field: [part for part in held if _digest(part) not in told]
+            for field, held in parts.items()
+        }
         told.update(_digest(part) for held in parts.values() for part in held)
         if is_first:
             return value
@@ -100,7 +109,8 @@ def _digest(part: Any) -> bytes:
 
 
 def _rewritten(source: Source) -> tuple[dict[int, int], dict[int, int]]:
-    """For each line that repeats a message the line of its first form, and for each such first line the last."""
+    """For each line that repeats a message the line of its first form, and for each such first line
+    the last."""
     lives: dict[str, int] = {}
     first_of: dict[int, int] = {}
     last_of: dict[int, int] = {}

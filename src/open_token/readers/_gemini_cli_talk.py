@@ -1,4 +1,5 @@
-"""What people, models and tools said in a Gemini CLI file: its messages, patches and rewinds as draft verbs."""
+"""What people, models and tools said in a Gemini CLI file: its messages, patches and rewinds as
+draft verbs."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,7 +7,14 @@ from typing import Any
 from open_token.model import Event, Usage
 from open_token.readers import _wire_gemini as wire
 from open_token.readers._gemini_history import History
-from open_token.readers._gemini_outputs import answer_in, call_in, facts_of, output_of, parts_in, said_in
+from open_token.readers._gemini_outputs import (
+    answer_in,
+    call_in,
+    facts_of,
+    output_of,
+    parts_in,
+    said_in,
+)
 from open_token.readers._strand import Strand
 from open_token.readers._wire_responses_content import kept, name_of, word
 from open_token.readers._wire_voice import counts
@@ -74,7 +82,9 @@ class File:
 
     def _patch(self, patch: Body, place: str) -> None:
         began = self.header.get("startTime")
-        self.header |= {name: value for name, value in patch.items() if name != "messages" and value is not None}
+        self.header |= {
+            name: value for name, value in patch.items() if name != "messages" and value is not None
+        }
         if began:
             # A resumed session has a header for each start (0.61).
             self.header["startTime"] = began
@@ -86,7 +96,8 @@ class File:
             self._snapshot(messages, place)
 
     def _snapshot(self, messages: list[Any], place: str) -> None:
-        """The client put another history in place of its own: what is new in it is a summary of what is gone."""
+        """The client put another history in place of its own: what is new in it is a summary of
+        what is gone."""
         held = [message for message in messages if isinstance(message, dict)]
         names = {name for message in held if (name := word(message.get("id")))}
         if held and all(_is_client_made(parts_in(message.get("content"))) for message in held):
@@ -96,7 +107,9 @@ class File:
         if gone:
             ts = to_utc(self.header.get("lastUpdated"))
             # After a cancelled turn the history is only shorter; a summary is new in it.
-            data: Body = {"kind": "history_shortened" if names <= self._starts.keys() else "compaction"}
+            data: Body = {
+                "kind": "history_shortened" if names <= self._starts.keys() else "compaction"
+            }
             data |= {} if self._spoken.is_again else {"messages_left_out": gone}
             self.strand.note({**data, "messages_kept": len(held)}, ts=ts)
         self._spoken.is_again = False
@@ -114,7 +127,9 @@ class File:
                 ts = to_utc(message.get("timestamp"))
                 self.strand.note({"kind": "client_message", "text": wire.prompt(said)}, ts=ts)
             else:
-                self.strand.skip("skipped-record", place, f"type {name_of(message.get('type'))} in a history")
+                self.strand.skip(
+                    "skipped-record", place, f"type {name_of(message.get('type'))} in a history"
+                )
 
     def _summary(self, message: Body, place: str) -> None:
         parts = self._parts(message.get("content"), place)
@@ -133,7 +148,9 @@ class File:
             self._starts.setdefault(name, self.strand.draft.count)
             self._history.add(name)
         if kind not in _NOTICES and self._spoken.repeats(message):
-            self.strand.skip("repeated-history", place, "a message that the client wrote down again")
+            self.strand.skip(
+                "repeated-history", place, "a message that the client wrote down again"
+            )
             return
         self.strand.last_ts = to_utc(message.get("timestamp")) or self.strand.last_ts
         if kind == "user":
@@ -179,7 +196,9 @@ class File:
         said = said_in(parts)
         words = [part for part in said if isinstance(part.get("text"), str)]
         for _ in range(len(said) - len(words)):
-            self.strand.skip("repeated-result", place, "a picture that stands with the result of a call")
+            self.strand.skip(
+                "repeated-result", place, "a picture that stands with the result of a call"
+            )
         return words
 
     def _parts(self, content: Any, place: str) -> list[Body]:
@@ -201,17 +220,22 @@ class File:
                 media, ts = [], to_utc(message.get("timestamp"))
                 self.strand.answer(key, output, ts=ts, facts=facts_of(None, failed))
             else:
-                self.strand.skip("repeated-result", place, "a result that stands with its call already")
+                self.strand.skip(
+                    "repeated-result", place, "a result that stands with its call already"
+                )
 
     def _model(self, message: Body, place: str) -> None:
-        """Thoughts, then words, then calls, then their results, which Gemini CLI keeps in one object with the calls."""
+        """Thoughts, then words, then calls, then their results, which Gemini CLI keeps in one
+        object with the calls."""
         strand, ts = self.strand, to_utc(message.get("timestamp"))
         strand.speak(message.get("model"))
         spent = _Spent(strand, _usage(message.get("tokens")))
         thoughts = message.get("thoughts")
         for thought in thoughts if isinstance(thoughts, list) else ():
             if isinstance(thought, dict) and (text := _thought(thought)):
-                spent.on_thought(strand.think(text, ts=to_utc(thought.get("timestamp")) or ts, summary=True))
+                spent.on_thought(
+                    strand.think(text, ts=to_utc(thought.get("timestamp")) or ts, summary=True)
+                )
             else:
                 strand.skip("unknown-part", place, "a thought without words")
         parts = self._parts(message.get("content"), place)
@@ -221,11 +245,15 @@ class File:
             strand.say("assistant", wire.prompt(said), strand.speaker, ts=ts, usage=spent.take())
         held = message.get("toolCalls")
         held = held if isinstance(held, list) else [] if held is None else [held]
-        calls = [call for call in held if isinstance(call, dict) and (call.get("id") or call.get("name"))]
+        calls = [
+            call for call in held if isinstance(call, dict) and (call.get("id") or call.get("name"))
+        ]
         if len(calls) != len(held):
             strand.skip("unknown-part", place, "a call without an id and a name")
         known = {word(call.get("id")) for call in calls}
-        calls += [call for part in parts if (call := call_in(part)) and word(call.get("id")) not in known]
+        calls += [
+            call for part in parts if (call := call_in(part)) and word(call.get("id")) not in known
+        ]
         self._calls(calls, message.get("id") or place, ts, spent)
         spent.close(ts)
 
@@ -257,10 +285,11 @@ class File:
                 self._result(key, call)
 
     def _beside(self, call: Body) -> Body:
-        """What else is known of a call: how it stood when no result came, and a description, each only once.
+        """What else is known of a call: how it stood when no result came, and a description, each
+        only once.
 
-        The older form has the tool's own description there, the newer one what this very call is for.
-        """
+        The older form has the tool's own description there, the newer one what this very call is
+        for."""
         extra: Body = {}
         status, description = word(call.get("status")), word(call.get("description"))
         if status and status != "success" and call.get("result") is None:
@@ -283,7 +312,12 @@ class File:
         output, failed = output_of(answer, [part for part in parts if answer_in(part) is None])
         if not answer and not parts:
             output = call["result"]
-        self.strand.answer(key, output, ts=to_utc(call.get("timestamp")), facts=facts_of(call.get("status"), failed))
+        self.strand.answer(
+            key,
+            output,
+            ts=to_utc(call.get("timestamp")),
+            facts=facts_of(call.get("status"), failed),
+        )
 
     def _notice(self, level: str, message: Body, place: str) -> None:
         """What the client told the person; it never was in the talk."""
@@ -326,7 +360,9 @@ def _is_client_made(parts: list[Body]) -> bool:
 
 
 def _thought(thought: Body) -> str:
-    return "\n\n".join(text for name in ("subject", "description") if (text := word(thought.get(name))))
+    return "\n\n".join(
+        text for name in ("subject", "description") if (text := word(thought.get(name)))
+    )
 
 
 def _usage(tokens: Any) -> Usage | None:

@@ -1,4 +1,5 @@
-"""What a Gemini CLI file says again: after a cancelled call the client writes its history down anew, under new ids."""
+"""What a Gemini CLI file says again: after a cancelled call the client writes its history down
+anew, under new ids."""
 
 from typing import Any
 
@@ -15,11 +16,14 @@ class History:
     def __init__(self) -> None:
         self._told: set[int] = set()
         self.is_again = False
-        """From a second context of the session on, until the history is put in place or something new comes."""
+        """From a second context of the session on, until the history is put in place or something
+        new comes."""
 
     def repeats(self, message: Body) -> bool:
         """Whether a message says nothing but what was told; if not, it is told from now on."""
-        marks = [mark for part in parts_in(message.get("content")) if (mark := _mark(part)) is not None]
+        marks = [
+            mark for part in parts_in(message.get("content")) if (mark := _mark(part)) is not None
+        ]
         if self._told and marks and _begins(message):
             self.is_again = True
         self.is_again = self.is_again and self._told.issuperset(marks)
@@ -36,7 +40,8 @@ def _begins(message: Body) -> bool:
 
 
 def _mark(part: Body) -> int | None:
-    """What a part is known by: its words, or its call; a thought, a result and the context are not looked at."""
+    """What a part is known by: its words, or its call; a thought, a result and the context are not
+    looked at."""
     if part.get("thought") is True or answer_in(part) is not None:
         return None
     if (call := call_in(part)) is not None:

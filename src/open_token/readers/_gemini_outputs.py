@@ -1,4 +1,5 @@
-"""What a tool gave back in the Gemini family of runtimes: a function response that wraps one output or one error."""
+"""What a tool gave back in the Gemini family of runtimes: a function response that wraps one output
+or one error."""
 
 from typing import Any
 
@@ -23,16 +24,23 @@ def call_in(part: Any) -> Body | None:
 
 def parts_in(content: Any) -> list[Body]:
     """The parts of a content, which may be a text, one part, or a list of both."""
-    return wire.parts([content] if isinstance(content, dict) and "parts" not in content else content)
+    return wire.parts(
+        [content] if isinstance(content, dict) and "parts" not in content else content
+    )
 
 
 def said_in(parts: list[Body]) -> list[Body]:
     """The parts that are said: neither a call nor a response nor a thought."""
-    return [part for part in parts if not (answer_in(part) or call_in(part) or part.get("thought") is True)]
+    return [
+        part
+        for part in parts
+        if not (answer_in(part) or call_in(part) or part.get("thought") is True)
+    ]
 
 
 def output_of(answer: Body, others: list[Body]) -> tuple[Any, bool]:
-    """The output alone, and whether it is an error; parts beside or inside the response (images) follow as blocks."""
+    """The output alone, and whether it is an error; parts beside or inside the response (images)
+    follow as blocks."""
     response, failed = answer.get("response"), False
     if isinstance(response, dict) and len(response) == 1:
         failed = "error" in response
@@ -47,7 +55,8 @@ def output_of(answer: Body, others: list[Body]) -> tuple[Any, bool]:
 
 
 def usage_of(value: Any) -> Usage | None:
-    """Token counts; a total that is prompt and answer alone tells that the answer counts the thoughts already."""
+    """Token counts; a total that is prompt and answer alone tells that the answer counts the
+    thoughts already."""
     made = wire.usage(value)
     if not made or not isinstance(value, dict):
         return made

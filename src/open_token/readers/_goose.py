@@ -1,4 +1,5 @@
-"""One Goose session from its database, its file or its export, with the sessions it delegated to."""
+"""One Goose session from its database, its file or its export, with the sessions it delegated
+to."""
 
 import re
 from collections.abc import Iterator
@@ -28,7 +29,14 @@ _CONTEXT = {
     "schedule_id": "schedule_id",
     "parent_session_id": "parent_id",
 }
-_IN_HEADERS = ("working_dir", "description", "message_count", "total_tokens", "extension_data", "schedule_id")
+_IN_HEADERS = (
+    "working_dir",
+    "description",
+    "message_count",
+    "total_tokens",
+    "extension_data",
+    "schedule_id",
+)
 _TOLD_TABLES = ("messages", "thread_messages")
 _OPTIONAL = ("message_id", "created_timestamp", "metadata_json")
 _FILE_NAME = re.compile(r"\d{8}_\d{1,9}")
@@ -50,7 +58,14 @@ def read(source: Source, draft: Draft) -> None:
     number, value = next(records, (0, None))
     first: Record = value if type(value) is dict else {}
     if isinstance(first.get("conversation"), list):
-        _tell(draft, first, ((f"message {place}", message) for place, message in enumerate(first["conversation"], 1)))
+        _tell(
+            draft,
+            first,
+            (
+                (f"message {place}", message)
+                for place, message in enumerate(first["conversation"], 1)
+            ),
+        )
         return
     lines = ((f"line {number}", message) for number, message in records)
     if "role" in first or first.keys().isdisjoint(_IN_HEADERS):
@@ -59,7 +74,9 @@ def read(source: Source, draft: Draft) -> None:
         _tell(draft, {**first, "id": _id_in_name(source)}, lines)
 
 
-def _with_first(first: tuple[str, Any], rest: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+def _with_first(
+    first: tuple[str, Any], rest: Iterator[tuple[str, Any]]
+) -> Iterator[tuple[str, Any]]:
     yield first
     yield from rest
 
@@ -107,18 +124,25 @@ def _frame(talk: Talk, info: Record) -> None:
 
 
 def _totals(talk: Talk, info: Record) -> None:
-    """The counts of the whole session; they are the sum of the messages' and belong to none of them."""
+    """The counts of the whole session; they are the sum of the messages' and belong to none of
+    them."""
     spent = {
         name: value
         for name, value in info.items()
         if name.endswith(("_tokens", "_cost")) and type(value) in (int, float) and value
     }
     for name in ("usage", "accumulated_usage"):
-        counts = {key: value for key, value in record_in(info, name).items() if type(value) in (int, float) and value}
+        counts = {
+            key: value
+            for key, value in record_in(info, name).items()
+            if type(value) in (int, float) and value
+        }
         if counts:
             spent[name] = counts
     if spent:
-        talk.draft.annotation({"kind": "session_totals", **spent}, actor=talk.client, span=talk.span)
+        talk.draft.annotation(
+            {"kind": "session_totals", **spent}, actor=talk.client, span=talk.span
+        )
 
 
 def conversations(source: Source) -> list[Found]:
@@ -144,7 +168,8 @@ def _found(name: str, info: Record, counts: dict[Any, Any]) -> Found:
 
 
 def belongs(source: Source, at: str, value: Any) -> str | None:
-    """The conversation that a row belongs to; what is known of providers belongs to none of them."""
+    """The conversation that a row belongs to; what is known of providers belongs to none of
+    them."""
     name = value.get("id") if at == "sessions" else value.get("session_id")
     return _opened(source)[1].root_of(name) if isinstance(name, str) else _NOBODY
 
@@ -157,7 +182,8 @@ def _opened(source: Source) -> tuple[dict[str, Record], Lineage]:
 
 
 def _sessions(source: Source) -> dict[str, Record]:
-    """Every session of a database, in the order in which they were made; columns came with the versions."""
+    """Every session of a database, in the order in which they were made; columns came with the
+    versions."""
     columns = [name for name in _COLUMNS if name in source.tables.get("sessions", ())]
     if "id" not in columns:
         return {}
@@ -175,7 +201,9 @@ def _sessions(source: Source) -> dict[str, Record]:
 class _Database:
     """Tells a session of a database, and inside it those it delegated to."""
 
-    def __init__(self, source: Source, draft: Draft, sessions: dict[str, Record], lineage: Lineage) -> None:
+    def __init__(
+        self, source: Source, draft: Draft, sessions: dict[str, Record], lineage: Lineage
+    ) -> None:
         self._source = source
         self._draft = draft
         self._sessions = sessions
@@ -197,7 +225,9 @@ class _Database:
             children = waiting.pop(message["id"], []) if isinstance(message["id"], str) else []
             calls = [key for key, tool in talk.calls if "delegate" in tool or "subagent" in tool]
             for place, child in enumerate(children):
-                self._child(talk, child, calls[place] if len(calls) == len(children) else None, depth)
+                self._child(
+                    talk, child, calls[place] if len(calls) == len(children) else None, depth
+                )
         for children in waiting.values():
             for child in children:
                 self._child(talk, child, None, depth)
@@ -208,7 +238,9 @@ class _Database:
         """What other tables, such as the ledger of usage, hold of a session is not told."""
         for table, columns in self._source.tables.items():
             if "session_id" in columns and table not in _TOLD_TABLES:
-                rows = self._source.rows(f"SELECT count(*) FROM {quoted(table)} WHERE session_id = ?", (name,))
+                rows = self._source.rows(
+                    f"SELECT count(*) FROM {quoted(table)} WHERE session_id = ?", (name,)
+                )
                 for _ in range(next(rows, (0,))[0]):
                     self._draft.skip("other-table", place, f"a row of the table {name_of(table)}")
 
@@ -217,17 +249,27 @@ class _Database:
         found: dict[str, list[str]] = {}
         for child in self._lineage.children(name):
             delegation = parsed(self._sessions[child].get("parent_delegation"))
-            found.setdefault(word_in(delegation, "parent_delegate_message_id") or "", []).append(child)
+            found.setdefault(word_in(delegation, "parent_delegate_message_id") or "", []).append(
+                child
+            )
         return found
 
     def _child(self, talk: Talk, name: str, call: str | None, depth: int) -> None:
         draft, info = self._draft, self._sessions[name]
         if draft.subagents == "none":
-            draft.skip("subagent", f"event {draft.count}", "what a subagent did is left out (subagents=none)")
+            draft.skip(
+                "subagent",
+                f"event {draft.count}",
+                "what a subagent did is left out (subagents=none)",
+            )
             return
         model = word_in(record_in(info, "model_config"), "model_name")
         about = {"spawn_reason": word_in(info, "name"), "model": model}
-        data: Record = {"kind": "subagent", **{key: value for key, value in about.items() if value}, "session_id": name}
+        data: Record = {
+            "kind": "subagent",
+            **{key: value for key, value in about.items() if value},
+            "session_id": name,
+        }
         inline = draft.subagents == "inline" and depth < _DEEPEST
         if not inline:
             data["reference"] = name
@@ -240,7 +282,8 @@ class _Database:
         draft.span_end(span, ts=moment(info.get("updated_at")), call=call)
 
     def _messages(self, session_id: str) -> Iterator[Record]:
-        """The messages in the order in which Goose itself reads them; one version kept some in threads."""
+        """The messages in the order in which Goose itself reads them; one version kept some in
+        threads."""
         told = False
         for table in ("messages", "thread_messages"):
             columns = self._source.tables.get(table, [])

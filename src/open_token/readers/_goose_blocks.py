@@ -1,4 +1,5 @@
-"""Blocks of Goose messages and outputs in the export's terms; the outputs are those of the Model Context Protocol."""
+"""Blocks of Goose messages and outputs in the export's terms; the outputs are those of the Model
+Context Protocol."""
 
 from typing import Any
 
@@ -21,7 +22,8 @@ _COUNTS = {
 
 
 def moment(value: Any) -> str | None:
-    """A time as Goose writes it: seconds, or milliseconds, or a text; SQLite's own has no zone and is in UTC."""
+    """A time as Goose writes it: seconds, or milliseconds, or a text; SQLite's own has no zone and
+    is in UTC."""
     if isinstance(value, str):
         return to_utc(value) or to_utc(f"{value}Z")
     if type(value) is not int:
@@ -49,9 +51,13 @@ def block_of(block: Any) -> Any:
         return media(word_in(block, "mimeType"), data, known) | rest
     resource = record_in(block, "resource")
     if kind == "resource" and isinstance(resource.get("blob"), str):
-        return media(word_in(resource, "mimeType"), resource["blob"], "file") | {"uri": resource.get("uri")}
+        return media(word_in(resource, "mimeType"), resource["blob"], "file") | {
+            "uri": resource.get("uri")
+        }
     if kind == "image" and isinstance(block.get("url"), str):
-        return media_url(block["url"], "image") | {key: value for key, value in rest.items() if key != "url"}
+        return media_url(block["url"], "image") | {
+            key: value for key, value in rest.items() if key != "url"
+        }
     return block
 
 
@@ -77,7 +83,8 @@ def said(blocks: list[Any]) -> str | list[Any]:
 
 
 def output_of(result: Any) -> tuple[Any, Record, bool]:
-    """What a tool gave back, the facts beside it, and whether there is a copy in another form that is left out."""
+    """What a tool gave back, the facts beside it, and whether there is a copy in another form that
+    is left out."""
     if type(result) is not dict:
         return said(_listed(result)) if isinstance(result, list) else _old_output(result), {}, False
     if result.get("status") == "error" or ("error" in result and "value" not in result):
@@ -111,6 +118,8 @@ def usage_of(usage: Any) -> Usage | None:
     if type(usage) is not dict:
         return None
     made: Any = {
-        told: usage[name] for name, told in _COUNTS.items() if type(usage.get(name)) is int and usage[name] >= 0
+        told: usage[name]
+        for name, told in _COUNTS.items()
+        if type(usage.get(name)) is int and usage[name] >= 0
     }
     return made if any(made.values()) else None

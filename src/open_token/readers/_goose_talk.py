@@ -17,7 +17,9 @@ _SHORTENED = ("contextLengthExceeded", "summarizationRequested", "conversationCo
 class Talk:
     """Tells the messages of one session."""
 
-    def __init__(self, draft: Draft, *, asker: str, name: str = "assistant", span: str | None = None) -> None:
+    def __init__(
+        self, draft: Draft, *, asker: str, name: str = "assistant", span: str | None = None
+    ) -> None:
         self.draft = draft
         self.span = span
         self._asker = asker
@@ -45,7 +47,11 @@ class Talk:
 
     def tell(self, message: Record, place: str) -> None:
         """One message."""
-        role, content, metadata = message.get("role"), message.get("content"), record_in(message, "metadata")
+        role, content, metadata = (
+            message.get("role"),
+            message.get("content"),
+            record_in(message, "metadata"),
+        )
         self._place, self._last, self._told, self.calls = place, None, None, []
         self._message_id = word_in(message, "id")
         ts = moment(message.get("created"))
@@ -70,7 +76,11 @@ class Talk:
     def _speak(self, metadata: Record) -> None:
         """Who answers: the model that a message names, else the session's."""
         inference = record_in(metadata, "inference")
-        model = word_in(inference, "resolvedModel") or word_in(inference, "requestedModel") or self.model
+        model = (
+            word_in(inference, "resolvedModel")
+            or word_in(inference, "requestedModel")
+            or self.model
+        )
         provider = self.providers.meet(word_in(inference, "provider") or self.provider, model)
         self._actor = self.draft.actor("model", self._name, provider=provider, model=model)
 
@@ -81,12 +91,19 @@ class Talk:
             visibility: Visibility = "internal" if hidden else self._visibility
             if role == "assistant":
                 self._told = self.draft.message(
-                    "assistant", said(part), self._actor, ts=ts, visibility=visibility, span=self.span
+                    "assistant",
+                    said(part),
+                    self._actor,
+                    ts=ts,
+                    visibility=visibility,
+                    span=self.span,
                 )
                 self._last = self._told["id"]
             else:
                 actor = self.client if hidden else self._asker
-                self._told = self.draft.message("user", said(part), actor, ts=ts, visibility=visibility, span=self.span)
+                self._told = self.draft.message(
+                    "user", said(part), actor, ts=ts, visibility=visibility, span=self.span
+                )
 
     def _block(self, block: Any, kind: str, ts: str | None) -> None:
         if kind in ("toolRequest", "frontendToolRequest", "tool_name"):
@@ -94,7 +111,11 @@ class Talk:
         elif kind in ("toolResponse", "tool_result"):
             self._result(block, ts)
         elif kind in ("thinking", "reasoning"):
-            self._think(word_in(block, "thinking") or word_in(block, "text"), word_in(block, "signature"), ts)
+            self._think(
+                word_in(block, "thinking") or word_in(block, "text"),
+                word_in(block, "signature"),
+                ts,
+            )
         elif kind == "redactedThinking":
             self._think(None, "sealed", ts)
         elif kind == "systemNotification":
@@ -102,11 +123,19 @@ class Talk:
             self._note({"kind": "notice", **facts, **kept(block, "data")}, ts)
         elif kind == "toolConfirmationRequest":
             names = ("id", "toolName", "arguments", "prompt")
-            self._note({"kind": "action_required", "action": "toolConfirmation", **kept(block, *names)}, ts)
+            self._note(
+                {"kind": "action_required", "action": "toolConfirmation", **kept(block, *names)}, ts
+            )
         elif kind == "actionRequired":
             data = record_in(block, "data")
-            facts = {name: value for name, value in data.items() if name not in ("actionType", "kind", "action")}
-            self._note({"kind": "action_required", "action": name_of(data.get("actionType")), **facts}, ts)
+            facts = {
+                name: value
+                for name, value in data.items()
+                if name not in ("actionType", "kind", "action")
+            }
+            self._note(
+                {"kind": "action_required", "action": name_of(data.get("actionType")), **facts}, ts
+            )
         elif kind == "error":
             facts = {"error_kind": name_of(block.get("kind")), "message": block.get("message")}
             self._note({"kind": "error", **facts}, ts)
@@ -170,7 +199,9 @@ class Talk:
         if usage and self._last:
             self.draft.usage(self._last, usage)
         elif usage:
-            self.draft.annotation({"kind": "usage"}, actor=self.client, ts=ts, span=self.span, usage=usage)
+            self.draft.annotation(
+                {"kind": "usage"}, actor=self.client, ts=ts, span=self.span, usage=usage
+            )
         if spent.get("isCompaction") is True:
             self._note({"kind": "compaction_summary"}, ts, self._told)
         if type(spent.get("cost")) in (int, float) and spent["cost"]:

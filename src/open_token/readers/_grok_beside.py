@@ -1,4 +1,5 @@
-"""What lies beside a chat of Grok CLI: facts about its session, how its tools ran, what its turns took."""
+"""What lies beside a chat of Grok CLI: facts about its session, how its tools ran, what its turns
+took."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,7 +32,8 @@ class Updates:
     runs: dict[str, Run] = field(default_factory=dict)
     """By the ids of their calls."""
     spent: dict[int, list[tuple[Usage, str | None]]] = field(default_factory=dict)
-    """What turns took and when they ended, by the number of their prompt; what subagents took is in it."""
+    """What turns took and when they ended, by the number of their prompt; what subagents took is in
+    it."""
     prompt: int = 0
     """The number of the prompt that was seen last."""
 
@@ -54,7 +56,9 @@ def updates(source: Source, draft: Draft) -> Updates:
     try:
         for number, record in beside.records() if beside else ():
             if not _take(found, record):
-                draft.skip("unknown-record", f"updates.jsonl line {number}", "a line that is no update")
+                draft.skip(
+                    "unknown-record", f"updates.jsonl line {number}", "a line that is no update"
+                )
     except InputError:
         draft.skip("broken-file", "updates.jsonl", "a line of it is not JSON")
     return found

@@ -1,4 +1,5 @@
-"""One chat of Grok CLI: its records as draft verbs, with what was typed taken out of what was put around it."""
+"""One chat of Grok CLI: its records as draft verbs, with what was typed taken out of what was put
+around it."""
 
 import re
 from pathlib import PurePath
@@ -73,7 +74,11 @@ class Session:
         info = info if isinstance(info, dict) else {}
         conversation = self._draft.conversation
         parts = PurePath(self._source.name).parts
-        folder = parts[-2] if len(parts) > 1 and parts[-1] == _FILE and _UUID.fullmatch(parts[-2]) else None
+        folder = (
+            parts[-2]
+            if len(parts) > 1 and parts[-1] == _FILE and _UUID.fullmatch(parts[-2])
+            else None
+        )
         if name := word(info.get("id")) or folder:
             conversation["id"] = name
         if title := word(beside.get("generated_title")) or word(beside.get("session_summary")):
@@ -82,7 +87,9 @@ class Session:
             conversation["started_at"] = started
         conversation["source_runtime"] = "cli"
         conversation["provider"] = "other"
-        facts = kept(info, "cwd") | kept(beside, "head_branch", "parent_session_id", "session_kind", "git_root_dir")
+        facts = kept(info, "cwd") | kept(
+            beside, "head_branch", "parent_session_id", "session_kind", "git_root_dir"
+        )
         if facts:
             self._strand.note({"kind": "context", **facts})
 
@@ -116,7 +123,11 @@ class Session:
         if interrupted := word(record.get("prior_turn_interrupt")):
             strand.note({"kind": "interrupted", "reason": interrupted})
         said = _content(record.get("content"))
-        put_in = isinstance(said, str) and "prompt_index" not in record and said.lstrip().startswith(_PUT_IN)
+        put_in = (
+            isinstance(said, str)
+            and "prompt_index" not in record
+            and said.lstrip().startswith(_PUT_IN)
+        )
         if (reason and reason not in _PERSON) or put_in:
             event = strand.put_in(said)
             if reason == "compaction_meta":
@@ -129,7 +140,9 @@ class Session:
     def _typed(self, text: str) -> None:
         """What was typed, and what Grok put around it."""
         found = _QUERY.search(text)
-        before, typed, behind = (text[: found.start()], found[1], text[found.end() :]) if found else ("", text, "")
+        before, typed, behind = (
+            (text[: found.start()], found[1], text[found.end() :]) if found else ("", text, "")
+        )
         if before.strip():
             self._strand.put_in(before)
         if typed:
@@ -149,7 +162,9 @@ class Session:
             strand.say("assistant", said, strand.speaker)
         calls = record.get("tool_calls")
         for call in calls if isinstance(calls, list) else ():
-            if isinstance(call, dict) and (call.get("id") or call.get("function") or call.get("name")):
+            if isinstance(call, dict) and (
+                call.get("id") or call.get("function") or call.get("name")
+            ):
                 self._call(call, place)
             else:
                 strand.skip("unknown-part", place, "a call without an id and a name")
@@ -157,7 +172,10 @@ class Session:
     def _inside(self, record: Body, place: str) -> None:
         """Reasoning and searches that older records hold inside the answer."""
         held = record.get("reasoning")
-        for words in (held.get("text") if isinstance(held, dict) else None, record.get("reasoning_content")):
+        for words in (
+            held.get("text") if isinstance(held, dict) else None,
+            record.get("reasoning_content"),
+        ):
             if word(words):
                 self._strand.think(words)
         items = record.get("raw_output")
@@ -165,7 +183,11 @@ class Session:
             kind = item.get("type") if isinstance(item, dict) else None
             if kind == "reasoning":
                 self._reason(item, place)
-            elif isinstance(kind, str) and kind.endswith("_call") and word(item.get("id")) not in self._searched:
+            elif (
+                isinstance(kind, str)
+                and kind.endswith("_call")
+                and word(item.get("id")) not in self._searched
+            ):
                 self._search({"tool_type": kind.removesuffix("_call"), **item}, place)
             elif kind not in _TOLD and not (isinstance(kind, str) and kind.endswith("_call")):
                 self._strand.skip("unknown-part", place, f"item {name_of(kind)}")
@@ -186,7 +208,9 @@ class Session:
         named = function if isinstance(function, dict) else call
         run = self._runs.get(native or "", Run())
         tool = word(named.get("name")) or "tool"
-        self._strand.call(native, tool, arguments(named.get("arguments")), ts=run.called, group=place)
+        self._strand.call(
+            native, tool, arguments(named.get("arguments")), ts=run.called, group=place
+        )
 
     def _result(self, record: Body) -> None:
         native, output = word(record.get("tool_call_id")), _content(record.get("content"))
@@ -199,17 +223,25 @@ class Session:
         self._strand.answer(native, output, ts=run.ended, facts=facts)
 
     def _search(self, kind: Any, place: str) -> None:
-        """A tool that ran at the provider: what it was asked and, where that is told, what it found."""
+        """A tool that ran at the provider: what it was asked and, where that is told, what it
+        found."""
         if not isinstance(kind, dict):
             self._strand.skip("skipped-record", place, "type backend_tool_call")
             return
         native, action = word(kind.get("id")), kind.get("action")
         self._searched.add(native or "")
         asked = dict(action) if isinstance(action, dict) else {}
-        asked |= {name: value for name, value in kind.items() if name in ("input", "code", "arguments", "query")}
+        asked |= {
+            name: value
+            for name, value in kind.items()
+            if name in ("input", "code", "arguments", "query")
+        }
         found = {name: asked.pop(name) for name in ("sources", "results") if name in asked}
         found |= kept(kind, "output", "outputs", "results", "sources")
-        tool, extra = word(kind.get("tool_type")) or "backend_tool", {"native_type": "backend_tool_call"}
+        tool, extra = (
+            word(kind.get("tool_type")) or "backend_tool",
+            {"native_type": "backend_tool_call"},
+        )
         if (status := word(kind.get("status"))) and status != "completed":
             extra["status"] = status
         key = self._strand.call(native, tool, asked, group=place, extra=extra)
@@ -243,7 +275,8 @@ def _block(part: Any) -> Any:
 
 
 def _typed_block(block: Any) -> Any:
-    """A block of a prompt with pictures, its text without the mark around it when that is all there is."""
+    """A block of a prompt with pictures, its text without the mark around it when that is all there
+    is."""
     text = block.get("text") if isinstance(block, dict) else None
     found = _QUERY.fullmatch(text.strip()) if isinstance(text, str) else None
     return {**block, "text": found[1]} if found else block

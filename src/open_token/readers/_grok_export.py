@@ -1,4 +1,5 @@
-"""Tells a conversation of a Grok export: the tree of its responses, thoughts, steps, images and files."""
+"""Tells a conversation of a Grok export: the tree of its responses, thoughts, steps, images and
+files."""
 
 import re
 from typing import Any
@@ -16,7 +17,16 @@ from open_token.timestamps import from_epoch, to_utc
 _ASSET = re.compile(r"(?:^|/)([0-9A-Fa-f-]{32,36})/content[^/]*$")
 _SOURCES = {
     "cited_web_search_results": "citations",
-    **{name: name for name in ("web_search_results", "xposts", "xpost_ids", "webpage_urls", "card_attachments_json")},
+    **{
+        name: name
+        for name in (
+            "web_search_results",
+            "xposts",
+            "xpost_ids",
+            "webpage_urls",
+            "card_attachments_json",
+        )
+    },
 }
 _SENDERS = ("assistant", "model", "grok")
 
@@ -25,7 +35,9 @@ def read(source: Source, draft: Draft, parts: Parts) -> None:
     """Tell the chosen conversation to the draft."""
     parts.note(draft)
     value = parts.chosen(source).value
-    _Conversation(draft, value, Assets(source, _ASSET, beside="prod-mc-asset-server/*/content*")).tell()
+    _Conversation(
+        draft, value, Assets(source, _ASSET, beside="prod-mc-asset-server/*/content*")
+    ).tell()
     fill(source, draft)
 
 
@@ -40,7 +52,9 @@ class _Conversation:
         for number, item in enumerate(value["responses"], 1):
             response = item.get("response") if isinstance(item, dict) else None
             if not isinstance(response, dict):
-                draft.skip("unknown-record", f"response {number}", "a response that is not an object")
+                draft.skip(
+                    "unknown-record", f"response {number}", "a response that is not an object"
+                )
                 continue
             name = word(response.get("_id"))
             key = name if name and name not in self._responses else f"\0{number}"
@@ -70,7 +84,9 @@ class _Conversation:
             facts["title"] = title
         if started := to_utc(about.get("create_time")):
             facts["started_at"] = started
-        if context := {name: about[name] for name in ("summary", "system_prompt_name") if about.get(name)}:
+        if context := {
+            name: about[name] for name in ("summary", "system_prompt_name") if about.get(name)
+        }:
             self._draft.annotation({"kind": "context", **context})
 
     def _parents(self) -> dict[str, str | None]:
@@ -95,7 +111,9 @@ class _Conversation:
         self._think(response, actor, model, ts, place)
         self._say("assistant", response, actor, ts, place)
 
-    def _think(self, response: Body, actor: str, model: str | None, ts: str | None, place: str) -> None:
+    def _think(
+        self, response: Body, actor: str, model: str | None, ts: str | None, place: str
+    ) -> None:
         trace = word(response.get("thinking_trace"))
         ts = _time(response.get("thinking_start_time")) or ts
         if trace:
@@ -107,15 +125,21 @@ class _Conversation:
                 self._draft.skip("empty-reasoning", place, "a thought without words")
             elif text != trace:
                 agent = word(item.get("agent_id")) if isinstance(item, dict) else None
-                thinker = self._draft.actor("model", "assistant", provider="xai", model=model, instance_id=agent)
+                thinker = self._draft.actor(
+                    "model", "assistant", provider="xai", model=model, instance_id=agent
+                )
                 self._draft.thought(text, thinker, ts=ts)
         if response.get("steps"):
-            self._draft.annotation({"kind": "steps", "steps": response["steps"]}, actor=actor, ts=ts)
+            self._draft.annotation(
+                {"kind": "steps", "steps": response["steps"]}, actor=actor, ts=ts
+            )
 
     def _say(self, role: Role, response: Body, actor: str, ts: str | None, place: str) -> None:
         text = word(response.get("message")) or ""
         blocks = self._files(response, place)
-        words: str | list[Any] = [*([{"type": "text", "text": text}] if text else ()), *blocks] if blocks else text
+        words: str | list[Any] = (
+            [*([{"type": "text", "text": text}] if text else ()), *blocks] if blocks else text
+        )
         event = self._draft.message(role, words, actor, ts=ts)
         facts = {told: response[name] for name, told in _SOURCES.items() if response.get(name)}
         query = word(response.get("query"))
@@ -126,10 +150,14 @@ class _Conversation:
         if facts:
             self._draft.annotation({"kind": "message_facts", **facts}, parent=event, ts=ts)
         if response.get("error"):
-            self._draft.annotation({"kind": "error", "error": response["error"]}, parent=event, ts=ts)
+            self._draft.annotation(
+                {"kind": "error", "error": response["error"]}, parent=event, ts=ts
+            )
 
     def _files(self, response: Body, place: str) -> list[Any]:
-        made: list[Any] = [{"type": "image", "url": url} for url in _words(response.get("generated_image_urls"))]
+        made: list[Any] = [
+            {"type": "image", "url": url} for url in _words(response.get("generated_image_urls"))
+        ]
         for kind in ("image", "file"):
             for key in _words(response.get(f"{kind}_attachments")):
                 made.append(self._file(key, kind, place))
@@ -138,7 +166,9 @@ class _Conversation:
     def _file(self, key: str, kind: str, place: str) -> Body:
         data = self._assets.get(key)
         if data is None:
-            self._draft.skip("missing-file", place, f"{kind} that is not in the export, kept as a reference")
+            self._draft.skip(
+                "missing-file", place, f"{kind} that is not in the export, kept as a reference"
+            )
             return {"type": kind, "id": key}
         is_image = (type_of(data) or "").startswith("image/")
         return block_of(data, "image" if is_image else kind) | {"id": key}
@@ -147,7 +177,10 @@ class _Conversation:
 def _words(value: Any) -> list[str]:
     given = value if isinstance(value, list) else []
     found = [
-        item.get("asset_id") or item.get("id") or item.get("url") if isinstance(item, dict) else item for item in given
+        item.get("asset_id") or item.get("id") or item.get("url")
+        if isinstance(item, dict)
+        else item
+        for item in given
     ]
     return [item for item in found if isinstance(item, str) and item]
 
@@ -158,5 +191,9 @@ def _time(value: Any) -> str | None:
         value = value.get("$date")
     if isinstance(value, dict):
         value = value.get("$numberLong")
-        value = int(value) if isinstance(value, str) and value.isdecimal() and len(value) < 16 else value
+        value = (
+            int(value)
+            if isinstance(value, str) and value.isdecimal() and len(value) < 16
+            else value
+        )
     return to_utc(value) if isinstance(value, str) else from_epoch(value, 0.001)

@@ -1,4 +1,5 @@
-"""The bodies of recorded requests and responses as text: out of base64, gzip and deflate, never beyond a limit."""
+"""The bodies of recorded requests and responses as text: out of base64, gzip and deflate, never
+beyond a limit."""
 
 import base64
 import binascii
@@ -19,7 +20,8 @@ class Unreadable(Exception):
 
 
 def text_of(body: Any, encoding: str) -> Any:
-    """A body as text, or as the value that a recorder has parsed; `encoding` is what the header says of its bytes."""
+    """A body as text, or as the value that a recorder has parsed; `encoding` is what the header
+    says of its bytes."""
     if isinstance(body, dict) and not ("string" in body or "base64_string" in body):
         return plain(body)
     if isinstance(body, dict):
@@ -109,4 +111,8 @@ def _without_bytes(value: Any) -> Any:
         return {"encoding": "base64", "base64": base64.b64encode(value).decode()}
     if isinstance(value, list):
         return [_without_bytes(item) for item in value]
-    return {name: _without_bytes(item) for name, item in value.items()} if isinstance(value, dict) else value
+    return (
+        {name: _without_bytes(item) for name, item in value.items()}
+        if isinstance(value, dict)
+        else value
+    )

@@ -1,4 +1,5 @@
-"""Recorded HTTP as a list of exchanges: VCR cassettes of several libraries, in YAML or JSON, and HAR files."""
+"""Recorded HTTP as a list of exchanges: VCR cassettes of several libraries, in YAML or JSON, and
+HAR files."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -30,7 +31,11 @@ class Exchange:
 
 def exchanges(source: Source) -> list[Exchange]:
     """Everything that was recorded, in order."""
-    values = documents(source.text, source.name) if source.shape == "text" else [value for _, value in source.records()]
+    values = (
+        documents(source.text, source.name)
+        if source.shape == "text"
+        else [value for _, value in source.records()]
+    )
     items = [item for value in values for item in listed(value)]
     return [_exchange(number, item) for number, item in enumerate(items, 1)]
 
@@ -40,7 +45,11 @@ def listed(value: Any) -> list[Any]:
     if not isinstance(value, dict):
         return []
     log = value.get("log")
-    held = log.get("entries") if isinstance(log, dict) else value.get("interactions", value.get("http_interactions"))
+    held = (
+        log.get("entries")
+        if isinstance(log, dict)
+        else value.get("interactions", value.get("http_interactions"))
+    )
     return held if isinstance(held, list) else []
 
 
@@ -79,7 +88,8 @@ def _read(side: Body, problems: list[str]) -> Any:
 
 
 def _header(side: Body, name: str) -> str:
-    """A header, out of an object or a list of pairs; recorders keep the values as texts or lists."""
+    """A header, out of an object or a list of pairs; recorders keep the values as texts or
+    lists."""
     for key, value in _headers(side.get("headers")):
         if key.lower() == name:
             return str(value[0] if isinstance(value, list) and value else value)

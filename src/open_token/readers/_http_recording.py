@@ -1,4 +1,5 @@
-"""Tells one conversation of a recording, each call in its dialect, and what of a history other dialects have told."""
+"""Tells one conversation of a recording, each call in its dialect, and what of a history other
+dialects have told."""
 
 import re
 from bisect import bisect_right
@@ -35,7 +36,11 @@ def conversations(source: Source) -> list[Found]:
 
 def _found(name: str, talk: Talk) -> Found:
     times = [call.exchange.at for call in talk.calls if call.exchange.at]
-    title = talk.title if talk.title is None or len(talk.title) <= _TITLE else f"{talk.title[: _TITLE - 1]}…"
+    title = (
+        talk.title
+        if talk.title is None or len(talk.title) <= _TITLE
+        else f"{talk.title[: _TITLE - 1]}…"
+    )
     return Found(
         name,
         title=title,
@@ -46,14 +51,19 @@ def _found(name: str, talk: Talk) -> Found:
 
 
 def belongs(source: Source, at: str, value: Any, cuts: str) -> str | None:
-    """The conversation of a recorded item: its place in a list, or a block of a text that it is or is a part of."""
+    """The conversation of a recorded item: its place in a list, or a block of a text that it is or
+    is a part of."""
     number = at.rpartition("/")[2]
     if not number.isdecimal() or source.shape not in ("text", "document"):
         return None
     known = _OWNERS.get(source)
     if known is None:
         known = _OWNERS[source] = _Owners(_threads(source), source, cuts)
-    return known.of_block(int(number), value) if source.shape == "text" else known.by_number.get(int(number) + 1)
+    return (
+        known.of_block(int(number), value)
+        if source.shape == "text"
+        else known.by_number.get(int(number) + 1)
+    )
 
 
 class _Owners:
@@ -61,12 +71,15 @@ class _Owners:
 
     def __init__(self, threads: Threads, source: Source, cuts: str) -> None:
         self.by_number = {
-            call.exchange.number: str(name) for name, talk in enumerate(threads.talks, 1) for call in talk.calls
+            call.exchange.number: str(name)
+            for name, talk in enumerate(threads.talks, 1)
+            for call in talk.calls
         }
         self._text = source.text if source.shape == "text" else ""
         self._starts = [found.start() for found in re.finditer(cuts, self._text, re.MULTILINE)]
         self._blocks = {1: 0}
-        """Where the blocks of the text start, as far as they were asked for: a long one comes in pieces."""
+        """Where the blocks of the text start, as far as they were asked for: a long one comes in
+        pieces."""
 
     def of_block(self, number: int, value: Any) -> str | None:
         if not isinstance(value, str):
@@ -102,7 +115,11 @@ def _note_others(threads: Threads, draft: Draft) -> None:
         for problem in exchange.problems:
             draft.skip("unreadable-body", place, problem)
         if not exchange.problems:
-            draft.skip("other-traffic", place, "a request that is no call of a model in a dialect this program reads")
+            draft.skip(
+                "other-traffic",
+                place,
+                "a request that is no call of a model in a dialect this program reads",
+            )
 
 
 class _Telling:
@@ -135,6 +152,8 @@ class _Telling:
     def _conversation(self, dialect: str) -> Conversation:
         if dialect not in self._conversations:
             known = self._draft.without_thoughts if self._conversations else None
-            self._conversations[dialect] = Conversation(teller_of(dialect, self._draft), "interaction")
+            self._conversations[dialect] = Conversation(
+                teller_of(dialect, self._draft), "interaction"
+            )
             self._draft.without_thoughts = known or self._draft.without_thoughts
         return self._conversations[dialect]

@@ -1,4 +1,5 @@
-"""Which model calls of a recording are one conversation: a request that goes on from an earlier one, in any dialect."""
+"""Which model calls of a recording are one conversation: a request that goes on from an earlier
+one, in any dialect."""
 
 import hashlib
 import re
@@ -33,7 +34,8 @@ class Call:
     dialect: str
     record: Body
     told: int | None = None
-    """How many items of its request another dialect has told; None when that is for its own dialect to find out."""
+    """How many items of its request another dialect has told; None when that is for its own dialect
+    to find out."""
     prompted: bool = False
     """Whether its prompts were told in another dialect."""
     goes_on: bool = True
@@ -104,26 +106,43 @@ class Threads:
         prompt = _prompt(teller.preamble(request))
         marks = [_marks(teller, item) for item in items]
         chain = _chain(marks, prompt)
-        talk = self._by_name(request, call.record["response"]) or self._earlier(call, items, marks, chain, prompt)
+        talk = self._by_name(request, call.record["response"]) or self._earlier(
+            call, items, marks, chain, prompt
+        )
         if talk is None:
-            talk = next((self._tasks[text] for text in _asked(marks)[:1] if text in self._tasks), None)
+            talk = next(
+                (self._tasks[text] for text in _asked(marks)[:1] if text in self._tasks), None
+            )
         if talk is None:
             talk = Talk(title=next(iter(_asked(marks)), None))
             self.talks.append(talk)
         talk.prompts.add(prompt)
-        talk.words += [said(" ".join(strings(item))) for item in items[call.told or 0 :] if _is_model(item)]
+        talk.words += [
+            said(" ".join(strings(item))) for item in items[call.told or 0 :] if _is_model(item)
+        ]
         self._remember(call, teller, talk, chain or [_seed(prompt)])
         return talk
 
     def _by_name(self, request: Body, response: Any) -> Talk | None:
         """The Responses API names what a request goes on from."""
         held = request.get("conversation")
-        names = [request.get("previous_response_id"), held.get("id") if isinstance(held, dict) else held]
+        names = [
+            request.get("previous_response_id"),
+            held.get("id") if isinstance(held, dict) else held,
+        ]
         names += [response.get("id")] if isinstance(response, dict) and not request else []
-        return next((self._by_id[name] for name in names if isinstance(name, str) and name in self._by_id), None)
+        return next(
+            (self._by_id[name] for name in names if isinstance(name, str) and name in self._by_id),
+            None,
+        )
 
     def _earlier(
-        self, call: Call, items: list[Any], marks: list[list[bytes]], chain: list[bytes], prompt: str
+        self,
+        call: Call,
+        items: list[Any],
+        marks: list[list[bytes]],
+        chain: list[bytes],
+        prompt: str,
     ) -> Talk | None:
         """The conversation that holds the beginning of this history."""
         length = next((n for n in range(len(chain), 0, -1) if chain[n - 1] in self._seen), 0)
@@ -135,7 +154,11 @@ class Threads:
             return None
         if place.dialect != call.dialect:
             count = _covered(marks, length)
-            told = (n for n, item in enumerate(items[:count]) if _is_model(item) and not _is_told(item, place.talk))
+            told = (
+                n
+                for n, item in enumerate(items[:count])
+                if _is_model(item) and not _is_told(item, place.talk)
+            )
             call.told = next(told, count)
             call.goes_on = goes_on and call.told == count
             call.prompted = prompt in place.talk.prompts
@@ -157,14 +180,21 @@ class Threads:
         held = answer.get("conversation")
         if (given := word(answer.get("id"))) and teller.answer(answer):
             self._answered.add(given)
-        for name in (word(answer.get("id")), word(held.get("id") if isinstance(held, dict) else held)):
+        for name in (
+            word(answer.get("id")),
+            word(held.get("id") if isinstance(held, dict) else held),
+        ):
             if name:
                 self._by_id[name] = talk
         for item in teller.answer(answer):
             talk.words.append(said(" ".join(strings(item))))
             for gist in teller.gists(item):
                 if gist[0] in ("call", "functionCall"):
-                    self._tasks |= {text: talk for text in map(said, strings(gist[1:])) if len(text) >= _SHORTEST_TASK}
+                    self._tasks |= {
+                        text: talk
+                        for text in map(said, strings(gist[1:]))
+                        if len(text) >= _SHORTEST_TASK
+                    }
 
 
 def _merged(teller: Teller, response: Any) -> list[Body]:
@@ -189,7 +219,8 @@ def _texts(item: Any) -> list[str]:
 
 
 def _marks(teller: Teller, item: Any) -> list[bytes]:
-    """What an item is to a history in any dialect: words of the user, a result, or the model's turn."""
+    """What an item is to a history in any dialect: words of the user, a result, or the model's
+    turn."""
     gists = teller.gists(item)
     if _is_model(item):
         return [b"a"] if gists else []
@@ -216,11 +247,14 @@ def _is_told(item: Body, talk: Talk) -> bool:
 
 
 def _asked(marks: list[list[bytes]]) -> list[str]:
-    return [mark[1:].decode("utf-8", "replace") for item in marks for mark in item if mark[:1] == b"u"]
+    return [
+        mark[1:].decode("utf-8", "replace") for item in marks for mark in item if mark[:1] == b"u"
+    ]
 
 
 def _chain(marks: list[list[bytes]], prompt: str) -> list[bytes]:
-    """A digest for each turn, over all before it; turns of the model that follow each other count as one."""
+    """A digest for each turn, over all before it; turns of the model that follow each other count
+    as one."""
     made: list[bytes] = []
     last, before = b"", b""
     for mark in (mark for item in marks for mark in item):

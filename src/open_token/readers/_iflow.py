@@ -1,4 +1,5 @@
-"""One iFlow session: snapshots of a stream told once, and results taken out of the wrapper they come in."""
+"""One iFlow session: snapshots of a stream told once, and results taken out of the wrapper they
+come in."""
 
 from typing import Any
 
@@ -15,7 +16,12 @@ from open_token.readers._wire_responses_content import name_of, word
 from open_token.source import Source
 from open_token.timestamps import to_utc
 
-_CONTEXT = {"cwd": "cwd", "gitBranch": "git_branch", "version": "version", "sessionId": "session_id"}
+_CONTEXT = {
+    "cwd": "cwd",
+    "gitBranch": "git_branch",
+    "version": "version",
+    "sessionId": "session_id",
+}
 Body = dict[str, Any]
 
 
@@ -50,7 +56,11 @@ class Session:
         conversation["provider"] = "other"
 
     def _record(self, record: Body, place: str) -> None:
-        kind, message, ts = record.get("type"), record.get("message"), to_utc(record.get("timestamp"))
+        kind, message, ts = (
+            record.get("type"),
+            record.get("message"),
+            to_utc(record.get("timestamp")),
+        )
         if kind not in ("user", "assistant") or not isinstance(message, dict):
             self._draft.skip("skipped-record", place, f"type {name_of(kind)}")
             return
@@ -67,7 +77,12 @@ class Session:
 
     def _meet(self, record: Body, ts: str | None) -> None:
         """Where the session runs: an annotation when that is first seen and when it changes."""
-        seen = (record.get("cwd"), record.get("gitBranch"), record.get("version"), record.get("sessionId"))
+        seen = (
+            record.get("cwd"),
+            record.get("gitBranch"),
+            record.get("version"),
+            record.get("sessionId"),
+        )
         if seen == self._seen:
             return
         self._seen = seen
@@ -76,8 +91,11 @@ class Session:
             self._context |= facts
             self._strand.note({"kind": "context", **facts}, ts=ts)
 
-    def _assistant(self, record: Body, message: Body, blocks: list[Any], ts: str | None, place: str) -> None:
-        """A snapshot of what the model is saying; its siblings in the same burst repeat parts of it."""
+    def _assistant(
+        self, record: Body, message: Body, blocks: list[Any], ts: str | None, place: str
+    ) -> None:
+        """A snapshot of what the model is saying; its siblings in the same burst repeat parts of
+        it."""
         strand = self._strand
         strand.speak(message.get("model"))
         parent = record.get("parentUuid")
@@ -99,30 +117,40 @@ class Session:
         elif usage:
             strand.note({"kind": "usage"}, ts=ts, usage=usage)
 
-    def _block(self, block: Any, ts: str | None, usage: Usage | None, group: str, place: str) -> None:
+    def _block(
+        self, block: Any, ts: str | None, usage: Usage | None, group: str, place: str
+    ) -> None:
         strand = self._strand
         if kind_of(block) == "tool_use":
             self._call(block, ts, usage, group, place)
             return
         words = block if isinstance(block, str) else text_of(block)
         if words is not None and words in self._burst[1]:
-            self._draft.skip("repeated-text", place, "words that an earlier snapshot of the same answer has")
+            self._draft.skip(
+                "repeated-text", place, "words that an earlier snapshot of the same answer has"
+            )
         elif words != "":
             self._burst[1].add(words or "")
             strand.say("assistant", content_of([block]), strand.speaker, ts=ts, usage=usage)
 
-    def _call(self, block: Body, ts: str | None, usage: Usage | None, group: str, place: str) -> None:
+    def _call(
+        self, block: Body, ts: str | None, usage: Usage | None, group: str, place: str
+    ) -> None:
         """A call, told when its id is first seen."""
         native, given = word(block.get("id")), block.get("input")
         mark = _mark(given)
         if native and native in self._calls:
             if self._calls[native] != mark:
-                self._draft.skip("changed-call", place, "a later snapshot of a call has other arguments")
+                self._draft.skip(
+                    "changed-call", place, "a later snapshot of a call has other arguments"
+                )
             return
         if native:
             self._calls[native] = mark
         tool = word(block.get("name")) or "tool"
-        self._strand.call(native, tool, {} if given is None else given, ts=ts, usage=usage, group=group)
+        self._strand.call(
+            native, tool, {} if given is None else given, ts=ts, usage=usage, group=group
+        )
 
     def _user(self, record: Body, blocks: list[Any], ts: str | None) -> None:
         said: list[Any] = []
@@ -152,11 +180,16 @@ class Session:
             else:
                 event = strand.put_in(part, ts=ts)
                 if origin in ("summary", "interrupted"):
-                    kind = {"kind": "compaction_summary"} if origin == "summary" else {"kind": "interrupted"}
+                    kind = (
+                        {"kind": "compaction_summary"}
+                        if origin == "summary"
+                        else {"kind": "interrupted"}
+                    )
                     strand.note(kind, parent=event, ts=ts)
 
     def _result(self, block: Body, about: Any, ts: str | None) -> None:
-        """A result: in a wrapper around Gemini's response, as that response alone, or as Anthropic has it."""
+        """A result: in a wrapper around Gemini's response, as that response alone, or as Anthropic
+        has it."""
         held = block.get("content")
         wrapper = held if isinstance(held, dict) else {}
         parts = parts_in(wrapper.get("responseParts")) or ([wrapper] if answer_in(wrapper) else [])
@@ -164,7 +197,9 @@ class Session:
         native = word(block.get("tool_use_id")) or word(wrapper.get("callId"))
         answer = next((found for part in parts if (found := answer_in(part))), None)
         if answer is not None or parts:
-            output, wrong = output_of(answer or {}, [part for part in parts if answer_in(part) is None])
+            output, wrong = output_of(
+                answer or {}, [part for part in parts if answer_in(part) is None]
+            )
             failed, tool = failed or wrong, word((answer or {}).get("name"))
         else:
             output = blocks_of(held)

@@ -40,7 +40,8 @@ _FIELDS = (
 
 
 def aside(event: Body, kind: str, thread: Thread, scored: bool) -> None:
-    """Tell an event that is no part of the talk; the scores of a finished sample are told at its end."""
+    """Tell an event that is no part of the talk; the scores of a finished sample are told at its
+    end."""
     if kind == "score" and scored and event.get("intermediate") is not True:
         return
     data: Body = {"kind": ASIDES[kind]} | ({"subtype": kind} if ASIDES[kind] == "notice" else {})
@@ -49,4 +50,6 @@ def aside(event: Body, kind: str, thread: Thread, scored: bool) -> None:
         data |= kept(error, "message", "traceback")
     if isinstance(call := event.get("call"), dict):
         data |= {"native_call_id": call.get("id"), "tool_name": call.get("function")}
-    thread.draft.annotation(data, actor=thread.runtime, ts=to_utc(event.get("timestamp")), span=thread.span)
+    thread.draft.annotation(
+        data, actor=thread.runtime, ts=to_utc(event.get("timestamp")), span=thread.span
+    )

@@ -1,4 +1,5 @@
-"""Where a log of Inspect AI keeps its samples: in one document, as members of a zip, or in chunks of members."""
+"""Where a log of Inspect AI keeps its samples: in one document, as members of a zip, or in chunks
+of members."""
 
 import re
 from collections.abc import Iterator
@@ -48,7 +49,8 @@ def _places(source: Source) -> dict[int, str]:
 
 
 def header(source: Source) -> Body:
-    """What the log says of the whole run; a log that broke off has only what stood there at its start."""
+    """What the log says of the whole run; a log that broke off has only what stood there at its
+    start."""
     if source.shape != "zip":
         document = _document(source)
         return document if "eval" in document else {}
@@ -81,7 +83,8 @@ def _document(source: Source) -> Body:
 
 
 def _named(source: Source) -> dict[str, Body]:
-    """The samples of a document by name, found once for all of them; a document may be a single sample."""
+    """The samples of a document by name, found once for all of them; a document may be a single
+    sample."""
     if source in _known:
         return _known[source]
     document = _document(source)
@@ -127,7 +130,11 @@ def _found(name: str, part: Body) -> Found:
         title=" ".join(first.split())[:_TITLE] if isinstance(first, str) and first else None,
         started_at=to_utc(part.get("started_at")),
         updated_at=to_utc(part.get("completed_at")),
-        messages=len(messages) if isinstance(messages, list) else count if type(count) is int else None,
+        messages=len(messages)
+        if isinstance(messages, list)
+        else count
+        if type(count) is int
+        else None,
     )
 
 
@@ -140,7 +147,8 @@ def _one(source: Source, name: str) -> Body:
 
 
 def _whole(source: Source, name: str) -> Body:
-    """A sample put together from its chunks, in which attachments and messages are known by their numbers."""
+    """A sample put together from its chunks, in which attachments and messages are known by their
+    numbers."""
     prefix = f"samples/{name}/"
     parts: dict[str, list[tuple[int, str]]] = {}
     for member in source.members:
@@ -152,7 +160,9 @@ def _whole(source: Source, name: str) -> Body:
         items: list[Any] = []
         for _, member in sorted(parts.get(kind, ())):
             chunk = _member(source, member)
-            items += chunk.document if chunk is not None and isinstance(chunk.document, list) else []
+            items += (
+                chunk.document if chunk is not None and isinstance(chunk.document, list) else []
+            )
         return items
 
     shell = _one(source, f"{prefix}sample.json")

@@ -1,4 +1,5 @@
-"""What one message of Inspect AI is in the record: words, thoughts, calls, results and their errors."""
+"""What one message of Inspect AI is in the record: words, thoughts, calls, results and their
+errors."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -53,7 +54,8 @@ class Thread:
         return self.draft.actor("model", self.name, provider=provider_of(model), model=model)
 
     def key(self, native: str | None) -> str | None:
-        """The key of a call that this agent, or one that it was sent by, made and that has no result yet."""
+        """The key of a call that this agent, or one that it was sent by, made and that has no
+        result yet."""
         thread: Thread | None = self
         while thread is not None and native:
             key = thread.keys.get(native)
@@ -63,7 +65,8 @@ class Thread:
         return self.keys.get(native) if native else None
 
     def run_of(self, native: str | None) -> Body | None:
-        """What is known of the run of a tool that this agent, or one that it was sent by, called."""
+        """What is known of the run of a tool that this agent, or one that it was sent by,
+        called."""
         thread: Thread | None = self
         while thread is not None and native:
             if native in thread.ran:
@@ -72,7 +75,9 @@ class Thread:
         return None
 
 
-def tell(message: Body, thread: Thread, place: str, ts: str | None = None, facts: Body | None = None) -> None:
+def tell(
+    message: Body, thread: Thread, place: str, ts: str | None = None, facts: Body | None = None
+) -> None:
     """Tell a message that some call of a model was given, or that stands among the final ones."""
     role, draft = message.get("role"), thread.draft
     if role == "assistant":
@@ -88,7 +93,9 @@ def tell(message: Body, thread: Thread, place: str, ts: str | None = None, facts
         asker = thread.asker or draft.actor("human", "user")
         visibility: Visibility | None = thread.visibility if is_person else "internal"
         actor = asker if is_person else thread.runtime
-        draft.message("user", content(message), actor, ts=ts, visibility=visibility, span=thread.span)
+        draft.message(
+            "user", content(message), actor, ts=ts, visibility=visibility, span=thread.span
+        )
     else:
         draft.skip("unknown-role", place, f"role {name_of(role)}")
     if message.get("metadata"):
@@ -100,7 +107,13 @@ def content(message: Body) -> str | list[Any]:
     value = message.get("content")
     if isinstance(value, str):
         return value
-    blocks = [block(part) for part in value] if isinstance(value, list) else [] if value is None else [value]
+    blocks = (
+        [block(part) for part in value]
+        if isinstance(value, list)
+        else []
+        if value is None
+        else [value]
+    )
     if len(blocks) == 1 and isinstance(blocks[0], dict) and blocks[0].keys() == {"type", "text"}:
         return str(blocks[0]["text"])
     return blocks or ""
@@ -112,7 +125,9 @@ def block(part: Any) -> Any:
         return {"type": "text", "text": part} if isinstance(part, str) else part
     kind = part.get("type")
     if kind == "text" and isinstance(part.get("text"), str):
-        return {"type": "text", "text": part["text"]} | ({"refusal": True} if part.get("refusal") is True else {})
+        return {"type": "text", "text": part["text"]} | (
+            {"refusal": True} if part.get("refusal") is True else {}
+        )
     held = part.get(kind) if isinstance(kind, str) and kind in _MEDIA else None
     if not isinstance(held, str):
         return {name: value for name, value in part.items() if name != "internal"}
@@ -123,7 +138,12 @@ def block(part: Any) -> Any:
 
 
 def tell_answer(
-    message: Body, thread: Thread, place: str, model: str | None, ts: str | None, usage: Usage | None = None
+    message: Body,
+    thread: Thread,
+    place: str,
+    model: str | None,
+    ts: str | None,
+    usage: Usage | None = None,
 ) -> None:
     """Thoughts, words and calls of a model, in the order in which they stand."""
     thread.last, thread.speaker = None, thread.actor(model)
@@ -145,9 +165,12 @@ def tell_answer(
 
 
 class _Speech:
-    """One answer on its way into the draft; its usage rides on the first event that is no thought."""
+    """One answer on its way into the draft; its usage rides on the first event that is no
+    thought."""
 
-    def __init__(self, thread: Thread, actor: str, place: str, ts: str | None, usage: Usage | None) -> None:
+    def __init__(
+        self, thread: Thread, actor: str, place: str, ts: str | None, usage: Usage | None
+    ) -> None:
         self._thread = thread
         self._draft = thread.draft
         self._actor = actor
@@ -178,7 +201,9 @@ class _Speech:
         words = summary if sealed else text or summary
         is_summary = words is not None and (sealed or not text)
         thread = self._thread
-        thread.last = self._draft.thought(words, self._actor, ts=self._ts, span=thread.span, summary=is_summary)
+        thread.last = self._draft.thought(
+            words, self._actor, ts=self._ts, span=thread.span, summary=is_summary
+        )
 
     def flush(self) -> None:
         """Say what was gathered."""
@@ -190,7 +215,13 @@ class _Speech:
     def _say(self, words: str | list[Any]) -> None:
         thread, spent = self._thread, self._spent()
         thread.last = self._draft.message(
-            "assistant", words, self._actor, ts=self._ts, visibility=thread.visibility, span=thread.span, usage=spent
+            "assistant",
+            words,
+            self._actor,
+            ts=self._ts,
+            visibility=thread.visibility,
+            span=thread.span,
+            usage=spent,
         )
         if self._citations:
             data = {"kind": "message_facts", "citations": self._citations}
@@ -200,7 +231,9 @@ class _Speech:
     def call(self, call: Body) -> None:
         native, given = word(call.get("id")), call.get("arguments")
         extra = ({"native_call_id": native} if native else {}) | kept(call, "parse_error")
-        self._use(native, word(call.get("function")) or "tool", {} if given is None else given, extra)
+        self._use(
+            native, word(call.get("function")) or "tool", {} if given is None else given, extra
+        )
         if call.get("view"):
             self._draft.skip("skipped-field", self._place, "how a call was shown")
 
@@ -225,10 +258,14 @@ class _Speech:
         """A tool that the provider ran: call and result stand in the answer."""
         native = word(part.get("id"))
         extra = ({"native_call_id": native} if native else {}) | kept(part, "tool_type", "context")
-        key = self._use(None, word(part.get("name")) or "tool", arguments(part.get("arguments")), extra)
+        key = self._use(
+            None, word(part.get("name")) or "tool", arguments(part.get("arguments")), extra
+        )
         output, error = part.get("result"), part.get("error")
         facts = {"is_error": True, "error": error} if error else None
-        self._draft.tool_result(key, "" if output is None else output, ts=self._ts, span=self._thread.span, facts=facts)
+        self._draft.tool_result(
+            key, "" if output is None else output, ts=self._ts, span=self._thread.span, facts=facts
+        )
 
     def close(self) -> None:
         """What was spent on nothing that can be seen rides on the thought, or stands alone."""
@@ -252,7 +289,9 @@ def tell_result(message: Body, thread: Thread, ts: str | None, facts: Body | Non
     known: Body = dict(facts or {})
     if error:
         about: Body = error if isinstance(error, dict) else {"message": error}
-        known |= {"is_error": True} | {f"error_{name}": about[name] for name in ("type", "message") if about.get(name)}
+        known |= {"is_error": True} | {
+            f"error_{name}": about[name] for name in ("type", "message") if about.get(name)
+        }
         output = output or word(about.get("message")) or ""
     key = thread.key(native)
     span = None if key else thread.span
@@ -263,10 +302,20 @@ def usage_of(value: Any) -> Usage | None:
     """Token counts; some providers leave cached tokens out of the input, which the total tells."""
     if not isinstance(value, dict):
         return None
-    names = ("input_tokens", "output_tokens", "input_tokens_cache_read", "input_tokens_cache_write", "total_tokens")
+    names = (
+        "input_tokens",
+        "output_tokens",
+        "input_tokens_cache_read",
+        "input_tokens_cache_write",
+        "total_tokens",
+    )
     fresh, output, read, written, total = (value.get(name) for name in names)
     cached = sum(count for count in (read, written) if type(count) is int)
-    if type(fresh) is type(output) is type(total) is int and cached and total == fresh + output + cached:
+    if (
+        type(fresh) is type(output) is type(total) is int
+        and cached
+        and total == fresh + output + cached
+    ):
         fresh += cached
     return counts(
         input_tokens=fresh,

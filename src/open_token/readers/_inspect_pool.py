@@ -1,4 +1,5 @@
-"""What the samples of Inspect AI keep once and refer to: long texts by their hash, messages by their number."""
+"""What the samples of Inspect AI keep once and refer to: long texts by their hash, messages by
+their number."""
 
 from hashlib import blake2b
 from typing import Any
@@ -40,7 +41,9 @@ class Pool:
         found = self._attached.get(text.partition("://")[2])
         if isinstance(found, str):
             return found
-        self._draft.skip("missing-attachment", "attachments", "a reference to a text that is not in the log")
+        self._draft.skip(
+            "missing-attachment", "attachments", "a reference to a text that is not in the log"
+        )
         return text
 
     def referred(self, refs: Any) -> list[Any]:
@@ -48,7 +51,9 @@ class Pool:
         made: list[Any] = []
         most = 4 * len(self.messages) + 16
         for ref in refs if isinstance(refs, list) else ():
-            start, end = (ref[0], ref[1]) if isinstance(ref, list) and len(ref) == 2 else (ref, None)
+            start, end = (
+                (ref[0], ref[1]) if isinstance(ref, list) and len(ref) == 2 else (ref, None)
+            )
             if type(start) is not int or start < 0 or len(made) > most:
                 continue
             made += self.messages[start : start + 1 if type(end) is not int else max(end, 0)]
@@ -56,7 +61,8 @@ class Pool:
 
 
 def _may_refer(value: Any) -> bool:
-    """Whether a reference may stand in a value: most have none, and bytes are searched faster than values."""
+    """Whether a reference may stand in a value: most have none, and bytes are searched faster than
+    values."""
     try:
         raw = msgspec.json.encode(value)
     except (RecursionError, ValueError):
@@ -70,11 +76,16 @@ def digest(message: Body) -> bytes:
     if isinstance(content, str):
         content = apart(content, [])[0]
     elif isinstance(content, list):
-        content = [part for part in content if not (isinstance(part, dict) and part.get("type") == "reasoning")]
+        content = [
+            part
+            for part in content
+            if not (isinstance(part, dict) and part.get("type") == "reasoning")
+        ]
         if len(content) == 1 and isinstance(content[0], dict) and content[0].get("type") == "text":
             content = content[0].get("text")
     calls = [
-        [call.get("id"), call.get("function"), call.get("arguments")] for call in objects(message.get("tool_calls"))
+        [call.get("id"), call.get("function"), call.get("arguments")]
+        for call in objects(message.get("tool_calls"))
     ]
     gist = [message.get("role"), content, calls, message.get("tool_call_id")]
     try:
@@ -89,7 +100,8 @@ class Told:
 
     def __init__(self, ids: dict[str, bytes]) -> None:
         self._ids = ids
-        """What was said under each id, in all lines of talk: an agent that takes over sees what was said before."""
+        """What was said under each id, in all lines of talk: an agent that takes over sees what was
+        said before."""
         self.changed = False
         """The message that was asked about last says something else than when it was told."""
         self._said: set[tuple[bytes, int]] = set()
@@ -134,5 +146,6 @@ class Told:
         return self._answered and (len(messages) <= length or messages[:length] != self._last)
 
     def is_new_answer(self, message: Body) -> bool:
-        """Whether an answer was not told, neither under its id nor as anything that says the same."""
+        """Whether an answer was not told, neither under its id nor as anything that says the
+        same."""
         return word(message.get("id")) not in self._ids and (digest(message), 1) not in self._said

@@ -1,4 +1,5 @@
-"""Tells one sample of an Inspect AI log: its events in order, then what stands only among its final messages."""
+"""Tells one sample of an Inspect AI log: its events in order, then what stands only among its final
+messages."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,7 +9,14 @@ from open_token.draft import Draft
 from open_token.readers import _inspect_log as log
 from open_token.readers._fields import note_definitions
 from open_token.readers._inspect_asides import ASIDES, CONSUMED, aside
-from open_token.readers._inspect_messages import Thread, content, tell, tell_answer, tell_result, usage_of
+from open_token.readers._inspect_messages import (
+    Thread,
+    content,
+    tell,
+    tell_answer,
+    tell_result,
+    usage_of,
+)
 from open_token.readers._inspect_pool import Pool, Told
 from open_token.readers._inspect_spans import Spans
 from open_token.readers._providers import provider_of
@@ -88,7 +96,9 @@ class _Reading:
         if started := to_utc(sample.get("started_at")):
             conversation["started_at"] = started
         if "status" not in self._header and self._header:
-            self._draft.skip("no-header", "header.json", "the log broke off before its results were written")
+            self._draft.skip(
+                "no-header", "header.json", "the log broke off before its results were written"
+            )
         if sample.keys().isdisjoint(_TOLD):
             self._draft.skip("no-content", "sample", "a sample without messages and events")
         for name in _LEFT:
@@ -144,13 +154,16 @@ class _Reading:
         self._answer(self._pool.whole(event.get("output")), event, thread, place)
 
     def _announce(self, event: Body, thread: Thread, messages: list[Any], place: str) -> None:
-        """A call that does not go on from the answer before it says so: a critique, a retry, a shortened context."""
+        """A call that does not go on from the answer before it says so: a critique, a retry, a
+        shortened context."""
         if thread.told.leaves(messages):
             self._draft.annotation({"kind": "new_request"}, actor=self._runtime, span=thread.span)
         tools = [name for tool in objects(event.get("tools")) if (name := word(tool.get("name")))]
         if tools and tools != thread.tools:
             thread.tools = tools
-            self._draft.annotation({"kind": "tools", "names": tools}, actor=self._runtime, span=thread.span)
+            self._draft.annotation(
+                {"kind": "tools", "names": tools}, actor=self._runtime, span=thread.span
+            )
             note_definitions(self._draft.skip, event.get("tools"), place)
 
     def _messages(self, messages: list[Any], thread: Thread, place: str) -> None:
@@ -161,21 +174,34 @@ class _Reading:
             whole = self._pool.whole(message)
             if not thread.told.is_new(whole):
                 if thread.told.changed:
-                    self._draft.skip("changed-message", place, "another form of a message that was told before")
+                    self._draft.skip(
+                        "changed-message", place, "another form of a message that was told before"
+                    )
                 continue
             if whole.get("role") == "user" and place == "messages" and self._is_joined(whole):
-                self._draft.skip("changed-message", place, "another form of a message that was told before")
+                self._draft.skip(
+                    "changed-message", place, "another form of a message that was told before"
+                )
                 continue
-            ts = self._begun if whole.get("source") == "input" and whole.get("role") == "user" else None
+            ts = (
+                self._begun
+                if whole.get("source") == "input" and whole.get("role") == "user"
+                else None
+            )
             facts = None
             if whole.get("role") == "tool":
                 ts, facts = _ran(thread.run_of(word(whole.get("tool_call_id"))))
             tell(whole, thread, place, ts, facts)
-            if whole.get("role") == "user" and isinstance(words := content(whole), str) and "\n" in words:
+            if (
+                whole.get("role") == "user"
+                and isinstance(words := content(whole), str)
+                and "\n" in words
+            ):
                 self._heard.append(f"\n{words}\n")
 
     def _is_joined(self, message: Body) -> bool:
-        """Whether a final message was heard as a part of another: those in a row of one role are sent as one."""
+        """Whether a final message was heard as a part of another: those in a row of one role are
+        sent as one."""
         words = content(message)
         if message.get("source") == "input" or not isinstance(words, str):
             return False
@@ -205,27 +231,40 @@ class _Reading:
                 data = {"kind": "abandoned_branch", "branch": "alternative", "choice": number}
                 self._draft.abandon(first, self._draft.count, data, thread.actor(model))
         if error := event.get("error") or found.get("error"):
-            self._draft.annotation({"kind": "api_error", "error": error}, actor=self._runtime, ts=ts, span=thread.span)
+            self._draft.annotation(
+                {"kind": "api_error", "error": error}, actor=self._runtime, ts=ts, span=thread.span
+            )
 
     def _tool(self, event: Body, place: str) -> None:
-        """A tool ran: when, and what came of it; its result is told where the model got to see it."""
+        """A tool ran: when, and what came of it; its result is told where the model got to see
+        it."""
         if native := word(event.get("id")):
             self._spans.thread(event, opens=False).ran[native] = event
         self._spans.tool(event)
         if nested := event.get("events"):
-            self._nested(nested, {"kind": "subagent", "subagent_type": event.get("function")}, event, place)
+            self._nested(
+                nested, {"kind": "subagent", "subagent_type": event.get("function")}, event, place
+            )
 
     def _subtask(self, event: Body, place: str) -> None:
         """A part of the work with events of its own."""
-        data = {"kind": "subagent", "subagent_type": event.get("name"), "spawn_reason": event.get("input")}
+        data = {
+            "kind": "subagent",
+            "subagent_type": event.get("name"),
+            "spawn_reason": event.get("input"),
+        }
         self._nested(event.get("events"), self._pool.whole(data), event, place)
 
     def _nested(self, events: Any, data: Body, event: Body, place: str) -> None:
-        if isinstance(events, list) and any(isinstance(part, dict) and part.get("event") == "model" for part in events):
+        if isinstance(events, list) and any(
+            isinstance(part, dict) and part.get("event") == "model" for part in events
+        ):
             with self._spans.inside(data, event):
                 self.events(events, f"{place}, ")
         elif events:
-            self._draft.skip("skipped-event", place, "events inside a tool or a subtask that called no model")
+            self._draft.skip(
+                "skipped-event", place, "events inside a tool or a subtask that called no model"
+            )
 
     def finish(self) -> None:
         """What the events did not show: final messages, results that no model saw, scores, sums."""
@@ -234,9 +273,15 @@ class _Reading:
         if final is None and isinstance(self._sample.get("message_refs"), list):
             final = self._pool.referred(self._sample["message_refs"])
         messages = final if isinstance(final, list) else []
-        if not self._main.asked and not any(message.get("role") == "user" for message in objects(messages)):
+        if not self._main.asked and not any(
+            message.get("role") == "user" for message in objects(messages)
+        ):
             given = self._sample.get("input")
-            asked = [{"role": "user", "content": given, "source": "input"}] if isinstance(given, str) else given
+            asked = (
+                [{"role": "user", "content": given, "source": "input"}]
+                if isinstance(given, str)
+                else given
+            )
             messages = [*(asked if isinstance(asked, list) else []), *messages]
         self._messages(messages, self._main, "messages")
         self._last_output()
@@ -255,18 +300,25 @@ class _Reading:
                     tell_answer(message, self._main, "output", word(output.get("model")), None)
 
     def _unseen(self, native: str, key: str, thread: Thread) -> None:
-        """A call whose result no model saw, because the sample ended: the tool's own record has it."""
+        """A call whose result no model saw, because the sample ended: the tool's own record has
+        it."""
         event = thread.run_of(native)
         if event is None or not self._draft.is_open(key) or event.get("pending"):
             return
         ts, facts = _ran(event)
-        message = {"content": event.get("result"), "error": event.get("error"), "tool_call_id": native}
+        message = {
+            "content": event.get("result"),
+            "error": event.get("error"),
+            "tool_call_id": native,
+        }
         tell_result(self._pool.whole(message), thread, ts, facts)
 
     def _outcome(self) -> None:
         sample = self._sample
         data: Body = {"kind": "outcome"}
-        scores = self._pool.whole(sample.get("scores") or ({"score": sample["score"]} if sample.get("score") else None))
+        scores = self._pool.whole(
+            sample.get("scores") or ({"score": sample["score"]} if sample.get("score") else None)
+        )
         if isinstance(scores, dict) and scores:
             data["scores"] = {name: _score(score) for name, score in scores.items()}
             if any(isinstance(score, dict) and score.get("metadata") for score in scores.values()):
@@ -274,7 +326,9 @@ class _Reading:
         data |= kept(sample, "target") | kept(sample, "limit")
         data |= kept(self._header, "status")
         if isinstance(error := sample.get("error"), dict):
-            self._draft.annotation({"kind": "error"} | kept(error, "message", "traceback"), actor=self._runtime)
+            self._draft.annotation(
+                {"kind": "error"} | kept(error, "message", "traceback"), actor=self._runtime
+            )
         self._draft.annotation(data, actor=self._runtime, ts=to_utc(sample.get("completed_at")))
         spent = sample.get("model_usage")
         if isinstance(spent, dict) and spent and not self._counted:
@@ -286,7 +340,11 @@ class _Reading:
 def _score(score: Any) -> Any:
     if not isinstance(score, dict):
         return score
-    return {name: value for name, value in score.items() if name not in ("metadata", "history") and value is not None}
+    return {
+        name: value
+        for name, value in score.items()
+        if name not in ("metadata", "history") and value is not None
+    }
 
 
 def _ran(event: Body | None) -> tuple[str | None, Body | None]:

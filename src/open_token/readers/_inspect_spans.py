@@ -1,4 +1,5 @@
-"""Which line of talk an event of Inspect AI belongs to: the sample's own, a subagent's, a scorer's."""
+"""Which line of talk an event of Inspect AI belongs to: the sample's own, a subagent's, a
+scorer's."""
 
 import contextlib
 from collections.abc import Iterator
@@ -32,7 +33,8 @@ class _Span:
 
 
 class Spans:
-    """The spans of a sample; those that hold a line of talk of their own become spans of the record."""
+    """The spans of a sample; those that hold a line of talk of their own become spans of the
+    record."""
 
     def __init__(self, draft: Draft, main: Thread) -> None:
         self._draft = draft
@@ -53,7 +55,9 @@ class Spans:
         name = word(event.get("id")) or word(event.get("span_id"))
         if name:
             kind, title = word(event.get("type")) or "", word(event.get("name")) or ""
-            self._spans[name] = _Span(name, word(event.get("parent_id")), kind, title, to_utc(event.get("timestamp")))
+            self._spans[name] = _Span(
+                name, word(event.get("parent_id")), kind, title, to_utc(event.get("timestamp"))
+            )
 
     def end(self, event: Body) -> None:
         """A span closes."""
@@ -77,7 +81,8 @@ class Spans:
                 span.call = word(event.get("id"))
 
     def thread(self, event: Body, *, opens: bool = True) -> Thread:
-        """The line of talk that an event belongs to, which opens with the first call of a model in it."""
+        """The line of talk that an event belongs to, which opens with the first call of a model in
+        it."""
         name = event.get("span_id")
         if isinstance(name, str) and name in self._spans:
             return self._thread_in(name, opens, 0)
@@ -96,8 +101,8 @@ class Spans:
         return self._opened(span, around) if opens else around
 
     def _apart(self, name: str | None, is_around: bool) -> _Span | None:
-        """The nearest span that has a line of talk of its own; the first agent of all has not, and what merely lies
-        around an agent or a scorer has none either."""
+        """The nearest span that has a line of talk of its own; the first agent of all has not, and
+        what merely lies around an agent or a scorer has none either."""
         met: set[str] = set()
         while name is not None and name in self._spans and name not in met:
             met.add(name)
@@ -124,7 +129,13 @@ class Spans:
     def _opened(self, span: _Span, parent: Thread) -> Thread:
         if span.thread is not None:
             return span.thread
-        kind = "scorer" if span.type.startswith("scorer") else "branch" if span.type == "branch" else "subagent"
+        kind = (
+            "scorer"
+            if span.type.startswith("scorer")
+            else "branch"
+            if span.type == "branch"
+            else "subagent"
+        )
         data: Body = {"kind": kind}
         if span.name:
             data["name" if kind != "subagent" else "subagent_type"] = span.name
@@ -137,7 +148,13 @@ class Spans:
         return around.call if around is not None and around.type == "tool" else None
 
     def _open(
-        self, data: Body, parent: Thread, key: str | None, name: str, ts: str | None, kind: str = "subagent"
+        self,
+        data: Body,
+        parent: Thread,
+        key: str | None,
+        name: str,
+        ts: str | None,
+        kind: str = "subagent",
     ) -> Thread:
         draft = self._draft
         muted = parent.muted or (kind == "subagent" and draft.subagents != "inline")
@@ -170,7 +187,9 @@ class Spans:
             data = {"records": thread.records} if thread.muted else {}
             self._draft.span_end(thread.span, data, ts=ts, call=thread.served)
         elif self._draft.subagents == "none" and thread.records:
-            self._draft.skip("subagent", "events", "what a subagent did is left out (subagents=none)")
+            self._draft.skip(
+                "subagent", "events", "what a subagent did is left out (subagents=none)"
+            )
 
     @contextlib.contextmanager
     def inside(self, data: Body, event: Body) -> Iterator[None]:

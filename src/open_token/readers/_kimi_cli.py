@@ -1,4 +1,5 @@
-"""One Kimi session: which of the two logs it is, the subagents beside it, and what the whole is called."""
+"""One Kimi session: which of the two logs it is, the subagents beside it, and what the whole is
+called."""
 
 import re
 from pathlib import PurePath
@@ -26,7 +27,9 @@ class Session:
         self._draft = draft
         self._place = PurePath(source.name).parts
         self._alone, self._agent_id = self._own_agent()
-        self._main = Strand(draft, draft.actor("system", "Kimi Code CLI"), _provider, agent_id=self._agent_id)
+        self._main = Strand(
+            draft, draft.actor("system", "Kimi Code CLI"), _provider, agent_id=self._agent_id
+        )
         if self._alone:
             self._main.prompter = draft.actor("model", "parent agent")
         self._agents = Agents(self._run)
@@ -47,7 +50,8 @@ class Session:
         log.finish()
 
     def _spawned(self, log: Log, names: list[str], call: str | None, arguments: Body) -> None:
-        """Calls are about to be answered for which subagents worked: what they did stands before that."""
+        """Calls are about to be answered for which subagents worked: what they did stands before
+        that."""
         kind, reason = word(arguments.get("subagent_type")), word(arguments.get("description"))
         data: Body = {"spawn_reason": reason or word(arguments.get("prompt"))}
         data |= {"tooling_scope": kind, "subagent_type": kind}
@@ -59,11 +63,13 @@ class Session:
                 self._agents.tell(agent, log.strand, call)
 
     def _is_filed(self) -> bool:
-        """Whether it lies where Kimi put it, so that the files beside it are of the same session."""
+        """Whether it lies where Kimi put it, so that the files beside it are of the same
+        session."""
         return len(self._place) > 3 and self._place[-1] == _FILE and self._place[-3] == "agents"
 
     def _files(self) -> dict[str, Agent]:
-        """The files of subagents by their ids: in folders beside this one's, or, copied out, beside it."""
+        """The files of subagents by their ids: in folders beside this one's, or, copied out, beside
+        it."""
         if self._beside is None:
             self._beside = {}
             own = PurePath(self._source.name)
@@ -79,7 +85,14 @@ class Session:
 
     def _own_agent(self) -> tuple[bool, str | None]:
         """Whether this is the file of a subagent alone, and its id where that is known."""
-        prompt = next((r for r in self._source.sample if isinstance(r, dict) and r.get("type") == "turn.prompt"), {})
+        prompt = next(
+            (
+                r
+                for r in self._source.sample
+                if isinstance(r, dict) and r.get("type") == "turn.prompt"
+            ),
+            {},
+        )
         origin = prompt.get("origin")
         if not isinstance(origin, dict) or origin.get("name") != "subagent":
             return False, None
@@ -118,7 +131,10 @@ class Session:
 
 def _is_wire(source: Source) -> bool:
     """Whether it is a log of the Python CLI, whose records are messages on a wire."""
-    return any(isinstance(r, dict) and "timestamp" in r and isinstance(r.get("message"), dict) for r in source.sample)
+    return any(
+        isinstance(r, dict) and "timestamp" in r and isinstance(r.get("message"), dict)
+        for r in source.sample
+    )
 
 
 def _started(source: Source) -> str | None:

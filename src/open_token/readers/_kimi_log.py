@@ -1,4 +1,5 @@
-"""The event log of Kimi Code: turns, messages of the context, steps of the model, and what was undone or compacted."""
+"""The event log of Kimi Code: turns, messages of the context, steps of the model, and what was
+undone or compacted."""
 
 import re
 from collections import deque
@@ -72,7 +73,8 @@ class Log:
             self.strand.skip("skipped-record", place, f"type {name_of(kind)}")
 
     def finish(self) -> None:
-        """No record is left: prompts that never got further are told, undone turns left out or wrapped."""
+        """No record is left: prompts that never got further are told, undone turns left out or
+        wrapped."""
         self._flush()
         data = {"kind": "abandoned_branch", "detail": "these turns were undone"}
         for places in self._left:
@@ -82,7 +84,11 @@ class Log:
         # Since 2.1 the folder stands with what the model is told of its surroundings.
         disclosed = record.get("environmentDisclosure")
         record = {**disclosed, **record} if isinstance(disclosed, dict) else record
-        facts = {name: value for key, name in _CONTEXT.items() if (value := record.get(key)) not in (None, "")}
+        facts = {
+            name: value
+            for key, name in _CONTEXT.items()
+            if (value := record.get(key)) not in (None, "")
+        }
         self._model = word(record.get("modelAlias")) or self._model
         changed = {name: value for name, value in facts.items() if self.context.get(name) != value}
         if changed:
@@ -106,7 +112,8 @@ class Log:
         self.strand.skip("skipped-record", place, "type llm.request")
 
     def _prompt(self, record: Body, ts: str | None, place: str) -> None:
-        """What was typed; as a rule the context takes it up as it is, a little later when the model is at work."""
+        """What was typed; as a rule the context takes it up as it is, a little later when the model
+        is at work."""
         if record["type"] == "turn.prompt":
             self._flush()
         self._prompts.append(record)
@@ -115,7 +122,12 @@ class Log:
         """Prompts that the context did not take up as they are: what was typed."""
         while self._prompts:
             record = self._prompts.popleft()
-            self._say(record.get("input"), record.get("origin"), self._clock.time(record.get("time")), is_typed=True)
+            self._say(
+                record.get("input"),
+                record.get("origin"),
+                self._clock.time(record.get("time")),
+                is_typed=True,
+            )
 
     def _message(self, record: Body, ts: str | None, place: str) -> None:
         message = record.get("message")
@@ -149,9 +161,12 @@ class Log:
             self._say(said, origin, ts)
 
     def _say(self, said: Any, origin: Any, ts: str | None, *, is_typed: bool = False) -> None:
-        """Words in the user's place, by where they came from; a command that was typed stands before what it became."""
+        """Words in the user's place, by where they came from; a command that was typed stands
+        before what it became."""
         strand, kind = self.strand, _kind(origin)
-        by_person = kind in (None, "user") or (isinstance(origin, dict) and origin.get("trigger") == "user-slash")
+        by_person = kind in (None, "user") or (
+            isinstance(origin, dict) and origin.get("trigger") == "user-slash"
+        )
         if by_person:
             self._anchors.append(strand.draft.count)
         if kind in (None, "user") or (by_person and is_typed):
@@ -167,11 +182,19 @@ class Log:
         """An answer in one piece, as imports have it."""
         self.strand.speak(self._model)
         step, parts, calls = Step(self.strand), message.get("content"), message.get("toolCalls")
-        for part in parts if isinstance(parts, list) else [] if parts is None else [{"type": "text", "text": parts}]:
+        for part in (
+            parts
+            if isinstance(parts, list)
+            else []
+            if parts is None
+            else [{"type": "text", "text": parts}]
+        ):
             step.part(part, ts)
         for call in calls if isinstance(calls, list) else ():
             function = call.get("function") if isinstance(call, dict) else None
-            named = function if isinstance(function, dict) else call if isinstance(call, dict) else {}
+            named = (
+                function if isinstance(function, dict) else call if isinstance(call, dict) else {}
+            )
             native = word(call.get("id")) if isinstance(call, dict) else None
             step.call(native, word(named.get("name")), arguments(named.get("arguments")), ts, place)
 
@@ -200,7 +223,8 @@ class Log:
         self._step = Step(self.strand)
 
     def _open(self) -> Step:
-        """The step under way; its model is known only now, for the request stands behind the beginning."""
+        """The step under way; its model is known only now, for the request stands behind the
+        beginning."""
         if not self.strand.speaker:
             self.strand.speak(self._model)
         return self._step
@@ -208,7 +232,9 @@ class Log:
     def _call(self, event: Body, ts: str | None) -> None:
         native, tool = word(event.get("toolCallId")), word(event.get("name"))
         given = event.get("args")
-        self._open().call(native, tool, given, ts, str(event.get("stepUuid")), word(event.get("description")))
+        self._open().call(
+            native, tool, given, ts, str(event.get("stepUuid")), word(event.get("description"))
+        )
         if native and tool and tool.startswith(_SPAWNING):
             self._spawned[native] = given if isinstance(given, dict) else {}
 
@@ -255,7 +281,11 @@ class Log:
         data: Body = {"kind": "compaction_summary"}
         if seen and text and text != seen:
             data["summary"] = text
-        names = {"tokensBefore": "tokens_before", "tokensAfter": "tokens_after", "compactedCount": "messages_left_out"}
+        names = {
+            "tokensBefore": "tokens_before",
+            "tokensAfter": "tokens_after",
+            "compactedCount": "messages_left_out",
+        }
         data |= {name: record[key] for key, name in names.items() if type(record.get(key)) is int}
         self.strand.note(data, parent=event, ts=ts)
         self._anchors = []

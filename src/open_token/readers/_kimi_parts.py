@@ -1,4 +1,5 @@
-"""Content parts and token counts as Kimi writes them, and the step of the model that they belong to."""
+"""Content parts and token counts as Kimi writes them, and the step of the model that they belong
+to."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -63,7 +64,8 @@ def _either(value: Body, *names: str) -> Any:
 
 
 class Clock:
-    """Milliseconds since 1970 as timestamps; most records are of the same second as the one before."""
+    """Milliseconds since 1970 as timestamps; most records are of the same second as the one
+    before."""
 
     def __init__(self) -> None:
         self._second = -1
@@ -84,7 +86,8 @@ class Clock:
 
 @dataclass(slots=True)
 class Step:
-    """One answer of the model: what it says stands in several records, and what it cost comes behind them."""
+    """One answer of the model: what it says stands in several records, and what it cost comes
+    behind them."""
 
     strand: Strand
     first: str | None = None
@@ -103,7 +106,13 @@ class Step:
             self.first = self.first or event["id"]
 
     def call(
-        self, native: str | None, tool: str | None, arguments: Any, ts: str | None, group: str, about: str | None = None
+        self,
+        native: str | None,
+        tool: str | None,
+        arguments: Any,
+        ts: str | None,
+        group: str,
+        about: str | None = None,
     ) -> str:
         """A call in this answer, and what the person was told that it is for."""
         place = self.strand.draft.count

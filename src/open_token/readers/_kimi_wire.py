@@ -1,4 +1,5 @@
-"""The wire log of Kimi's Python CLI: messages between its parts, with those of subagents wrapped in them."""
+"""The wire log of Kimi's Python CLI: messages between its parts, with those of subagents wrapped in
+them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +11,15 @@ from open_token.readers._wire_responses_content import arguments, kept, name_of,
 from open_token.timestamps import from_epoch
 
 _SILENT = ("TurnEnd", "HookTriggered", "MCPLoadingBegin", "MCPLoadingEnd", "CompactionBegin")
-_NOTICES = ("Notification", "PlanDisplay", "QuestionRequest", "QuestionResponse", "HookResolved", "BtwBegin", "BtwEnd")
+_NOTICES = (
+    "Notification",
+    "PlanDisplay",
+    "QuestionRequest",
+    "QuestionResponse",
+    "HookResolved",
+    "BtwBegin",
+    "BtwEnd",
+)
 Body = dict[str, Any]
 
 
@@ -80,7 +89,10 @@ class Wire:
         thread.step.call(word(payload.get("id")), word(named.get("name")), given, ts, place)
 
     def _result(self, thread: _Thread, payload: Body, ts: str | None, place: str) -> None:
-        native, value = word(payload.get("tool_call_id")), payload.get("return_value", payload.get("result"))
+        native, value = (
+            word(payload.get("tool_call_id")),
+            payload.get("return_value", payload.get("result")),
+        )
         held = value if isinstance(value, dict) else {"output": value}
         facts: Body = {"is_error": True} if held.get("is_error") is True else {}
         facts |= {name: text for name in ("message", "brief") if (text := word(held.get(name)))}
@@ -98,12 +110,23 @@ class Wire:
         thread.strand.note({"kind": "compaction"}, ts=ts)
 
     def _approval(self, thread: _Thread, payload: Body, ts: str | None, place: str) -> None:
-        names = ("id", "request_id", "tool_call_id", "sender", "action", "description", "response", "feedback")
+        names = (
+            "id",
+            "request_id",
+            "tool_call_id",
+            "sender",
+            "action",
+            "description",
+            "response",
+            "feedback",
+        )
         thread.strand.note({"kind": "approval", **kept(payload, *names)}, ts=ts)
 
     def _subagent(self, thread: _Thread, payload: Body, ts: str | None, place: str) -> None:
         """A message of a subagent, in the span that its first one opens."""
-        call = word(payload.get("parent_tool_call_id")) or word(payload.get("task_tool_call_id")) or ""
+        call = (
+            word(payload.get("parent_tool_call_id")) or word(payload.get("task_tool_call_id")) or ""
+        )
         agent_id, event = word(payload.get("agent_id")) or "", payload.get("event")
         working = self._below.setdefault(call, {})
         child = working.get(agent_id)
@@ -113,14 +136,18 @@ class Wire:
         if isinstance(event, dict) and not child.muted:
             self._tell(child, event, ts, place)
 
-    def _open(self, thread: _Thread, call: str, agent_id: str, payload: Body, ts: str | None) -> _Thread:
+    def _open(
+        self, thread: _Thread, call: str, agent_id: str, payload: Body, ts: str | None
+    ) -> _Thread:
         draft, kind = thread.strand.draft, word(payload.get("subagent_type"))
         strand = thread.strand.below(kind, agent_id or None, agent_id or "subagent")
         strand.label = ""
         if draft.subagents != "none":
             data: Body = {"kind": "subagent"} | ({"agent_id": agent_id} if agent_id else {})
             data |= {"tooling_scope": kind, "subagent_type": kind} if kind else {}
-            strand.span = draft.span_start(data, strand.prompter, ts=ts, call=thread.strand.key(call))
+            strand.span = draft.span_start(
+                data, strand.prompter, ts=ts, call=thread.strand.key(call)
+            )
         return _Thread(strand, Step(strand), muted=draft.subagents != "inline")
 
     def _close(self, call: str) -> None:
@@ -130,7 +157,11 @@ class Wire:
                 data = {"records": child.records} if child.muted else {}
                 draft.span_end(strand.span, data, ts=strand.last_ts, call=call)
             else:
-                draft.skip("subagent", f"event {draft.count}", "what a subagent did is left out (subagents=none)")
+                draft.skip(
+                    "subagent",
+                    f"event {draft.count}",
+                    "what a subagent did is left out (subagents=none)",
+                )
 
 
 _TELLERS: dict[str, Callable[[Wire, _Thread, Body, str | None, str], None]] = {

@@ -45,7 +45,9 @@ class _Messages:
         for place, record in _placed(source):
             if not is_message(record):
                 self._flush()
-                self._draft.skip("unknown-record", place, f"a record {name_of(_kind(record))} that is no message")
+                self._draft.skip(
+                    "unknown-record", place, f"a record {name_of(_kind(record))} that is no message"
+                )
                 continue
             role, fields = opened(record)
             if is_chunk(record):

@@ -8,10 +8,18 @@ from open_token.readers._said import Body, Said
 from open_token.readers._wire_responses_content import word
 from open_token.readers._wire_voice import counts
 
-_SPREAD = frozenset(("text", "thinking", "reasoning", "reasoning_content", "signature", "partial_json", "args"))
+_SPREAD = frozenset(
+    ("text", "thinking", "reasoning", "reasoning_content", "signature", "partial_json", "args")
+)
 _HALVES = ("input_json_delta", "tool_call_chunk", "tool_use")
 _WEIGHTY = ("content", "tool_calls", "tool_call_chunks", "usage_metadata")
-_COUNTS = ("input_tokens", "output_tokens", "reasoning_tokens", "cache_read_tokens", "cache_write_tokens")
+_COUNTS = (
+    "input_tokens",
+    "output_tokens",
+    "reasoning_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+)
 
 
 class Chunks:
@@ -26,7 +34,8 @@ class Chunks:
             return True
         before = self._held[-1]
         same = before.get("id") == fields.get("id") or not (before.get("id") and fields.get("id"))
-        # The Responses API: the first chunk has the id of the response and nothing else, the others that of the run.
+        # The Responses API: the first chunk has the id of the response and nothing else, the others
+        # that of the run.
         opened = len(self._held) == 1 and not any(before.get(name) for name in _WEIGHTY)
         return (same or opened) and before.get("chunk_position") != "last"
 
@@ -46,7 +55,9 @@ class Chunks:
             "name": next((chunk["name"] for chunk in held if word(chunk.get("name"))), None),
         }
         for name in ("additional_kwargs", "response_metadata"):
-            joined[name] = _joined([part for chunk in held if isinstance(part := chunk.get(name), dict)])
+            joined[name] = _joined(
+                [part for chunk in held if isinstance(part := chunk.get(name), dict)]
+            )
         made = message_of("assistant", joined)
         counted = [usage for chunk in held if (usage := usage_of(chunk.get("usage_metadata")))]
         sums = {name: _sum(name, counted) for name in _COUNTS}
@@ -60,7 +71,8 @@ def _sum(name: str, counted: list[Usage]) -> int | None:
 
 
 def _joined(pieces: list[Body]) -> Body:
-    """One value of many pieces: texts that are spread over them end to end, of anything else the last word."""
+    """One value of many pieces: texts that are spread over them end to end, of anything else the
+    last word."""
     spread: dict[str, list[str]] = {}
     made: Body = {}
     listed: list[Any] = []
@@ -87,7 +99,9 @@ def _content(values: list[Any], without_calls: bool) -> Any:
             block["summary"] = _indexed([block["summary"]])
     # The pieces of a call's arguments stand in the tool_call_chunks too.
     return [
-        block for block in blocks if not (without_calls and isinstance(block, dict) and block.get("type") in _HALVES)
+        block
+        for block in blocks
+        if not (without_calls and isinstance(block, dict) and block.get("type") in _HALVES)
     ]
 
 
@@ -98,7 +112,9 @@ def _indexed(values: list[Any]) -> list[Any]:
         for block in value if isinstance(value, list) else [value] if value else []:
             index = block.get("index") if isinstance(block, dict) else None
             known = isinstance(index, int | str)
-            groups.setdefault(("index", index) if known else ("alone", len(groups)), []).append(block)
+            groups.setdefault(("index", index) if known else ("alone", len(groups)), []).append(
+                block
+            )
     return [_joined(group) if isinstance(group[0], dict) else group[0] for group in groups.values()]
 
 
@@ -114,5 +130,7 @@ def _calls(held: list[Body]) -> list[Body]:
                 made.setdefault(index if known else ("chunk", number), []).append(piece)
         elif isinstance(calls, list):
             whole += [call for call in calls if isinstance(call, dict)]
-    joined = [_joined([piece for piece in pieces if isinstance(piece, dict)]) for pieces in made.values()]
+    joined = [
+        _joined([piece for piece in pieces if isinstance(piece, dict)]) for pieces in made.values()
+    ]
     return [*joined, *whole]

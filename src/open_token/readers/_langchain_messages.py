@@ -1,4 +1,5 @@
-"""A message of LangChain in the one form, whichever of its three shapes it was written in, and chunks joined."""
+"""A message of LangChain in the one form, whichever of its three shapes it was written in, and
+chunks joined."""
 
 from typing import Any
 
@@ -6,7 +7,18 @@ from open_token.model import Usage
 from open_token.readers import _wire_anthropic, _wire_chat
 from open_token.readers._langchain_shapes import class_of
 from open_token.readers._providers import provider_of
-from open_token.readers._said import Body, Call, Part, Result, Said, Text, Thought, first, output_of, parts_of
+from open_token.readers._said import (
+    Body,
+    Call,
+    Part,
+    Result,
+    Said,
+    Text,
+    Thought,
+    first,
+    output_of,
+    parts_of,
+)
 from open_token.readers._said_messages import calls_of
 from open_token.readers._wire_responses_content import arguments, kept, word
 from open_token.readers._wire_voice import counts
@@ -55,7 +67,8 @@ def message_of(role: str, fields: Body) -> Said:
 
 
 def _complete(made: Said, fields: Body) -> None:
-    """What only a message of the model has: calls, reasoning beside the content, usage, the model's name."""
+    """What only a message of the model has: calls, reasoning beside the content, usage, the model's
+    name."""
     about, beside = fields.get("response_metadata"), fields.get("additional_kwargs")
     about = about if isinstance(about, dict) else {}
     beside = beside if isinstance(beside, dict) else {}
@@ -63,7 +76,9 @@ def _complete(made: Said, fields: Body) -> None:
     listed = [*calls_of(fields, set(), "tool_calls"), *_invalid(fields)]
     if listed:
         made.parts = [part for part in inner if not isinstance(part, Call)]
-    if (plain := word(beside.get("reasoning_content"))) and not any(isinstance(part, Thought) for part in inner):
+    if (plain := word(beside.get("reasoning_content"))) and not any(
+        isinstance(part, Thought) for part in inner
+    ):
         made.parts.insert(0, Thought(plain))
     made.parts += listed or _legacy(beside, inner)
     made.model = word(first(about, "model_name", "model", "model_id"))
@@ -78,13 +93,19 @@ def _legacy(beside: Body, inner: list[Part]) -> list[Part]:
 
 
 def _invalid(fields: Body) -> list[Part]:
-    """Calls whose arguments were no JSON; those of a chunk are only halves, which its tool_call_chunks join."""
+    """Calls whose arguments were no JSON; those of a chunk are only halves, which its
+    tool_call_chunks join."""
     given = fields.get("invalid_tool_calls")
     if not isinstance(given, list) or fields.get("tool_call_chunks"):
         return []
     calls = [call for call in given if isinstance(call, dict)]
     return [
-        Call(word(call.get("id")), word(call.get("name")) or "tool", arguments(call.get("args")), kept(call, "error"))
+        Call(
+            word(call.get("id")),
+            word(call.get("name")) or "tool",
+            arguments(call.get("args")),
+            kept(call, "error"),
+        )
         for call in calls
     ]
 
@@ -123,4 +144,6 @@ def usage_of(value: Any) -> Usage | None:
 
 
 def _usage_in(about: Body) -> Usage | None:
-    return _wire_chat.usage(about.get("token_usage")) or _wire_anthropic.usage_of(about.get("usage"))
+    return _wire_chat.usage(about.get("token_usage")) or _wire_anthropic.usage_of(
+        about.get("usage")
+    )

@@ -1,15 +1,21 @@
-"""The shapes in which LangChain writes a message down, and LangSmith a run, told apart by their keys."""
+"""The shapes in which LangChain writes a message down, and LangSmith a run, told apart by their
+keys."""
 
 from typing import Any
 
-SURE = frozenset(("human", "ai", "AIMessageChunk", "HumanMessageChunk", "SystemMessageChunk", "ToolMessageChunk"))
+SURE = frozenset(
+    ("human", "ai", "AIMessageChunk", "HumanMessageChunk", "SystemMessageChunk", "ToolMessageChunk")
+)
 KINDS = SURE | frozenset(("system", "tool", "function", "chat", "generic", "developer", "remove"))
-_MARKS = frozenset(("additional_kwargs", "response_metadata", "tool_call_id", "usage_metadata", "example"))
+_MARKS = frozenset(
+    ("additional_kwargs", "response_metadata", "tool_call_id", "usage_metadata", "example")
+)
 _FOREIGN = frozenset(("role", "uuid", "sessionId", "parentUuid", "message", "ts", "timestamp"))
 
 
 def is_message(value: Any, surely: bool = False) -> bool:
-    """Whether a value is a message in one of three shapes; `surely` when nothing else looks like it."""
+    """Whether a value is a message in one of three shapes; `surely` when nothing else looks like
+    it."""
     if not isinstance(value, dict):
         return False
     kind = value.get("type")
@@ -35,13 +41,20 @@ def is_akin(value: Any) -> bool:
         return True
     if not isinstance(value, dict) or not isinstance(value.get("type"), str):
         return False
-    return value.get("lc") == 1 or (isinstance(value.get("data"), dict) and value.keys() <= {"type", "data"})
+    return value.get("lc") == 1 or (
+        isinstance(value.get("data"), dict) and value.keys() <= {"type", "data"}
+    )
 
 
 def class_of(value: dict[str, Any]) -> str | None:
     """The class of a message that was written as a call of its constructor."""
     path = value.get("id")
-    if value.get("lc") != 1 or not isinstance(path, list) or not path or not isinstance(value.get("kwargs"), dict):
+    if (
+        value.get("lc") != 1
+        or not isinstance(path, list)
+        or not path
+        or not isinstance(value.get("kwargs"), dict)
+    ):
         return None
     name = path[-1]
     return name if isinstance(name, str) and name.endswith(("Message", "MessageChunk")) else None
@@ -62,7 +75,9 @@ def is_state(value: dict[str, Any]) -> bool:
     found = messages_in(value)
     if found is None:
         return is_message(value, surely=True)
-    return all(is_message(item) for item in found[:512]) and any(is_message(item, surely=True) for item in found[:512])
+    return all(is_message(item) for item in found[:512]) and any(
+        is_message(item, surely=True) for item in found[:512]
+    )
 
 
 def is_run(value: Any) -> bool:
@@ -70,7 +85,10 @@ def is_run(value: Any) -> bool:
     if not isinstance(value, dict) or not isinstance(value.get("run_type", ""), str):
         return False
     if "run_type" in value:
-        return any(name in value for name in ("dotted_order", "trace_id", "inputs", "parent_run_id", "start_time"))
+        return any(
+            name in value
+            for name in ("dotted_order", "trace_id", "inputs", "parent_run_id", "start_time")
+        )
     return "dotted_order" in value and "trace_id" in value
 
 

@@ -1,4 +1,5 @@
-"""Tells runs of LangSmith: what models were asked and answered, what tools did, each message once."""
+"""Tells runs of LangSmith: what models were asked and answered, what tools did, each message
+once."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -46,7 +47,8 @@ def read(source: Source, draft: Draft) -> None:
 
 @dataclass(slots=True)
 class _Open:
-    """A run of a tool that is under way: the call it serves, and the span of the agent that it is."""
+    """A run of a tool that is under way: the call it serves, and the span of the agent that it
+    is."""
 
     call: str
     arguments: Any
@@ -115,7 +117,9 @@ class _Runs:
     def _stage(self, run: Run, ts: str | None) -> Stage:
         around = self._around[-1]
         actor = around.actor = around.actor or self._draft.actor("model", around.name)
-        return Stage(actor, run.place, span=around.span, ts=ts, scope=around.scope, user=around.user)
+        return Stage(
+            actor, run.place, span=around.span, ts=ts, scope=around.scope, user=around.user
+        )
 
     def _outermost(self, run: Run) -> None:
         told = asked(run)
@@ -186,7 +190,9 @@ class _Runs:
         if not holds_agent:
             return True
         if self._draft.subagents == "none":
-            self._draft.skip("subagent", run.place, "what a subagent did is left out (subagents=none)")
+            self._draft.skip(
+                "subagent", run.place, "what a subagent did is left out (subagents=none)"
+            )
             return False
         data: dict[str, Any] = {"kind": "subagent", "name": run.name, "run_id": run.id}
         if self._draft.subagents == "reference":
@@ -215,14 +221,18 @@ class _Runs:
         # The id by which the next prompt repeats the result is that of the call.
         native = None if state.call.startswith("\0") else state.call
         self._talk.told(Result(native or made.id, made.output, made.tool), stage)
-        self._draft.tool_result(state.call, made.output, ts=ts, span=stage.span, tool=made.tool, facts=facts or None)
+        self._draft.tool_result(
+            state.call, made.output, ts=ts, span=stage.span, tool=made.tool, facts=facts or None
+        )
 
     def _error(self, run: Run) -> None:
         error = word(run.body.get("error"))
         if error and run.kind not in _TOOLS:
             span = self._around[-1].span
             self._draft.annotation(
-                {"kind": "error", "run": run.name, "error": error}, ts=run.time("end_time"), span=span
+                {"kind": "error", "run": run.name, "error": error},
+                ts=run.time("end_time"),
+                span=span,
             )
 
 

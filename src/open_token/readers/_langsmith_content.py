@@ -16,7 +16,9 @@ from open_token.readers._wire_responses_content import arguments, word
 from open_token.readers._wire_responses_content import usage as responses_usage
 from open_token.readers._wire_voice import counts
 
-_ASIDE = frozenset("model stream extra_headers extra_query extra_body timeout temperature max_tokens tools".split())
+_ASIDE = frozenset(
+    "model stream extra_headers extra_query extra_body timeout temperature max_tokens tools".split()
+)
 _ASIDE_OUT = frozenset(
     "id object created model service_tier system_fingerprint usage usage_metadata llm_output run type stop_reason"
     " stop_sequence moderation prompt_filter_results created_at status error metadata".split()
@@ -61,7 +63,9 @@ def asked(run: Run) -> Told:
     """What a run was given."""
     told = Told()
     for name, value in run.part("inputs").items():
-        found = _messages(value) if name in ("messages", "input", "chat_history", "history") else None
+        found = (
+            _messages(value) if name in ("messages", "input", "chat_history", "history") else None
+        )
         if found is not None:
             told.messages += found
         elif name in ("prompts", "prompt") and run.kind == "llm" and (words := _prompts(value)):
@@ -71,7 +75,9 @@ def asked(run: Run) -> Told:
         elif name == "tools" and isinstance(value, list):
             told.tools, told.definitions = _names(value), value
         elif name == "system" and run.kind == "llm" and isinstance(value, str | list):
-            told.messages += [message] if (message := said({"role": "system", "content": value})) else []
+            told.messages += (
+                [message] if (message := said({"role": "system", "content": value})) else []
+            )
         elif value not in (None, "", [], {}) and not (run.kind == "llm" and name in _ASIDE):
             told.rest[name] = value
     if not told.model:
@@ -100,7 +106,11 @@ def answered(run: Run) -> Told:
     told = Told(model=word(outputs.get("model")))
     told.usage = _usage(run, outputs)
     shown: set[str] = set()
-    for name, read in (("generations", _generations), ("choices", _choices), ("messages", _messages)):
+    for name, read in (
+        ("generations", _generations),
+        ("choices", _choices),
+        ("messages", _messages),
+    ):
         if name in outputs and (found := read(outputs[name])):
             told.messages = found
             shown = {name}
@@ -108,8 +118,12 @@ def answered(run: Run) -> Told:
     else:
         if run.kind == "llm":
             told.messages, shown = _single(outputs)
-    told.usage = told.usage or next((message.usage for message in told.messages if message.usage), None)
-    told.model = told.model or next((message.model for message in told.messages if message.model), None)
+    told.usage = told.usage or next(
+        (message.usage for message in told.messages if message.usage), None
+    )
+    told.model = told.model or next(
+        (message.model for message in told.messages if message.model), None
+    )
     aside = _ASIDE_OUT if run.kind == "llm" else frozenset()
     told.rest = {
         name: value
@@ -121,7 +135,10 @@ def answered(run: Run) -> Told:
 
 def _single(outputs: Body) -> tuple[list[Said], set[str]]:
     """One message: the outputs themselves, or one of their fields."""
-    if isinstance(outputs.get("content"), str | list) and outputs.get("role", "assistant") == "assistant":
+    if (
+        isinstance(outputs.get("content"), str | list)
+        and outputs.get("role", "assistant") == "assistant"
+    ):
         message = said({**outputs, "role": "assistant"})
         if message is not None:
             return [message], set(outputs)
@@ -171,7 +188,11 @@ def _usage(run: Run, outputs: Body) -> Usage | None:
         or usage_of(run.metadata.get("usage_metadata"))
         or _wire_chat.usage(held.get("token_usage"))
         or _wire_chat.usage(given)
-        or (_wire_anthropic.usage_of(given) if outputs.get("type") == "message" else responses_usage(given))
+        or (
+            _wire_anthropic.usage_of(given)
+            if outputs.get("type") == "message"
+            else responses_usage(given)
+        )
         or (_whole(run) if run.kind == "llm" and not _holds_usage(outputs) else None)
     )
 
@@ -182,7 +203,9 @@ def _holds_usage(outputs: Body) -> bool:
 
 def _whole(run: Run) -> Usage | None:
     """The sums that the service shows on a run."""
-    tokens = counts(input_tokens=run.body.get("prompt_tokens"), output_tokens=run.body.get("completion_tokens"))
+    tokens = counts(
+        input_tokens=run.body.get("prompt_tokens"), output_tokens=run.body.get("completion_tokens")
+    )
     return tokens if tokens and any(tokens.values()) else None
 
 
@@ -195,13 +218,20 @@ def tool_call(run: Run) -> Call:
     extra = {"native_type": "retriever"} if run.kind == "retriever" else None
     output: Any = run.part("outputs").get("output")
     held = message_of(*opened(output)) if is_message(output) else None
-    native = next((part.id for part in held.parts if isinstance(part, Result)), None) if held else None
-    native = native or word(run.part("extra").get("tool_call_id")) or word(run.metadata.get("tool_call_id"))
+    native = (
+        next((part.id for part in held.parts if isinstance(part, Result)), None) if held else None
+    )
+    native = (
+        native
+        or word(run.part("extra").get("tool_call_id"))
+        or word(run.metadata.get("tool_call_id"))
+    )
     return Call(native, run.name, given, extra)
 
 
 def _literal(text: str) -> Any:
-    """Arguments as JSON, or as Python shows an object: LangChain writes `str(input)` of what its tools are given."""
+    """Arguments as JSON, or as Python shows an object: LangChain writes `str(input)` of what its
+    tools are given."""
     made = arguments(text)
     if isinstance(made, str) and len(text) < _LONGEST:
         try:
@@ -233,11 +263,17 @@ def tool_result(run: Run) -> Result | None:
     """What a run of a tool gave back; None when it never ended."""
     outputs, error = run.part("outputs"), word(run.body.get("error"))
     if not outputs and error is None:
-        return Result(None, "", run.name) if "end_time" in run.body and run.body.get("end_time") else None
+        return (
+            Result(None, "", run.name)
+            if "end_time" in run.body and run.body.get("end_time")
+            else None
+        )
     facts: Body = {}
     output: Any = outputs["output"] if outputs.keys() == {"output"} else outputs
     if is_message(output):
-        made = next((part for part in message_of(*opened(output)).parts if isinstance(part, Result)), None)
+        made = next(
+            (part for part in message_of(*opened(output)).parts if isinstance(part, Result)), None
+        )
         if made is not None:
             output, facts = made.output, dict(made.facts or {})
     if error is not None:
@@ -246,4 +282,6 @@ def tool_result(run: Run) -> Result | None:
             facts["error"] = error
         else:
             output = error
-    return Result(None, output if isinstance(output, str) else output_of(output), run.name, facts or None)
+    return Result(
+        None, output if isinstance(output, str) else output_of(output), run.name, facts or None
+    )

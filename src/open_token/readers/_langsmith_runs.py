@@ -1,4 +1,5 @@
-"""The runs of LangSmith: what was sent at their begin and at their end merged by id, in the order of their calls."""
+"""The runs of LangSmith: what was sent at their begin and at their end merged by id, in the order
+of their calls."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -80,9 +81,13 @@ def merged(source: Source) -> dict[str, Run]:
             if body is None:
                 _odd.setdefault(source, []).append(place)
                 continue
-            name = word(body.get("id")) or word(body.get("run_id")) or f"{place}, run {len(runs) + 1}"
+            name = (
+                word(body.get("id")) or word(body.get("run_id")) or f"{place}, run {len(runs) + 1}"
+            )
             known = runs.setdefault(name, Run(name, place, {}))
-            known.body |= {key: value for key, value in body.items() if value or key not in known.body}
+            known.body |= {
+                key: value for key, value in body.items() if value or key not in known.body
+            }
     _runs[source] = runs
     return runs
 
@@ -111,7 +116,8 @@ def _trace(run: Run) -> str:
 
 
 def _grouped(source: Source) -> dict[str, list[Run]]:
-    """The runs of each thread in the order in which they were called, the thread that began first before the others."""
+    """The runs of each thread in the order in which they were called, the thread that began first
+    before the others."""
     if source not in _threads:
         runs = merged(source)
         threads = thread_of(runs)
@@ -123,7 +129,8 @@ def _grouped(source: Source) -> dict[str, list[Run]]:
 
 
 def trees(source: Source) -> list[Run]:
-    """The runs that no other started, each with its children, in the order in which they were called."""
+    """The runs that no other started, each with its children, in the order in which they were
+    called."""
     if source.conversation is None:
         chosen = sorted(merged(source).values(), key=_order)
     else:
@@ -161,9 +168,12 @@ def _reach(top: Run, met: set[str]) -> None:
 
 
 def _order(run: Run) -> tuple[str, str]:
-    """`dotted_order` sorts parents before children and calls by time; without it the time of the start must do."""
+    """`dotted_order` sorts parents before children and calls by time; without it the time of the
+    start must do."""
     start = str(run.body.get("start_time") or "")
-    return word(run.body.get("dotted_order")) or "".join(sign for sign in start if sign.isalnum()), run.place
+    return word(run.body.get("dotted_order")) or "".join(
+        sign for sign in start if sign.isalnum()
+    ), run.place
 
 
 def found(source: Source) -> list[Found]:
@@ -178,5 +188,7 @@ def owner(source: Source, value: Any) -> str | None:
     """The conversation that all runs of a record belong to; None when they belong to several."""
     if source not in _owners:
         _owners[source] = {run.id: name for name, runs in _grouped(source).items() for run in runs}
-    owners = {_owners[source].get(word(body.get("id")) or "") for _, body in _bodies(value, "") if body}
+    owners = {
+        _owners[source].get(word(body.get("id")) or "") for _, body in _bodies(value, "") if body
+    }
     return owners.pop() if len(owners) == 1 else None

@@ -24,7 +24,8 @@ class Lineage:
         return self._children.get(name, [])
 
     def root_of(self, name: str) -> str:
-        """The session at the beginning; of sessions in a ring, the one that was asked about first."""
+        """The session at the beginning; of sessions in a ring, the one that was asked about
+        first."""
         path: list[str] = []
         seen: set[str] = set()
         here = name

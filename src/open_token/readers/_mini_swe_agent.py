@@ -1,4 +1,5 @@
-"""Tells trajectories of mini-swe-agent: provider messages in one of three forms, with facts beside each."""
+"""Tells trajectories of mini-swe-agent: provider messages in one of three forms, with facts beside
+each."""
 
 import re
 from collections import deque
@@ -39,7 +40,11 @@ def _context(document: Body, draft: Draft, runtime: str) -> str | None:
     found = document.get("info")
     info: Body = found if isinstance(found, dict) else {}
     config = info.get("config")
-    parts = [config.get(name) for name in ("model", "environment")] if isinstance(config, dict) else [None, None]
+    parts = (
+        [config.get(name) for name in ("model", "environment")]
+        if isinstance(config, dict)
+        else [None, None]
+    )
     model, environment = (part if isinstance(part, dict) else {} for part in parts)
     facts = {
         "version": word(info.get("mini_version")),
@@ -60,7 +65,8 @@ def _context(document: Body, draft: Draft, runtime: str) -> str | None:
 
 
 class _Run:
-    """The messages one by one; commands that stand in the text of an answer are answered by the next message."""
+    """The messages one by one; commands that stand in the text of an answer are answered by the
+    next message."""
 
     def __init__(self, draft: Draft, runtime: str, model: str | None, info: Any) -> None:
         self._draft = draft
@@ -103,7 +109,9 @@ class _Run:
 
     def _actor(self, response: Any) -> str:
         model = (word(response.get("model")) if isinstance(response, dict) else None) or self._model
-        return self._draft.actor("model", "agent", provider=provider_of(self._model or model), model=model)
+        return self._draft.actor(
+            "model", "agent", provider=provider_of(self._model or model), model=model
+        )
 
     def _answer(self, message: Body, extra: Body, place: str, ts: str | None) -> None:
         response = extra.get("response")
@@ -123,20 +131,34 @@ class _Run:
     def _response(self, message: Body, extra: Body, place: str, ts: str | None) -> None:
         """An answer of the Responses API, whole."""
         model = word(message.get("model")) or self._model
-        voices = responses.Voices(self._draft, name="agent", provider=provider_of(model), model=model)
+        voices = responses.Voices(
+            self._draft, name="agent", provider=provider_of(model), model=model
+        )
         spent = responses_usage(message.get("usage"))
         items = chat.objects(message.get("output"))
         only_thought = all(item.get("type") == "reasoning" for item in items)
         for item in items:
             spoken = {"role": "assistant", **item} if item.get("type") == "message" else item
             usage = spent if only_thought or item.get("type") != "reasoning" else None
-            if responses.item(self._draft, spoken, voices, ts=ts, group=place, place=place, usage=usage) and usage:
+            if (
+                responses.item(
+                    self._draft, spoken, voices, ts=ts, group=place, place=place, usage=usage
+                )
+                and usage
+            ):
                 spent = None
         self._open.clear()
 
     def _output(self, message: Body, extra: Body, place: str, ts: str | None) -> None:
         voices = responses.Voices(self._draft)
-        responses.item(self._draft, message, voices, ts=ts, place=place, facts=self._facts(message, extra, place))
+        responses.item(
+            self._draft,
+            message,
+            voices,
+            ts=ts,
+            place=place,
+            facts=self._facts(message, extra, place),
+        )
 
     def _tool(self, message: Body, extra: Body, place: str, ts: str | None) -> None:
         key = self._calls.key(word(message.get("tool_call_id")), word(message.get("name")))
@@ -151,7 +173,9 @@ class _Run:
         if rejected:
             self._rejected(extra, place, ts)
         if self._open and not rejected and (is_output or not extra):
-            self._draft.tool_result(self._open.popleft(), words, ts=ts, facts=self._facts(message, extra, place))
+            self._draft.tool_result(
+                self._open.popleft(), words, ts=ts, facts=self._facts(message, extra, place)
+            )
         elif rejected or is_output or (self._refused and not extra):
             self._draft.message("user", words, self._runtime, ts=ts, visibility="internal")
         else:
@@ -184,7 +208,9 @@ class _Run:
             facts["exception"] = extra["exception_info"]
         raw, shown = extra.get("raw_output"), message.get("content", message.get("output"))
         if isinstance(raw, str) and isinstance(shown, str) and raw.strip() not in shown:
-            self._draft.skip("unshown-output", place, "the whole output of which the model saw a part")
+            self._draft.skip(
+                "unshown-output", place, "the whole output of which the model saw a part"
+            )
         return facts
 
     def _exit(self, message: Body, extra: Body, ts: str | None) -> None:

@@ -1,4 +1,5 @@
-"""Tells the state of a run of the OpenAI Agents SDK: what went in, what each agent made of it, what it waits for."""
+"""Tells the state of a run of the OpenAI Agents SDK: what went in, what each agent made of it, what
+it waits for."""
 
 from collections import Counter
 from typing import Any, cast
@@ -73,7 +74,8 @@ class _State:
             wire.item(self._draft, told, voices, place=f"input {number}")
 
     def _items(self) -> list[Any]:
-        """Every item of the run: the full list of the session, and what only the list for the model has."""
+        """Every item of the run: the full list of the session, and what only the list for the model
+        has."""
         made, full = (field_of(self._state, name) for name in ("generated_items", "session_items"))
         first, second = ([*part] if isinstance(part, list) else [] for part in (full, made))
         if len(second) > len(first):
@@ -98,7 +100,11 @@ class _State:
             self._draft.skip("unknown-item", place, f"item {name_of(kind)} without what it holds")
         else:
             facts = self._facts(item, raw)
-            agent = item.get("agent") if kind != "handoff_output_item" else field_of(item, "source_agent")
+            agent = (
+                item.get("agent")
+                if kind != "handoff_output_item"
+                else field_of(item, "source_agent")
+            )
             self._tell(raw, self._voice(agent), place, facts)
             if kind == "handoff_output_item":
                 self._handoff(item)
@@ -106,7 +112,11 @@ class _State:
     def _facts(self, item: Body, raw: Body) -> Body | None:
         """What the tool gave to the application, where the model was told something else."""
         output = item.get("output")
-        if item.get("type") != "tool_call_output_item" or output is None or output == raw.get("output"):
+        if (
+            item.get("type") != "tool_call_output_item"
+            or output is None
+            or output == raw.get("output")
+        ):
             return None
         return {"returned": output}
 
@@ -149,16 +159,25 @@ class _State:
             self._draft.annotation({"kind": "error", "error": data["error"]})
 
     def _responses(self) -> None:
-        """Each answer of a model again, with what it cost; what stands in no list of items is told here."""
+        """Each answer of a model again, with what it cost; what stands in no list of items is told
+        here."""
         given = field_of(self._state, "model_responses")
         for number, response in enumerate(given if isinstance(given, list) else (), 1):
             if not isinstance(response, dict):
                 continue
             output = response.get("output")
-            items = [as_api(item) for item in output if isinstance(item, dict)] if isinstance(output, list) else []
+            items = (
+                [as_api(item) for item in output if isinstance(item, dict)]
+                if isinstance(output, list)
+                else []
+            )
             for item in items:
                 if _mark_raw(item) not in self._told:
-                    self._tell(item, self._voice(field_of(self._state, "current_agent")), f"response {number}")
+                    self._tell(
+                        item,
+                        self._voice(field_of(self._state, "current_agent")),
+                        f"response {number}",
+                    )
             self._spend(items, _usage(response.get("usage")))
 
     def _spend(self, items: list[Body], spent: Usage | None) -> None:
@@ -168,7 +187,10 @@ class _State:
         if spent.get("reasoning_tokens"):
             self._draft.without_thoughts = "unavailable"
         spoken = [item for item in items if item.get("type") != "reasoning"] or items
-        event = next((self._events[mark] for item in spoken if (mark := _mark_raw(item)) in self._events), None)
+        event = next(
+            (self._events[mark] for item in spoken if (mark := _mark_raw(item)) in self._events),
+            None,
+        )
         if event is not None:
             self._draft.usage(event, spent)
         else:
@@ -183,18 +205,29 @@ class _State:
         held = context if isinstance(context, dict) else {}
         self._others(_usage(held.get("usage")))
         if held.get("approvals"):
-            self._draft.annotation({"kind": "action_required", "action": "approval", "decisions": held["approvals"]})
+            self._draft.annotation(
+                {"kind": "action_required", "action": "approval", "decisions": held["approvals"]}
+            )
         if held.get("context"):
             self._draft.skip("context", "context", "the application's own context object")
         runs = field_of(self._state, "pending_agent_tool_runs")
         if isinstance(runs, dict) and runs:
-            self._draft.skip("nested-run", "pending agent tools", "the state of an agent that waits inside a call")
+            self._draft.skip(
+                "nested-run",
+                "pending agent tools",
+                "the state of an agent that waits inside a call",
+            )
 
     def _others(self, total: Usage | None) -> None:
         """What agents that ran as tools took: the total has it, no answer of this run does."""
-        rest = {name: count - self._spent[name] for name, count in cast(dict[str, int], total or {}).items()}
+        rest = {
+            name: count - self._spent[name]
+            for name, count in cast(dict[str, int], total or {}).items()
+        }
         if any(rest.values()) and min(rest.values()) >= 0:
-            self._draft.annotation({"kind": "usage", "of": "agents that ran as tools"}, usage=cast(Usage, rest))
+            self._draft.annotation(
+                {"kind": "usage", "of": "agents that ran as tools"}, usage=cast(Usage, rest)
+            )
 
 
 def _usage(value: Any) -> Usage | None:
@@ -205,7 +238,11 @@ def _usage(value: Any) -> Usage | None:
     for name in ("input_tokens", "output_tokens"):
         flat[name] = field_of(value, name)
         details = field_of(value, f"{name}_details")
-        rows = [row for row in (details if isinstance(details, list) else [details]) if isinstance(row, dict)]
+        rows = [
+            row
+            for row in (details if isinstance(details, list) else [details])
+            if isinstance(row, dict)
+        ]
         keys = {key for row in rows for key in row}
         flat[f"{name}_details"] = {key: sum(_count(row.get(key)) for row in rows) for key in keys}
     return usage(flat)
@@ -218,7 +255,9 @@ def _count(value: Any) -> int:
 def _mark(item: Any) -> bytes:
     raw = raw_item(item) if isinstance(item, dict) else None
     kind = item.get("type") if isinstance(item, dict) else None
-    return (b"?" + str(kind).encode("utf-8", "replace") if kind == "tool_approval_item" else b"") + _mark_raw(raw)
+    return (
+        b"?" + str(kind).encode("utf-8", "replace") if kind == "tool_approval_item" else b""
+    ) + _mark_raw(raw)
 
 
 def _mark_raw(raw: Any) -> bytes:

@@ -12,8 +12,18 @@ _KINDS = {
     "apply_patch_call_result": "apply_patch_call_output",
     "tool_search_call_result": "tool_search_output",
 }
-_NAMES = {"callId": "call_id", "encryptedContent": "encrypted_content", "serverLabel": "server_label"}
-_HOSTED = ("web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call")
+_NAMES = {
+    "callId": "call_id",
+    "encryptedContent": "encrypted_content",
+    "serverLabel": "server_label",
+}
+_HOSTED = (
+    "web_search_call",
+    "file_search_call",
+    "code_interpreter_call",
+    "image_generation_call",
+    "mcp_call",
+)
 
 
 def field_of(body: Body, name: str) -> Any:
@@ -47,7 +57,8 @@ def as_api(raw: Body) -> Body:
 
 
 def _reasoning(item: Body) -> Body:
-    """JavaScript has the summary as `content`, and the words, where it has them, as `rawContent`."""
+    """JavaScript has the summary as `content`, and the words, where it has them, as
+    `rawContent`."""
     if "summary" in item or not isinstance(item.get("content"), list):
         return item
     sealed = item.get("providerData")
@@ -58,7 +69,11 @@ def _reasoning(item: Body) -> Body:
 
 def _output(value: Any) -> Any:
     """A text without the block around it; JavaScript wraps every output in one."""
-    if isinstance(value, dict) and value.get("type") == "text" and isinstance(value.get("text"), str):
+    if (
+        isinstance(value, dict)
+        and value.get("type") == "text"
+        and isinstance(value.get("text"), str)
+    ):
         return value["text"]
     if isinstance(value, dict) and "type" in value:
         value = [value]
@@ -77,7 +92,11 @@ def _block(block: Any) -> Any:
             and isinstance(image, dict)
         ):
             address = f"data:{word(image.get('mediaType')) or 'image/png'};base64,{address}"
-        return {"type": "input_image", "image_url": address, **{k: block[k] for k in ("detail",) if block.get(k)}}
+        return {
+            "type": "input_image",
+            "image_url": address,
+            **{k: block[k] for k in ("detail",) if block.get(k)},
+        }
     return block
 
 

@@ -1,4 +1,5 @@
-"""Tells what is said in the OpenAI chat completions dialect: where its bodies and streams hold what."""
+"""Tells what is said in the OpenAI chat completions dialect: where its bodies and streams hold
+what."""
 
 from collections.abc import Iterator
 from typing import Any, cast
@@ -70,9 +71,16 @@ class _Chat:
         return False
 
     def tools(self, request: Body) -> list[str]:
-        functions = [tool.get("function", tool.get("custom", tool)) for tool in wire.objects(request.get("tools"))]
+        functions = [
+            tool.get("function", tool.get("custom", tool))
+            for tool in wire.objects(request.get("tools"))
+        ]
         functions += wire.objects(request.get("functions"))
-        names = [word(made.get("name")) or word(made.get("type")) for made in functions if isinstance(made, dict)]
+        names = [
+            word(made.get("name")) or word(made.get("type"))
+            for made in functions
+            if isinstance(made, dict)
+        ]
         return [name for name in names if name]
 
     def answer(self, response: Body) -> list[Any]:
@@ -105,7 +113,9 @@ class _Chat:
         if "content" not in message:
             self.draft.skip("no-content", place, f"a message of {role} without content")
         words = wire.content(self.draft, message.get("content"), place)
-        self.draft.message(cast(Role, role), "" if words is None else words, actor, ts=_time(message))
+        self.draft.message(
+            cast(Role, role), "" if words is None else words, actor, ts=_time(message)
+        )
 
     def _voice(self, message: Body, place: str, ts: str | None = None) -> Voice:
         model = word(message.get("model")) or self._model

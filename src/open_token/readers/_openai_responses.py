@@ -70,8 +70,13 @@ class _Responses:
 
     def tools(self, request: Body) -> list[str]:
         tools = request.get("tools")
-        given = [tool for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
-        names = [word(tool.get("name")) or word(tool.get("server_label")) or word(tool.get("type")) for tool in given]
+        given = (
+            [tool for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
+        )
+        names = [
+            word(tool.get("name")) or word(tool.get("server_label")) or word(tool.get("type"))
+            for tool in given
+        ]
         return [name for name in names if name]
 
     def answer(self, response: Body) -> list[Any]:
@@ -104,17 +109,27 @@ class _Responses:
             if str(item.get("id")) not in self._by_id:
                 self.draft.skip("item-reference", place, "an item that only the provider has")
             return
-        if isinstance(item, dict) and (item.get("role") == "assistant" or item.get("type", "message") != "message"):
+        if isinstance(item, dict) and (
+            item.get("role") == "assistant" or item.get("type", "message") != "message"
+        ):
             self._answered = True
         wire.item(self.draft, self._with_known_call(item), self._voices, place=place)
 
     def _with_known_call(self, item: Any) -> Any:
-        """An output under the id that its call was told with; some clients glue both ids of a call together."""
+        """An output under the id that its call was told with; some clients glue both ids of a call
+        together."""
         given = word(item.get("call_id")) if isinstance(item, dict) else None
-        if given is None or not str(item.get("type")).endswith("_output") or self.draft.is_open(given):
+        if (
+            given is None
+            or not str(item.get("type")).endswith("_output")
+            or self.draft.is_open(given)
+        ):
             return item
         first = given.partition("|")[0]
-        return {**item, "call_id": first if self.draft.is_open(first) else self._aliases.get(given, given)}
+        return {
+            **item,
+            "call_id": first if self.draft.is_open(first) else self._aliases.get(given, given),
+        }
 
     def tell_answer(self, response: Body, place: str) -> None:
         ts = from_epoch(response.get("created_at"))
@@ -130,13 +145,20 @@ class _Responses:
         for item in self.answer(response):
             spent = self._tell_output(item, ts, spent, place)
         if spent:
-            self.draft.annotation({"kind": "usage"}, actor=self._voices.assistant, ts=ts, usage=spent)
+            self.draft.annotation(
+                {"kind": "usage"}, actor=self._voices.assistant, ts=ts, usage=spent
+            )
         self._tell_end(response, ts)
 
-    def _tell_output(self, item: Any, ts: str | None, spent: Usage | None, place: str) -> Usage | None:
-        """Tell an item; gives the usage that is still to be told. No thought carries it: thoughts may be left out."""
+    def _tell_output(
+        self, item: Any, ts: str | None, spent: Usage | None, place: str
+    ) -> Usage | None:
+        """Tell an item; gives the usage that is still to be told. No thought carries it: thoughts
+        may be left out."""
         given = None if isinstance(item, dict) and item.get("type") == "reasoning" else spent
-        told = wire.item(self.draft, item, self._voices, ts=ts, group=place, place=place, usage=given)
+        told = wire.item(
+            self.draft, item, self._voices, ts=ts, group=place, place=place, usage=given
+        )
         return spent if told is None or given is None else None
 
     def _tell_end(self, response: Body, ts: str | None) -> None:
@@ -147,9 +169,13 @@ class _Responses:
             if isinstance(details, dict) and details.get("reason"):
                 facts["reason"] = details["reason"]
         if facts:
-            self.draft.annotation({"kind": "message_facts", **facts}, actor=self._voices.assistant, ts=ts)
+            self.draft.annotation(
+                {"kind": "message_facts", **facts}, actor=self._voices.assistant, ts=ts
+            )
         if isinstance(response.get("error"), dict):
-            self.draft.annotation({"kind": "error", "error": response["error"]}, actor=self._voices.assistant, ts=ts)
+            self.draft.annotation(
+                {"kind": "error", "error": response["error"]}, actor=self._voices.assistant, ts=ts
+            )
 
 
 def _input(request: Body) -> list[Any]:
@@ -172,4 +198,7 @@ def _parts(value: Any) -> list[tuple[str, Any]]:
     if isinstance(made, str):
         return [("text", made)]
     texts = [part.get("text") if isinstance(part, dict) else None for part in made]
-    return [("text", text) if isinstance(text, str) else ("part", part) for text, part in zip(texts, made, strict=True)]
+    return [
+        ("text", text) if isinstance(text, str) else ("part", part)
+        for text, part in zip(texts, made, strict=True)
+    ]

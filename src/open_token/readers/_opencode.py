@@ -86,7 +86,8 @@ def _found(name: str, info: Record) -> Found:
 
 
 def belongs(source: Source, at: str, value: Any) -> str | None:
-    """The conversation that a value, a row or a file belongs to; a secret or a credential belongs to none of them."""
+    """The conversation that a value, a row or a file belongs to; a secret or a credential belongs
+    to none of them."""
     opened = _opened(source)
     session: str | None
     if source.shape == "sqlite":
@@ -102,7 +103,11 @@ def _session_of_file(at: str, store: Store) -> str | None:
     kind, _, rest = at.removeprefix("storage/").partition("/")
     if kind == "share":
         return _NOBODY
-    name = rest.rpartition("/")[2].removesuffix(".json") if kind == "session" else rest.partition("/")[0]
+    name = (
+        rest.rpartition("/")[2].removesuffix(".json")
+        if kind == "session"
+        else rest.partition("/")[0]
+    )
     return store.home.get(name) if kind == "part" else name or None
 
 
@@ -129,17 +134,28 @@ def _open(source: Source) -> _Opened:
     if source.shape == "sqlite":
         store, own = Rows(source, notes), None
     elif source.shape == "folder":
-        prefix = next((prefix for prefix in ("", "storage/") if source.below(prefix + _SESSIONS)), "")
-        store = _folder(lambda pattern: source.below(prefix + pattern), source.below(prefix + _SESSIONS), {}, notes)
+        prefix = next(
+            (prefix for prefix in ("", "storage/") if source.below(prefix + _SESSIONS)), ""
+        )
+        store = _folder(
+            lambda pattern: source.below(prefix + pattern),
+            source.below(prefix + _SESSIONS),
+            {},
+            notes,
+        )
     elif is_session(own):
         near = source.neighbours("*.json")
-        store = _folder(lambda pattern: source.neighbours(f"../../{pattern}"), near, {own["id"]: own}, notes)
+        store = _folder(
+            lambda pattern: source.neighbours(f"../../{pattern}"), near, {own["id"]: own}, notes
+        )
     else:
         store, own = Values(source, notes), None
     return _Opened(store, Lineage(store.sessions), notes, own["id"] if own else None)
 
 
-def _folder(find: Callable[[str], list[Source]], files: list[Source], known: dict[str, Record], notes: Skip) -> Folder:
+def _folder(
+    find: Callable[[str], list[Source]], files: list[Source], known: dict[str, Record], notes: Skip
+) -> Folder:
     sessions = dict(known)
     places: dict[str, Source] = {}
     for file in files:
@@ -153,7 +169,8 @@ def _folder(find: Callable[[str], list[Source]], files: list[Source], known: dic
 
 
 def _glance(file: Source) -> Any:
-    """What a file holds, without counting it as read: most sessions beside one do not belong to it."""
+    """What a file holds, without counting it as read: most sessions beside one do not belong to
+    it."""
     try:
         return _decode(file.whole)
     except (InputError, ValueError, RecursionError):

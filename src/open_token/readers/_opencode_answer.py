@@ -4,7 +4,14 @@ from typing import TYPE_CHECKING, Any
 
 from open_token.model import Usage
 from open_token.readers._fields import Record, kept, name_of, record_in, word_in
-from open_token.readers._opencode_parts import child_of, facts_of, file_block, output_of, time_of, usage_of
+from open_token.readers._opencode_parts import (
+    child_of,
+    facts_of,
+    file_block,
+    output_of,
+    time_of,
+    usage_of,
+)
 
 if TYPE_CHECKING:
     from open_token.readers._opencode_session import Teller, Thread
@@ -76,7 +83,12 @@ class Answer:
     def _say(self, content: str | list[Any], part: Record) -> None:
         thread = self._thread
         said = self._draft.message(
-            "assistant", content, self._actor, ts=self._when(part), visibility=thread.visibility, span=thread.span
+            "assistant",
+            content,
+            self._actor,
+            ts=self._when(part),
+            visibility=thread.visibility,
+            span=thread.span,
         )
         self._last = said["id"]
         if part.get("ignored") is True:
@@ -85,18 +97,25 @@ class Answer:
             self._draft.annotation({"kind": "compaction_summary"}, parent=said)
 
     def _thought(self, part: Record) -> None:
-        """Of OpenAI's reasoning there is only the provider's own summary; the words themselves stay sealed."""
+        """Of OpenAI's reasoning there is only the provider's own summary; the words themselves stay
+        sealed."""
         text, metadata = word_in(part, "text"), record_in(part, "metadata")
         openai = record_in(metadata, "openai")
         if text is None and not openai.get("reasoningEncryptedContent") and not _has_seal(metadata):
             self._draft.skip("empty-reasoning", self._place, "reasoning without words")
             return
         thought = self._draft.thought(
-            text, self._actor, ts=self._when(part), span=self._thread.span, summary=bool(text and openai)
+            text,
+            self._actor,
+            ts=self._when(part),
+            span=self._thread.span,
+            summary=bool(text and openai),
         )
         self._last = thought["id"]
         if text and openai.get("reasoningEncryptedContent"):
-            self._draft.skip("sealed-reasoning", self._place, "encrypted reasoning beside its summary")
+            self._draft.skip(
+                "sealed-reasoning", self._place, "encrypted reasoning beside its summary"
+            )
 
     def _tool(self, part: Record) -> None:
         """A call and its result in one; a call that is still pending or running has none."""
@@ -124,7 +143,9 @@ class Answer:
             # A call that cannot be made goes to a tool of this name, which succeeds in saying so.
             facts = {"is_error": True} | facts
         if bulk:
-            draft.skip("tool-metadata", self._place, "side data of a result that the model never saw")
+            draft.skip(
+                "tool-metadata", self._place, "side data of a result that the model never saw"
+            )
         if output is not None:
             draft.tool_result(key, output, ts=time_of(state, "end"), span=span, facts=facts)
 
@@ -151,7 +172,12 @@ class Answer:
             self._beside({"kind": "stop", "reason": finish})
         if message.get("error") is not None:
             name = word_in(message["error"], "name")
-            self._beside({"kind": "aborted" if name in _ABORTED else "error", **self._error(message["error"])})
+            self._beside(
+                {
+                    "kind": "aborted" if name in _ABORTED else "error",
+                    **self._error(message["error"]),
+                }
+            )
         if message.get("structured") is not None:
             self._beside({"kind": "message_facts", "structured": message["structured"]})
         cost = message.get("cost")
@@ -162,16 +188,24 @@ class Answer:
 
     def _beside(self, data: Record, ts: str | None = None, usage: Usage | None = None) -> None:
         ts = ts or time_of(self._message, "completed") or time_of(self._message, "created")
-        self._draft.annotation(data, actor=self._teller.client, ts=ts, span=self._thread.span, usage=usage)
+        self._draft.annotation(
+            data, actor=self._teller.client, ts=ts, span=self._thread.span, usage=usage
+        )
 
     def _error(self, error: Any) -> Record:
         """What an error says, but for the headers of the provider's answer."""
         if type(error) is not dict:
             return {"error": error}
-        data = {name: value for name, value in record_in(error, "data").items() if value is not None}
+        data = {
+            name: value for name, value in record_in(error, "data").items() if value is not None
+        }
         if data.pop("responseHeaders", None):
             self._draft.skip("response-headers", self._place, "the headers of a provider's answer")
-        return {"name": error["name"], **_apart(data)} if isinstance(error.get("name"), str) else _apart(data)
+        return (
+            {"name": error["name"], **_apart(data)}
+            if isinstance(error.get("name"), str)
+            else _apart(data)
+        )
 
     def _when(self, part: Record) -> str | None:
         return time_of(part, "start") or time_of(self._message, "created")

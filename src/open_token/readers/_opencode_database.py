@@ -1,4 +1,5 @@
-"""OpenCode's SQLite database: sessions, messages and parts as rows, in the form of version 1 and of version 2."""
+"""OpenCode's SQLite database: sessions, messages and parts as rows, in the form of version 1 and of
+version 2."""
 
 import contextlib
 from collections.abc import Iterator
@@ -55,18 +56,26 @@ class Rows:
         return self._messages(session_id)
 
     def _goes_on_in_v2(self, session_id: str) -> bool:
-        """Version 2 writes other rows, and some builds wrote both; the form in which the talk went on is the whole."""
+        """Version 2 writes other rows, and some builds wrote both; the form in which the talk went
+        on is the whole."""
         tables = self._source.tables
         if "session_message" not in tables:
             return False
         if "message" not in tables or "part" not in tables:
             return True
-        v1 = self._newest("SELECT max(time_created), count(*) FROM message WHERE session_id = ?", session_id)
+        v1 = self._newest(
+            "SELECT max(time_created), count(*) FROM message WHERE session_id = ?", session_id
+        )
         v2 = self._newest(
-            "SELECT max(time_created), count(*) FROM session_message WHERE session_id = ? AND type = 'user'", session_id
+            "SELECT max(time_created), count(*) FROM session_message WHERE session_id = ? AND type = 'user'",
+            session_id,
         )
         if v1[1] and v2[1]:
-            self._skip("second-form", "the session", "the same session as another version of OpenCode keeps it")
+            self._skip(
+                "second-form",
+                "the session",
+                "the same session as another version of OpenCode keeps it",
+            )
         return v2 > v1 if v1[1] else bool(v2[1])
 
     def _newest(self, sql: str, session_id: str) -> tuple[float, int]:
@@ -82,7 +91,8 @@ class Rows:
             )
         )
         rows = self._source.rows(
-            "SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created, id", (session_id,)
+            "SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created, id",
+            (session_id,),
         )
         for number, (name, data) in enumerate(rows, 1):
             place = f"message {number}"
@@ -101,7 +111,8 @@ class Rows:
     def _turns(self, session_id: str) -> Iterator[Message]:
         order = "seq" if "seq" in self._source.tables["session_message"] else "time_created, id"
         rows = self._source.rows(
-            f"SELECT id, type, data FROM session_message WHERE session_id = ? ORDER BY {order}", (session_id,)
+            f"SELECT id, type, data FROM session_message WHERE session_id = ? ORDER BY {order}",
+            (session_id,),
         )
         for number, (name, kind, data) in enumerate(rows, 1):
             place = f"message {number}"
@@ -119,7 +130,8 @@ class Rows:
 
 
 class _Grouped:
-    """Parts in the order of their messages, handed out message by message: both are sorted alike."""
+    """Parts in the order of their messages, handed out message by message: both are sorted
+    alike."""
 
     def __init__(self, rows: Iterator[tuple[Any, ...]]) -> None:
         self._rows = rows

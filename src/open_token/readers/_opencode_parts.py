@@ -1,4 +1,5 @@
-"""The parts of OpenCode messages in the export's terms: blocks, outputs with the facts beside them, token counts."""
+"""The parts of OpenCode messages in the export's terms: blocks, outputs with the facts beside them,
+token counts."""
 
 from typing import Any
 
@@ -52,7 +53,11 @@ def output_of(state: Record) -> Any:
     elif status != "completed" and "output" not in state:
         return None
     attached = state.get("attachments")
-    files = [file_block(file) for file in attached if type(file) is dict] if type(attached) is list else []
+    files = (
+        [file_block(file) for file in attached if type(file) is dict]
+        if type(attached) is list
+        else []
+    )
     if files:
         return [{"type": "text", "text": output}, *files]
     return "" if output is None else output
@@ -93,7 +98,8 @@ def child_of(state: Record) -> str | None:
 
 
 def usage_of(tokens: Any, provider: str | None) -> Usage | None:
-    """Token counts: OpenCode counts cached input apart, and reasoning apart since it says a total."""
+    """Token counts: OpenCode counts cached input apart, and reasoning apart since it says a
+    total."""
     if type(tokens) is not dict:
         return None
     cache = record_in(tokens, "cache")
@@ -114,9 +120,11 @@ def usage_of(tokens: Any, provider: str | None) -> Usage | None:
     return made if any(made.values()) else None
 
 
-def _is_apart(tokens: Record, given: int, output: int, reasoning: int, provider: str | None) -> bool:
-    """Whether the output leaves the reasoning out. The total tells; before there was one, it was as the provider counts
-    it, and of those only Google counts it apart."""
+def _is_apart(
+    tokens: Record, given: int, output: int, reasoning: int, provider: str | None
+) -> bool:
+    """Whether the output leaves the reasoning out. The total tells; before there was one, it was as
+    the provider counts it, and of those only Google counts it apart."""
     total = _count(tokens, "total")
     if total:
         return total >= given + output + reasoning

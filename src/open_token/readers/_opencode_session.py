@@ -1,4 +1,5 @@
-"""An OpenCode session from its first message to its last, with the sessions that its tasks started told inside."""
+"""An OpenCode session from its first message to its last, with the sessions that its tasks started
+told inside."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +15,12 @@ from open_token.readers._providers import Providers
 from open_token.readers._user_commands import tell_command, tell_output
 
 _DEEPEST = 16
-_CONTEXT = {"directory": "cwd", "version": "version", "projectID": "project_id", "parentID": "parent_id"}
+_CONTEXT = {
+    "directory": "cwd",
+    "version": "version",
+    "projectID": "project_id",
+    "parentID": "parent_id",
+}
 
 
 @dataclass
@@ -91,11 +97,19 @@ class Teller:
 
     def _context(self, thread: Thread, info: Record) -> None:
         """Where the session ran."""
-        facts = {told: info[name] for name, told in _CONTEXT.items() if isinstance(info.get(name), str) and info[name]}
+        facts = {
+            told: info[name]
+            for name, told in _CONTEXT.items()
+            if isinstance(info.get(name), str) and info[name]
+        }
         if url := word_in(record_in(info, "share"), "url"):
             facts["share_url"] = url
         summary = record_in(info, "summary")
-        counts = {name: summary[name] for name in ("additions", "deletions", "files") if type(summary.get(name)) is int}
+        counts = {
+            name: summary[name]
+            for name in ("additions", "deletions", "files")
+            if type(summary.get(name)) is int
+        }
         if any(counts.values()):
             facts |= {"changes": counts}
         thread.settings["cwd"] = facts.get("cwd")
@@ -110,9 +124,15 @@ class Teller:
             self.draft.skip("bookkeeping", place, "what the session's tools may do")
 
     def _reverted(self, thread: Thread, revert: Record, message: Record) -> None:
-        """A person can take back everything from a message on; it is still there until the next prompt."""
+        """A person can take back everything from a message on; it is still there until the next
+        prompt."""
         name = word_in(revert, "messageID")
-        if name and thread.cut is None and message.get("id") == name and not word_in(revert, "partID"):
+        if (
+            name
+            and thread.cut is None
+            and message.get("id") == name
+            and not word_in(revert, "partID")
+        ):
             thread.cut = self.draft.count
 
     def _settings(self, thread: Thread, message: Record) -> None:
@@ -124,11 +144,17 @@ class Teller:
             "cwd": word_in(path, "cwd") if type(path) is dict else path,
             "tools": message.get("tools"),
         }
-        changed = {name: value for name, value in now.items() if value and value != thread.settings.get(name)}
+        changed = {
+            name: value
+            for name, value in now.items()
+            if value and value != thread.settings.get(name)
+        }
         if changed:
             thread.settings |= changed
             data = {"kind": "settings", **changed}
-            self.draft.annotation(data, actor=self.client, ts=time_of(message, "created"), span=thread.span)
+            self.draft.annotation(
+                data, actor=self.client, ts=time_of(message, "created"), span=thread.span
+            )
 
     def _prompt(self, thread: Thread, message: Record, parts: list[Record], place: str) -> None:
         """A message in the person's place, with what was typed kept apart from what was put in."""
@@ -142,7 +168,11 @@ class Teller:
                 self._typed(thread, typed, ts)
                 typed = []
                 self._beside(thread, part, place, ts)
-            elif part.get("synthetic") is True or part.get("ignored") is True or message.get("role") != "user":
+            elif (
+                part.get("synthetic") is True
+                or part.get("ignored") is True
+                or message.get("role") != "user"
+            ):
                 self._typed(thread, typed, ts)
                 typed = []
                 self._put_in(thread, part, block, ts)
@@ -154,12 +184,19 @@ class Teller:
     def _typed(self, thread: Thread, blocks: list[Record], ts: str | None) -> None:
         if blocks:
             content = content_of(blocks)
-            self.draft.message("user", content, thread.asker, ts=ts, visibility=thread.visibility, span=thread.span)
+            self.draft.message(
+                "user", content, thread.asker, ts=ts, visibility=thread.visibility, span=thread.span
+            )
 
     def _put_in(self, thread: Thread, part: Record, block: Record, ts: str | None) -> None:
         if block.get("text", True):
             said = self.draft.message(
-                "user", content_of([block]), self.client, ts=ts, visibility="internal", span=thread.span
+                "user",
+                content_of([block]),
+                self.client,
+                ts=ts,
+                visibility="internal",
+                span=thread.span,
             )
             if part.get("ignored") is True:
                 self.draft.annotation({"kind": "message_facts", "ignored": True}, parent=said)
@@ -170,10 +207,14 @@ class Teller:
             self._command(thread, part, ts)
         elif kind == "compaction":
             facts = kept(part, "auto", "overflow", "tail_start_id")
-            self.draft.annotation({"kind": "compaction", **facts}, actor=self.client, ts=ts, span=thread.span)
+            self.draft.annotation(
+                {"kind": "compaction", **facts}, actor=self.client, ts=ts, span=thread.span
+            )
         elif kind == "subtask":
             facts = kept(part, "description", "prompt", "agent", "command", "model")
-            self.draft.annotation({"kind": "subtask", **facts}, actor=thread.asker, ts=ts, span=thread.span)
+            self.draft.annotation(
+                {"kind": "subtask", **facts}, actor=thread.asker, ts=ts, span=thread.span
+            )
         else:
             self.draft.skip("unknown-part", place, f"part {name_of(kind)}")
 
@@ -181,13 +222,19 @@ class Teller:
         command, output = part.get("command"), part.get("output")
         facts = kept(part, "status", "exit")
         tell_command(
-            self.draft, command if isinstance(command, str) else "", thread.asker, facts, ts=ts, span=thread.span
+            self.draft,
+            command if isinstance(command, str) else "",
+            thread.asker,
+            facts,
+            ts=ts,
+            span=thread.span,
         )
         printed = output if isinstance(output, str) else [] if output is None else [output]
         tell_output(self.draft, printed, self.client, ts=ts, span=thread.span)
 
     def _summary(self, thread: Thread, message: Record, place: str) -> None:
-        """What OpenCode wrote of a prompt beside it: a heading for lists, and whole files before and after."""
+        """What OpenCode wrote of a prompt beside it: a heading for lists, and whole files before
+        and after."""
         summary = record_in(message, "summary")
         facts = {name: summary[name] for name in ("title", "body") if word_in(summary, name)}
         if facts:
@@ -196,11 +243,22 @@ class Teller:
         if summary.get("diffs"):
             self.draft.skip("file-diffs", place, "files before and after a change")
 
-    def child(self, thread: Thread, session_id: str, call: str | None, about: Record, asker: str | None = None) -> None:
+    def child(
+        self,
+        thread: Thread,
+        session_id: str,
+        call: str | None,
+        about: Record,
+        asker: str | None = None,
+    ) -> None:
         """A session that another started, in a span of its own."""
         draft = self.draft
         if draft.subagents == "none":
-            draft.skip("subagent", f"event {draft.count}", "what a subagent did is left out (subagents=none)")
+            draft.skip(
+                "subagent",
+                f"event {draft.count}",
+                "what a subagent did is left out (subagents=none)",
+            )
             self._told.add(session_id)
             return
         info = self._store.sessions.get(session_id)
@@ -217,7 +275,9 @@ class Teller:
         span = draft.span_start(data, asker, ts=time_of(info, "created"), call=call, parent=None)
         if told_here and info is not None:
             name = about.get("subagent_type")
-            inner = Thread(session_id, asker, name or "subagent", "internal", span, thread.depth + 1)
+            inner = Thread(
+                session_id, asker, name or "subagent", "internal", span, thread.depth + 1
+            )
             self._session(inner, info)
         else:
             self._told.add(session_id)
@@ -226,11 +286,17 @@ class Teller:
 
 def content_of(blocks: list[Record]) -> str | list[Any]:
     """One text as it is, anything else as a list of blocks."""
-    if len(blocks) == 1 and blocks[0].get("type") == "text" and isinstance(blocks[0].get("text"), str):
+    if (
+        len(blocks) == 1
+        and blocks[0].get("type") == "text"
+        and isinstance(blocks[0].get("text"), str)
+    ):
         return str(blocks[0]["text"])
     return blocks
 
 
 def _is_answer(parts: list[Record]) -> bool:
     """Whether parts without their message are a model's."""
-    return any(part.get("type") in ("tool", "reasoning", "step-start", "step-finish") for part in parts)
+    return any(
+        part.get("type") in ("tool", "reasoning", "step-start", "step-finish") for part in parts
+    )

@@ -42,12 +42,18 @@ def is_session(value: Any) -> bool:
 
 def is_bundle(value: Any) -> bool:
     """A message with its parts, as the server gives it."""
-    return type(value) is dict and type(value.get("parts")) is list and is_message(value.get("info"))
+    return (
+        type(value) is dict and type(value.get("parts")) is list and is_message(value.get("info"))
+    )
 
 
 def is_export(value: Any) -> bool:
     """A session with its messages, as `opencode export` writes it."""
-    if type(value) is not dict or type(value.get("messages")) is not list or type(value.get("info")) is not dict:
+    if (
+        type(value) is not dict
+        or type(value.get("messages")) is not list
+        or type(value.get("info")) is not dict
+    ):
         return False
     messages = value["messages"]
     if messages:
@@ -57,7 +63,11 @@ def is_export(value: Any) -> bool:
 
 def is_event(value: Any) -> bool:
     """A line of `opencode run --format json`: a part as it was finished."""
-    return type(value) is dict and isinstance(value.get("sessionID"), str) and is_part(value.get("part"))
+    return (
+        type(value) is dict
+        and isinstance(value.get("sessionID"), str)
+        and is_part(value.get("part"))
+    )
 
 
 def is_ours(value: Any) -> bool:
@@ -72,5 +82,6 @@ def is_path_safe(name: Any) -> bool:
 
 
 def is_sortable(name: str) -> bool:
-    """Whether an id begins with the time at which it was made, so that ids sort in the order of events."""
+    """Whether an id begins with the time at which it was made, so that ids sort in the order of
+    events."""
     return _SORTABLE.fullmatch(name) is not None

@@ -1,4 +1,5 @@
-"""Where OpenCode keeps sessions, in whichever form: a store gives sessions, and messages with their parts in order."""
+"""Where OpenCode keeps sessions, in whichever form: a store gives sessions, and messages with their
+parts in order."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -36,7 +37,8 @@ class Store(Protocol):
 
 
 class Folder:
-    """A storage folder: one file for each session, message and part. The name of a file is its id, and ids sort."""
+    """A storage folder: one file for each session, message and part. The name of a file is its id,
+    and ids sort."""
 
     def __init__(
         self,
@@ -48,7 +50,8 @@ class Folder:
         self._find = find
         self._skip = skip
         self._files = files or {}
-        """Where sessions were glanced at; who asks for the messages of one has read its file too."""
+        """Where sessions were glanced at; who asks for the messages of one has read its file
+        too."""
         self.sessions = sessions
         self.home: dict[str, str] = {}
 
@@ -63,7 +66,11 @@ class Folder:
             name = word_in(info, "id")
             self.home[name or ""] = session_id
             files = self._within("part", name)
-            parts = [part for part in (self._value(part, f"message {number}") for part in files) if part is not None]
+            parts = [
+                part
+                for part in (self._value(part, f"message {number}") for part in files)
+                if part is not None
+            ]
             inside = info.get("parts")
             yield info, parts or (inside if type(inside) is list else [])
 
@@ -78,12 +85,15 @@ class Folder:
         if value is None:
             self._skip("broken-file", place, "a file of a message or a part that is not JSON")
         for _ in file.repaired:
-            self._skip("lone-surrogate", place, "text that is not valid Unicode was replaced by U+FFFD")
+            self._skip(
+                "lone-surrogate", place, "text that is not valid Unicode was replaced by U+FFFD"
+            )
         return value
 
 
 class Values:
-    """Sessions, messages and parts one after another in one file: an export, or what was poured together."""
+    """Sessions, messages and parts one after another in one file: an export, or what was poured
+    together."""
 
     def __init__(self, source: Source, skip: Skip) -> None:
         self.sessions: dict[str, Record] = {}
@@ -94,7 +104,8 @@ class Values:
         self._given: set[str] = set()
         """Sessions that came with their messages in order."""
         self._answers: set[str] = set()
-        """Messages of a run, which tells only what the model says and does, and of them the parts alone."""
+        """Messages of a run, which tells only what the model says and does, and of them the parts
+        alone."""
         for number, value in source.records():
             self._take(number, value)
         self._messages: dict[str, list[str]] = {name: [] for name in self.sessions}
@@ -140,7 +151,11 @@ class Values:
     def _message(self, info: Record, number: int) -> None:
         name = info["id"]
         if name in self._infos:
-            self._skip("duplicate-record", f"value {number}", "a message that is there twice; the last is told")
+            self._skip(
+                "duplicate-record",
+                f"value {number}",
+                "a message that is there twice; the last is told",
+            )
         self._infos[name] = info
         self.home.setdefault(name, info["sessionID"])
 
@@ -159,7 +174,10 @@ class Values:
                 place = f"message {name}" if name_of(name) == name else "a message"
                 self._skip("no-message", place, "parts whose message is not in the source")
             alone = {"id": name, "role": "assistant"} if name in self._answers else {"id": name}
-            yield self._infos.get(name, alone), [parts[part] for part in _ordered(list(parts), given)]
+            yield (
+                self._infos.get(name, alone),
+                [parts[part] for part in _ordered(list(parts), given)],
+            )
 
 
 def _ordered(names: list[str], given: bool) -> list[str]:

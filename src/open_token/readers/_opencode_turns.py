@@ -36,7 +36,11 @@ def turned(record: Record, kind: Any, place: str, skip: Skip) -> Iterator[Messag
 def _assistant(record: Record) -> Record:
     model = record_in(record, "model")
     info = {name: record[name] for name in _KEPT if record.get(name) is not None}
-    named = {"modelID": model.get("id"), "providerID": model.get("providerID"), "variant": model.get("variant")}
+    named = {
+        "modelID": model.get("id"),
+        "providerID": model.get("providerID"),
+        "variant": model.get("variant"),
+    }
     error = record_in(record, "error")
     if error:
         info["error"] = {"name": error.get("type"), "data": error}
@@ -55,7 +59,12 @@ def _prompt(record: Record, place: str, skip: Skip) -> Iterator[Record]:
 
 
 def _file(file: Record) -> Record:
-    return {"type": "file", "mime": file.get("mime"), "filename": file.get("name"), "url": file.get("uri")}
+    return {
+        "type": "file",
+        "mime": file.get("mime"),
+        "filename": file.get("name"),
+        "url": file.get("uri"),
+    }
 
 
 def _content(record: Record, place: str, skip: Skip) -> Iterator[Record]:
@@ -65,12 +74,20 @@ def _content(record: Record, place: str, skip: Skip) -> Iterator[Record]:
             yield _tool(item)
         elif kind in ("text", "reasoning"):
             metadata = item.get("native", item.get("state", item.get("providerMetadata")))
-            yield {**item, "metadata": metadata, "time": {"start": record_in(item, "time").get("created")}}
+            yield {
+                **item,
+                "metadata": metadata,
+                "time": {"start": record_in(item, "time").get("created")},
+            }
         else:
             skip("unknown-part", place, f"part {name_of(kind)}")
     retry = record_in(record, "retry")
     if retry:
-        yield {"type": "retry", "attempt": retry.get("attempt"), "error": {"data": retry.get("error")}}
+        yield {
+            "type": "retry",
+            "attempt": retry.get("attempt"),
+            "error": {"data": retry.get("error")},
+        }
     snapshot = record_in(record, "snapshot")
     if snapshot.get("files"):
         yield {"type": "patch", "hash": snapshot.get("end"), "files": snapshot["files"]}
@@ -81,7 +98,11 @@ def _tool(item: Record) -> Record:
     given, content = state.get("input"), records_in(state, "content")
     texts = [block.get("text") for block in content if block.get("type") == "text"]
     output = "\n".join(text for text in texts if isinstance(text, str))
-    made: Record = {"status": state.get("status"), "input": given if type(given) is dict else {}, "raw": given}
+    made: Record = {
+        "status": state.get("status"),
+        "input": given if type(given) is dict else {},
+        "raw": given,
+    }
     made["metadata"] = record_in(state, "metadata")
     made["time"] = {"start": time.get("ran", time.get("created")), "end": time.get("completed")}
     if state.get("status") == "completed":

@@ -1,4 +1,5 @@
-"""Tells the events of the OpenHands SDK, from a conversation folder, one of its files, a stream or a list."""
+"""Tells the events of the OpenHands SDK, from a conversation folder, one of its files, a stream or
+a list."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import PurePath
@@ -22,7 +23,9 @@ def read(source: Source, draft: Draft) -> None:
     tell(draft, talk, _from_files(files, draft) if files is not None else _from(source), state)
 
 
-def tell(draft: Draft, talk: Talk, events: Iterable[tuple[str, Any]], state: dict[str, Any] | None = None) -> None:
+def tell(
+    draft: Draft, talk: Talk, events: Iterable[tuple[str, Any]], state: dict[str, Any] | None = None
+) -> None:
     """Tell events, each with its place."""
     draft.conversation["source_runtime"] = "cli"
     branches = _Branches(state)
@@ -39,7 +42,8 @@ def tell(draft: Draft, talk: Talk, events: Iterable[tuple[str, Any]], state: dic
 
 
 def _parts(source: Source) -> tuple[dict[str, Any] | None, list[Source] | None]:
-    """The state, where it is there, and the files of a folder; no files when the source holds the events itself."""
+    """The state, where it is there, and the files of a folder; no files when the source holds the
+    events itself."""
     if source.shape == "folder":
         found = next((files for pattern in EVENTS if (files := source.below(pattern))), [])
         return _state(source.below("base_state.json")), in_order(found)
@@ -83,7 +87,9 @@ def _from_files(files: list[Source], draft: Draft) -> Iterator[tuple[str, Any]]:
             draft.skip("half-line", place, "the last event was not complete and is left out")
             continue
         for _ in file.repaired:
-            draft.skip("lone-surrogate", place, "text that is not valid Unicode was replaced by U+FFFD")
+            draft.skip(
+                "lone-surrogate", place, "text that is not valid Unicode was replaced by U+FFFD"
+            )
         yield place, event
 
 
@@ -105,7 +111,9 @@ class _Branches:
 
     def abandoned(self) -> list[range]:
         """The places of what was left, those that follow each other as one."""
-        active = self._chain(next((name for name, parent in reversed(self._parents.items()) if parent), None))
+        active = self._chain(
+            next((name for name, parent in reversed(self._parents.items()) if parent), None)
+        )
         if isinstance(self._leaf, str) and self._leaf in self._parents and self._leaf not in active:
             active = self._chain(self._leaf)
         found: list[range] = []

@@ -1,4 +1,5 @@
-"""Tells what OpenHands logged of its calls of a model, each of which repeats all that was said before."""
+"""Tells what OpenHands logged of its calls of a model, each of which repeats all that was said
+before."""
 
 from typing import Any
 

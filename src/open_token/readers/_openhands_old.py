@@ -1,4 +1,5 @@
-"""Tells OpenHands conversations of version 0: one list of actions and observations, or a folder of numbered files."""
+"""Tells OpenHands conversations of version 0: one list of actions and observations, or a folder of
+numbered files."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -23,7 +24,9 @@ _BOOKKEEPING = frozenset(
     "thought hidden confirmation_state security_risk blocking is_confirmed translated_ipython_code keep_prompt".split()
 )
 _QUIET = ("change_agent_state", "agent_state_changed", "null", "")
-_TOLD_EXTRAS = frozenset(("command", "metadata", "exit_code", "command_id", "hidden", "path", "url", "name", "code"))
+_TOLD_EXTRAS = frozenset(
+    ("command", "metadata", "exit_code", "command_id", "hidden", "path", "url", "name", "code")
+)
 
 
 def read(source: Source, draft: Draft) -> None:
@@ -31,12 +34,17 @@ def read(source: Source, draft: Draft) -> None:
     tell(draft, _events(source))
 
 
-def tell(draft: Draft, events: Iterable[tuple[str, Any]], model: str | None = None, spent: Any = None) -> None:
-    """Tell actions and observations, each with its place; the model and its figures where they stand beside them."""
+def tell(
+    draft: Draft, events: Iterable[tuple[str, Any]], model: str | None = None, spent: Any = None
+) -> None:
+    """Tell actions and observations, each with its place; the model and its figures where they
+    stand beside them."""
     draft.conversation["source_runtime"] = "cli"
     talk = _Talk(draft, model, spent)
     for place, event in events:
-        if is_old_event(event) or (isinstance(event, dict) and ("action" in event or "observation" in event)):
+        if is_old_event(event) or (
+            isinstance(event, dict) and ("action" in event or "observation" in event)
+        ):
             talk.tell(event, place)
         else:
             draft.skip("unknown-record", place, "a record that is no action and no observation")
@@ -56,7 +64,8 @@ def _events(source: Source) -> Iterator[tuple[str, Any]]:
 
 
 class _Talk:
-    """Tells events; pairs an observation with its action by the number of its cause, its call id, or by order."""
+    """Tells events; pairs an observation with its action by the number of its cause, its call id,
+    or by order."""
 
     def __init__(self, draft: Draft, model: str | None, spent: Any) -> None:
         self._draft = draft
@@ -67,12 +76,14 @@ class _Talk:
         self._model = model
         self._answer: str | None = None
         self._keys: dict[Any, str | None] = {}
-        """By number of an action, and by call id: the key of its call; None for what no model called."""
+        """By number of an action, and by call id: the key of its call; None for what no model
+        called."""
         self._waiting: deque[str] = deque()
         self._spans: list[tuple[str, str, str]] = []
         """The delegates at work: span, key of the call, name of the agent."""
         self._quiet: str | None = None
-        """The call of a delegate that is not to be told, and below how many of its events were passed over."""
+        """The call of a delegate that is not to be told, and below how many of its events were
+        passed over."""
         self._unheard = 0
 
     def tell(self, event: Body, place: str) -> None:
@@ -84,7 +95,9 @@ class _Talk:
         metrics = event.get("llm_metrics")
         if isinstance(metrics, dict):
             self._spending.add("agent", metrics)
-        if self._quiet and not (event.get("observation") == "delegate" and self._key(event) == self._quiet):
+        if self._quiet and not (
+            event.get("observation") == "delegate" and self._key(event) == self._quiet
+        ):
             self._unheard += 1
         elif isinstance(event.get("action"), str):
             self._action(event, event["action"], place, ts)
@@ -104,7 +117,9 @@ class _Talk:
     @property
     def _agent(self) -> str:
         name = self._spans[-1][2] if self._spans else "agent"
-        return self._draft.actor("model", name, provider=provider_of(self._model), model=self._model)
+        return self._draft.actor(
+            "model", name, provider=provider_of(self._model), model=self._model
+        )
 
     def _say(self, role: Any, words: Any, actor: str, ts: str | None, **how: Any) -> None:
         if words:
@@ -122,14 +137,24 @@ class _Talk:
         elif kind == "system":
             self._say("system", args.get("content"), self._runtime, ts)
             tools = [tool.get("function", tool) for tool in objects(args.get("tools"))]
-            if names := [name for tool in tools if isinstance(tool, dict) and (name := word(tool.get("name")))]:
-                self._draft.annotation({"kind": "tools", "names": names}, actor=self._runtime, ts=ts)
+            if names := [
+                name
+                for tool in tools
+                if isinstance(tool, dict) and (name := word(tool.get("name")))
+            ]:
+                self._draft.annotation(
+                    {"kind": "tools", "names": names}, actor=self._runtime, ts=ts
+                )
                 note_definitions(self._draft.skip, tools, place)
         elif kind in ("condensation", "condense"):
             self._say("user", args.get("summary"), self._runtime, ts, visibility="internal")
-            self._draft.annotation({"kind": "compaction"}, actor=self._runtime, ts=ts, span=self._span)
+            self._draft.annotation(
+                {"kind": "compaction"}, actor=self._runtime, ts=ts, span=self._span
+            )
         elif kind in ("pause", "resume", "stop"):
-            self._draft.annotation({"kind": "interrupted", "action": kind}, actor=self._runtime, ts=ts)
+            self._draft.annotation(
+                {"kind": "interrupted", "action": kind}, actor=self._runtime, ts=ts
+            )
         elif origin == "agent":
             self._acts(event, kind, args, ts)
         else:
@@ -141,7 +166,9 @@ class _Talk:
         is_person = event.get("source") == "user"
         actor = self._draft.actor("human", "user") if is_person else self._runtime
         words: Any = (
-            _with_images(args) if kind == "message" else [{"type": "action", "action": kind, "arguments": args}]
+            _with_images(args)
+            if kind == "message"
+            else [{"type": "action", "action": kind, "arguments": args}]
         )
         self._say("user", words, actor, ts, visibility="public" if is_person else "internal")
 
@@ -160,11 +187,25 @@ class _Talk:
         native = word(meta.get("tool_call_id"))
         made = _called(meta, native)
         if made is None:
-            made = {name: value for name, value in args.items() if name not in _BOOKKEEPING or kind == "think"}
-        extra = {"security_risk": args["security_risk"]} if word(args.get("security_risk")) else None
+            made = {
+                name: value
+                for name, value in args.items()
+                if name not in _BOOKKEEPING or kind == "think"
+            }
+        extra = (
+            {"security_risk": args["security_risk"]} if word(args.get("security_risk")) else None
+        )
         tool = word(meta.get("function_name")) or kind
         key = self._draft.tool_use(
-            native, tool, made, self._agent, ts=ts, span=self._span, usage=spent, group=self._answer, extra=extra
+            native,
+            tool,
+            made,
+            self._agent,
+            ts=ts,
+            span=self._span,
+            usage=spent,
+            group=self._answer,
+            extra=extra,
         )
         self._keys[_number(event)] = key
         self._waiting.append(key)
@@ -176,7 +217,11 @@ class _Talk:
         if self._draft.subagents != "inline":
             self._quiet, self._unheard = key, 0
         if self._draft.subagents != "none":
-            data = {"kind": "subagent", "subagent_type": args.get("agent"), "spawn_reason": args.get("inputs")}
+            data = {
+                "kind": "subagent",
+                "subagent_type": args.get("agent"),
+                "spawn_reason": args.get("inputs"),
+            }
             known = {name: value for name, value in data.items() if value}
             span = self._draft.span_start(known, self._agent, ts=ts, call=key)
             self._spans.append((span, key, word(args.get("agent")) or "delegate"))
@@ -187,7 +232,9 @@ class _Talk:
             self._draft.skip("subagent", place, "what a subagent did is left out (subagents=none)")
         if self._spans and self._spans[-1][1] == key:
             span, *_ = self._spans.pop()
-            self._draft.span_end(span, {"records": self._unheard} if self._quiet else {}, ts=ts, call=key)
+            self._draft.span_end(
+                span, {"records": self._unheard} if self._quiet else {}, ts=ts, call=key
+            )
         self._quiet = None
 
     def _begin(self, meta: Body, args: Body, ts: str | None) -> Usage | None:
@@ -222,8 +269,12 @@ class _Talk:
             return
         if kind in ("recall", "microagent", "workspace_context"):
             known = {name: value for name, value in extras.items() if value}
-            blocks = [{"type": "text", "text": output}] if isinstance(output, str) and output else []
-            self._say("user", [*blocks, {"type": kind, **known}], self._runtime, ts, visibility="internal")
+            blocks = (
+                [{"type": "text", "text": output}] if isinstance(output, str) and output else []
+            )
+            self._say(
+                "user", [*blocks, {"type": kind, **known}], self._runtime, ts, visibility="internal"
+            )
             return
         key = self._key(event)
         if kind == "delegate":
@@ -243,8 +294,14 @@ class _Talk:
         else:
             self._say("user", output, self._runtime, ts, visibility="internal")
 
-    def _result(self, key: str | None, kind: Any, event: Body, output: Any, extras: Body, ts: str | None) -> Event:
-        images = [url for url in (extras.get("screenshot"), *_listed(extras.get("image_urls"))) if word(url)]
+    def _result(
+        self, key: str | None, kind: Any, event: Body, output: Any, extras: Body, ts: str | None
+    ) -> Event:
+        images = [
+            url
+            for url in (extras.get("screenshot"), *_listed(extras.get("image_urls")))
+            if word(url)
+        ]
         if images:
             text = [{"type": "text", "text": output}] if output else []
             output = [*text, *(media_url(url, "image") for url in images)]
@@ -308,7 +365,9 @@ def _called(meta: Body, native: str | None) -> Any:
 
 def _with_images(args: Body) -> str | list[Any]:
     text = args.get("content")
-    images = [media_url(url, "image") for url in _listed(args.get("image_urls")) if isinstance(url, str)]
+    images = [
+        media_url(url, "image") for url in _listed(args.get("image_urls")) if isinstance(url, str)
+    ]
     files = kept(args, "file_urls") if args.get("file_urls") else {}
     if not images and not files:
         return text if isinstance(text, str) else []

@@ -1,4 +1,5 @@
-"""Tells one run of an OpenHands benchmark: `output.jsonl` has a line for each task, its events in a list."""
+"""Tells one run of an OpenHands benchmark: `output.jsonl` has a line for each task, its events in a
+list."""
 
 from itertools import chain
 from typing import Any
@@ -13,7 +14,9 @@ from open_token.readers._wire_responses_content import word
 from open_token.source import Source
 
 Body = dict[str, Any]
-LAYOUT = Layout(globs=(), sign=b"openhands-runs", is_one=is_run, id_of=lambda run: run["instance_id"])
+LAYOUT = Layout(
+    globs=(), sign=b"openhands-runs", is_one=is_run, id_of=lambda run: run["instance_id"]
+)
 _TOLD = frozenset(("instance_id", "instruction", "history", "metrics", "metadata", "instance"))
 
 
@@ -68,7 +71,15 @@ def _model(metadata: Body) -> str | None:
 
 
 def _context(draft: Draft, metadata: Body) -> None:
-    known = ("agent_class", "dataset", "data_split", "dataset_split", "max_iterations", "git_commit", "start_time")
+    known = (
+        "agent_class",
+        "dataset",
+        "data_split",
+        "dataset_split",
+        "max_iterations",
+        "git_commit",
+        "start_time",
+    )
     facts = {name: metadata[name] for name in known if metadata.get(name)}
     if model := _model(metadata):
         facts["model"] = model
@@ -84,7 +95,9 @@ def _says(events: list[Any], words: str) -> bool:
             said = message.get("content") if isinstance(message, dict) else event.get("args", {})
             found = chain(
                 (said.get("content") for said in [said] if isinstance(said, dict)),
-                (block.get("text") for block in said if isinstance(block, dict)) if isinstance(said, list) else (),
+                (block.get("text") for block in said if isinstance(block, dict))
+                if isinstance(said, list)
+                else (),
             )
             if words in found:
                 return True

@@ -1,4 +1,5 @@
-"""What a file of OpenHands is, told by its first records, and in which order the files of a folder stand."""
+"""What a file of OpenHands is, told by its first records, and in which order the files of a folder
+stand."""
 
 from itertools import chain
 from pathlib import PurePath
@@ -12,11 +13,14 @@ _SOURCES = ("user", "agent", "environment", "hook")
 
 
 def flat(records: list[Any]) -> list[Any]:
-    """The records; where one document is a list, or holds pairs of action and observation, what is in them."""
+    """The records; where one document is a list, or holds pairs of action and observation, what is
+    in them."""
     if len(records) == 1 and isinstance(records[0], list):
         records = records[0]
     if any(isinstance(record, list) for record in records[:1]):
-        records = list(chain.from_iterable(pair if isinstance(pair, list) else [pair] for pair in records))
+        records = list(
+            chain.from_iterable(pair if isinstance(pair, list) else [pair] for pair in records)
+        )
     return records
 
 
@@ -71,7 +75,8 @@ def is_run(record: Any) -> bool:
 
 
 def in_order(files: list[Source]) -> list[Source]:
-    """The files of a folder by the number in their names, which outgrows its zeros in a long conversation."""
+    """The files of a folder by the number in their names, which outgrows its zeros in a long
+    conversation."""
     return sorted(files, key=lambda file: (_number(file.name), file.name))
 
 

@@ -16,10 +16,18 @@ from open_token.timestamps import to_utc
 
 Body = dict[str, Any]
 _SMALL = 200
-_SAID = ("content", "tool_calls", "reasoning_content", "thinking_blocks", "responses_reasoning_item")
+_SAID = (
+    "content",
+    "tool_calls",
+    "reasoning_content",
+    "thinking_blocks",
+    "responses_reasoning_item",
+)
 _SHELL = ("username", "hostname", "py_interpreter_path")
 _RISKS = ("LOW", "MEDIUM", "HIGH")
-_TOLD_OF_A_RESULT = frozenset("content is_error exit_code timeout metadata kind command output text error".split())
+_TOLD_OF_A_RESULT = frozenset(
+    "content is_error exit_code timeout metadata kind command output text error".split()
+)
 
 
 class Talk:
@@ -52,7 +60,8 @@ class Talk:
         }
 
     def meet(self, state: Body) -> None:
-        """What the state tells of the whole: its id, its folder, its model, what each answer cost."""
+        """What the state tells of the whole: its id, its folder, its model, what each answer
+        cost."""
         if name := word(state.get("id")):
             self._draft.conversation["id"] = name
         agent = state.get("agent")
@@ -60,10 +69,18 @@ class Talk:
         self._speak(llm.get("model") if isinstance(llm, dict) else None)
         workspace = state.get("workspace")
         folder = workspace.get("working_dir") if isinstance(workspace, dict) else None
-        facts = {"cwd": word(folder), "model": self._model, "status": word(state.get("execution_status"))}
+        facts = {
+            "cwd": word(folder),
+            "model": self._model,
+            "status": word(state.get("execution_status")),
+        }
         known = {name: value for name, value in facts.items() if value}
         self._draft.annotation({"kind": "context"} | known, actor=self.runtime)
-        tools = [name for tool in objects(agent.get("tools")) if (name := word(tool.get("name")))] if agent else []
+        tools = (
+            [name for tool in objects(agent.get("tools")) if (name := word(tool.get("name")))]
+            if agent
+            else []
+        )
         if agent and tools:
             self._draft.annotation({"kind": "tools", "names": tools}, actor=self.runtime)
             note_definitions(self._draft.skip, agent.get("tools"), "base_state.json")
@@ -103,7 +120,9 @@ class Talk:
     @property
     def _agent(self) -> str:
         if self._actor is None:
-            self._actor = self._draft.actor("model", "agent", provider=provider_of(self._model), model=self._model)
+            self._actor = self._draft.actor(
+                "model", "agent", provider=provider_of(self._model), model=self._model
+            )
         return self._actor
 
     def _say(
@@ -147,14 +166,22 @@ class Talk:
             self._think(found, ts)
             self._say("assistant", said, self._agent, ts, spent=event.get("llm_response_id"))
             for call in objects(message.get("tool_calls")):
-                self._call(word(call.get("id")), call.get("name"), arguments(call.get("arguments")), event, ts)
+                self._call(
+                    word(call.get("id")),
+                    call.get("name"),
+                    arguments(call.get("arguments")),
+                    event,
+                    ts,
+                )
         elif message.get("role") == "system":
             self._say("system", message.get("content"), self.runtime, ts)
         else:
             self._ask(event, message, ts)
         self._say("user", event.get("extended_content"), self.runtime, ts, "internal")
         if skills := event.get("activated_skills"):
-            self._draft.annotation({"kind": "message_facts", "activated_skills": skills}, actor=self.runtime, ts=ts)
+            self._draft.annotation(
+                {"kind": "message_facts", "activated_skills": skills}, actor=self.runtime, ts=ts
+            )
 
     def _ask(self, event: Body, message: Body, ts: str | None) -> None:
         """In the user's place: the person, another agent, or the runtime itself."""
@@ -176,13 +203,17 @@ class Talk:
         given = arguments(call.get("arguments")) if isinstance(call, dict) else None
         if given is None:
             given = (
-                {name: value for name, value in action.items() if name != "kind"} if isinstance(action, dict) else {}
+                {name: value for name, value in action.items() if name != "kind"}
+                if isinstance(action, dict)
+                else {}
             )
         if isinstance(action, dict) and action.get("kind") == "FinishAction":
             # The last word of a conversation is the argument of this call.
             self._say("assistant", action.get("message"), self._agent, ts, spent=answer)
         name = event.get("tool_name") or (call.get("name") if isinstance(call, dict) else None)
-        native = word(event.get("tool_call_id")) or (word(call.get("id")) if isinstance(call, dict) else None)
+        native = word(event.get("tool_call_id")) or (
+            word(call.get("id")) if isinstance(call, dict) else None
+        )
         self._call(native, name, given, event, ts)
 
     def _call(self, native: str | None, name: Any, given: Any, event: Body, ts: str | None) -> None:
@@ -191,7 +222,14 @@ class Talk:
         answer = event.get("llm_response_id")
         usage = self._spending.of(answer)
         self._draft.tool_use(
-            native, word(name) or "tool", given, self._agent, ts=ts, usage=usage, group=word(answer), extra=extra
+            native,
+            word(name) or "tool",
+            given,
+            self._agent,
+            ts=ts,
+            usage=usage,
+            group=word(answer),
+            extra=extra,
         )
 
     def _observation(self, event: Body, place: str, ts: str | None) -> None:
@@ -210,8 +248,12 @@ class Talk:
                 facts.setdefault(name, value)
             else:
                 self._draft.skip("skipped-field", place, f"field {name_of(name)} of an observation")
-        if isinstance(about := seen.get("metadata"), dict) and any(about.get(name) for name in _SHELL):
-            self._draft.skip("skipped-field", place, "who and where the shell of an observation was")
+        if isinstance(about := seen.get("metadata"), dict) and any(
+            about.get(name) for name in _SHELL
+        ):
+            self._draft.skip(
+                "skipped-field", place, "who and where the shell of an observation was"
+            )
         self._draft.tool_result(native, _output(seen), ts=ts, tool=tool, facts=facts)
         self._say("user", event.get("extended_content"), self.runtime, ts, "internal")
 
@@ -221,18 +263,26 @@ class Talk:
             facts["rejection_source"] = source
         output = event.get("rejection_reason")
         native, tool = word(event.get("tool_call_id")), word(event.get("tool_name"))
-        self._draft.tool_result(native, "" if output is None else output, ts=ts, tool=tool, facts=facts)
+        self._draft.tool_result(
+            native, "" if output is None else output, ts=ts, tool=tool, facts=facts
+        )
 
     def _error(self, event: Body, place: str, ts: str | None) -> None:
         native = word(event.get("tool_call_id"))
         if native is None:
-            self._draft.annotation({"kind": "error", "error": event.get("error")}, actor=self.runtime, ts=ts)
+            self._draft.annotation(
+                {"kind": "error", "error": event.get("error")}, actor=self.runtime, ts=ts
+            )
             return
         output, tool = event.get("error"), word(event.get("tool_name"))
-        self._draft.tool_result(native, "" if output is None else output, ts=ts, tool=tool, facts={"is_error": True})
+        self._draft.tool_result(
+            native, "" if output is None else output, ts=ts, tool=tool, facts={"is_error": True}
+        )
 
     def _failure(self, event: Body, place: str, ts: str | None) -> None:
-        self._draft.annotation({"kind": "error"} | kept(event, "code", "detail"), actor=self.runtime, ts=ts)
+        self._draft.annotation(
+            {"kind": "error"} | kept(event, "code", "detail"), actor=self.runtime, ts=ts
+        )
 
     def _condensation(self, event: Body, place: str, ts: str | None) -> None:
         self._say("user", event.get("summary"), self.runtime, ts, "internal")
@@ -240,7 +290,9 @@ class Talk:
         data: Body = {"kind": "compaction"}
         if isinstance(forgotten, list):
             data["forgotten_events"] = len(forgotten)
-        self._draft.annotation(data, actor=self.runtime, ts=ts, usage=self._spending.of(event.get("llm_response_id")))
+        self._draft.annotation(
+            data, actor=self.runtime, ts=ts, usage=self._spending.of(event.get("llm_response_id"))
+        )
 
     def _interrupt(self, event: Body, place: str, ts: str | None) -> None:
         data = {"kind": "interrupted"} | kept(event, "reason")
@@ -264,13 +316,19 @@ class Talk:
         if native is None or native not in self._started:
             given = event.get("raw_input")
             extra = kept(event, "title", "parent_tool_call_id")
-            key = self._draft.tool_use(native, tool, {} if given is None else given, self._agent, ts=ts, extra=extra)
+            key = self._draft.tool_use(
+                native, tool, {} if given is None else given, self._agent, ts=ts, extra=extra
+            )
             self._started.add(key)
             native = native or key
         if event.get("status") in ("completed", "failed"):
             output = event.get("raw_output")
             output = content(event.get("content")) if output is None else output
-            facts = {"is_error": True} if event.get("is_error") is True or event.get("status") == "failed" else None
+            facts = (
+                {"is_error": True}
+                if event.get("is_error") is True or event.get("status") == "failed"
+                else None
+            )
             self._draft.tool_result(native, output, ts=ts, tool=tool, facts=facts)
 
 
@@ -297,4 +355,6 @@ def _facts(seen: Body) -> Body:
     if seen.get("timeout") is True:
         facts["timeout"] = True
     # The runtime shows these to the model around the output.
-    return facts | {name: about[name] for name in ("working_dir", "prefix", "suffix") if word(about.get(name))}
+    return facts | {
+        name: about[name] for name in ("working_dir", "prefix", "suffix") if word(about.get(name))
+    }

@@ -12,7 +12,11 @@ def content(blocks: Any) -> str | list[Any]:
         return blocks
     if isinstance(blocks, dict):
         blocks = [blocks]
-    made = [part for block in blocks if block is not None for part in _parts(block)] if isinstance(blocks, list) else []
+    made = (
+        [part for block in blocks if block is not None for part in _parts(block)]
+        if isinstance(blocks, list)
+        else []
+    )
     if len(made) == 1 and isinstance(made[0], dict) and made[0].get("type") == "text":
         text = made[0].get("text")
         if isinstance(text, str):

@@ -32,7 +32,12 @@ _ASKED = (
     "ai.prompt.messages",
     "events",
 )
-_ANSWERED = ("gen_ai.output.messages", "gen_ai.completion", "gen_ai.completion.0.content", "ai.response.text")
+_ANSWERED = (
+    "gen_ai.output.messages",
+    "gen_ai.completion",
+    "gen_ai.completion.0.content",
+    "ai.response.text",
+)
 _TOOL_NAMES = ("gen_ai.tool.name", "tool.name", "ai.toolCall.name", "traceloop.entity.name")
 _TOOL_IDS = ("gen_ai.tool.call.id", "tool_call.id", "ai.toolCall.id", "tool.id")
 _GIVEN = (
@@ -77,14 +82,21 @@ _READ_FAMILIES = (
 
 
 def unread(span: Span) -> tuple[bool, int]:
-    """Whether a span has attributes that are not told, and how many of them hold text that somebody may have said."""
-    left = [name for name in span.attributes if name not in _READ and not name.startswith(_READ_FAMILIES)]
+    """Whether a span has attributes that are not told, and how many of them hold text that somebody
+    may have said."""
+    left = [
+        name
+        for name in span.attributes
+        if name not in _READ and not name.startswith(_READ_FAMILIES)
+    ]
     words = sum(name.startswith(NAMELESS) or _is_text(span.attributes[name]) for name in left)
     return len(left) > words, words
 
 
 def _is_text(value: Any) -> bool:
-    return isinstance(value, list | dict) or (isinstance(value, str) and len(value) >= _LONG and " " in value)
+    return isinstance(value, list | dict) or (
+        isinstance(value, str) and len(value) >= _LONG and " " in value
+    )
 
 
 def kind_of(span: Span) -> str:
@@ -93,7 +105,10 @@ def kind_of(span: Span) -> str:
     operation = given.get("gen_ai.operation.name")
     if isinstance(operation, str):
         return _OPERATIONS.get(operation, "other")
-    for key, kinds in (("openinference.span.kind", _OPENINFERENCE), ("traceloop.span.kind", _TRACELOOP)):
+    for key, kinds in (
+        ("openinference.span.kind", _OPENINFERENCE),
+        ("traceloop.span.kind", _TRACELOOP),
+    ):
         if isinstance(word_given := given.get(key), str):
             return kinds.get(word_given, "other")
     if any(name in given for name in ("gen_ai.tool.name", "ai.toolCall.name")):
@@ -121,10 +136,23 @@ def is_wordless(span: Span) -> bool:
 def model_of(span: Span) -> tuple[str | None, str | None]:
     """The model that answered and its provider."""
     given = span.attributes
-    names = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "ai.model.id", "model_name")
+    names = (
+        "gen_ai.response.model",
+        "gen_ai.request.model",
+        "llm.model_name",
+        "ai.model.id",
+        "model_name",
+    )
     model = word(first(given, *names))
     named = word(
-        first(given, "gen_ai.provider.name", "gen_ai.system", "llm.provider", "llm.system", "ai.model.provider")
+        first(
+            given,
+            "gen_ai.provider.name",
+            "gen_ai.system",
+            "llm.provider",
+            "llm.system",
+            "ai.model.provider",
+        )
     )
     return model, provider_of(model, named if named != "other" else None)
 
@@ -132,8 +160,19 @@ def model_of(span: Span) -> tuple[str | None, str | None]:
 def agent_of(span: Span) -> tuple[str, str | None]:
     """The name of an agent, and the id that its runtime gave it."""
     given = span.attributes
-    name = word(first(given, "gen_ai.agent.name", "agent.name", "agent_name", "graph.node.id", "traceloop.entity.name"))
-    return name or span.name.removeprefix("invoke_agent ") or "agent", word(given.get("gen_ai.agent.id"))
+    name = word(
+        first(
+            given,
+            "gen_ai.agent.name",
+            "agent.name",
+            "agent_name",
+            "graph.node.id",
+            "traceloop.entity.name",
+        )
+    )
+    return name or span.name.removeprefix("invoke_agent ") or "agent", word(
+        given.get("gen_ai.agent.id")
+    )
 
 
 def usage_of(span: Span) -> Usage | None:
@@ -142,7 +181,11 @@ def usage_of(span: Span) -> Usage | None:
 
     def count(*names: str) -> Any:
         value = first(given, *names)
-        return int(value) if isinstance(value, str) and value.isdecimal() and len(value) < 18 else value
+        return (
+            int(value)
+            if isinstance(value, str) and value.isdecimal() and len(value) < 18
+            else value
+        )
 
     return counts(
         input_tokens=count(
@@ -194,7 +237,10 @@ def facts_of(span: Span) -> Body:
         facts["finish_reason"] = unusual[0] if len(unusual) == 1 else unusual
     cost = {
         name: given[key]
-        for name, key in (("input", "gen_ai.usage.input_cost"), ("output", "gen_ai.usage.output_cost"))
+        for name, key in (
+            ("input", "gen_ai.usage.input_cost"),
+            ("output", "gen_ai.usage.output_cost"),
+        )
         if isinstance(given.get(key), int | float)
     }
     if cost:

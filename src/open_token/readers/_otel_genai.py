@@ -1,4 +1,5 @@
-"""Tells traces of GenAI calls: the tree of spans is walked, and of every history only what is new is told."""
+"""Tells traces of GenAI calls: the tree of spans is walked, and of every history only what is new
+is told."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -57,7 +58,9 @@ def _conversation(draft: Draft, made: Traces, roots: list[Span], source: Source)
         draft.conversation["started_at"] = roots[0].began
     resource = next((span.resource for span in made.spans if span.resource), {})
     names = ("service.name", "service.version", "service.namespace")
-    data = {key.partition(".")[2]: resource[key] for key in names if isinstance(resource.get(key), str)}
+    data = {
+        key.partition(".")[2]: resource[key] for key in names if isinstance(resource.get(key), str)
+    }
     if data and data.get("name") != "unknown_service":
         draft.annotation({"kind": "context", "service": data})
 
@@ -109,7 +112,9 @@ class _Spans:
         kind = kind_of(span)
         if id(span) in self._twins:
             self._draft.skip(
-                "other-span", span.place, "a span of the client beside the same call of its instrumentation"
+                "other-span",
+                span.place,
+                "a span of the client beside the same call of its instrumentation",
             )
             return False
         if kind != "other":
@@ -123,19 +128,29 @@ class _Spans:
         elif kind == "tool":
             self._tool(span)
         else:
-            self._draft.skip("other-span", span.place, "a span that is no call of a model, an agent or a tool")
+            self._draft.skip(
+                "other-span", span.place, "a span that is no call of a model, an agent or a tool"
+            )
         return True
 
     def _note_rest(self, span: Span) -> None:
         """What a span holds beside the talk."""
         more, words = unread(span)
         if more:
-            self._draft.skip("attributes", span.place, "attributes about settings, timing and the runtime")
+            self._draft.skip(
+                "attributes", span.place, "attributes about settings, timing and the runtime"
+            )
         for _ in range(words):
-            self._draft.skip("unknown-attribute", span.place, "an attribute with text that is not known")
+            self._draft.skip(
+                "unknown-attribute", span.place, "an attribute with text that is not known"
+            )
         for moment in span.moments:
             if is_other(moment) or any(name.startswith(NAMELESS) for name in moment.attributes):
-                self._draft.skip("other-event", span.place, "an event of a span, or a part of one, that is no message")
+                self._draft.skip(
+                    "other-event",
+                    span.place,
+                    "an event of a span, or a part of one, that is no message",
+                )
 
     def _leave(self, span: Span, is_outer: bool) -> None:
         if id(span) in self._twins:
@@ -154,13 +169,19 @@ class _Spans:
         around = self._around[-1]
         if around.actor is None:
             model, provider = model_of(span) if kind_of(span) != "tool" else (None, None)
-            around.actor = self._actor(around, model or around.model[0], provider or around.model[1])
-        return Stage(around.actor, span.place, span=around.span, ts=ts, scope=around.scope, user=around.user)
+            around.actor = self._actor(
+                around, model or around.model[0], provider or around.model[1]
+            )
+        return Stage(
+            around.actor, span.place, span=around.span, ts=ts, scope=around.scope, user=around.user
+        )
 
     def _actor(self, around: _Around, model: str | None, provider: str | None) -> str:
         if provider:
             self._draft.conversation.setdefault("provider", provider)
-        return self._draft.actor("model", around.agent, provider=provider, model=model, instance_id=around.instance)
+        return self._draft.actor(
+            "model", around.agent, provider=provider, model=model, instance_id=around.instance
+        )
 
     def _said(self, find: Any, span: Span) -> Any:
         """The messages of a span; what is none is noted."""
@@ -197,23 +218,33 @@ class _Spans:
     def _agent(self, span: Span) -> bool:
         name, instance = agent_of(span)
         outer = self._around[-1]
-        made = _Around(outer.span, outer.scope, name, instance, model_of(span), depth=outer.depth + 1)
+        made = _Around(
+            outer.span, outer.scope, name, instance, model_of(span), depth=outer.depth + 1
+        )
         self._around.append(made)
         if outer.depth == 0:
             made.waiting = self._said(asked, span)
             self._described(span)
             return True
         if self._draft.subagents == "none":
-            self._draft.skip("subagent", span.place, "what a subagent did is left out (subagents=none)")
+            self._draft.skip(
+                "subagent", span.place, "what a subagent did is left out (subagents=none)"
+            )
             return False
         made.scope = span.id
         model, provider = made.model
         made.actor = self._actor(made, model, provider)
         data: dict[str, Any] = {"kind": "subagent", "name": name}
-        data |= {key: value for key, value in (("model", model), ("reason", span.attributes.get(_REASON))) if value}
+        data |= {
+            key: value
+            for key, value in (("model", model), ("reason", span.attributes.get(_REASON)))
+            if value
+        }
         data |= {"reference": span.id} if self._draft.subagents == "reference" else {}
         data |= {"parent_span": outer.span} if outer.span else {}
-        made.span = self._draft.span_start(data, made.actor, ts=span.began, call=self._calling(outer.depth))
+        made.span = self._draft.span_start(
+            data, made.actor, ts=span.began, call=self._calling(outer.depth)
+        )
         made.user = outer.actor
         if self._draft.subagents == "inline":
             made.waiting = self._said(asked, span)
@@ -227,7 +258,9 @@ class _Spans:
     def _described(self, span: Span) -> None:
         about = word(span.attributes.get(_REASON))
         if about and about != "No description.":
-            self._draft.annotation({"kind": "context", "agent": agent_of(span)[0], "description": about})
+            self._draft.annotation(
+                {"kind": "context", "agent": agent_of(span)[0], "description": about}
+            )
 
     def _agent_done(self, span: Span) -> None:
         made = self._around[-1]
@@ -282,7 +315,9 @@ class _Spans:
         if given.id and given.id != key:
             facts["native_call_id"] = given.id
         self._talk.told(Result(native, output, given.tool), stage)
-        self._draft.tool_result(key, output, ts=span.ended, span=stage.span, tool=given.tool, facts=facts or None)
+        self._draft.tool_result(
+            key, output, ts=span.ended, span=stage.span, tool=given.tool, facts=facts or None
+        )
 
     def _error(self, span: Span) -> None:
         around = self._around[-1]
@@ -300,7 +335,8 @@ _REASON = "gen_ai.agent.description"
 
 
 def _outer(roots: list[Span], without: set[int]) -> set[int]:
-    """The calls of a model inside which other calls of it stand: a loop around the steps that it made."""
+    """The calls of a model inside which other calls of it stand: a loop around the steps that it
+    made."""
     order: list[Span] = []
     stack = list(roots)
     while stack:

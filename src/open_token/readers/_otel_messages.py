@@ -1,4 +1,5 @@
-"""The messages that a span holds: in attributes of JSON, in attributes with numbered names, in events."""
+"""The messages that a span holds: in attributes of JSON, in attributes with numbered names, in
+events."""
 
 from collections import Counter
 from itertools import takewhile
@@ -31,15 +32,26 @@ def asked(span: Span, unknown: list[Any]) -> list[Said]:
     system = _system(first(given, "gen_ai.system_instructions", "gen_ai.system_instruction"))
     forms = [system + (saids(whole, unknown) if whole is not None else [])]
     for prefix in ("gen_ai.prompt.", "llm.input_messages.", "llm.prompts."):
-        forms.append([made for item in _numbered(given, prefix) if (made := _flat(item, "user")) is not None])
-    moments = [moment for moment in (*_kept_events(given), *span.moments) if moment.name != "gen_ai.choice"]
-    return mended(_united([form for form in (*forms, *_told_by(moments, "input", unknown)) if form]), span)
+        forms.append(
+            [made for item in _numbered(given, prefix) if (made := _flat(item, "user")) is not None]
+        )
+    moments = [
+        moment for moment in (*_kept_events(given), *span.moments) if moment.name != "gen_ai.choice"
+    ]
+    return mended(
+        _united([form for form in (*forms, *_told_by(moments, "input", unknown)) if form]), span
+    )
 
 
 def _given(whole: Any) -> Any:
-    """Pydantic AI: the span of an agent has all messages of its run; it was given those before the first answer."""
+    """Pydantic AI: the span of an agent has all messages of its run; it was given those before the
+    first answer."""
     messages = whole if isinstance(whole, list) else []
-    return list(takewhile(lambda item: not isinstance(item, dict) or item.get("role") != "assistant", messages))
+    return list(
+        takewhile(
+            lambda item: not isinstance(item, dict) or item.get("role") != "assistant", messages
+        )
+    )
 
 
 def gone_through(span: Span, unknown: list[Any]) -> list[Said]:
@@ -56,7 +68,13 @@ def answered(span: Span, unknown: list[Any]) -> list[Said]:
     if "gen_ai.output" in given:
         forms.append(_any_agent(given["gen_ai.output"]))
     for prefix in ("gen_ai.completion.", "llm.output_messages."):
-        forms.append([made for item in _numbered(given, prefix) if (made := _flat(item, "assistant")) is not None])
+        forms.append(
+            [
+                made
+                for item in _numbered(given, prefix)
+                if (made := _flat(item, "assistant")) is not None
+            ]
+        )
     forms.append(_vercel(given))
     moments = [moment for moment in (*_kept_events(given), *span.moments) if _is_answer(moment)]
     forms = [form for form in (*forms, *_told_by(moments, "output", unknown)) if form]
@@ -73,12 +91,19 @@ def is_other(moment: Moment) -> bool:
 
 
 def _is_answer(moment: Moment) -> bool:
-    return moment.name == "gen_ai.choice" or (moment.name not in _ROLES and moment.name.startswith("gen_ai."))
+    return moment.name == "gen_ai.choice" or (
+        moment.name not in _ROLES and moment.name.startswith("gen_ai.")
+    )
 
 
 def _told_by(moments: list[Moment], side: str, unknown: list[Any]) -> list[list[Said]]:
     """Events of single messages are one form, an event of a whole side is another."""
-    single = [made for moment in moments if moment.name in _ROLES for made in _of_moment(moment, side, unknown)]
+    single = [
+        made
+        for moment in moments
+        if moment.name in _ROLES
+        for made in _of_moment(moment, side, unknown)
+    ]
     whole = [_of_moment(moment, side, unknown) for moment in moments if moment.name not in _ROLES]
     return [single, *whole]
 
@@ -121,8 +146,15 @@ def _system(value: Any) -> list[Said]:
 def _any_agent(value: Any) -> list[Said]:
     """any-agent writes what was said as it is, and calls as a list of names and arguments."""
     calls = parsed(value)
-    if isinstance(calls, list) and calls and all(isinstance(call, dict) and "tool.name" in call for call in calls):
-        parts = [Call(None, word(call["tool.name"]) or "tool", arguments(call.get("tool.args"))) for call in calls]
+    if (
+        isinstance(calls, list)
+        and calls
+        and all(isinstance(call, dict) and "tool.name" in call for call in calls)
+    ):
+        parts = [
+            Call(None, word(call["tool.name"]) or "tool", arguments(call.get("tool.args")))
+            for call in calls
+        ]
         return [Said("assistant", [*parts])]
     return [Said("assistant", [Text(value if isinstance(value, str) else [value])])]
 
@@ -155,7 +187,9 @@ def _numbered(given: Body, prefix: str) -> list[Any]:
 
 
 def _listed(tree: Body) -> list[Any]:
-    order = sorted(tree, key=lambda name: int(name) if name.isdecimal() and len(name) < 10 else 1 << 40)
+    order = sorted(
+        tree, key=lambda name: int(name) if name.isdecimal() and len(name) < 10 else 1 << 40
+    )
     return [_folded(tree[name]) for name in order]
 
 
@@ -169,7 +203,8 @@ def _folded(value: Any) -> Any:
 
 
 def _flat(item: Any, role: str) -> Said | None:
-    """A message of numbered attributes: OpenLLMetry has its fields at once, OpenInference wraps each."""
+    """A message of numbered attributes: OpenLLMetry has its fields at once, OpenInference wraps
+    each."""
     if isinstance(item, str):
         return Said(role, [Text(item)])
     if not isinstance(item, dict):
@@ -178,7 +213,9 @@ def _flat(item: Any, role: str) -> Said | None:
     message = {"role": role, **held}
     if isinstance(held.get("contents"), list):
         message["content"] = [_inside(block, "message_content") for block in held["contents"]]
-    elif isinstance(content := parsed(held.get("content")), list) and all(isinstance(part, dict) for part in content):
+    elif isinstance(content := parsed(held.get("content")), list) and all(
+        isinstance(part, dict) for part in content
+    ):
         message["content"] = content
     if isinstance(calls := held.get("tool_calls"), list):
         message["tool_calls"] = [_inside(call, "tool_call") for call in calls]
@@ -187,8 +224,15 @@ def _flat(item: Any, role: str) -> Said | None:
 
 def _inside(value: Any, name: str) -> Any:
     held = value.get(name, value) if isinstance(value, dict) else value
-    if isinstance(held, dict) and isinstance(call := value.get("tool_call"), dict) and held is not call:
-        return {**held, **call}  # OpenInference for Anthropic: a call among the contents, beside its type.
+    if (
+        isinstance(held, dict)
+        and isinstance(call := value.get("tool_call"), dict)
+        and held is not call
+    ):
+        return {
+            **held,
+            **call,
+        }  # OpenInference for Anthropic: a call among the contents, beside its type.
     image = held.get("image") if isinstance(held, dict) else None
     if isinstance(image, dict) and isinstance(image.get("image"), dict):
         return {"type": "image", "image": image["image"]}
@@ -198,8 +242,14 @@ def _inside(value: Any, name: str) -> Any:
 def _kept_events(given: Body) -> list[Moment]:
     """Pydantic AI keeps what other instrumentations send as events in one attribute of JSON."""
     events = parsed(first(given, "events", "all_messages_events"))
-    found = [event for event in events if isinstance(event, dict)] if isinstance(events, list) else []
-    return [Moment(str(event.get("event.name")), {}, event) for event in found if event.get("event.name") in _ROLES]
+    found = (
+        [event for event in events if isinstance(event, dict)] if isinstance(events, list) else []
+    )
+    return [
+        Moment(str(event.get("event.name")), {}, event)
+        for event in found
+        if event.get("event.name") in _ROLES
+    ]
 
 
 def _of_moment(moment: Moment, side: str, unknown: list[Any]) -> list[Said]:
@@ -211,7 +261,9 @@ def _of_moment(moment: Moment, side: str, unknown: list[Any]) -> list[Said]:
         whole = first(given, f"gen_ai.{side}.messages", name)
         if side == "output":
             return _outputs(whole, unknown) if whole is not None else []
-        return _system(given.get("gen_ai.system_instructions")) + (saids(whole, unknown) if whole is not None else [])
+        return _system(given.get("gen_ai.system_instructions")) + (
+            saids(whole, unknown) if whole is not None else []
+        )
     body = parsed(moment.body if moment.body is not None else given.get("gen_ai.event.content"))
     body = body if isinstance(body, dict) else {"content": body} if body is not None else given
     inner = body.get("message")
@@ -220,5 +272,12 @@ def _of_moment(moment: Moment, side: str, unknown: list[Any]) -> list[Said]:
     calls = parsed(first(message, "tool_calls") or body.get("tool_calls"))
     content = parsed(message.get("content"))
     whole = content if isinstance(content, list) else message.get("content")
-    made = said({**message, "role": word(message.get("role")) or role, "content": whole, "tool_calls": calls})
+    made = said(
+        {
+            **message,
+            "role": word(message.get("role")) or role,
+            "content": whole,
+            "tool_calls": calls,
+        }
+    )
     return [made] if made is not None else []

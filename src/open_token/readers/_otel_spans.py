@@ -15,7 +15,8 @@ NAMELESS = "\0"
 
 @dataclass(slots=True)
 class Moment:
-    """Something that happened within a span: its name, its attributes, its body where it was a log record."""
+    """Something that happened within a span: its name, its attributes, its body where it was a log
+    record."""
 
     name: str
     attributes: Body
@@ -61,7 +62,8 @@ class Odd:
 
 
 def spans_in(record: Any, place: str) -> Iterator[Span | Log | Odd]:
-    """Every span and every log record of a span that a record holds, and what is in their places."""
+    """Every span and every log record of a span that a record holds, and what is in their
+    places."""
     if isinstance(record, list):
         for number, item in enumerate(record, 1):
             yield from spans_in(item, f"{place}, span {number}" if number > 1 else place)
@@ -69,7 +71,11 @@ def spans_in(record: Any, place: str) -> Iterator[Span | Log | Odd]:
         yield Odd(place, "a record that holds no spans")
     elif isinstance(record.get("spans"), list) and "attributes" not in record:
         for number, item in enumerate(record["spans"], 1):
-            yield _printed(item, f"span {number}") if isinstance(item, dict) else Odd(f"span {number}", _NO_SPAN)
+            yield (
+                _printed(item, f"span {number}")
+                if isinstance(item, dict)
+                else Odd(f"span {number}", _NO_SPAN)
+            )
     elif isinstance(record.get("context"), dict):
         yield _printed(record, place)
     else:
@@ -114,7 +120,8 @@ def _resource(batch: Body) -> Body:
 
 
 def _sent(item: Any, resource: Body, place: str) -> Span | Odd:
-    """A span of OTLP: ids are hexadecimal text, times are nanoseconds, as text because of JavaScript."""
+    """A span of OTLP: ids are hexadecimal text, times are nanoseconds, as text because of
+    JavaScript."""
     if not isinstance(item, dict) or not _id(first(item, "spanId", "span_id")):
         return Odd(place, _NO_SPAN)
     began, start = _time(first(item, "startTimeUnixNano", "start_time_unix_nano"))
@@ -141,7 +148,11 @@ def _printed(item: Body, place: str) -> Span:
     given = item.get("context")
     context: Body = given if isinstance(given, dict) else {}
     parent = item.get("parent")
-    above = parent.get("span_id") if isinstance(parent, dict) else first(item, "parent_id", "parent_span_id")
+    above = (
+        parent.get("span_id")
+        if isinstance(parent, dict)
+        else first(item, "parent_id", "parent_span_id")
+    )
     began, start = _time(item.get("start_time"))
     ended, end = _time(item.get("end_time"))
     return Span(
@@ -164,7 +175,9 @@ def _printed(item: Body, place: str) -> Span:
 def _moment(event: Any) -> Moment:
     if not isinstance(event, dict):
         return Moment("", {}, event)
-    return Moment(str(event.get("name") or ""), attributes_of(event.get("attributes")), event.get("body"))
+    return Moment(
+        str(event.get("name") or ""), attributes_of(event.get("attributes")), event.get("body")
+    )
 
 
 def _log(item: Any, _resource: Body, place: str) -> Log | Odd:
@@ -173,7 +186,12 @@ def _log(item: Any, _resource: Body, place: str) -> Log | Odd:
     given = attributes_of(item.get("attributes"))
     name = str(first(item, "eventName", "event_name") or given.get("event.name") or "")
     moment = Moment(name, given, value_of(item.get("body")))
-    return Log(_id(first(item, "traceId", "trace_id")), _id(first(item, "spanId", "span_id")), moment, place)
+    return Log(
+        _id(first(item, "traceId", "trace_id")),
+        _id(first(item, "spanId", "span_id")),
+        moment,
+        place,
+    )
 
 
 _SPANS = (
@@ -182,11 +200,18 @@ _SPANS = (
     ("spans",),
     _sent,
 )
-_LOGS = (("resourceLogs", "resource_logs"), ("scopeLogs", "scope_logs"), ("logRecords", "log_records"), _log)
+_LOGS = (
+    ("resourceLogs", "resource_logs"),
+    ("scopeLogs", "scope_logs"),
+    ("logRecords", "log_records"),
+    _log,
+)
 
 
 def _id(value: Any) -> str:
-    return str(value).lower() if isinstance(value, str | int) and not isinstance(value, bool) else ""
+    return (
+        str(value).lower() if isinstance(value, str | int) and not isinstance(value, bool) else ""
+    )
 
 
 def _time(value: Any) -> tuple[str | None, int | None]:
@@ -196,7 +221,9 @@ def _time(value: Any) -> tuple[str | None, int | None]:
     if isinstance(value, int) and not isinstance(value, bool) and value > 0:
         return from_epoch(value // 1000, 1e-6), value
     told = to_utc(value)
-    return told, int("".join(sign for sign in told if sign.isdigit()).ljust(23, "0")[:23]) if told else None
+    return told, int(
+        "".join(sign for sign in told if sign.isdigit()).ljust(23, "0")[:23]
+    ) if told else None
 
 
 def _error(status: Any) -> str | None:
@@ -226,10 +253,21 @@ def value_of(value: Any, depth: int = 0) -> Any:
     if not isinstance(value, dict) or depth > _DEEPEST:
         return value
     for name, item in value.items():
-        if name in ("stringValue", "string_value", "boolValue", "bool_value", "doubleValue", "double_value"):
+        if name in (
+            "stringValue",
+            "string_value",
+            "boolValue",
+            "bool_value",
+            "doubleValue",
+            "double_value",
+        ):
             return item
         if name in ("intValue", "int_value"):
-            return int(item) if isinstance(item, str) and item.lstrip("-").isdecimal() and len(item) < 40 else item
+            return (
+                int(item)
+                if isinstance(item, str) and item.lstrip("-").isdecimal() and len(item) < 40
+                else item
+            )
         if name in ("arrayValue", "array_value") and isinstance(item, dict):
             held = item.get("values")
             return [value_of(part, depth + 1) for part in held] if isinstance(held, list) else []

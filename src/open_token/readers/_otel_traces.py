@@ -52,13 +52,16 @@ def traces_of(source: Source) -> Traces:
             made.odd.append(Odd(log.place, "a log record without its span"))
     _name(made)
     what = "a span of a trace without a call of a model, an agent or a tool"
-    made.odd += (Odd(span.place, what) for span in made.spans if span.trace not in made.conversation)
+    made.odd += (
+        Odd(span.place, what) for span in made.spans if span.trace not in made.conversation
+    )
     _known[source] = made
     return made
 
 
 def _name(made: Traces) -> None:
-    """A trace belongs to the conversation that one of its spans names; else it is one of its own."""
+    """A trace belongs to the conversation that one of its spans names; else it is one of its
+    own."""
     for span in made.spans:
         if not made.is_one_run and not is_talk(span) and span.trace not in made.conversation:
             continue
@@ -81,13 +84,18 @@ def conversations(source: Source) -> list[Found]:
         if name is None:
             continue
         known = begun.get(name)
-        if known is None or (span.start is not None and (known.start is None or span.start < known.start)):
+        if known is None or (
+            span.start is not None and (known.start is None or span.start < known.start)
+        ):
             begun[name] = span
-    return [Found(name, title=span.name or None, started_at=span.began) for name, span in begun.items()]
+    return [
+        Found(name, title=span.name or None, started_at=span.began) for name, span in begun.items()
+    ]
 
 
 def owner(source: Source, value: Any) -> str | None:
-    """The one conversation that a batch belongs to; None when it holds spans of several, or of none."""
+    """The one conversation that a batch belongs to; None when it holds spans of several, or of
+    none."""
     known = traces_of(source).conversation
     found = [*spans_in(value if isinstance(value, dict) else [], ""), *_bare(value)]
     owners = {known.get(item.trace) for item in found if not isinstance(item, Odd)}
@@ -98,17 +106,20 @@ def _bare(value: Any) -> list[Span | Log | Odd]:
     """The spans of one batch that was taken out of its list."""
     if not isinstance(value, dict):
         return []
-    is_batch = any(name in value for name in ("scopeSpans", "scope_spans", "instrumentationLibrarySpans"))
+    is_batch = any(
+        name in value for name in ("scopeSpans", "scope_spans", "instrumentationLibrarySpans")
+    )
     is_logs = any(name in value for name in ("scopeLogs", "scope_logs"))
     found = list(spans_in({"resourceSpans": [value]}, "")) if is_batch else []
     return found + (list(spans_in({"resourceLogs": [value]}, "")) if is_logs else [])
 
 
 def roots_of(made: Traces, wanted: str | None) -> list[Span]:
-    """The spans without a parent in the file, each with its children; siblings in the order in which they began.
+    """The spans without a parent in the file, each with its children; siblings in the order in
+    which they began.
 
-    Spans are written when they end, so a parent stands behind its children, and one that still ran is missing.
-    """
+    Spans are written when they end, so a parent stands behind its children, and one that still ran
+    is missing."""
     chosen = [span for span in made.spans if span.trace in made.conversation]
     if wanted is not None:
         chosen = [span for span in chosen if made.conversation[span.trace] == wanted]
@@ -134,11 +145,14 @@ def roots_of(made: Traces, wanted: str | None) -> list[Span]:
 
 
 def _gathered(roots: list[Span]) -> list[Span]:
-    """All spans of one run below its agent: with some frameworks the parents between them are not in the file."""
+    """All spans of one run below its agent: with some frameworks the parents between them are not
+    in the file."""
     agents = [span for span in roots if kind_of(span) == "agent"]
     if len(agents) != 1:
         return roots
-    agents[0].children = sorted([*agents[0].children, *(span for span in roots if span is not agents[0])], key=_start)
+    agents[0].children = sorted(
+        [*agents[0].children, *(span for span in roots if span is not agents[0])], key=_start
+    )
     return agents
 
 
@@ -147,7 +161,9 @@ def _reach(top: Span, met: set[int]) -> None:
     stack = [top]
     while stack:
         span = stack.pop()
-        span.children = sorted((child for child in span.children if id(child) not in met), key=_start)
+        span.children = sorted(
+            (child for child in span.children if id(child) not in met), key=_start
+        )
         met.update(id(child) for child in span.children)
         stack += span.children
 

@@ -48,10 +48,17 @@ class Session:
                 self._header(entry)
             else:
                 if not tree.enter(entry, draft.count):
-                    draft.skip("broken-chain", f"line {number}", "the entry that another follows is not in the source")
+                    draft.skip(
+                        "broken-chain",
+                        f"line {number}",
+                        "the entry that another follows is not in the source",
+                    )
                 self._tell(entry, number)
         for places in tree.abandoned(draft.count):
-            data = {"kind": "abandoned_branch", "detail": "the session went on from an earlier entry"}
+            data = {
+                "kind": "abandoned_branch",
+                "detail": "the session went on from an earlier entry",
+            }
             draft.abandon(places.start, places.stop, data, self._client)
         draft.conversation["source_runtime"] = "cli"
         self._talk.providers.settle(draft.conversation)
@@ -65,16 +72,23 @@ class Session:
             tell(entry, to_utc(entry.get("timestamp")), number)
 
     def _header(self, entry: Entry) -> None:
-        """What the session is; the header of a copy made for a branch is later than the entries it begins with."""
+        """What the session is; the header of a copy made for a branch is later than the entries it
+        begins with."""
         conversation, ts = self._draft.conversation, to_utc(entry.get("timestamp"))
         if (name := word(entry.get("id"))) and "id" not in conversation:
             conversation["id"] = name
             if ts:
                 conversation["started_at"] = ts
-        facts = {"session_id": name, "cwd": word(entry.get("cwd")), "format_version": entry.get("version")}
+        facts = {
+            "session_id": name,
+            "cwd": word(entry.get("cwd")),
+            "format_version": entry.get("version"),
+        }
         facts |= {"provider": word(entry.get("provider")), "model": word(entry.get("modelId"))}
         facts["thinking_level"] = word(entry.get("thinkingLevel"))
-        facts["parent_session"] = word(entry.get("parentSession")) or word(entry.get("branchedFrom"))
+        facts["parent_session"] = word(entry.get("parentSession")) or word(
+            entry.get("branchedFrom")
+        )
         self._note({"kind": "context", **kept(facts, *facts)}, ts)
 
     def _note(self, data: dict[str, Any], ts: str | None) -> None:
@@ -85,7 +99,8 @@ class Session:
         if type(message) is not dict:
             self._draft.skip("skipped-record", f"line {number}", "an entry without a message")
             return
-        # The entry's time is that of writing; the message's own, that of its beginning, stands in where it is missing.
+        # The entry's time is that of writing; the message's own, that of its beginning, stands in
+        # where it is missing.
         self._talk.tell(message, ts or from_epoch(message.get("timestamp"), 0.001), number)
 
     def _model_change(self, entry: Entry, ts: str | None, number: int) -> None:
@@ -112,9 +127,14 @@ class Session:
         self._talk.summary(entry.get("summary"), about, ts, entry.get("usage"))
 
     def _context_edit(self, entry: Entry, ts: str | None, number: int) -> None:
-        """An earlier entry goes to the model no longer, or with other words: a request that failed is left out so."""
+        """An earlier entry goes to the model no longer, or with other words: a request that failed
+        is left out so."""
         given = entry.get("replacement")
-        facts = {"target_entry": word(entry.get("targetId")), "replacement": given, "omitted": given is None or None}
+        facts = {
+            "target_entry": word(entry.get("targetId")),
+            "replacement": given,
+            "omitted": given is None or None,
+        }
         self._note({"kind": "context_edit", **kept(facts, *facts)}, ts)
 
     def _spent(self, entry: Entry, ts: str | None, number: int) -> None:

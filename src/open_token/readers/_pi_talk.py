@@ -60,15 +60,22 @@ class Talk:
         """
         sections = message.get("sections")
         named = sections if isinstance(sections, dict) else {}
-        texts = [_words(message.get("content")), *(text for text in named.values() if isinstance(text, str))]
+        texts = [
+            _words(message.get("content")),
+            *(text for text in named.values() if isinstance(text, str)),
+        ]
         prompt = "\n\n".join(text for text in texts if text)
         if prompt and prompt == self._prompt:
-            self._draft.skip("repeated-prompt", f"line {number}", "a system prompt that was told already")
+            self._draft.skip(
+                "repeated-prompt", f"line {number}", "a system prompt that was told already"
+            )
         elif prompt:
             self._draft.message("system", prompt, self._client, ts=ts)
             self._prompt = prompt
         if removed := [name for name, text in named.items() if text is None]:
-            self._draft.annotation({"kind": "settings", "sections_removed": removed}, actor=self._client, ts=ts)
+            self._draft.annotation(
+                {"kind": "settings", "sections_removed": removed}, actor=self._client, ts=ts
+            )
         self._offer(message, ts, number)
 
     def _offer(self, message: Message, ts: str | None, number: int) -> None:
@@ -76,7 +83,9 @@ class Talk:
         names, removed = _names(message.get("toolsAdded")), _names(message.get("toolsRemoved"))
         if (names and names != self._tools) or removed:
             facts = {"names": names or None, "removed": removed or None}
-            self._draft.annotation({"kind": "tools", **kept(facts, *facts)}, actor=self._client, ts=ts)
+            self._draft.annotation(
+                {"kind": "tools", **kept(facts, *facts)}, actor=self._client, ts=ts
+            )
             note_definitions(self._draft.skip, message.get("toolsAdded"), f"line {number}")
         self._tools = names or self._tools
 
@@ -84,8 +93,14 @@ class Talk:
         """Tokens that no answer of the talk took."""
         actor = self._speaker(word(entry.get("provider")), word(entry.get("model")))
         usage, cost = usage_of(entry.get("usage")), cost_of(entry.get("usage"))
-        facts = {"purpose": word(entry.get("kind")), "text": word(entry.get("note")), "cost_usd": cost}
-        self._draft.annotation({"kind": "usage", **kept(facts, *facts)}, actor=actor, ts=ts, usage=usage)
+        facts = {
+            "purpose": word(entry.get("kind")),
+            "text": word(entry.get("note")),
+            "cost_usd": cost,
+        }
+        self._draft.annotation(
+            {"kind": "usage", **kept(facts, *facts)}, actor=actor, ts=ts, usage=usage
+        )
 
     def _user(self, message: Message, ts: str | None, number: int) -> None:
         self._draft.message("user", content(message.get("content")), self._asker(), ts=ts)
@@ -113,7 +128,8 @@ class Talk:
     def _block(
         self, block: Any, actor: str, ts: str | None, number: int, spent: Usage | None
     ) -> tuple[Event | None, Usage | None]:
-        """Tell a block; gives a thought that may have to take the usage, and the usage when it is still untold."""
+        """Tell a block; gives a thought that may have to take the usage, and the usage when it is
+        still untold."""
         kind = block.get("type") if isinstance(block, dict) else None
         if kind == "thinking":
             words = block.get("thinking")
@@ -129,9 +145,12 @@ class Talk:
             return None, spent
         return None, None
 
-    def _call(self, block: dict[str, Any], actor: str, ts: str | None, number: int, spent: Usage | None) -> None:
+    def _call(
+        self, block: dict[str, Any], actor: str, ts: str | None, number: int, spent: Usage | None
+    ) -> None:
         arguments = block.get("arguments")
-        # A call that broke off has its arguments as far as they came, also as the text they came in.
+        # A call that broke off has its arguments as far as they came, also as the text they came
+        # in.
         partial = word(block.get("partialJson"))
         self._draft.tool_use(
             word(block.get("id")),
@@ -160,12 +179,19 @@ class Talk:
     def _result(self, message: Message, ts: str | None, number: int) -> None:
         facts = {"is_error": True} if message.get("isError") is True else None
         output, tool = content(message.get("content")), word(message.get("toolName"))
-        self._draft.tool_result(word(message.get("toolCallId")), output, ts=ts, tool=tool, facts=facts)
+        self._draft.tool_result(
+            word(message.get("toolCallId")), output, ts=ts, tool=tool, facts=facts
+        )
         if message.get("details"):
-            self._draft.skip("side-data", f"line {number}", "the details of a result, which the model did not see")
+            self._draft.skip(
+                "side-data",
+                f"line {number}",
+                "the details of a result, which the model did not see",
+            )
 
     def _command(self, message: Message, ts: str | None, number: int) -> None:
-        """A command that the person ran with `!`; the model was told of it afterwards, or with `!!` not at all."""
+        """A command that the person ran with `!`; the model was told of it afterwards, or with `!!`
+        not at all."""
         facts = {
             "exit_code": message.get("exitCode"),
             "cancelled": message.get("cancelled") or None,
@@ -183,7 +209,9 @@ class Talk:
         facts = {"extension": word(message.get("customType")), "display": message.get("display")}
         self._draft.annotation({"kind": "message_facts", **kept(facts, *facts)}, parent=said, ts=ts)
         if message.get("details"):
-            self._draft.skip("side-data", f"line {number}", "the details of a message of an extension")
+            self._draft.skip(
+                "side-data", f"line {number}", "the details of a message of an extension"
+            )
 
     def _branch_summary(self, message: Message, ts: str | None, number: int) -> None:
         facts = {"from_entry": message.get("fromId")}
@@ -194,8 +222,11 @@ class Talk:
         self.summary(message.get("summary"), {"kind": "compaction", **kept(facts, *facts)}, ts)
 
     def summary(self, words: Any, about: dict[str, Any], ts: str | None, spent: Any = None) -> None:
-        """What the model goes on with in place of what was left, what is known of that, and what making it took."""
-        said = self._draft.message("user", content(words), self._client, ts=ts, visibility="internal")
+        """What the model goes on with in place of what was left, what is known of that, and what
+        making it took."""
+        said = self._draft.message(
+            "user", content(words), self._client, ts=ts, visibility="internal"
+        )
         if total := cost_of(spent):
             about = {**about, "cost_usd": total}
         self._draft.annotation(about, parent=said, ts=ts, usage=usage_of(spent))
@@ -205,12 +236,20 @@ def _words(value: Any) -> str:
     """A text, or the texts of a list of blocks."""
     if isinstance(value, str):
         return value
-    texts = [word(block.get("text")) for block in value if isinstance(block, dict)] if isinstance(value, list) else []
+    texts = (
+        [word(block.get("text")) for block in value if isinstance(block, dict)]
+        if isinstance(value, list)
+        else []
+    )
     return "\n".join(text for text in texts if text)
 
 
 def _names(tools: Any) -> list[str]:
-    found = [word(tool.get("name")) for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
+    found = (
+        [word(tool.get("name")) for tool in tools if isinstance(tool, dict)]
+        if isinstance(tools, list)
+        else []
+    )
     return [name for name in found if name]
 
 
@@ -222,7 +261,8 @@ def cost_of(usage: Any) -> float | None:
 
 
 def usage_of(usage: Any) -> Usage | None:
-    """Pi's figures in the export's terms: its input leaves cached tokens out; an answer that never came has zeros."""
+    """Pi's figures in the export's terms: its input leaves cached tokens out; an answer that never
+    came has zeros."""
     if not isinstance(usage, dict):
         return None
     names = ("input", "output", "cacheRead", "cacheWrite", "reasoning")

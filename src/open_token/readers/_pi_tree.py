@@ -1,4 +1,5 @@
-"""Which entries of a Pi session are on the current branch: the last entry and all it follows from."""
+"""Which entries of a Pi session are on the current branch: the last entry and all it follows
+from."""
 
 from array import array
 from collections.abc import Iterator
@@ -57,7 +58,8 @@ class Tree:
             yield range(first, end)
 
     def _current(self) -> bytearray:
-        """Which entries the last one follows from, itself included. A parent always stands before its children."""
+        """Which entries the last one follows from, itself included. A parent always stands before
+        its children."""
         kept = bytearray(len(self._parent))
         number = self._last
         while number >= 0:

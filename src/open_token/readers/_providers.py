@@ -1,4 +1,5 @@
-"""Which of the spec's providers stands behind the names that runtimes give to providers and models."""
+"""Which of the spec's providers stands behind the names that runtimes give to providers and
+models."""
 
 import re
 from functools import lru_cache
@@ -22,12 +23,15 @@ _LONGEST = 200
 
 
 def provider_of(model: str | None, named: str | None = None) -> str | None:
-    """The provider by the runtime's name for it, else by the model's; `other`: not on the list; None: neither known."""
+    """The provider by the runtime's name for it, else by the model's; `other`: not on the list;
+    None: neither known."""
     return _known(named, model) or ("other" if named or model else None)
 
 
 def _known(named: str | None, model: str | None) -> str | None:
-    return (_by_name(named[:_LONGEST]) if named else None) or (_by_model(model[:_LONGEST]) if model else None)
+    return (_by_name(named[:_LONGEST]) if named else None) or (
+        _by_model(model[:_LONGEST]) if model else None
+    )
 
 
 @lru_cache(256)
@@ -41,7 +45,9 @@ def _by_model(model: str) -> str | None:
     # What stands before the last slash is the server or the library that it was called through.
     *before, name = model.lower().split("/")
     found = next((provider for provider, mark in _MODELS if mark.search(name)), None)
-    return found or next((provider for provider in ("anthropic", "google") if provider in before), None)
+    return found or next(
+        (provider for provider in ("anthropic", "google") if provider in before), None
+    )
 
 
 class Providers:
@@ -51,7 +57,8 @@ class Providers:
         self._met: set[str] = set()
 
     def meet(self, named: str | None, model: str | None) -> str | None:
-        """A model spoke; gives its provider: the runtime's own name for it, else what the model's name tells."""
+        """A model spoke; gives its provider: the runtime's own name for it, else what the model's
+        name tells."""
         known = _known(named, model)
         if known or named:
             self._met.add(known or "other")

@@ -37,7 +37,9 @@ def _placed(source: Source) -> Iterator[tuple[str, Any]]:
         if not isinstance(held, list):
             yield f"{unit} {number}", record
             continue
-        yield from ((f"{unit} {number}, message {place}", message) for place, message in enumerate(held, 1))
+        yield from (
+            (f"{unit} {number}, message {place}", message) for place, message in enumerate(held, 1)
+        )
 
 
 @dataclass(slots=True)
@@ -68,7 +70,9 @@ class _Messages:
         kind = message.get("kind") if isinstance(message, dict) else None
         parts = message.get("parts") if isinstance(message, dict) else None
         if kind not in ("request", "response") or not isinstance(parts, list):
-            self._draft.skip("unknown-record", place, f"a record {name_of(kind)} that is no message")
+            self._draft.skip(
+                "unknown-record", place, f"a record {name_of(kind)} that is no message"
+            )
             return
         if known := word(message.get("conversation_id")):
             self._draft.conversation.setdefault("id", known)
@@ -128,7 +132,9 @@ class _Messages:
 
     def _close(self, message: Body, made: _Message) -> None:
         if made.usage and any(made.usage.values()):
-            self._draft.annotation({"kind": "usage"}, actor=made.actor, ts=made.ts, usage=made.spent())
+            self._draft.annotation(
+                {"kind": "usage"}, actor=made.actor, ts=made.ts, usage=made.spent()
+            )
         facts: Body = kept(message, "metadata")
         if made.citations:
             facts["citations"] = made.citations
@@ -142,7 +148,9 @@ class _Messages:
 
     def system(self, part: Body, made: _Message) -> None:
         words = self._content(part.get("content"), made)
-        self._draft.message("system", words, self._draft.actor("system", "system"), ts=_time(part, made))
+        self._draft.message(
+            "system", words, self._draft.actor("system", "system"), ts=_time(part, made)
+        )
 
     def user(self, part: Body, made: _Message) -> None:
         words = self._content(part.get("content"), made)
@@ -151,9 +159,15 @@ class _Messages:
     def _content(self, value: Any, made: _Message) -> str | list[Any]:
         if isinstance(value, str):
             return value
-        blocks = [self._block(item, made) for item in (value if isinstance(value, list) else [value])]
+        blocks = [
+            self._block(item, made) for item in (value if isinstance(value, list) else [value])
+        ]
         blocks = [block for block in blocks if block is not None]
-        if len(blocks) == 1 and blocks[0].keys() == {"type", "text"} and isinstance(blocks[0]["text"], str):
+        if (
+            len(blocks) == 1
+            and blocks[0].keys() == {"type", "text"}
+            and isinstance(blocks[0]["text"], str)
+        ):
             return blocks[0]["text"]
         return blocks or ""
 
@@ -176,7 +190,9 @@ class _Messages:
         facts: Body = kept(part, "metadata")
         outcome = part.get("outcome")
         if outcome not in (None, "success"):
-            facts |= {"outcome": outcome} | ({"is_error": True} if outcome in ("failed", "retried") else {})
+            facts |= {"outcome": outcome} | (
+                {"is_error": True} if outcome in ("failed", "retried") else {}
+            )
         facts |= kept(part, "retry")
         tool = word(part.get("tool_name"))
         key = self._calls.key(word(part.get("tool_call_id")), tool, latest=made.actor != "")
@@ -188,18 +204,28 @@ class _Messages:
         tool, content = word(part.get("tool_name")), part.get("content")
         ts = _time(part, made)
         if tool is None:
-            words = content if isinstance(content, str) else content if isinstance(content, list) else [content]
+            words = (
+                content
+                if isinstance(content, str)
+                else content
+                if isinstance(content, list)
+                else [content]
+            )
             actor = self._draft.actor("system", "runtime")
             self._draft.message("user", words, actor, ts=ts, visibility="internal")
             return
         key = self._calls.key(word(part.get("tool_call_id")), tool)
         output = "" if content is None else content
-        self._draft.tool_result(key, output, ts=ts, tool=tool, facts={"is_error": True, "retry": True})
+        self._draft.tool_result(
+            key, output, ts=ts, tool=tool, facts={"is_error": True, "retry": True}
+        )
 
     def text(self, part: Body, made: _Message) -> None:
         if words := part.get("content"):
             said = words if isinstance(words, str) else [words]
-            made.event = self._draft.message("assistant", said, self._who(made), ts=made.ts, usage=made.spent())
+            made.event = self._draft.message(
+                "assistant", said, self._who(made), ts=made.ts, usage=made.spent()
+            )
             made.citations += objects(part.get("citations"))
 
     def speech(self, part: Body, made: _Message) -> None:
@@ -207,9 +233,13 @@ class _Messages:
         heard = [item for item in (part.get("transcript"), part.get("audio")) if item]
         words, facts = self._content(heard, made), kept(part, "interrupted_at_ms")
         if part.get("speaker") == "user":
-            event = self._draft.message("user", words, self._draft.actor("human", "user"), ts=made.ts)
+            event = self._draft.message(
+                "user", words, self._draft.actor("human", "user"), ts=made.ts
+            )
         else:
-            event = self._draft.message("assistant", words, self._who(made), ts=made.ts, usage=made.spent())
+            event = self._draft.message(
+                "assistant", words, self._who(made), ts=made.ts, usage=made.spent()
+            )
         if facts:
             self._draft.annotation({"kind": "message_facts", **facts}, parent=event, ts=made.ts)
         made.event = event
@@ -242,7 +272,9 @@ class _Messages:
 
     def file(self, part: Body, made: _Message) -> None:
         block = self._block(part.get("content"), made)
-        made.event = self._draft.message("assistant", [block], self._who(made), ts=made.ts, usage=made.spent())
+        made.event = self._draft.message(
+            "assistant", [block], self._who(made), ts=made.ts, usage=made.spent()
+        )
 
     def compaction(self, part: Body, made: _Message) -> None:
         data: Body = {"kind": "compaction", **kept({"summary": part.get("content")}, "summary")}
@@ -272,8 +304,12 @@ class _Messages:
 
     def setting(self, part: Body, made: _Message) -> None:
         """Tools, capabilities or settings that change within the talk."""
-        known = {name: value for name, value in part.items() if name != "part_kind" and value is not None}
-        self._draft.annotation({"kind": "settings", "native_type": part["part_kind"], **known}, ts=made.ts)
+        known = {
+            name: value for name, value in part.items() if name != "part_kind" and value is not None
+        }
+        self._draft.annotation(
+            {"kind": "settings", "native_type": part["part_kind"], **known}, ts=made.ts
+        )
 
 
 _PARTS: dict[str, Callable[[_Messages, Body, _Message], None]] = {
@@ -316,7 +352,11 @@ def file_of(item: Any) -> Body | None:
     family = str(item.get("media_type")).partition("/")[0]
     sort = family if family in ("image", "audio", "video") else "document"
     data = first(item, "data")
-    return media_of({**kept(item, "media_type"), "type": sort, "data": data}, sort) if isinstance(data, str) else None
+    return (
+        media_of({**kept(item, "media_type"), "type": sort, "data": data}, sort)
+        if isinstance(data, str)
+        else None
+    )
 
 
 def _output(value: Any) -> Any:
@@ -335,12 +375,20 @@ def usage_of(value: Any) -> Usage | None:
         return None
     details = value.get("details")
     held = details if isinstance(details, dict) else {}
-    given, output = first(value, "input_tokens", "request_tokens"), first(value, "output_tokens", "response_tokens")
+    given, output = (
+        first(value, "input_tokens", "request_tokens"),
+        first(value, "output_tokens", "response_tokens"),
+    )
     # Since 2.0 the count has a place of its own, where 0 also means that nobody counted.
     thought = first(held, "reasoning_tokens", "thoughts_tokens")
     thought = thought if thought is not None else value.get("output_reasoning_tokens") or None
-    if type(thought) is type(given) is type(output) is int and value.get("total_tokens") == given + output + thought:
-        output += thought  # Gemini before 1.0: thoughts stand beside the answer, the total has both.
+    if (
+        type(thought) is type(given) is type(output) is int
+        and value.get("total_tokens") == given + output + thought
+    ):
+        output += (
+            thought  # Gemini before 1.0: thoughts stand beside the answer, the total has both.
+        )
     return counts(
         input_tokens=given,
         output_tokens=output,

@@ -75,9 +75,12 @@ class Session:
         return bool(found)
 
     def _beside(self) -> list[Agent]:
-        """The subagents of this session, each with the id of the call that started it, where that is known."""
+        """The subagents of this session, each with the id of the call that started it, where that
+        is known."""
         records = (record for record in self._source.sample if isinstance(record, dict))
-        session = next((name for record in records if (name := word(record.get("sessionId")))), None)
+        session = next(
+            (name for record in records if (name := word(record.get("sessionId")))), None
+        )
         if self._alone or not session or not _ID.fullmatch(session):
             return []
         pattern = f"../subagents/{session}/{_PREFIX}*{_SUFFIX}"

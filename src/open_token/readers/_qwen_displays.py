@@ -13,7 +13,9 @@ def tell_display(parent: Strand, shown: Body, call: str | None, ts: str | None) 
     """A span with the prompt of a subagent and the calls that it made."""
     draft, kind = parent.draft, word(shown.get("subagentName"))
     if draft.subagents == "none":
-        draft.skip("subagent", f"event {draft.count}", "what a subagent did is left out (subagents=none)")
+        draft.skip(
+            "subagent", f"event {draft.count}", "what a subagent did is left out (subagents=none)"
+        )
         return
     data: Body = {"kind": "subagent"}
     if reason := word(shown.get("taskDescription")):
@@ -46,4 +48,6 @@ def _tell(child: Strand, shown: Body) -> None:
             output, failed = output_of(answer, [])
             child.answer(key, output, facts=facts_of(status, failed))
         elif result is not None:
-            child.answer(key, result, facts=facts_of({"failed": "error"}.get(str(status), status), False))
+            child.answer(
+                key, result, facts=facts_of({"failed": "error"}.get(str(status), status), False)
+            )

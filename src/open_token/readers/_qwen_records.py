@@ -1,4 +1,5 @@
-"""The records of a Qwen Code file: fragments of one message joined, and what each has where it should be."""
+"""The records of a Qwen Code file: fragments of one message joined, and what each has where it
+should be."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -35,14 +36,19 @@ def _is_more(first: Any, record: Any) -> bool:
 
 
 def _one(fragments: list[Any]) -> Any:
-    """The fragments as one record: parts behind each other, the first of everything else but for the counts."""
+    """The fragments as one record: parts behind each other, the first of everything else but for
+    the counts."""
     if len(fragments) == 1:
         return fragments[0]
     made: Body = {}
     parts: list[Any] = []
     for record in fragments:
         parts += parts_of(record)
-        made |= {name: value for name, value in record.items() if made.get(name) is None or name == "usageMetadata"}
+        made |= {
+            name: value
+            for name, value in record.items()
+            if made.get(name) is None or name == "usageMetadata"
+        }
     return made | {"message": {**fragments[0]["message"], "parts": parts}}
 
 

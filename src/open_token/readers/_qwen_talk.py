@@ -1,10 +1,18 @@
-"""What people, models, tools and the client said in a Qwen Code file: its records as draft verbs."""
+"""What people, models, tools and the client said in a Qwen Code file: its records as draft
+verbs."""
 
 from collections.abc import Callable
 from typing import Any
 
 from open_token.readers import _wire_gemini as wire
-from open_token.readers._gemini_outputs import answer_in, call_in, facts_of, output_of, said_in, usage_of
+from open_token.readers._gemini_outputs import (
+    answer_in,
+    call_in,
+    facts_of,
+    output_of,
+    said_in,
+    usage_of,
+)
 from open_token.readers._qwen_displays import tell_display
 from open_token.readers._qwen_records import body, parts_of
 from open_token.readers._qwen_tree import Tree
@@ -14,7 +22,12 @@ from open_token.timestamps import to_utc
 
 _TYPED = (None, "mid_turn_user_message", "realtime_message")
 _HOOK = "<qwen:user-prompt-submit-context>"
-_CONTEXT = {"cwd": "cwd", "gitBranch": "git_branch", "version": "version", "sessionId": "session_id"}
+_CONTEXT = {
+    "cwd": "cwd",
+    "gitBranch": "git_branch",
+    "version": "version",
+    "sessionId": "session_id",
+}
 # Records that Qwen Code hangs beside the talk: none of them is where the conversation stands.
 _BESIDE = ("session_artifact_event", "session_artifact_snapshot", "session_sources_snapshot")
 _NOTICES = {
@@ -75,7 +88,13 @@ class File:
         if uuid and subtype not in _BESIDE:
             places = range(start, strand.draft.count)
             is_rewind = subtype == "rewind"
-            self.tree.enter(uuid, record.get("parentUuid"), places, is_talk=kind != "system", is_rewind=is_rewind)
+            self.tree.enter(
+                uuid,
+                record.get("parentUuid"),
+                places,
+                is_talk=kind != "system",
+                is_rewind=is_rewind,
+            )
 
     def finish(self) -> None:
         """No record is left: what was rewound is left out, or wrapped."""
@@ -84,8 +103,14 @@ class File:
             self.strand.draft.abandon(places.start, places.stop, data, self.strand.client)
 
     def _meet(self, record: Body, ts: str | None) -> None:
-        """Where the session runs: an annotation when that is first seen and when it changes; a subagent shares it."""
-        seen = (record.get("cwd"), record.get("gitBranch"), record.get("version"), record.get("sessionId"))
+        """Where the session runs: an annotation when that is first seen and when it changes; a
+        subagent shares it."""
+        seen = (
+            record.get("cwd"),
+            record.get("gitBranch"),
+            record.get("version"),
+            record.get("sessionId"),
+        )
         if seen == self._seen:
             return
         self._seen = seen
@@ -104,8 +129,13 @@ class File:
         return parts
 
     def _user(self, record: Body, ts: str | None, place: str) -> None:
-        """A record in the user's place: what was typed stands apart from what was put in with it."""
-        strand, parts, payload = self.strand, self._parts(record, place), body(record.get("systemPayload"))
+        """A record in the user's place: what was typed stands apart from what was put in with
+        it."""
+        strand, parts, payload = (
+            self.strand,
+            self._parts(record, place),
+            body(record.get("systemPayload")),
+        )
         if any(answer_in(part) for part in parts):
             self._results(record, ts, place)
             return
@@ -114,14 +144,21 @@ class File:
             if said:
                 strand.put_in(wire.prompt(said), ts=ts)
             if isinstance(shown, str) and shown and shown != wire.prompt(said):
-                strand.note({"kind": "notice", "subtype": name_of(record.get("subtype")), "text": shown}, ts=ts)
+                strand.note(
+                    {"kind": "notice", "subtype": name_of(record.get("subtype")), "text": shown},
+                    ts=ts,
+                )
             return
         if isinstance(shown, str):
             typed: list[Body] = [{"text": shown}] if shown else []
             typed += [part for part in said if not isinstance(part.get("text"), str)]
-            added = [part for part in said if isinstance(part.get("text"), str) and part["text"] != shown]
+            added = [
+                part for part in said if isinstance(part.get("text"), str) and part["text"] != shown
+            ]
         else:
-            typed = [part for part in said if not str(part.get("text", "")).lstrip().startswith(_HOOK)]
+            typed = [
+                part for part in said if not str(part.get("text", "")).lstrip().startswith(_HOOK)
+            ]
             added = [part for part in said if str(part.get("text", "")).lstrip().startswith(_HOOK)]
         hook = word(payload.get("hookContext"))
         if hook and not any(hook in str(part.get("text")) for part in said):
@@ -173,17 +210,24 @@ class File:
             if type(about.get("durationMs")) in (int, float):
                 facts["duration_ms"] = about["durationMs"]
             self._agents_of(native, about, ts)
-            self.strand.answer(native, output, ts=ts, facts=facts or None, tool=word(answer.get("name")))
+            self.strand.answer(
+                native, output, ts=ts, facts=facts or None, tool=word(answer.get("name"))
+            )
 
     def _agents_of(self, native: str | None, about: Body, ts: str | None) -> None:
-        """What a subagent did stands before the result of its call: from its file, else from what the screen showed."""
+        """What a subagent did stands before the result of its call: from its file, else from what
+        the screen showed."""
         shown = about.get("resultDisplay")
         told = self._agent(self, native)
         if not told and isinstance(shown, dict) and shown.get("type") == "task_execution":
             tell_display(self.strand, shown, self.strand.key(native), ts)
 
     def _system(self, record: Body, ts: str | None, place: str) -> None:
-        strand, subtype, payload = self.strand, record.get("subtype"), body(record.get("systemPayload"))
+        strand, subtype, payload = (
+            self.strand,
+            record.get("subtype"),
+            body(record.get("systemPayload")),
+        )
         if said := said_in(self._parts(record, place)):
             strand.say("system", wire.prompt(said), strand.client, ts=ts)
         if subtype == "custom_title":
@@ -197,7 +241,9 @@ class File:
         elif subtype == "ui_telemetry" and (error := _api_error(body(payload.get("uiEvent")))):
             strand.note({"kind": "api_error", **error}, ts=ts)
         elif isinstance(subtype, str) and subtype in _NOTICES:
-            strand.note({"kind": "notice", "subtype": subtype, **kept(payload, *_NOTICES[subtype])}, ts=ts)
+            strand.note(
+                {"kind": "notice", "subtype": subtype, **kept(payload, *_NOTICES[subtype])}, ts=ts
+            )
         elif subtype is not None or not said:
             strand.skip("skipped-record", place, f"system {name_of(subtype)}")
 
@@ -211,18 +257,32 @@ class File:
             self.strand.note({"kind": "notice", "subtype": "slash_command", **shown}, ts=ts)
 
     def _compression(self, payload: Body, ts: str | None, place: str) -> None:
-        """The context was shortened: its first message from now on is the summary, the rest was said before."""
-        strand, info, history = self.strand, body(payload.get("info")), payload.get("compressedHistory")
-        contents = [item for item in history if isinstance(item, dict)] if isinstance(history, list) else []
+        """The context was shortened: its first message from now on is the summary, the rest was
+        said before."""
+        strand, info, history = (
+            self.strand,
+            body(payload.get("info")),
+            payload.get("compressedHistory"),
+        )
+        contents = (
+            [item for item in history if isinstance(item, dict)]
+            if isinstance(history, list)
+            else []
+        )
         said = said_in(wire.parts(contents[0])) if contents else []
         names = {"originalTokenCount": "tokens_before", "newTokenCount": "tokens_after"}
-        data = {"kind": "compaction", **{name: info[key] for key, name in names.items() if type(info.get(key)) is int}}
+        data = {
+            "kind": "compaction",
+            **{name: info[key] for key, name in names.items() if type(info.get(key)) is int},
+        }
         if contents and not said:
             strand.skip("unknown-part", place, "a shortened context that begins without words")
         event = strand.put_in(wire.prompt(said), ts=ts) if said else None
         strand.note(data, parent=event, ts=ts)
         if len(contents) > 1:
-            strand.skip("kept-history", place, "messages that the shortened context still held stand before")
+            strand.skip(
+                "kept-history", place, "messages that the shortened context still held stand before"
+            )
 
 
 def _api_error(event: Body) -> Body:

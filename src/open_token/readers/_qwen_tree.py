@@ -21,7 +21,9 @@ class Tree:
         self._talk: set[int] = set()
         """The records in which someone speaks."""
 
-    def enter(self, uuid: str, parent: Any, places: range, *, is_talk: bool, is_rewind: bool) -> None:
+    def enter(
+        self, uuid: str, parent: Any, places: range, *, is_talk: bool, is_rewind: bool
+    ) -> None:
         """Take a record whose events stand at these places."""
         number, own = len(self._own), hash(uuid)
         self._own.append(own)
@@ -29,7 +31,11 @@ class Tree:
         self._start.append(places.start)
         self._end.append(places.stop)
         self._at[own] = number
-        for is_one, group in ((parent is None, self._roots), (is_rewind, self._rewinds), (is_talk, self._talk)):
+        for is_one, group in (
+            (parent is None, self._roots),
+            (is_rewind, self._rewinds),
+            (is_talk, self._talk),
+        ):
             if is_one:
                 group.add(number)
 
@@ -44,10 +50,10 @@ class Tree:
 
     @cached_property
     def _left(self) -> set[int]:
-        """The records of each branch that left the chain and in which someone spoke, once all are entered.
+        """The records of each branch that left the chain and in which someone spoke, once all are
+        entered.
 
-        What no chain reaches, for its parent is missing, was not rewound: it stays.
-        """
+        What no chain reaches, for its parent is missing, was not rewound: it stays."""
         chain, top = self._chain()
         branches: dict[int, int] = {}
         restarted = top in self._roots and top in self._rewinds

@@ -1,4 +1,5 @@
-"""A message of any framework in one form: who speaks, and what is said, thought, called and answered."""
+"""A message of any framework in one form: who speaks, and what is said, thought, called and
+answered."""
 
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -11,7 +12,14 @@ Body = dict[str, Any]
 
 _TEXTS = frozenset(("text", "input_text", "output_text", "summary_text"))
 _THOUGHTS = frozenset(
-    ("thinking", "redacted_thinking", "reasoning", "reasoning_content", "thought", "redacted-reasoning")
+    (
+        "thinking",
+        "redacted_thinking",
+        "reasoning",
+        "reasoning_content",
+        "thought",
+        "redacted-reasoning",
+    )
 )
 _CALLS = frozenset(
     "tool_use server_tool_use mcp_tool_use tool_call server_tool_call function_call custom_tool_call tool-call".split()
@@ -112,7 +120,9 @@ def part_of(block: Any, odd: list[Any]) -> Part:
     if kind in _TEXTS:
         text = first(block, "text", "content")
         if isinstance(text, str):
-            return Text([block]) if block.get("citations") or block.get("annotations") else Text(text)
+            return (
+                Text([block]) if block.get("citations") or block.get("annotations") else Text(text)
+            )
     elif kind in _THOUGHTS:
         return _thought(block)
     elif kind in _CALLS:
@@ -134,7 +144,11 @@ def _thought(block: Body) -> Thought:
         if isinstance(words := held.get(name), str) and words:
             return Thought(words)
     summary = held.get("summary")
-    told = [word(item.get("text")) for item in summary if isinstance(item, dict)] if isinstance(summary, list) else []
+    told = (
+        [word(item.get("text")) for item in summary if isinstance(item, dict)]
+        if isinstance(summary, list)
+        else []
+    )
     if any(told):
         return Thought("\n\n".join(filter(None, told)), summary=True)
     sealed = first(held, "data", "encrypted_content", "signature", "redactedContent")
@@ -147,19 +161,34 @@ def call_of(block: Body) -> Call:
     held = function if isinstance(function, dict) else block
     kind = block.get("type")
     given = first(held, "input", "args", "arguments", "parameters", "server_tool_call")
-    extra = {"native_type": kind} if isinstance(kind, str) and kind in _CALLS - _ORDINARY_CALLS else None
+    extra = (
+        {"native_type": kind}
+        if isinstance(kind, str) and kind in _CALLS - _ORDINARY_CALLS
+        else None
+    )
     name = word(first(held, "name", "toolName", "tool_name")) or "tool"
-    return Call(word(first(block, "call_id", "id", "tool_call_id", "toolCallId")), name, arguments(given), extra)
+    return Call(
+        word(first(block, "call_id", "id", "tool_call_id", "toolCallId")),
+        name,
+        arguments(given),
+        extra,
+    )
 
 
 def result_of(block: Body) -> Result:
     """A result, in any of the names that frameworks give its fields."""
     given = first(block, "content", "response", "result", "output", "server_tool_call_response")
     facts: Body = {}
-    if block.get("is_error") is True or block.get("isError") is True or block.get("status") == "error":
+    if (
+        block.get("is_error") is True
+        or block.get("isError") is True
+        or block.get("status") == "error"
+    ):
         facts["is_error"] = True
     native = word(first(block, "tool_use_id", "tool_call_id", "call_id", "toolCallId", "id"))
-    return Result(native, output_of(given), word(first(block, "name", "toolName", "tool_name")), facts or None)
+    return Result(
+        native, output_of(given), word(first(block, "name", "toolName", "tool_name")), facts or None
+    )
 
 
 def output_of(value: Any) -> Any:
@@ -185,23 +214,43 @@ def _output_block(block: Any) -> Any:
 
 
 def media_of(block: Body, kind: str) -> Body | None:
-    """An image, a sound or a file: its bytes, or where they are; None when the block says neither."""
+    """An image, a sound or a file: its bytes, or where they are; None when the block says
+    neither."""
     inner = next(
-        (block[name] for name in (kind, "source", kind.replace("-", "_")) if block.get(name) is not None), None
+        (
+            block[name]
+            for name in (kind, "source", kind.replace("-", "_"))
+            if block.get(name) is not None
+        ),
+        None,
     )
     held = inner if isinstance(inner, dict) else block
-    sort = word(block.get("modality")) or kind.removeprefix("input_").removesuffix("_url").removesuffix("-url")
-    mime = word(first(held, "mime_type", "mimeType", "media_type", "mediaType") or block.get("mime_type"))
-    about = kept(held, "detail", "filename", "file_id", "title", "transcript", "provider") | kept(block, "name", "id")
-    data = first(held, "base64", "data", "file_data") or (held.get("content") if kind in ("blob", "binary") else None)
-    address = first(held, "url", "uri", "image_url", "file_url") or (inner if isinstance(inner, str) else None)
+    sort = word(block.get("modality")) or kind.removeprefix("input_").removesuffix(
+        "_url"
+    ).removesuffix("-url")
+    mime = word(
+        first(held, "mime_type", "mimeType", "media_type", "mediaType") or block.get("mime_type")
+    )
+    about = kept(held, "detail", "filename", "file_id", "title", "transcript", "provider") | kept(
+        block, "name", "id"
+    )
+    data = first(held, "base64", "data", "file_data") or (
+        held.get("content") if kind in ("blob", "binary") else None
+    )
+    address = first(held, "url", "uri", "image_url", "file_url") or (
+        inner if isinstance(inner, str) else None
+    )
     if isinstance(value := held.get("value"), str):
         data, address = (value, address) if held.get("type") == "data" else (data, value)
     if isinstance(form := held.get("format"), str) and mime is None:
         mime = f"{sort}/{form}"
     if isinstance(data, str):
-        return (media_url(data, sort) if data.startswith("data:") else media(mime, data, sort)) | about
+        return (
+            media_url(data, sort) if data.startswith("data:") else media(mime, data, sort)
+        ) | about
     if isinstance(address, str):
         made = media_url(address, sort)
-        return (made if mime is None or "media_type" in made else {**made, "media_type": mime}) | about
+        return (
+            made if mime is None or "media_type" in made else {**made, "media_type": mime}
+        ) | about
     return {"type": sort, **({"media_type": mime} if mime else {}), **about} if about else None

@@ -1,4 +1,5 @@
-"""Messages as dictionaries, in the shapes that traces and frameworks share, turned into the one form."""
+"""Messages as dictionaries, in the shapes that traces and frameworks share, turned into the one
+form."""
 
 from typing import Any
 
@@ -36,13 +37,16 @@ def parsed(value: Any) -> Any:
 
 
 def said(message: Any) -> Said | None:
-    """A message with a role: as OpenAI, Anthropic, AG-UI or the OpenTelemetry conventions write it."""
+    """A message with a role: as OpenAI, Anthropic, AG-UI or the OpenTelemetry conventions write
+    it."""
     if isinstance(message, str):
         return Said("user", [Text(message)])
     if not isinstance(message, dict) or not (role := role_of(message.get("role"))):
         return None
     made = Said(role, [], name=word(message.get("name")), model=word(message.get("model")))
-    content = message.get("parts") if isinstance(message.get("parts"), list) else message.get("content")
+    content = (
+        message.get("parts") if isinstance(message.get("parts"), list) else message.get("content")
+    )
     if role == "tool":
         made.parts = _results(message, content, made.odd)
         return made
@@ -51,7 +55,9 @@ def said(message: Any) -> Said | None:
         made.parts.append(Text(refusal))
     if isinstance(audio := message.get("audio"), dict):
         made.parts += parts_of([{"type": "audio", **audio}], made.odd)
-    made.parts += calls_of(message, {part.id for part in made.parts if isinstance(part, Call) and part.id})
+    made.parts += calls_of(
+        message, {part.id for part in made.parts if isinstance(part, Call) and part.id}
+    )
     return made
 
 
@@ -63,12 +69,19 @@ def _thoughts(message: Body) -> list[Part]:
 
 
 def calls_of(message: Body, known: set[str], name: str | None = None) -> list[Part]:
-    """The calls beside the content, but for those that the content shows too; under one name, or under any."""
+    """The calls beside the content, but for those that the content shows too; under one name, or
+    under any."""
     given = message.get(name) if name else first(message, "tool_calls", "toolCalls")
-    calls = [call_of(call) for call in given if isinstance(call, dict)] if isinstance(given, list) else []
+    calls = (
+        [call_of(call) for call in given if isinstance(call, dict)]
+        if isinstance(given, list)
+        else []
+    )
     legacy = None if name else message.get("function_call")
     if isinstance(legacy, dict):
-        calls.append(Call(None, word(legacy.get("name")) or "tool", arguments(legacy.get("arguments"))))
+        calls.append(
+            Call(None, word(legacy.get("name")) or "tool", arguments(legacy.get("arguments")))
+        )
     return [call for call in calls if call.id not in known]
 
 
@@ -85,7 +98,11 @@ def _results(message: Body, content: Any, odd: list[Any]) -> list[Part]:
         made = [part for part in parts_of(content, odd) if isinstance(part, Result)]
         return [part._replace(id=part.id or native, tool=part.tool or tool) for part in made]
     error = message.get("error")
-    facts = {"is_error": True, **({"error": error} if isinstance(error, str) else {})} if error else None
+    facts = (
+        {"is_error": True, **({"error": error} if isinstance(error, str) else {})}
+        if error
+        else None
+    )
     return [Result(native, output_of(content), tool, facts)]
 
 

@@ -1,4 +1,5 @@
-"""Tells messages of which sources repeat many: a history again before each answer, an answer again after its call."""
+"""Tells messages of which sources repeat many: a history again before each answer, an answer again
+after its call."""
 
 import hashlib
 from collections import Counter
@@ -20,7 +21,8 @@ _NEAR = 256
 
 @dataclass(slots=True)
 class Stage:
-    """Where and by whom messages are told: the model's actor, the span, the time of what the model makes."""
+    """Where and by whom messages are told: the model's actor, the span, the time of what the model
+    makes."""
 
     actor: str
     place: str
@@ -34,11 +36,14 @@ class Stage:
 
 
 def units(message: Said) -> list[tuple[str, Part]]:
-    """What a message says, piece by piece, each with its role; what is no model's is one piece with all its blocks."""
+    """What a message says, piece by piece, each with its role; what is no model's is one piece with
+    all its blocks."""
     if message.role == "assistant":
         return [("assistant", part) for part in message.parts]
     words = [part for part in message.parts if isinstance(part, Text)]
-    others: list[tuple[str, Part]] = [(message.role, part) for part in message.parts if not isinstance(part, Text)]
+    others: list[tuple[str, Part]] = [
+        (message.role, part) for part in message.parts if not isinstance(part, Text)
+    ]
     if not words and message.parts:
         return others
     return [*others, (message.role, _joined(words))]
@@ -49,14 +54,23 @@ def _joined(words: list[Text]) -> Text:
         return words[0]
     blocks: list[Any] = []
     for part in words:
-        blocks += [{"type": "text", "text": part.content}] if isinstance(part.content, str) else part.content
+        blocks += (
+            [{"type": "text", "text": part.content}]
+            if isinstance(part.content, str)
+            else part.content
+        )
     return Text(blocks if blocks else "")
 
 
 def gist(role: str, part: Part) -> bytes:
-    """A short mark of what a piece says: the same when it is repeated, with other ids and other white space."""
+    """A short mark of what a piece says: the same when it is repeated, with other ids and other
+    white space."""
     if isinstance(part, Text):
-        told: list[Any] = ["text", role, said(part.content) if isinstance(part.content, str) else part.content]
+        told: list[Any] = [
+            "text",
+            role,
+            said(part.content) if isinstance(part.content, str) else part.content,
+        ]
     elif isinstance(part, Thought):
         told = ["thought", said(part.text) if part.text else part.text]
     elif isinstance(part, Call):
@@ -84,11 +98,19 @@ class Talk:
 
     def hear(self, messages: Iterable[Said], stage: Stage) -> None:
         """A history: what of it was not told in this scope is told now."""
-        pieces = [(message, role, part, gist(role, part)) for message in messages for role, part in units(message)]
+        pieces = [
+            (message, role, part, gist(role, part))
+            for message in messages
+            for role, part in units(message)
+        ]
         told = self._told.setdefault(stage.scope, Counter())
         last = self._last.get(stage.scope)
-        # What a person says behind the latest piece is new, also when it was said before and the history is cut.
-        known = next((n for n in range(len(pieces) - 1, -1, -1) if pieces[n][3] == last), len(pieces)) + 1
+        # What a person says behind the latest piece is new, also when it was said before and the
+        # history is cut.
+        known = (
+            next((n for n in range(len(pieces) - 1, -1, -1) if pieces[n][3] == last), len(pieces))
+            + 1
+        )
         met: Counter[bytes] = Counter()
         for number, (message, role, part, mark) in enumerate(pieces):
             met[mark] += 1
@@ -100,10 +122,15 @@ class Talk:
         """A message that is new: all of it is told; gives its last event that can be spoken of."""
         event = None
         for role, part in units(message):
-            event = self._tell(message, role, part, stage, gist(role, part) if self._remember else None) or event
+            event = (
+                self._tell(message, role, part, stage, gist(role, part) if self._remember else None)
+                or event
+            )
         return event
 
-    def _tell(self, message: Said, role: str, part: Part, stage: Stage, mark: bytes | None) -> Event | None:
+    def _tell(
+        self, message: Said, role: str, part: Part, stage: Stage, mark: bytes | None
+    ) -> Event | None:
         if mark is not None:
             self._told.setdefault(stage.scope, Counter())[mark] += 1
             if not isinstance(part, Thought):
@@ -134,17 +161,23 @@ class Talk:
         elif role in _PROMPTS:
             actor = self.draft.actor("system", message.name or "system")
         else:
-            self.draft.skip("unknown-role", stage.place, f"role {name_of(role)}, told as of the system")
+            self.draft.skip(
+                "unknown-role", stage.place, f"role {name_of(role)}, told as of the system"
+            )
             actor, role = self.draft.actor("system", message.name or "system"), "system"
         inner: Visibility | None = "internal" if role != "user" or stage.user else None
         told = cast(Role, role)
-        return self.draft.message(told, part.content, actor, ts=ts, span=stage.span, visibility=inner)
+        return self.draft.message(
+            told, part.content, actor, ts=ts, span=stage.span, visibility=inner
+        )
 
     def _thought(self, part: Thought, stage: Stage, ts: str | None) -> Event | None:
         if part.text == "":
             self.draft.skip("empty-reasoning", stage.place, "reasoning without words")
             return None
-        return self.draft.thought(part.text, stage.actor, ts=ts or stage.ts, span=stage.span, summary=part.summary)
+        return self.draft.thought(
+            part.text, stage.actor, ts=ts or stage.ts, span=stage.span, summary=part.summary
+        )
 
     def call(self, part: Call, stage: Stage, ts: str | None = None) -> str:
         """Tell a call; gives the key by which its result is told."""
@@ -168,7 +201,8 @@ class Talk:
         return key
 
     def open_call(self, part: Call) -> tuple[str, Any] | None:
-        """The call that a tool ran for, with the arguments that the model gave: by id, else by tool and arguments."""
+        """The call that a tool ran for, with the arguments that the model gave: by id, else by tool
+        and arguments."""
         made = self._made.get(part.tool, [])
         made[:_NEAR] = [call for call in made[:_NEAR] if self.draft.is_open(call[0])]
         near = made[:_NEAR]
@@ -184,7 +218,9 @@ class Talk:
     def result(self, part: Result, stage: Stage, ts: str | None = None) -> Event:
         """Tell a result."""
         key = self.calls.key(part.id, part.tool)
-        return self.draft.tool_result(key, part.output, ts=ts, span=stage.span, tool=part.tool, facts=part.facts)
+        return self.draft.tool_result(
+            key, part.output, ts=ts, span=stage.span, tool=part.tool, facts=part.facts
+        )
 
     def times(self, mark: bytes, scope: object = None) -> int:
         """How often a piece was told in a scope."""
@@ -201,14 +237,22 @@ class Talk:
         known = {name: value for name, value in facts.items() if value is not None}
         if known:
             self.draft.annotation(
-                {"kind": "message_facts", **known}, parent=event, actor=stage.actor, ts=stage.ts, span=stage.span
+                {"kind": "message_facts", **known},
+                parent=event,
+                actor=stage.actor,
+                ts=stage.ts,
+                span=stage.span,
             )
 
     def close(self, stage: Stage) -> None:
         """What was spent on nothing that can be seen is told alone."""
         if stage.usage:
             self.draft.annotation(
-                {"kind": "usage"}, actor=stage.actor, ts=stage.ts, span=stage.span, usage=_spent(stage)
+                {"kind": "usage"},
+                actor=stage.actor,
+                ts=stage.ts,
+                span=stage.span,
+                usage=_spent(stage),
             )
 
 

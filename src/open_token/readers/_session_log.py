@@ -8,7 +8,15 @@ from open_token.model import Found
 from open_token.patched import Patched
 from open_token.readers._said import Body
 from open_token.readers._said_messages import parsed
-from open_token.readers._session_shapes import HOLDERS, is_entry, is_node, is_patch, is_turn, turns_in, unwrapped
+from open_token.readers._session_shapes import (
+    HOLDERS,
+    is_entry,
+    is_node,
+    is_patch,
+    is_turn,
+    turns_in,
+    unwrapped,
+)
 from open_token.readers._session_state import fold_records, tell
 from open_token.readers._session_turns import Teller
 from open_token.readers._wire_responses_content import name_of, word
@@ -44,7 +52,11 @@ def read(source: Source, draft: Draft) -> None:
 
 def _log(source: Source, draft: Draft) -> None:
     """The log itself: what it comes to is told."""
-    wanted = ((place, record) for place, record in _records(source) if _is_wanted(record, source.conversation))
+    wanted = (
+        (place, record)
+        for place, record in _records(source)
+        if _is_wanted(record, source.conversation)
+    )
     state, is_renamed = fold_records(wanted, draft)
     if state is not None:
         tell(state, draft, is_renamed)
@@ -70,7 +82,9 @@ def _records(source: Source) -> Iterator[tuple[str, Any]]:
     unit = "line" if source.shape in ("lines", "events") else "turn"
     for number, record in source.records():
         # A list may be one packet of a socket: the name of an event and what was sent.
-        yield from ((f"{unit} {number}", inner) for inner in unwrapped(record) if not isinstance(inner, str))
+        yield from (
+            (f"{unit} {number}", inner) for inner in unwrapped(record) if not isinstance(inner, str)
+        )
 
 
 def _is_wanted(record: Any, wanted: str | None) -> bool:
@@ -94,7 +108,9 @@ def _about(draft: Draft, value: Body) -> None:
 def _history(draft: Draft, nodes: list[Any]) -> None:
     """The whole tree: turns that are no longer active are a branch that was left."""
     turns = [node["turn"] for node in nodes if is_node(node)]
-    left = {number for number, node in enumerate(filter(is_node, nodes)) if node.get("active") is False}
+    left = {
+        number for number, node in enumerate(filter(is_node, nodes)) if node.get("active") is False
+    }
     others = len(nodes) - len(turns)
     if others:
         draft.skip("unknown-node", "nodes", "a node of the history without a turn")
@@ -105,7 +121,9 @@ def _beside(draft: Draft, turns: Patched, record: Any, place: str) -> None:
     """What is told to clients beside the turns."""
     held = record if isinstance(record, dict) else {}
     if held.get("message") is not None and ("code" in held or "detail" in held):
-        data = {name: held[name] for name in ("message", "code", "detail") if held.get(name) is not None}
+        data = {
+            name: held[name] for name in ("message", "code", "detail") if held.get(name) is not None
+        }
         turns.aside({"kind": "error", **data})
     elif "finish_reason" in held or "result" in held:
         names = ("status", "result", "finish_reason", "chat_run_id", "duration_ms")

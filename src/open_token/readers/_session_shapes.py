@@ -15,16 +15,22 @@ def is_entry(value: Any) -> bool:
     """Whether a value is a row of a session's log."""
     if not isinstance(value, dict) or value.keys() != _ROW or type(value["seq"]) is not int:
         return False
-    return isinstance(value["session_id"], str) and isinstance(value["kind"], str) and isinstance(value["data"], dict)
+    return (
+        isinstance(value["session_id"], str)
+        and isinstance(value["kind"], str)
+        and isinstance(value["data"], dict)
+    )
 
 
 def is_node(value: Any) -> bool:
-    """Whether a value is a node of a session's history, in which branches that were left stand too."""
+    """Whether a value is a node of a session's history, in which branches that were left stand
+    too."""
     return isinstance(value, dict) and "parent_id" in value and is_turn(value.get("turn"))
 
 
 def turns_in(value: Any) -> list[Any] | None:
-    """The turns of an answer: a bare list, or one inside an object; of a history, the turns of its nodes."""
+    """The turns of an answer: a bare list, or one inside an object; of a history, the turns of its
+    nodes."""
     if isinstance(value, dict):
         for name in HOLDERS:
             if isinstance(held := value.get(name), list):
@@ -42,7 +48,8 @@ def _listed(held: list[Any]) -> list[Any] | None:
 
 
 def unwrapped(record: Any, depth: int = 0) -> Iterator[Any]:
-    """What was sent, out of the envelopes of sockets and logs: an event's name and payload, or batches of them."""
+    """What was sent, out of the envelopes of sockets and logs: an event's name and payload, or
+    batches of them."""
     if depth > _DEEPEST or is_turn(record) or is_patch(record):
         yield record
     elif isinstance(record, list) and len(record) == 2 and isinstance(record[0], str):
@@ -60,4 +67,8 @@ def unwrapped(record: Any, depth: int = 0) -> Iterator[Any]:
 
 def _payload(record: dict[str, Any]) -> Any:
     named = any(isinstance(record.get(name), str) for name in ("event", "type", "name"))
-    return next((record[name] for name in ("payload", "data") if name in record), None) if named else None
+    return (
+        next((record[name] for name in ("payload", "data") if name in record), None)
+        if named
+        else None
+    )

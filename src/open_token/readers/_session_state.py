@@ -1,4 +1,5 @@
-"""Tells a session from its log: the events of the document it began with as they are, then what was lived here."""
+"""Tells a session from its log: the events of the document it began with as they are, then what was
+lived here."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -19,7 +20,8 @@ _NUMBER = re.compile(r"(?:evt|call|span|act)_([0-9]{1,15})")
 
 
 def fold_records(records: Iterable[tuple[str, Any]], draft: Draft) -> tuple[State | None, bool]:
-    """The state that the rows of a log come to, and whether it got another title; a row that does not fit is noted."""
+    """The state that the rows of a log come to, and whether it got another title; a row that does
+    not fit is noted."""
     state: State | None = None
     is_renamed = False
     for place, record in records:
@@ -34,7 +36,8 @@ def fold_records(records: Iterable[tuple[str, Any]], draft: Draft) -> tuple[Stat
 
 
 def tell(state: State, draft: Draft, is_renamed: bool = False) -> None:
-    """Tell a session; one that came in as a document has the document's title until somebody gives it another."""
+    """Tell a session; one that came in as a document has the document's title until somebody gives
+    it another."""
     if state.document is None:
         _about(state, draft)
         _lived(state, draft)
@@ -61,14 +64,22 @@ def _lived(state: State, draft: Draft) -> None:
     """The turns of this server, and what happened between them."""
     active: set[str | None] = {None, *(turn.facts.id for turn in state.path)}
     lived = [
-        (place, turn.facts.id, _told(turn)) for place, turn in enumerate(state.turns.values()) if not turn.imported
+        (place, turn.facts.id, _told(turn))
+        for place, turn in enumerate(state.turns.values())
+        if not turn.imported
     ]
-    beside = [(aside.turns - 0.5, aside.anchor, _aside(aside.at, aside.data)) for aside in state.asides]
+    beside = [
+        (aside.turns - 0.5, aside.anchor, _aside(aside.at, aside.data)) for aside in state.asides
+    ]
     told = sorted([*lived, *beside], key=lambda item: item[0])
     if draft.branches != "all":
         for place, name, _ in lived:
             if name not in active:
-                draft.skip("abandoned-branch", f"turn {place + 1}", "a turn that was left; branches=all exports it")
+                draft.skip(
+                    "abandoned-branch",
+                    f"turn {place + 1}",
+                    "a turn that was left; branches=all exports it",
+                )
         told = [item for item in told if item[1] in active]
     left = {place for place, (_, anchor, _) in enumerate(told) if anchor not in active}
     Teller(draft, [body for _, _, body in told], left).tell()
@@ -78,7 +89,9 @@ def _told(turn: Turn) -> Body:
     """A turn, and when the results of its calls came."""
     body: Body = plain(turn.whole())
     ends = [calling.ended_at for calling in turn.calls.values()]
-    calls = [{**call, "finished_at": end} for call, end in zip(body["tool_calls"], ends, strict=True)]
+    calls = [
+        {**call, "finished_at": end} for call, end in zip(body["tool_calls"], ends, strict=True)
+    ]
     return {**body, "tool_calls": calls}
 
 
@@ -101,7 +114,11 @@ def _adopt(state: State, document: Imported, draft: Draft) -> list[Body]:
         events = [event for event, is_active in kept if is_active]
         for event, is_active in kept:
             if not is_active:
-                draft.skip("abandoned-branch", event["id"], "an event that was left; branches=all exports it")
+                draft.skip(
+                    "abandoned-branch",
+                    event["id"],
+                    "an event that was left; branches=all exports it",
+                )
     adopt((("", event) for event in events), draft)
     return events
 
@@ -119,7 +136,10 @@ def _sound(kept: list[Kept], draft: Draft) -> Iterator[Kept]:
 
 def _wrapped(kept: list[tuple[Body, bool]]) -> Iterator[Body]:
     """The events, with those that were left in spans of their own."""
-    number, span = _highest("evt_", [event for event, _ in kept]), _highest("span_", [event for event, _ in kept])
+    number, span = (
+        _highest("evt_", [event for event, _ in kept]),
+        _highest("span_", [event for event, _ in kept]),
+    )
     around: Body | None = None
     for event, is_active in [*kept, ({}, True)]:
         if is_active == (around is None):
@@ -142,11 +162,19 @@ def _wrapped(kept: list[tuple[Body, bool]]) -> Iterator[Body]:
 
 def _inside(event: Body, around: Body | None) -> Body:
     links = event.get("links", {})
-    return event if around is None or "span_id" in links else {**event, "links": {**links, **around}}
+    return (
+        event if around is None or "span_id" in links else {**event, "links": {**links, **around}}
+    )
 
 
 def _bound(kind: str, number: int, actor: str, data: Body, links: Body) -> Body:
-    about = {"id": f"evt_{number:06d}", "seq": 0, "type": kind, "actor_id": actor, "visibility": "metadata"}
+    about = {
+        "id": f"evt_{number:06d}",
+        "seq": 0,
+        "type": kind,
+        "actor_id": actor,
+        "visibility": "metadata",
+    }
     return {**about, "content": {"mime": "application/json", "data": data}, "links": links}
 
 
@@ -178,7 +206,10 @@ def _people(new: list[Participant], known: list[Participant]) -> dict[str, str]:
 
 
 def _who(person: Participant) -> tuple[str | None, ...]:
-    return tuple(cast(Body, person).get(name) for name in ("kind", "name", "provider", "model", "instance_id"))
+    return tuple(
+        cast(Body, person).get(name)
+        for name in ("kind", "name", "provider", "model", "instance_id")
+    )
 
 
 def _highest(kind: str, values: list[Body], field: str = "id") -> int:
@@ -187,15 +218,23 @@ def _highest(kind: str, values: list[Body], field: str = "id") -> int:
     for value in values:
         links = value.get("links", {})
         for name in (value.get(field), links.get("call_id"), links.get("span_id")):
-            if isinstance(name, str) and name.startswith(kind) and (found := _NUMBER.fullmatch(name)):
+            if (
+                isinstance(name, str)
+                and name.startswith(kind)
+                and (found := _NUMBER.fullmatch(name))
+            ):
                 numbers.append(int(found[1]))
     return max(numbers)
 
 
 def _shifted(event: Event, by_kind: dict[str, int], people: dict[str, str]) -> Event:
-    made = cast(Body, {**event, "id": _moved(event["id"], by_kind), "actor_id": people[event["actor_id"]]})
+    made = cast(
+        Body, {**event, "id": _moved(event["id"], by_kind), "actor_id": people[event["actor_id"]]}
+    )
     if "links" in event:
-        made["links"] = {name: _moved(str(value), by_kind) for name, value in event["links"].items()}
+        made["links"] = {
+            name: _moved(str(value), by_kind) for name, value in event["links"].items()
+        }
     return cast(Event, made)
 
 

@@ -1,4 +1,5 @@
-"""Tells turns of a session server: blocks, calls, results, and what subagents did where they were called."""
+"""Tells turns of a session server: blocks, calls, results, and what subagents did where they were
+called."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,7 +15,14 @@ from open_token.readers._wire_responses_content import arguments, kept, name_of,
 from open_token.readers._wire_voice import counts
 from open_token.timestamps import to_utc
 
-_COMPACTION = ("compaction_id", "archived_count", "tokens_before", "tokens_after", "saved_ratio", "trigger")
+_COMPACTION = (
+    "compaction_id",
+    "archived_count",
+    "tokens_before",
+    "tokens_after",
+    "saved_ratio",
+    "trigger",
+)
 _DEEPEST = 32
 
 
@@ -51,7 +59,8 @@ class _Turn:
 
 
 class Teller:
-    """Tells the turns of a session in order; those of a subagent stand inside the call that started it."""
+    """Tells the turns of a session in order; those of a subagent stand inside the call that started
+    it."""
 
     def __init__(self, draft: Draft, turns: list[Body], left: set[int] | None = None) -> None:
         self._draft = draft
@@ -68,7 +77,9 @@ class Teller:
         known = {word(call.get("id")) for turn in turns for call in _calls(turn)}
         self._inside = {call: numbers for call, numbers in self._inside.items() if call in known}
         self._nested = {number for numbers in self._inside.values() for number in numbers}
-        self._answers = {call: number for number, turn in enumerate(turns) for call in _answered_by(turn)}
+        self._answers = {
+            call: number for number, turn in enumerate(turns) for call in _answered_by(turn)
+        }
         self._loops: dict[str, _Loop] = {}
         self._first_left: int | None = None
 
@@ -92,7 +103,9 @@ class Teller:
             self._first_left = self._draft.count
         elif not is_left and self._first_left is not None:
             actor = self._draft.actor("model", "assistant")
-            self._draft.abandon(self._first_left, self._draft.count, {"kind": "abandoned_branch"}, actor)
+            self._draft.abandon(
+                self._first_left, self._draft.count, {"kind": "abandoned_branch"}, actor
+            )
             self._first_left = None
 
     def _loop_of(self, turn: Body, root: _Loop) -> _Loop:
@@ -105,8 +118,12 @@ class Teller:
             self._loops[name] = self._begin(name, call, root, to_utc(turn.get("started_at")), None)
         return self._loops[name]
 
-    def _begin(self, name: str, call: str | None, outer: _Loop, ts: str | None, user: str | None) -> _Loop:
-        made = _Loop(outer.span, user or self._draft.actor("model", outer.name), name, outer.depth + 1)
+    def _begin(
+        self, name: str, call: str | None, outer: _Loop, ts: str | None, user: str | None
+    ) -> _Loop:
+        made = _Loop(
+            outer.span, user or self._draft.actor("model", outer.name), name, outer.depth + 1
+        )
         if self._draft.subagents == "none":
             return made
         data: Body = {"kind": "subagent", "name": name}
@@ -124,14 +141,18 @@ class Teller:
             return
         place = f"turn {number + 1}"
         if loop.depth and self._draft.subagents != "inline":
-            self._draft.skip("subagent", place, f"what a subagent did (subagents={self._draft.subagents})")
+            self._draft.skip(
+                "subagent", place, f"what a subagent did (subagents={self._draft.subagents})"
+            )
             return
         turn = self._begun(body, loop, place)
         if body.get("kind") == "compaction":
             self._compaction(turn)
             return
         if body.get("kind") not in (None, "message"):
-            self._draft.skip("unknown-record", place, f"turn {name_of(body.get('kind'))}, told as a message")
+            self._draft.skip(
+                "unknown-record", place, f"turn {name_of(body.get('kind'))}, told as a message"
+            )
         blocks = body.get("blocks")
         for block in blocks if isinstance(blocks, list) else ():
             self._block(block, turn)
@@ -152,7 +173,10 @@ class Teller:
         if turn.ts:
             self._draft.conversation.setdefault("started_at", turn.ts)
         turn.usage = _usage(body.get("usage"))
-        turn.calls = {word(call.get("id")) or f"{place}, call {n}": call for n, call in enumerate(_calls(body), 1)}
+        turn.calls = {
+            word(call.get("id")) or f"{place}, call {n}": call
+            for n, call in enumerate(_calls(body), 1)
+        }
         return turn
 
     def _model(self, name: str, model: str | None) -> str:
@@ -165,7 +189,9 @@ class Teller:
         data: Body = {"kind": "compaction", **kept(turn.body, *_COMPACTION)}
         if summary := first(turn.body, "summary_full", "summary_preview"):
             data["summary"] = summary
-        self._draft.annotation(data, actor=turn.actor, ts=turn.ts, span=turn.loop.span, usage=turn.spent())
+        self._draft.annotation(
+            data, actor=turn.actor, ts=turn.ts, span=turn.loop.span, usage=turn.spent()
+        )
 
     def _block(self, block: Any, turn: _Turn) -> None:
         kind = block.get("type") if isinstance(block, dict) else None
@@ -179,7 +205,9 @@ class Teller:
         """Words; a person may have sent pictures and files with them."""
         role = turn.body.get("role")
         told = cast(Role, role if role in ("user", "system", "assistant") else "assistant")
-        inner: Visibility | None = "internal" if told == "system" or (told == "user" and turn.loop.user) else None
+        inner: Visibility | None = (
+            "internal" if told == "system" or (told == "user" and turn.loop.user) else None
+        )
         content = block.get("content")
         message = Said("user", [])
         message.parts = parts_of("" if content is None else content, message.odd)
@@ -191,7 +219,13 @@ class Teller:
                 continue
             spent = turn.spent() if told == "assistant" else None
             turn.event = self._draft.message(
-                told, words, turn.actor, ts=turn.ts, visibility=inner, span=turn.loop.span, usage=spent
+                told,
+                words,
+                turn.actor,
+                ts=turn.ts,
+                visibility=inner,
+                span=turn.loop.span,
+                usage=spent,
             )
 
     def thinking(self, block: Body, turn: _Turn) -> None:
@@ -254,28 +288,42 @@ class Teller:
                 data = {"kind": "call_status", "status": status, "native_call_id": native}
                 data |= kept(call, "pending_question_ref")
                 self._draft.annotation(
-                    data | kept(call, "pending_question_ref"), actor=turn.actor, ts=turn.ts, span=turn.loop.span
+                    data | kept(call, "pending_question_ref"),
+                    actor=turn.actor,
+                    ts=turn.ts,
+                    span=turn.loop.span,
                 )
             return
-        facts = kept(call, "duration_ms", "pending_question_ref") | ({"is_error": True} if status == "error" else {})
+        facts = kept(call, "duration_ms", "pending_question_ref") | (
+            {"is_error": True} if status == "error" else {}
+        )
         if isinstance(result, dict) and "_meta" in result:
             facts["_meta"] = result["_meta"]
             result = {name: value for name, value in result.items() if name != "_meta"}
         tool = word(call.get("tool_name"))
         self._answer_to(native)
         ts = to_utc(call.get("finished_at"))
-        self._draft.tool_result(native, output_of(result), ts=ts, span=turn.loop.span, tool=tool, facts=facts or None)
+        self._draft.tool_result(
+            native, output_of(result), ts=ts, span=turn.loop.span, tool=tool, facts=facts or None
+        )
 
     def _answer_to(self, native: str | None) -> None:
         """What the person answered to a call stands before the result that came of it."""
         number = self._answers.get(native or "")
         is_beside = number is not None and (number in self._left) == (self._first_left is not None)
-        if number is not None and is_beside and number not in self._done and number not in self._nested:
+        if (
+            number is not None
+            and is_beside
+            and number not in self._done
+            and number not in self._nested
+        ):
             self._tell(number, _Loop())
 
     def _subagent(self, native: str | None, turn: _Turn) -> None:
         """What the call's subagent did, between the call and its result."""
-        inside = [number for number in self._inside.get(native or "", ()) if number not in self._done]
+        inside = [
+            number for number in self._inside.get(native or "", ()) if number not in self._done
+        ]
         if not inside or turn.loop.depth >= _DEEPEST:
             return
         begin = self._turns[inside[0]]
@@ -291,12 +339,18 @@ class Teller:
         content = block.get("content")
         held = content if isinstance(content, dict) else {"answers": content}
         blocks = [{"type": "ask_user_answer", **held}]
-        turn.event = self._draft.message("user", blocks, turn.actor, ts=turn.ts, span=turn.loop.span)
+        turn.event = self._draft.message(
+            "user", blocks, turn.actor, ts=turn.ts, span=turn.loop.span
+        )
 
     def beside(self, block: Body, turn: _Turn) -> None:
         """What the person is shown beside the talk."""
         content, native = block.get("content"), word(block.get("tool_call_id"))
-        if native and native in turn.calls and turn.calls[native].get("status") in ("done", "error"):
+        if (
+            native
+            and native in turn.calls
+            and turn.calls[native].get("status") in ("done", "error")
+        ):
             self._uses(turn)
             self._result(native, turn.calls[native], turn)
         data: Body = {"kind": block["type"]}
@@ -320,13 +374,19 @@ class Teller:
         if status in ("paused", "streaming"):
             facts["status"] = status
         if facts:
-            self._draft.annotation({"kind": "message_facts", **facts}, parent=turn.event, **cast(Any, where))
+            self._draft.annotation(
+                {"kind": "message_facts", **facts}, parent=turn.event, **cast(Any, where)
+            )
         if body.get("memory_refs"):
-            self._draft.annotation({"kind": "memory_refs", "refs": body["memory_refs"]}, **cast(Any, where))
+            self._draft.annotation(
+                {"kind": "memory_refs", "refs": body["memory_refs"]}, **cast(Any, where)
+            )
         if status == "interrupted":
             self._draft.annotation({"kind": "interrupted"}, **cast(Any, where))
         elif status == "failed":
-            self._draft.annotation({"kind": "error", **kept(body, "failure_reason")}, **cast(Any, where))
+            self._draft.annotation(
+                {"kind": "error", **kept(body, "failure_reason")}, **cast(Any, where)
+            )
 
 
 _BLOCKS: dict[str, Callable[[Teller, Body, _Turn], None]] = {
@@ -351,7 +411,11 @@ def _answered_by(turn: Body) -> list[str]:
     if turn.get("role") != "user" or not isinstance(blocks, list):
         return []
     contents = [block.get("content") for block in blocks if _is_answer(block)]
-    return [name for held in contents if isinstance(held, dict) and (name := word(held.get("tool_call_id")))]
+    return [
+        name
+        for held in contents
+        if isinstance(held, dict) and (name := word(held.get("tool_call_id")))
+    ]
 
 
 def _is_answer(block: Any) -> bool:
@@ -366,5 +430,11 @@ def _calls(turn: Body) -> list[Body]:
 def _usage(value: Any) -> Usage | None:
     if not isinstance(value, dict):
         return None
-    names = ("input_tokens", "output_tokens", "reasoning_tokens", "cache_read_tokens", "cache_write_tokens")
+    names = (
+        "input_tokens",
+        "output_tokens",
+        "reasoning_tokens",
+        "cache_read_tokens",
+        "cache_write_tokens",
+    )
     return counts(**{name: value.get(name) for name in names})

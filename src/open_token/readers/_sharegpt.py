@@ -1,4 +1,5 @@
-"""Tells a conversation of ShareGPT data: who speaks by the tag of a turn, calls as JSON text, media by placeholders."""
+"""Tells a conversation of ShareGPT data: who speaks by the tag of a turn, calls as JSON text, media
+by placeholders."""
 
 from collections import deque
 from typing import Any
@@ -12,10 +13,14 @@ from open_token.source import Source
 
 _ROLES = {
     **dict.fromkeys(("human", "user", "prompter"), "user"),
-    **dict.fromkeys(("gpt", "assistant", "model", "chatgpt", "bing", "bard", "claude"), "assistant"),
+    **dict.fromkeys(
+        ("gpt", "assistant", "model", "chatgpt", "bing", "bard", "claude"), "assistant"
+    ),
     **dict.fromkeys(("system", "developer"), "system"),
     **dict.fromkeys(("function_call", "tool_call"), "call"),
-    **dict.fromkeys(("observation", "function_response", "tool_response", "tool", "function"), "result"),
+    **dict.fromkeys(
+        ("observation", "function_response", "tool_response", "tool", "function"), "result"
+    ),
 }
 _PLACEHOLDERS = {"image": "<image>", "video": "<video>", "audio": "<audio>"}
 
@@ -70,14 +75,17 @@ class _Conversation:
             self._say(role, text, place)
 
     def _tell_choice(self) -> None:
-        """Preference data: the better answer is the conversation, the worse one a branch that was left."""
+        """Preference data: the better answer is the conversation, the worse one a branch that was
+        left."""
         for name in ("rejected", "chosen"):
             if isinstance(self._value.get(name), dict):
                 first = self._draft.count
                 self._tell_turn(self._value[name], name)
                 if name == "rejected":
                     data = {"kind": "abandoned_branch", "detail": "the answer that was rejected"}
-                    self._draft.abandon(first, self._draft.count, data, self._draft.actor("system", "runtime"))
+                    self._draft.abandon(
+                        first, self._draft.count, data, self._draft.actor("system", "runtime")
+                    )
 
     def _say(self, role: str, text: Any, place: str) -> None:
         words = text if isinstance(text, str) else "" if text is None else [text]
@@ -98,7 +106,11 @@ class _Conversation:
             left = self._media[kind]
             for _ in range(min(text.count(mark), len(left))):
                 item = left.popleft()
-                made.append({"type": kind, "url": item} if isinstance(item, str) else {"type": kind, "value": item})
+                made.append(
+                    {"type": kind, "url": item}
+                    if isinstance(item, str)
+                    else {"type": kind, "value": item}
+                )
         return made
 
     def _model(self) -> str:
@@ -116,7 +128,9 @@ class _Conversation:
                 name, made = "tool", call
             else:
                 made = arguments(about.get("arguments", about.get("parameters")))
-            self._open.append((self._draft.tool_use(None, name, made, self._model(), group=place), name))
+            self._open.append(
+                (self._draft.tool_use(None, name, made, self._model(), group=place), name)
+            )
 
     def _answer(self, text: Any) -> None:
         key, _ = self._open.popleft() if self._open else (None, "")

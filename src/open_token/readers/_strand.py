@@ -1,4 +1,5 @@
-"""One strand of talk, the main one or a subagent's: who speaks in it, in which span, and which calls are its own."""
+"""One strand of talk, the main one or a subagent's: who speaks in it, in which span, and which
+calls are its own."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -43,7 +44,11 @@ class Strand:
         """The actor of a model, who has the word from now on."""
         name = model if isinstance(model, str) else ""
         self.speaker = self.draft.actor(
-            "model", self.name, provider=self.provider(name), model=name or None, instance_id=self.agent_id
+            "model",
+            self.name,
+            provider=self.provider(name),
+            model=name or None,
+            instance_id=self.agent_id,
         )
         return self.speaker
 
@@ -60,17 +65,26 @@ class Strand:
         """A message; in a subagent's span nothing was said to the person."""
         if self.span:
             visibility = "internal"
-        return self.draft.message(role, content, actor, ts=ts, visibility=visibility, span=self.span, usage=usage)
+        return self.draft.message(
+            role, content, actor, ts=ts, visibility=visibility, span=self.span, usage=usage
+        )
 
     def put_in(self, content: str | list[Any], *, ts: str | None = None) -> Event:
         """What the runtime wrote in the user's place."""
         return self.say("user", content, self.client, ts=ts, visibility="internal")
 
     def think(
-        self, text: str | None, *, ts: str | None = None, summary: bool = False, usage: Usage | None = None
+        self,
+        text: str | None,
+        *,
+        ts: str | None = None,
+        summary: bool = False,
+        usage: Usage | None = None,
     ) -> Event:
         """Hidden reasoning of the model that has the word."""
-        return self.draft.thought(text, self.speaker, ts=ts, span=self.span, summary=summary, usage=usage)
+        return self.draft.thought(
+            text, self.speaker, ts=ts, span=self.span, summary=summary, usage=usage
+        )
 
     def call(
         self,
@@ -85,20 +99,39 @@ class Strand:
     ) -> str:
         """A call of the model that has the word; gives its key.
 
-        Some providers number calls anew in each conversation, so a subagent's id may be that of an open call of its
-        parent: there the draft gets a key of its own, and the id rides along.
-        """
+        Some providers number calls anew in each conversation, so a subagent's id may be that of an
+        open call of its parent: there the draft gets a key of its own, and the id rides along."""
         if self.span is None or not native_id:
             return self.draft.tool_use(
-                native_id, tool, arguments, self.speaker, ts=ts, span=self.span, usage=usage, group=group, extra=extra
+                native_id,
+                tool,
+                arguments,
+                self.speaker,
+                ts=ts,
+                span=self.span,
+                usage=usage,
+                group=group,
+                extra=extra,
             )
         known = self._keys.get(native_id)
         if known and self.draft.is_open(known):
-            self.draft.skip("duplicate-call", f"event {self.draft.count}", "a call with the same id is still open")
+            self.draft.skip(
+                "duplicate-call",
+                f"event {self.draft.count}",
+                "a call with the same id is still open",
+            )
             return known
         extra = {"native_call_id": native_id, **(extra or {})}
         key = self._keys[native_id] = self.draft.tool_use(
-            None, tool, arguments, self.speaker, ts=ts, span=self.span, usage=usage, group=group, extra=extra
+            None,
+            tool,
+            arguments,
+            self.speaker,
+            ts=ts,
+            span=self.span,
+            usage=usage,
+            group=group,
+            extra=extra,
         )
         return key
 
@@ -120,10 +153,17 @@ class Strand:
         return self.draft.tool_result(key, output, ts=ts, span=self.span, facts=facts, tool=tool)
 
     def note(
-        self, data: dict[str, Any], *, ts: str | None = None, parent: Event | None = None, usage: Usage | None = None
+        self,
+        data: dict[str, Any],
+        *,
+        ts: str | None = None,
+        parent: Event | None = None,
+        usage: Usage | None = None,
     ) -> Event:
         """A fact beside the talk, told by the runtime."""
-        return self.draft.annotation(data, parent=parent, actor=self.client, ts=ts, span=self.span, usage=usage)
+        return self.draft.annotation(
+            data, parent=parent, actor=self.client, ts=ts, span=self.span, usage=usage
+        )
 
     def skip(self, code: str, place: str, detail: str) -> None:
         """Note something that is not carried over, with a place in this strand's file."""
@@ -156,7 +196,8 @@ class Agent:
 
 
 class Agents:
-    """Puts what subagents did into spans, each once: inline, as a reference, or left out, as the options say."""
+    """Puts what subagents did into spans, each once: inline, as a reference, or left out, as the
+    options say."""
 
     def __init__(self, run: Callable[[Source, Strand], object]) -> None:
         self._run = run
@@ -164,13 +205,18 @@ class Agents:
         self._deferred: list[Agent] = []
 
     def tell(self, agent: Agent, parent: Strand, call: str | None = None) -> None:
-        """Tell a subagent where the call that started it is about to be answered, or where no call is known."""
+        """Tell a subagent where the call that started it is about to be answered, or where no call
+        is known."""
         if agent.agent_id in self._told:
             return
         draft = parent.draft
         if draft.subagents == "none":
             self._told.add(agent.agent_id)
-            draft.skip("subagent", f"event {draft.count}", "what a subagent did is left out (subagents=none)")
+            draft.skip(
+                "subagent",
+                f"event {draft.count}",
+                "what a subagent did is left out (subagents=none)",
+            )
         elif parent.depth >= MAX_DEPTH:
             self._deferred.append(agent)
         else:
@@ -182,7 +228,10 @@ class Agents:
         child = parent.below(agent.kind, agent.agent_id, agent.agent_id)
         data = {"kind": "subagent", **agent.data, "agent_id": agent.agent_id}
         if draft.subagents == "reference":
-            data |= {"file": PurePath(source.name).name, "records": sum(1 for _ in source.records())}
+            data |= {
+                "file": PurePath(source.name).name,
+                "records": sum(1 for _ in source.records()),
+            }
             span = draft.span_start(data, child.prompter, ts=agent.started, call=call)
             draft.span_end(span, call=call)
             return
@@ -190,9 +239,17 @@ class Agents:
         self._run(source, child)
         draft.span_end(child.span, ts=child.last_ts, call=call)
         if source.half_line is not None:
-            child.skip("half-line", f"line {source.half_line}", "the last line was not complete and is left out")
+            child.skip(
+                "half-line",
+                f"line {source.half_line}",
+                "the last line was not complete and is left out",
+            )
         for number in source.repaired:
-            child.skip("lone-surrogate", f"line {number}", "text that is not valid Unicode was replaced by U+FFFD")
+            child.skip(
+                "lone-surrogate",
+                f"line {number}",
+                "text that is not valid Unicode was replaced by U+FFFD",
+            )
 
     def finish(self, rest: list[Agent], main: Strand) -> None:
         """The main file is over: subagents that no result named stand behind everything."""

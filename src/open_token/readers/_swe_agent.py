@@ -1,4 +1,5 @@
-"""Tells SWE-agent trajectories: who said what stands in the history, what was run and when in the steps."""
+"""Tells SWE-agent trajectories: who said what stands in the history, what was run and when in the
+steps."""
 
 from collections import deque
 from typing import Any
@@ -18,7 +19,8 @@ _LONG = 2000
 
 
 def tell(document: Body, draft: Draft) -> None:
-    """Tell the run; where it was tried several times, the attempts that were not handed in are branches."""
+    """Tell the run; where it was tried several times, the attempts that were not handed in are
+    branches."""
     draft.conversation["source_runtime"] = "cli"
     draft.without_thoughts = "unknown"
     runtime = draft.actor("system", "SWE-agent")
@@ -27,7 +29,9 @@ def tell(document: Body, draft: Draft) -> None:
         if attempt.get("history") != document.get("history"):
             first = draft.count
             _Run(attempt, draft, runtime, model, f"attempt {number}, ").tell()
-            draft.abandon(first, draft.count, {"kind": "abandoned_branch", "attempt": number}, runtime)
+            draft.abandon(
+                first, draft.count, {"kind": "abandoned_branch", "attempt": number}, runtime
+            )
     _Run(document, draft, runtime, model).tell()
     outcome(document, draft, runtime)
 
@@ -62,21 +66,30 @@ def outcome(document: Body, draft: Draft, runtime: str) -> None:
     info = document.get("info")
     if not isinstance(info, dict):
         return
-    told = {name: value for name, value in info.items() if value and name not in ("model_stats", "config")}
+    told = {
+        name: value
+        for name, value in info.items()
+        if value and name not in ("model_stats", "config")
+    }
     if told:
         draft.annotation({"kind": "outcome"} | told, actor=runtime)
     stats = info.get("model_stats")
     if isinstance(stats, dict):
-        usage = counts(input_tokens=stats.get("tokens_sent"), output_tokens=stats.get("tokens_received"))
+        usage = counts(
+            input_tokens=stats.get("tokens_sent"), output_tokens=stats.get("tokens_received")
+        )
         facts = kept(stats, "api_calls") | {"cost_usd": stats.get("instance_cost")}
         if any(facts.values()) or (usage and any(usage.values())):
             draft.annotation({"kind": "usage"} | facts, actor=runtime, usage=usage)
 
 
 class _Run:
-    """One attempt: the history in order, each answer of the model joined with the step that ran it."""
+    """One attempt: the history in order, each answer of the model joined with the step that ran
+    it."""
 
-    def __init__(self, body: Body, draft: Draft, runtime: str, model: str | None, label: str = "") -> None:
+    def __init__(
+        self, body: Body, draft: Draft, runtime: str, model: str | None, label: str = ""
+    ) -> None:
         self._draft = draft
         self._runtime = runtime
         self._model = model
@@ -111,7 +124,8 @@ class _Run:
         elif role in ("tool", "function") or (role == "user" and self._open):
             self._result(item, place)
         elif role == "user":
-            # The first is the task; later ones come from the runtime: a reminder of the form, a warning.
+            # The first is the task; later ones come from the runtime: a reminder of the form, a
+            # warning.
             visibility = "internal" if self._asked else "public"
             actor = self._runtime if self._asked else self._draft.actor("human", "user")
             self._asked = True
@@ -126,14 +140,22 @@ class _Run:
 
     def _actor(self, item: Body) -> str:
         self._name = word(item.get("agent")) or self._name
-        return self._draft.actor("model", self._name, provider=provider_of(self._model), model=self._model)
+        return self._draft.actor(
+            "model", self._name, provider=provider_of(self._model), model=self._model
+        )
 
     def _demonstrate(self, item: Body, place: str) -> None:
         """A message that was given to the model as an example: it never happened."""
         words = self._words(item, place)
-        calls = [{"type": "tool_call", "tool_call": call} for call in wire.objects(item.get("tool_calls"))]
+        calls = [
+            {"type": "tool_call", "tool_call": call}
+            for call in wire.objects(item.get("tool_calls"))
+        ]
         if calls:
-            words = [*([{"type": "text", "text": words}] if isinstance(words, str) else words), *calls]
+            words = [
+                *([{"type": "text", "text": words}] if isinstance(words, str) else words),
+                *calls,
+            ]
         given = item.get("role")
         role: Role = given if given in ("system", "assistant") else "user"
         event = self._draft.message(role, words, self._runtime, visibility="internal")
@@ -157,13 +179,18 @@ class _Run:
             native = word(call.get("id"))
             given = arguments(made.get("arguments"))
             tool = word(made.get("name")) or "tool"
-            self._open.append(self._draft.tool_use(native, tool, given, actor, group=place, extra=extra))
+            self._open.append(
+                self._draft.tool_use(native, tool, given, actor, group=place, extra=extra)
+            )
         if not calls and action:
-            self._open.append(self._draft.tool_use(None, "bash", {"command": action}, actor, group=place))
+            self._open.append(
+                self._draft.tool_use(None, "bash", {"command": action}, actor, group=place)
+            )
         self._step = step
 
     def _take_step(self, item: Body) -> Body | None:
-        """The step in which an answer was run; steps before it that the history passes over are told here."""
+        """The step in which an answer was run; steps before it that the history passes over are
+        told here."""
         said, action = item.get("content"), item.get("action")
         for ahead, (_, step) in enumerate(self._steps):
             if (said and step.get("response") == said) or (action and step.get("action") == action):
@@ -184,12 +211,15 @@ class _Run:
         facts = self._facts(place)
         seen = self._step.get("observation") if self._step else None
         if isinstance(seen, str) and isinstance(output, str) and seen.strip() not in output:
-            self._draft.skip("unshown-output", place, "the whole output of which the model saw a part")
+            self._draft.skip(
+                "unshown-output", place, "the whole output of which the model saw a part"
+            )
         self._draft.tool_result(key, output, facts=facts)
         self._step = None
 
     def _facts(self, place: str) -> Body:
-        """What a step knows beside its words: how long it took, and the state of the environment."""
+        """What a step knows beside its words: how long it took, and the state of the
+        environment."""
         step = self._step or {}
         state = step.get("state")
         if isinstance(state, str):
@@ -198,7 +228,9 @@ class _Run:
         if isinstance(state, dict):
             small = {name: value for name, value in state.items() if _is_small(value)}
             if len(small) < len(state):
-                self._draft.skip("skipped-field", place, "the state of the environment, as far as it is long")
+                self._draft.skip(
+                    "skipped-field", place, "the state of the environment, as far as it is long"
+                )
             facts |= {"state": small} if small else {}
         for name in ("messages", "query", "extra_info"):
             if step.get(name):
@@ -206,7 +238,8 @@ class _Run:
         return facts
 
     def _settle(self) -> None:
-        """No result of the last answer stands in the history: the step has it, as with the last command of a run."""
+        """No result of the last answer stands in the history: the step has it, as with the last
+        command of a run."""
         seen = self._step.get("observation") if self._step else None
         if self._open and isinstance(seen, str) and seen:
             self._draft.tool_result(self._open[0], seen, facts=self._facts("trajectory"))

@@ -1,4 +1,5 @@
-"""Thoughts as runtimes keep them beside a message: under up to four names at once, and in tags before the words."""
+"""Thoughts as runtimes keep them beside a message: under up to four names at once, and in tags
+before the words."""
 
 import re
 from typing import Any
@@ -13,7 +14,8 @@ _THINK = re.compile(r"\s*<think>(.*?)</think>\s*", re.DOTALL)
 
 
 def thoughts(body: dict[str, Any]) -> list[Thought]:
-    """Every thought of a message, each once: the runtime keeps copies of the same words under several names."""
+    """Every thought of a message, each once: the runtime keeps copies of the same words under
+    several names."""
     found: list[Thought] = []
     for block in objects(body.get("thinking_blocks")):
         sealed = block.get("type") == "redacted_thinking"
@@ -51,8 +53,13 @@ def _is_known(text: str, found: list[Thought]) -> bool:
 
 
 def apart(said: str | list[Any], found: list[Thought]) -> tuple[str | list[Any], list[Thought]]:
-    """Words without the `<think>` that a model put before them, and the thoughts with it where it says more."""
-    text = said[0].get("text") if isinstance(said, list) and said and isinstance(said[0], dict) else said
+    """Words without the `<think>` that a model put before them, and the thoughts with it where it
+    says more."""
+    text = (
+        said[0].get("text")
+        if isinstance(said, list) and said and isinstance(said[0], dict)
+        else said
+    )
     match = _THINK.match(text) if isinstance(text, str) else None
     if match is None or not isinstance(text, str):
         return said, found

@@ -6,7 +6,13 @@ from open_token.draft import Draft
 
 
 def tell_command(
-    draft: Draft, command: str, person: str, facts: dict[str, Any], *, ts: str | None = None, span: str | None = None
+    draft: Draft,
+    command: str,
+    person: str,
+    facts: dict[str, Any],
+    *,
+    ts: str | None = None,
+    span: str | None = None,
 ) -> None:
     """What the person typed, with what is known of the run."""
     said = draft.message("user", command, person, ts=ts, visibility="public", span=span)
@@ -15,7 +21,12 @@ def tell_command(
 
 
 def tell_output(
-    draft: Draft, output: str | list[Any], client: str, *, ts: str | None = None, span: str | None = None
+    draft: Draft,
+    output: str | list[Any],
+    client: str,
+    *,
+    ts: str | None = None,
+    span: str | None = None,
 ) -> None:
     """What the command printed, which the runtime put into the talk."""
     if output:

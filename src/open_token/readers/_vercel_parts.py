@@ -15,7 +15,8 @@ CHUNKS = frozenset(
 
 
 def is_part(part: Any) -> bool:
-    """Whether a value is a part of a UIMessage; OpenCode and Gemini have parts too, of other kinds."""
+    """Whether a value is a part of a UIMessage; OpenCode and Gemini have parts too, of other
+    kinds."""
     kind = part.get("type") if isinstance(part, dict) else None
     if not isinstance(kind, str) or "sessionID" in part or "messageID" in part:
         return False
@@ -35,7 +36,8 @@ def is_chunk(value: Any) -> bool:
 
 
 def is_stream(records: list[Any]) -> bool:
-    """Whether records are such a stream: it begins with a start, and every answer with a step or a part."""
+    """Whether records are such a stream: it begins with a start, and every answer with a step or a
+    part."""
     if len(records) < 2 or not all(is_chunk(record) for record in records):
         return False
     kinds = [record["type"] for record in records]

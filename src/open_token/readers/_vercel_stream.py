@@ -1,4 +1,5 @@
-"""Joins the chunks of a UI message stream of the Vercel AI SDK to the messages that a client makes of them."""
+"""Joins the chunks of a UI message stream of the Vercel AI SDK to the messages that a client makes
+of them."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -37,7 +38,8 @@ class _Stream:
         self._open: dict[tuple[str, Any], Body] = {}
 
     def is_another(self, chunk: Body) -> bool:
-        """Whether a start begins a new message; an answer that goes on after an approval keeps its id."""
+        """Whether a start begins a new message; an answer that goes on after an approval keeps its
+        id."""
         return not chunk.get("messageId") or chunk["messageId"] != self._message.get("id")
 
     def end(self) -> Iterator[tuple[str, Body]]:
@@ -85,7 +87,9 @@ class _Stream:
 
     def tool(self, chunk: Body, place: str) -> None:
         native, kind = chunk.get("toolCallId"), chunk["type"].removeprefix("tool-")
-        part = self._part("tool", native, {"type": "dynamic-tool", "toolCallId": native, "pieces": []})
+        part = self._part(
+            "tool", native, {"type": "dynamic-tool", "toolCallId": native, "pieces": []}
+        )
         if part.get("preliminary") and "output" in chunk:
             self._draft.skip(*_replaced(place))
         part |= kept(chunk, "toolName", "input", "output", "errorText", "providerExecuted", "title")
@@ -131,8 +135,15 @@ _TAKEN: dict[str, Callable[[_Stream, Body, str], None]] = {
     "start-step": _Stream.step,
     "finish": _Stream.finish,
     "reasoning-end": _Stream.words,
-    **dict.fromkeys(("text-start", "text-delta", "reasoning-start", "reasoning-delta"), _Stream.words),
-    **dict.fromkeys(("tool-input-start", "tool-input-delta", "tool-input-available", "tool-input-error"), _Stream.tool),
-    **dict.fromkeys(("tool-output-available", "tool-output-error", "tool-output-denied"), _Stream.tool),
+    **dict.fromkeys(
+        ("text-start", "text-delta", "reasoning-start", "reasoning-delta"), _Stream.words
+    ),
+    **dict.fromkeys(
+        ("tool-input-start", "tool-input-delta", "tool-input-available", "tool-input-error"),
+        _Stream.tool,
+    ),
+    **dict.fromkeys(
+        ("tool-output-available", "tool-output-error", "tool-output-denied"), _Stream.tool
+    ),
     "tool-approval-request": _Stream.tool,
 }

@@ -33,7 +33,11 @@ def read(source: Source, draft: Draft) -> None:
 def _placed(source: Source, draft: Draft) -> Iterator[tuple[str, Any]]:
     unit = "line" if source.shape == "lines" else "message"
     for number, record in source.records():
-        if not isinstance(record, dict) or "role" in record or not isinstance(record.get("messages"), list):
+        if (
+            not isinstance(record, dict)
+            or "role" in record
+            or not isinstance(record.get("messages"), list)
+        ):
             yield f"{unit} {number}", record
             continue
         _about(record, draft)
@@ -80,7 +84,9 @@ class _Messages:
     def take(self, message: Any, place: str) -> None:
         role = message.get("role") if isinstance(message, dict) else None
         if role not in ("system", "user", "assistant", "data"):
-            self._draft.skip("unknown-record", place, f"a record {name_of(role)} that is no message")
+            self._draft.skip(
+                "unknown-record", place, f"a record {name_of(role)} that is no message"
+            )
             return
         made = self._begun(message, role, place)
         before = self._draft.count
@@ -117,7 +123,11 @@ class _Messages:
         blocks = [block for block in blocks if block is not None]
         if not blocks:
             return
-        only = blocks[0].get("text") if len(blocks) == 1 and blocks[0].keys() == {"type", "text"} else None
+        only = (
+            blocks[0].get("text")
+            if len(blocks) == 1 and blocks[0].keys() == {"type", "text"}
+            else None
+        )
         words = only if isinstance(only, str) else blocks
         role = cast(Role, made.role if made.role != "data" else "system")
         made.event = self._draft.message(role, words, made.actor, ts=made.ts)
@@ -161,10 +171,14 @@ class _Messages:
     def _reasoning(self, part: Body, made: _Message) -> None:
         words = word(first(part, "text", "reasoning"))
         details = part.get("details")
-        rows = [row for row in details if isinstance(row, dict)] if isinstance(details, list) else []
+        rows = (
+            [row for row in details if isinstance(row, dict)] if isinstance(details, list) else []
+        )
         if words:
             self._draft.thought(words, made.actor, ts=made.ts)
-        if any(row.get("type") == "redacted" for row in rows) or (not words and part.get("providerMetadata")):
+        if any(row.get("type") == "redacted" for row in rows) or (
+            not words and part.get("providerMetadata")
+        ):
             self._draft.thought(None, made.actor, ts=made.ts)
         elif not words:
             self._draft.skip("empty-reasoning", made.place, "reasoning without words")
@@ -173,7 +187,9 @@ class _Messages:
         if kind in ("source", "source-url", "source-document"):
             inner = part.get("source")
             held = inner if isinstance(inner, dict) else part
-            made.sources.append({name: value for name, value in held.items() if name != "providerMetadata"})
+            made.sources.append(
+                {name: value for name, value in held.items() if name != "providerMetadata"}
+            )
         elif isinstance(kind, str) and kind.startswith("data-"):
             data = {"kind": "custom", "name": kind, **kept(part, "id"), "value": part.get("data")}
             self._draft.annotation(data, actor=made.actor, ts=made.ts)
@@ -185,10 +201,13 @@ class _Messages:
         else:
             name = kind.replace("-", "_") if isinstance(kind, str) else None
             self._draft.skip("unknown-part", made.place, f"part {name_of(name)}, kept as it is")
-            self._draft.annotation({"kind": "custom", "name": kind, "value": part}, actor=made.actor, ts=made.ts)
+            self._draft.annotation(
+                {"kind": "custom", "name": kind, "value": part}, actor=made.actor, ts=made.ts
+            )
 
     def _tools(self, run: list[Body], made: _Message) -> None:
-        """Calls that follow each other were made at once; what they gave back comes after all of them."""
+        """Calls that follow each other were made at once; what they gave back comes after all of
+        them."""
         calls = [_invocation(part) for part in run]
         keys = [self._call(call, made) for call in calls]
         for call, key in zip(calls, keys, strict=True):
@@ -215,7 +234,9 @@ class _Messages:
         if isinstance(approval, dict) or state == "approval-requested":
             self._approval(call, approval if isinstance(approval, dict) else {}, made)
         if state == "output-error":
-            self._draft.tool_result(key, call.get("errorText", ""), ts=made.ts, facts={"is_error": True})
+            self._draft.tool_result(
+                key, call.get("errorText", ""), ts=made.ts, facts={"is_error": True}
+            )
         elif state in _DONE:
             facts = {"preliminary": True} if call.get("preliminary") is True else None
             output = first(call, "output", "result")
@@ -223,7 +244,9 @@ class _Messages:
 
     def _approval(self, call: Body, approval: Body, made: _Message) -> None:
         decided = approval.get("approved")
-        status = "requested" if not isinstance(decided, bool) else "approved" if decided else "denied"
+        status = (
+            "requested" if not isinstance(decided, bool) else "approved" if decided else "denied"
+        )
         data: Body = {"kind": "action_required", "action": "approval", "status": status}
         data |= {"tool": call.get("toolName"), **kept(approval, "reason")}
         if native := word(call.get("toolCallId")):
@@ -233,7 +256,9 @@ class _Messages:
     def _beside(self, message: Body, made: _Message) -> None:
         facts = kept(message, "metadata", "annotations", "data")
         if facts:
-            self._draft.annotation({"kind": "message_facts", **facts}, parent=made.event, actor=made.actor, ts=made.ts)
+            self._draft.annotation(
+                {"kind": "message_facts", **facts}, parent=made.event, actor=made.actor, ts=made.ts
+            )
 
 
 def _invocation(part: Body) -> Body:
@@ -242,7 +267,11 @@ def _invocation(part: Body) -> Body:
     if isinstance(inner, dict):
         return inner
     kind = str(part.get("type"))
-    return part if kind == "dynamic-tool" or "toolName" in part else {**part, "toolName": kind.removeprefix("tool-")}
+    return (
+        part
+        if kind == "dynamic-tool" or "toolName" in part
+        else {**part, "toolName": kind.removeprefix("tool-")}
+    )
 
 
 def _older(message: Body) -> list[Any]:
@@ -255,21 +284,32 @@ def _older(message: Body) -> list[Any]:
         parts.append({"type": "text", "text": content})
     calls = message.get("toolInvocations")
     for call in calls if isinstance(calls, list) else ():
-        parts.append({"type": "tool-invocation", "toolInvocation": call if isinstance(call, dict) else {}})
+        parts.append(
+            {"type": "tool-invocation", "toolInvocation": call if isinstance(call, dict) else {}}
+        )
     return parts
 
 
 def _attached(message: Body) -> list[Any]:
     given = message.get("experimental_attachments")
     return [
-        {"type": "file", "mediaType": item.get("contentType"), "filename": item.get("name"), "url": item.get("url")}
+        {
+            "type": "file",
+            "mediaType": item.get("contentType"),
+            "filename": item.get("name"),
+            "url": item.get("url"),
+        }
         for item in (given if isinstance(given, list) else ())
         if isinstance(item, dict)
     ]
 
 
 def _file(part: Body) -> Body | None:
-    mime, data, address = word(first(part, "mediaType", "mimeType")), part.get("data"), part.get("url")
+    mime, data, address = (
+        word(first(part, "mediaType", "mimeType")),
+        part.get("data"),
+        part.get("url"),
+    )
     family = (mime or "").partition("/")[0]
     sort = family if family in ("image", "audio", "video") else "file"
     about = kept(part, "filename")

@@ -1,4 +1,5 @@
-"""Anthropic content blocks: what they are in a message or an output, and the draft verbs that tell them."""
+"""Anthropic content blocks: what they are in a message or an output, and the draft verbs that tell
+them."""
 
 from typing import Any
 
@@ -12,12 +13,16 @@ _MEDIA = frozenset(("image", "document", "audio", "video", "file"))
 
 
 def usage_of(usage: Any) -> Usage | None:
-    """Anthropic's figures in the export's terms: the input counts cached tokens too; None where there are none."""
+    """Anthropic's figures in the export's terms: the input counts cached tokens too; None where
+    there are none."""
     if type(usage) is not dict:
         return None
     usage = _with_compaction(usage)
     fresh, output = _count(usage, "input_tokens"), _count(usage, "output_tokens")
-    read, written = _count(usage, "cache_read_input_tokens"), _count(usage, "cache_creation_input_tokens")
+    read, written = (
+        _count(usage, "cache_read_input_tokens"),
+        _count(usage, "cache_creation_input_tokens"),
+    )
     made: Usage = {}
     if fresh is not None or read is not None or written is not None:
         made["input_tokens"] = (fresh or 0) + (read or 0) + (written or 0)
@@ -39,14 +44,20 @@ def _count(holder: Any, key: str) -> int | None:
 
 
 def _with_compaction(usage: dict[str, Any]) -> dict[str, Any]:
-    """When the API compacted on the way, the figures on top leave that call out; the sum of all calls is the truth."""
+    """When the API compacted on the way, the figures on top leave that call out; the sum of all
+    calls is the truth."""
     rounds = usage.get("iterations")
     if type(rounds) is not list or len(rounds) < 2:
         return usage
     rounds = [item for item in rounds if type(item) is dict]
     if all(item.get("type") != "compaction" for item in rounds):
         return usage
-    names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    names = (
+        "input_tokens",
+        "output_tokens",
+        "cache_read_input_tokens",
+        "cache_creation_input_tokens",
+    )
     return usage | {name: sum(_count(item, name) or 0 for item in rounds) for name in names}
 
 
@@ -57,12 +68,17 @@ def kind_of(block: Any) -> str | None:
 
 
 def block_of(block: Any) -> Any:
-    """A block as it stands in the record: media unpacked, everything else as it is but for hints to the cache."""
+    """A block as it stands in the record: media unpacked, everything else as it is but for hints to
+    the cache."""
     if type(block) is not dict:
         return block
     kind, source = block.get("type"), block.get("source")
     if type(source) is dict and type(kind) is str and kind in _MEDIA:
-        rest = {key: value for key, value in block.items() if key not in ("type", "source", "cache_control")}
+        rest = {
+            key: value
+            for key, value in block.items()
+            if key not in ("type", "source", "cache_control")
+        }
         return _media_of(kind, source) | rest
     if "cache_control" in block:
         return {key: value for key, value in block.items() if key != "cache_control"}
@@ -99,7 +115,8 @@ def content_of(content: Any) -> str | list[Any]:
 
 
 def output_of(content: Any) -> Any:
-    """What a tool gave back: a text when it is one, else its blocks, or the object that a server's tool gave."""
+    """What a tool gave back: a text when it is one, else its blocks, or the object that a server's
+    tool gave."""
     if isinstance(content, str):
         return content
     if content is None or content == []:
@@ -108,7 +125,12 @@ def output_of(content: Any) -> Any:
 
 
 def tell_result(
-    draft: Draft, block: dict[str, Any], *, ts: str | None, span: str | None, facts: dict[str, Any] | None = None
+    draft: Draft,
+    block: dict[str, Any],
+    *,
+    ts: str | None,
+    span: str | None,
+    facts: dict[str, Any] | None = None,
 ) -> None:
     """The result of a call, also of one that the provider's own server ran."""
     native = block.get("tool_use_id")
@@ -136,10 +158,18 @@ def tell_block(
     if kind == "text" or kind is None:
         content = content_of([block])
         if content != "":
-            draft.message("assistant", content, actor, ts=ts, visibility=visibility, span=span, usage=usage)
+            draft.message(
+                "assistant", content, actor, ts=ts, visibility=visibility, span=span, usage=usage
+            )
     elif kind in THOUGHTS:
         words = block.get("thinking")
-        draft.thought(words if isinstance(words, str) and words else None, actor, ts=ts, span=span, usage=usage)
+        draft.thought(
+            words if isinstance(words, str) and words else None,
+            actor,
+            ts=ts,
+            span=span,
+            usage=usage,
+        )
     elif kind.endswith("tool_result"):
         tell_result(draft, block, ts=ts, span=span)
     elif kind == "compaction":
@@ -149,7 +179,9 @@ def tell_block(
         draft.annotation(_fallback(block), actor=actor, ts=ts, span=span, usage=usage)
     else:
         content = [block_of(block)]
-        draft.message("assistant", content, actor, ts=ts, visibility=visibility, span=span, usage=usage)
+        draft.message(
+            "assistant", content, actor, ts=ts, visibility=visibility, span=span, usage=usage
+        )
     return None
 
 

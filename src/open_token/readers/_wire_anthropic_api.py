@@ -30,7 +30,8 @@ def _text(block: Any) -> str | None:
 
 
 class Telling:
-    """The blocks of one message, in order; what stands side by side and is said, not done, becomes one event."""
+    """The blocks of one message, in order; what stands side by side and is said, not done, becomes
+    one event."""
 
     def __init__(self, voice: Voice, role: Role) -> None:
         self._voice = voice
@@ -41,7 +42,12 @@ class Telling:
         before = self._voice.draft.count
         for block in blocks(content):
             kind = kind_of(block) or ""
-            if kind in THOUGHTS or kind in _BESIDE or kind in _CALLS or kind.endswith("tool_result"):
+            if (
+                kind in THOUGHTS
+                or kind in _BESIDE
+                or kind in _CALLS
+                or kind.endswith("tool_result")
+            ):
                 self._say()
                 self._do(block, kind)
             else:
@@ -57,8 +63,15 @@ class Telling:
             voice.think(word(block.get("thinking")))
         elif kind in _CALLS:
             given = block.get("input")
-            extra = kept(block, "server_name", "caller") | ({"native_type": kind} if kind != "tool_use" else {})
-            voice.call(word(block.get("id")), word(block.get("name")) or "tool", {} if given is None else given, extra)
+            extra = kept(block, "server_name", "caller") | (
+                {"native_type": kind} if kind != "tool_use" else {}
+            )
+            voice.call(
+                word(block.get("id")),
+                word(block.get("name")) or "tool",
+                {} if given is None else given,
+                extra,
+            )
         elif kind in _BESIDE:
             tell_block(voice.draft, block, voice.actor, ts=voice.ts)
         else:
@@ -72,7 +85,10 @@ class Telling:
         if not held:
             return
         texts = [_text(block) for block in held]
-        if any(isinstance(block, dict) and block.get("citations") for block in held) and None not in texts:
+        if (
+            any(isinstance(block, dict) and block.get("citations") for block in held)
+            and None not in texts
+        ):
             # One answer, cut where its sources change.
             self._voice.say("".join(text for text in texts if text), self._role)
             self._voice.note("message_facts", citations=_citations(held))
@@ -115,7 +131,9 @@ def gists(message: Any) -> list[Any]:
 
 def _plain(content: Any) -> Any:
     """A result as it is compared: a text and a list with only that text are the same."""
-    return [text if (text := _text(block)) is not None else block for block in blocks(content)] or content
+    return [
+        text if (text := _text(block)) is not None else block for block in blocks(content)
+    ] or content
 
 
 class Events:

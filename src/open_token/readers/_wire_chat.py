@@ -1,4 +1,5 @@
-"""Messages of the OpenAI chat dialect told to a draft, and its chunks merged: also as compatible servers speak it."""
+"""Messages of the OpenAI chat dialect told to a draft, and its chunks merged: also as compatible
+servers speak it."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -20,7 +21,8 @@ def usage(value: Any) -> Usage | None:
     prompt, output = value.get("prompt_tokens"), value.get("completion_tokens")
     reasoning = _inside(value, "completion_tokens_details", "reasoning_tokens")
     if type(reasoning) is type(prompt) is type(output) is int and reasoning > 0:
-        # Gemini and Grok behind this dialect leave thoughts out of completion_tokens; their total has them.
+        # Gemini and Grok behind this dialect leave thoughts out of completion_tokens; their total
+        # has them.
         output += reasoning if value.get("total_tokens") == prompt + output + reasoning else 0
     return counts(
         input_tokens=prompt,
@@ -122,9 +124,15 @@ def _tell_call(voice: Voice, call: Body) -> None:
     custom = call.get("custom")
     function = call.get("function")
     if isinstance(custom, dict):
-        voice.call(word(call.get("id")), word(custom.get("name")) or "tool", {"input": custom.get("input")})
+        voice.call(
+            word(call.get("id")), word(custom.get("name")) or "tool", {"input": custom.get("input")}
+        )
     elif isinstance(function, dict):
-        voice.call(word(call.get("id")), word(function.get("name")) or "tool", arguments(function.get("arguments")))
+        voice.call(
+            word(call.get("id")),
+            word(function.get("name")) or "tool",
+            arguments(function.get("arguments")),
+        )
     else:
         voice.draft.skip("unknown-call", voice.place, f"tool call {name_of(call.get('type'))}")
 
@@ -181,7 +189,11 @@ def gists(message: Any) -> list[Any]:
     parts: list[tuple[str, Any]] = [("text", value)] if isinstance(value, str) else []
     for part in objects(_without_thinking(value)):
         text = part.get("text")
-        parts.append(("text", text) if part.get("type") == "text" and isinstance(text, str) else ("part", part))
+        parts.append(
+            ("text", text)
+            if part.get("type") == "text" and isinstance(text, str)
+            else ("part", part)
+        )
     if role in ("tool", "function"):
         return [["result", runs(role, parts)]]
     if refusal := word(message.get("refusal")):
@@ -195,11 +207,16 @@ def gists(message: Any) -> list[Any]:
 
 
 def _call_gist(call: Any) -> list[Any]:
-    return [call.get("name"), arguments(call.get("arguments", call.get("input")))] if isinstance(call, dict) else []
+    return (
+        [call.get("name"), arguments(call.get("arguments", call.get("input")))]
+        if isinstance(call, dict)
+        else []
+    )
 
 
 class Chunks:
-    """Merges `chat.completion.chunk` objects: choices by index, tool calls by index, texts end to end."""
+    """Merges `chat.completion.chunk` objects: choices by index, tool calls by index, texts end to
+    end."""
 
     def __init__(self) -> None:
         self._body: Body | None = None
@@ -224,7 +241,10 @@ class Chunks:
         old, new = self._body.get("id"), chunk.get("id")
         if old and new:
             return bool(old != new)
-        starts = any(isinstance(c.get("delta"), dict) and c["delta"].get("role") for c in objects(chunk.get("choices")))
+        starts = any(
+            isinstance(c.get("delta"), dict) and c["delta"].get("role")
+            for c in objects(chunk.get("choices"))
+        )
         return self._done and starts
 
     def end(self) -> Body | None:
@@ -237,7 +257,11 @@ def _merge_choice(choices: list[Any], part: Body) -> None:
     index = part.get("index") if isinstance(part.get("index"), int) else 0
     choice = next((known for known in choices if known["index"] == index), None)
     if choice is None:
-        choice = {"index": index, "message": {"role": "assistant", "content": None}, "finish_reason": None}
+        choice = {
+            "index": index,
+            "message": {"role": "assistant", "content": None},
+            "finish_reason": None,
+        }
         choices.append(choice)
     if part.get("finish_reason"):
         choice["finish_reason"] = part["finish_reason"]
@@ -248,7 +272,11 @@ def _merge_choice(choices: list[Any], part: Body) -> None:
 
 def _merge_delta(message: Body, delta: Body) -> None:
     for name, value in delta.items():
-        if name in _SPOKEN_DELTAS and isinstance(value, str) and isinstance(message.get(name), str | None):
+        if (
+            name in _SPOKEN_DELTAS
+            and isinstance(value, str)
+            and isinstance(message.get(name), str | None)
+        ):
             message[name] = (message.get(name) or "") + value
         elif name == "tool_calls":
             calls = message["tool_calls"] = objects(message.get("tool_calls"))
@@ -269,7 +297,9 @@ def _merge_call(calls: list[Body], part: Body) -> None:
     if not isinstance(index, int):
         # Some servers send whole calls without an index.
         index = len(calls)
-    call = next((known for known in calls if known["index"] == index and _same_call(known, part)), None)
+    call = next(
+        (known for known in calls if known["index"] == index and _same_call(known, part)), None
+    )
     if call is None:
         call = {"index": index}
         calls.append(call)

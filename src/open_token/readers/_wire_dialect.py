@@ -1,4 +1,5 @@
-"""Tells the dialects of the providers apart in one place, so that no two of their readers can claim one input."""
+"""Tells the dialects of the providers apart in one place, so that no two of their readers can claim
+one input."""
 
 from typing import Any
 
@@ -7,7 +8,12 @@ import msgspec
 from open_token.readers._wire_pairs import split
 from open_token.source import Source
 
-CHAT, ANTHROPIC, RESPONSES, GEMINI = "openai_chat", "anthropic_messages", "openai_responses", "gemini_api"
+CHAT, ANTHROPIC, RESPONSES, GEMINI = (
+    "openai_chat",
+    "anthropic_messages",
+    "openai_responses",
+    "gemini_api",
+)
 _ORDER = (CHAT, ANTHROPIC, RESPONSES, GEMINI)
 _LOOKED_AT = 512
 
@@ -58,7 +64,8 @@ _ANTHROPIC_SETTINGS = frozenset(
 
 
 class Look(msgspec.Struct, frozen=True):
-    """What a record is (request, response, pair, message, chunk), in which dialects, and which of them is likelier."""
+    """What a record is (request, response, pair, message, chunk), in which dialects, and which of
+    them is likelier."""
 
     kind: str
     dialects: frozenset[str]
@@ -84,12 +91,15 @@ def spoken(source: Source) -> str | None:
 
 
 def is_task_of_cline(messages: list[Any]) -> bool:
-    """Cline and its forks keep bare lists of Anthropic messages; each turn of the user ends with what they inject."""
+    """Cline and its forks keep bare lists of Anthropic messages; each turn of the user ends with
+    what they inject."""
     first = messages[0] if messages and isinstance(messages[0], dict) else {}
     content = first.get("content")
     if isinstance(content, str):
         return content.lstrip().startswith("<task>") and "<environment_details>" in content
-    blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    blocks = (
+        [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    )
     texts = [str(block.get("text", "")).lstrip() for block in blocks]
     return any(text.startswith(("<task>", "<environment_details>")) for text in texts)
 
@@ -111,7 +121,8 @@ def look_at(record: Any) -> Look | None:
 
 
 def kind_in(record: Any, dialect: str) -> str | None:
-    """What a record is to a reader that was chosen: by its shape alone where its content is new or odd."""
+    """What a record is to a reader that was chosen: by its shape alone where its content is new or
+    odd."""
     if not isinstance(record, dict):
         return None
     if "role" in record and "stop_reason" not in record and "usage" not in record:
@@ -131,7 +142,11 @@ def _pair(request: Any, response: Any) -> Look | None:
     if not isinstance(request, dict | None) or not isinstance(response, dict | list | None):
         return None
     asked = _request(request) if request is not None else None
-    first = next((part for part in response if isinstance(part, dict)), {}) if isinstance(response, list) else response
+    first = (
+        next((part for part in response if isinstance(part, dict)), {})
+        if isinstance(response, list)
+        else response
+    )
     told = (_response(first) or _chunk(first)) if first else None
     if asked is None and told is None:
         return None
@@ -180,21 +195,29 @@ def _likely(body: dict[str, Any]) -> str:
     if "chat/completions" in path or not _CHAT_SETTINGS.isdisjoint(body):
         return CHAT
     is_claude = model.startswith("claude") or "anthropic.claude" in model
-    if "v1/messages" in path or not _ANTHROPIC_SETTINGS.isdisjoint(body) or (is_claude and "max_tokens" in body):
+    if (
+        "v1/messages" in path
+        or not _ANTHROPIC_SETTINGS.isdisjoint(body)
+        or (is_claude and "max_tokens" in body)
+    ):
         return ANTHROPIC
     return CHAT
 
 
 def _are_contents(body: dict[str, Any]) -> bool:
     contents = body["contents"]
-    named = any(name in body for name in ("model", "config", "generationConfig", "generation_config"))
+    named = any(
+        name in body for name in ("model", "config", "generationConfig", "generation_config")
+    )
     if isinstance(contents, str):
         return named
     if isinstance(contents, dict):
         return _is_content(contents)
     if not isinstance(contents, list):
         return False
-    known = [_is_content(item) or (named and isinstance(item, str)) for item in contents[:_LOOKED_AT]]
+    known = [
+        _is_content(item) or (named and isinstance(item, str)) for item in contents[:_LOOKED_AT]
+    ]
     return all(known) or (any(known) and all(map(_may_be_content, contents)))
 
 
@@ -203,17 +226,23 @@ def _is_responses_request(body: dict[str, Any]) -> bool:
     model = str(body.get("model", ""))
     if not _OTHER_INPUTS.isdisjoint(body) or "embed" in model or "moderation" in model:
         return False
-    named = any(body.get(name) for name in ("model", "instructions", "previous_response_id", "conversation"))
+    named = any(
+        body.get(name) for name in ("model", "instructions", "previous_response_id", "conversation")
+    )
     if isinstance(given, str):
         return named
     if not isinstance(given, list) or not (named or given):
         return False
-    known = [look is not None and RESPONSES in look.dialects for look in map(_message, given[:_LOOKED_AT])]
+    known = [
+        look is not None and RESPONSES in look.dialects
+        for look in map(_message, given[:_LOOKED_AT])
+    ]
     return all(known) or (named and any(known) and all(map(_may_be_item, given)))
 
 
 def _may_be_item(item: Any) -> bool:
-    """Whether it is an item by its shape: OpenAI adds kinds of items faster than a list of them can follow."""
+    """Whether it is an item by its shape: OpenAI adds kinds of items faster than a list of them can
+    follow."""
     return (
         isinstance(item, dict)
         and isinstance(item.get("type" if "type" in item else "role"), str)
@@ -237,7 +266,11 @@ def _response(body: dict[str, Any]) -> Look | None:
 
 
 def _is_anthropic_response(body: dict[str, Any]) -> bool:
-    if body.get("type") != "message" or body.get("role") != "assistant" or not isinstance(body.get("content"), list):
+    if (
+        body.get("type") != "message"
+        or body.get("role") != "assistant"
+        or not isinstance(body.get("content"), list)
+    ):
         return False
     return "stop_reason" in body or ("usage" in body and "model" in body)
 
@@ -254,7 +287,8 @@ def _chunk(body: dict[str, Any]) -> Look | None:
         return Look("chunk", frozenset((RESPONSES,))) if kind.startswith("response.") else None
     choices = body.get("choices")
     if isinstance(choices, list) and (
-        body.get("object") == "chat.completion.chunk" or any(isinstance(c, dict) and "delta" in c for c in choices)
+        body.get("object") == "chat.completion.chunk"
+        or any(isinstance(c, dict) and "delta" in c for c in choices)
     ):
         return Look("chunk", frozenset((CHAT,)))
     return Look("chunk", frozenset((GEMINI,))) if _is_gemini_response(body) else None
@@ -265,10 +299,15 @@ def _is_gemini_response(body: dict[str, Any]) -> bool:
     candidates = body.get("candidates")
     if candidates is None:
         return usage and (
-            "modelVersion" in body or "model_version" in body or "promptFeedback" in body or "prompt_feedback" in body
+            "modelVersion" in body
+            or "model_version" in body
+            or "promptFeedback" in body
+            or "prompt_feedback" in body
         )
     marks = {"content", "finishReason", "finish_reason"}
-    return isinstance(candidates, list) and all(isinstance(c, dict) and (usage or marks & c.keys()) for c in candidates)
+    return isinstance(candidates, list) and all(
+        isinstance(c, dict) and (usage or marks & c.keys()) for c in candidates
+    )
 
 
 def _message(value: Any) -> Look | None:
@@ -325,7 +364,13 @@ def _is_item(item: dict[str, Any]) -> bool:
         return isinstance(item.get("summary"), list)
     if kind.endswith("_call_output"):
         return "call_id" in item
-    calls = ("web_search_call", "file_search_call", "computer_call", "code_interpreter_call", "image_generation_call")
+    calls = (
+        "web_search_call",
+        "file_search_call",
+        "computer_call",
+        "code_interpreter_call",
+        "image_generation_call",
+    )
     others = (
         "local_shell_call",
         "shell_call",
@@ -352,4 +397,7 @@ def _may_be_content(value: Any) -> bool:
         or "type" in value
     ):
         return False
-    return all(isinstance(part, dict) and "type" not in part and "kind" not in part for part in value["parts"])
+    return all(
+        isinstance(part, dict) and "type" not in part and "kind" not in part
+        for part in value["parts"]
+    )

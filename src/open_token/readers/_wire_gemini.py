@@ -11,7 +11,13 @@ from open_token.readers._wire_voice import Body, Voice, counts, runs
 _CODE = "code_execution"
 ODD = "\0odd"
 """Where a merged response holds the pieces that could not be merged."""
-_ENOUGH = ("finishReason", "groundingMetadata", "citationMetadata", "safetyRatings", "urlContextMetadata")
+_ENOUGH = (
+    "finishReason",
+    "groundingMetadata",
+    "citationMetadata",
+    "safetyRatings",
+    "urlContextMetadata",
+)
 """What a candidate may hold without a content, as in the last piece of a stream."""
 _UNSAID = ("thought", "thoughtSignature", "thought_signature")
 
@@ -30,7 +36,8 @@ def _snake(name: str) -> str:
 
 
 def usage(value: Any) -> Usage | None:
-    """Token counts: the API counts thoughts apart from the answer, and what its tools read apart from the prompt."""
+    """Token counts: the API counts thoughts apart from the answer, and what its tools read apart
+    from the prompt."""
     if not isinstance(value, dict):
         return None
     return counts(
@@ -53,7 +60,11 @@ def parts(content: Any) -> list[Body]:
     held = content.get("parts") if isinstance(content, dict) else content
     if isinstance(held, dict):
         held = [held]
-    made = [{"text": part} if isinstance(part, str) else part for part in held] if isinstance(held, list) else []
+    made = (
+        [{"text": part} if isinstance(part, str) else part for part in held]
+        if isinstance(held, list)
+        else []
+    )
     return [part for part in made if isinstance(part, dict)]
 
 
@@ -63,7 +74,8 @@ def prompt(content: Any) -> str | list[Any]:
 
 
 def tell(voice: Voice, content: Any, role: Role) -> None:
-    """Tell the parts in order; what stands side by side and is said, not done, becomes one event."""
+    """Tell the parts in order; what stands side by side and is said, not done, becomes one
+    event."""
     before = voice.draft.count
     held: list[Body] = []
     for part in parts(content):
@@ -95,7 +107,9 @@ def _done(part: Body) -> str | None:
 
 def _say(voice: Voice, held: list[Body], role: Role) -> None:
     """Say what has something in it: a signature often rides on an empty text."""
-    spoken = [part for part in held if any(value for name, value in part.items() if name not in _UNSAID)]
+    spoken = [
+        part for part in held if any(value for name, value in part.items() if name not in _UNSAID)
+    ]
     if spoken:
         voice.say(_shown(spoken), role)
 
@@ -144,7 +158,9 @@ def _do(voice: Voice, part: Body) -> None:
 
 def _function_call(voice: Voice, call: Body) -> None:
     given = call.get("args")
-    voice.call(word(call.get("id")), word(call.get("name")) or "tool", {} if given is None else given)
+    voice.call(
+        word(call.get("id")), word(call.get("name")) or "tool", {} if given is None else given
+    )
 
 
 def _function_response(voice: Voice, answer: Body) -> None:
@@ -162,18 +178,24 @@ def _code_result(voice: Voice, result: Body) -> None:
     outcome = result.get("outcome")
     facts = {"outcome": outcome} if outcome not in (None, "OUTCOME_OK") else None
     output = result.get("output")
-    voice.answer(word(result.get("id")), "" if output is None else output, _CODE, facts, latest=True)
+    voice.answer(
+        word(result.get("id")), "" if output is None else output, _CODE, facts, latest=True
+    )
 
 
 def _tool_call(voice: Voice, call: Body) -> None:
     given = call.get("args")
     tool = word(either(call, "toolType")) or "tool"
-    voice.call(word(call.get("id")), tool, {} if given is None else given, {"native_type": "toolCall"})
+    voice.call(
+        word(call.get("id")), tool, {} if given is None else given, {"native_type": "toolCall"}
+    )
 
 
 def _tool_response(voice: Voice, answer: Body) -> None:
     output = answer.get("response")
-    voice.answer(word(answer.get("id")), "" if output is None else output, word(either(answer, "toolType")))
+    voice.answer(
+        word(answer.get("id")), "" if output is None else output, word(either(answer, "toolType"))
+    )
 
 
 _DONE = {
@@ -198,7 +220,14 @@ def gists(content: Any) -> list[Any]:
         if done is not None:
             inner = either(part, done)
             made.append(
-                (done, {name: value for name, value in inner.items() if name != "id" and value not in ({}, None)})
+                (
+                    done,
+                    {
+                        name: value
+                        for name, value in inner.items()
+                        if name != "id" and value not in ({}, None)
+                    },
+                )
             )
         elif isinstance(part.get("text"), str):
             made.append(("text", part["text"]))
@@ -208,7 +237,8 @@ def gists(content: Any) -> list[Any]:
 
 
 def is_odd(candidate: Body) -> bool:
-    """Whether a candidate has nothing in it that is known, or a content with something else than parts."""
+    """Whether a candidate has nothing in it that is known, or a content with something else than
+    parts."""
     content = candidate.get("content")
     if parts(content):
         return False

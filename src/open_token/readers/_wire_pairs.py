@@ -1,4 +1,5 @@
-"""A request and its response in one record, out of the names and wrappings that recorders give them."""
+"""A request and its response in one record, out of the names and wrappings that recorders give
+them."""
 
 from typing import Any
 
@@ -12,10 +13,13 @@ _BODY_MARKS = frozenset((*_HISTORIES, "choices", "candidates", "output", "type",
 
 
 def split(record: dict[str, Any]) -> tuple[Any, Any] | None:
-    """The request and the response of a record that holds either under a common name; None when it holds neither."""
+    """The request and the response of a record that holds either under a common name; None when it
+    holds neither."""
     request = next((record[name] for name in _REQUEST_NAMES if name in record), None)
     response = next((record[name] for name in _RESPONSE_NAMES if name in record), None)
-    if str(record.get("type", "")).startswith("response.") or (request is None and response is None):
+    if str(record.get("type", "")).startswith("response.") or (
+        request is None and response is None
+    ):
         return None
     if request is None and any(name in record for name in _HISTORIES):
         request = {name: value for name, value in record.items() if name not in _RESPONSE_NAMES}

@@ -1,4 +1,5 @@
-"""Items of the OpenAI Responses API told to a draft: what the API's own bodies and Codex rollouts have in common."""
+"""Items of the OpenAI Responses API told to a draft: what the API's own bodies and Codex rollouts
+have in common."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,7 +9,14 @@ from typing import Any, cast
 from open_token.draft import Draft
 from open_token.media import media
 from open_token.model import Role, Usage, Visibility
-from open_token.readers._wire_responses_content import IDENTIFIER, arguments, content, kept, name_of, word
+from open_token.readers._wire_responses_content import (
+    IDENTIFIER,
+    arguments,
+    content,
+    kept,
+    name_of,
+    word,
+)
 
 _BOOKKEEPING = (
     "type",
@@ -97,9 +105,15 @@ class _Telling:
         )
         return key, f"evt_{before + 1:06d}" if self.draft.count > before else None
 
-    def result(self, native_id: str | None, output: Any, tool: str | None = None, **facts: Any) -> None:
-        known = {name: value for name, value in facts.items() if value is not None} | (self.facts or {})
-        self.draft.tool_result(native_id, output, ts=self.ts, span=self.span, facts=known, tool=tool)
+    def result(
+        self, native_id: str | None, output: Any, tool: str | None = None, **facts: Any
+    ) -> None:
+        known = {name: value for name, value in facts.items() if value is not None} | (
+            self.facts or {}
+        )
+        self.draft.tool_result(
+            native_id, output, ts=self.ts, span=self.span, facts=known, tool=tool
+        )
 
     def note(self, kind: str, **data: Any) -> None:
         known = {name: value for name, value in data.items() if value is not None}
@@ -120,11 +134,12 @@ def item(
     facts: dict[str, Any] | None = None,
     usage: Usage | None = None,
 ) -> str | None:
-    """Tell one item. Gives the id of the event in which the model speaks (message, thought, call), if there is one.
+    """Tell one item. Gives the id of the event in which the model speaks (message, thought, call),
+    if there is one.
 
-    `usage` goes on that event. `visibility` and `actor` override those of a message. `facts` join those of a result.
-    Calls of one answer of the model get the same `group`. `place` is where notes say that something was left out.
-    """
+    `usage` goes on that event. `visibility` and `actor` override those of a message. `facts` join
+    those of a result. Calls of one answer of the model get the same `group`. `place` is where notes
+    say that something was left out."""
     if not isinstance(item, dict):
         draft.skip("unknown-item", place, "an item that is not an object")
         return None
@@ -182,7 +197,11 @@ def _reasoning(telling: _Telling) -> str | None:
     told: list[tuple[str | None, bool]] = []
     for name, is_summary in (("summary", True), ("content", False)):
         parts = item.get(name)
-        texts = [word(part.get("text")) for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+        texts = (
+            [word(part.get("text")) for part in parts if isinstance(part, dict)]
+            if isinstance(parts, list)
+            else []
+        )
         words = [text for text in texts if text]
         if isinstance(parts, list) and len(words) < len(parts):
             draft.skip("empty-reasoning", telling.place, "reasoning without words")
@@ -200,7 +219,12 @@ def _reasoning(telling: _Telling) -> str | None:
     for number, (text, is_summary) in enumerate(told):
         spent = telling.usage if number == last else None
         event = draft.thought(
-            text, telling.voices.assistant, ts=telling.ts, span=telling.span, usage=spent, summary=is_summary
+            text,
+            telling.voices.assistant,
+            ts=telling.ts,
+            span=telling.span,
+            usage=spent,
+            summary=is_summary,
         )
     return event["id"]
 
@@ -209,7 +233,10 @@ def _function_call(telling: _Telling) -> str | None:
     item = telling.item
     extra = kept(item, "namespace")
     _, event = telling.use(
-        telling.word("call_id", "id"), telling.word("name") or "tool", arguments(item.get("arguments")), extra
+        telling.word("call_id", "id"),
+        telling.word("name") or "tool",
+        arguments(item.get("arguments")),
+        extra,
     )
     return event
 
@@ -243,7 +270,8 @@ def _call_output(telling: _Telling) -> None:
 
 
 def _named_call(tool: str, *names: str) -> Callable[[_Telling], str | None]:
-    """A call whose arguments are fields of the item; a single field that is an object is the arguments."""
+    """A call whose arguments are fields of the item; a single field that is an object is the
+    arguments."""
 
     def tell(telling: _Telling) -> str | None:
         given = kept(telling.item, *names)
@@ -276,10 +304,16 @@ def _file_search(telling: _Telling) -> str | None:
 
 
 def _code_interpreter(telling: _Telling) -> str | None:
-    key, event = telling.use(telling.word("id"), "code_interpreter", kept(telling.item, "code", "container_id"))
+    key, event = telling.use(
+        telling.word("id"), "code_interpreter", kept(telling.item, "code", "container_id")
+    )
     outputs = telling.item.get("outputs")
     if event and isinstance(outputs, list):
-        logs = [part.get("logs") for part in outputs if isinstance(part, dict) and part.get("type") == "logs"]
+        logs = [
+            part.get("logs")
+            for part in outputs
+            if isinstance(part, dict) and part.get("type") == "logs"
+        ]
         only = logs[0] if len(logs) == len(outputs) == 1 else None
         telling.result(key, only if isinstance(only, str) else outputs)
     return event
@@ -291,14 +325,19 @@ def _image_generation(telling: _Telling) -> str | None:
     key, event = telling.use(telling.word("id"), "image_generation", given)
     image = item.get("result")
     if event and isinstance(image, str) and image:
-        telling.result(key, [media(f"image/{telling.word('output_format') or 'png'}", image, "image")])
+        telling.result(
+            key, [media(f"image/{telling.word('output_format') or 'png'}", image, "image")]
+        )
     return event
 
 
 def _mcp_call(telling: _Telling) -> str | None:
     item = telling.item
     key, event = telling.use(
-        telling.word("id"), telling.word("name") or "mcp", arguments(item.get("arguments")), kept(item, "server_label")
+        telling.word("id"),
+        telling.word("name") or "mcp",
+        arguments(item.get("arguments")),
+        kept(item, "server_label"),
     )
     error = item.get("error")
     if event and (item.get("output") is not None or error is not None):
@@ -357,8 +396,12 @@ _KINDS: dict[str, Callable[[_Telling], str | None]] = {
     "image_generation_call": _image_generation,
     "mcp_call": _mcp_call,
     "mcp_list_tools": _beside("mcp_list_tools", "server_label", "tools", "error"),
-    "mcp_approval_request": _beside("mcp_approval_request", "id", "server_label", "name", "arguments"),
-    "mcp_approval_response": _beside("mcp_approval_response", "approval_request_id", "approve", "reason"),
+    "mcp_approval_request": _beside(
+        "mcp_approval_request", "id", "server_label", "name", "arguments"
+    ),
+    "mcp_approval_response": _beside(
+        "mcp_approval_response", "approval_request_id", "approve", "reason"
+    ),
     "compaction": _compaction,
     "compaction_summary": _compaction,
     "context_compaction": _compaction,

@@ -14,16 +14,21 @@ _decode = msgspec.json.Decoder().decode
 
 
 def usage(value: Any) -> Usage | None:
-    """Token counts of the API (details inside) or of Codex (flat); the sums include cached and reasoning tokens."""
+    """Token counts of the API (details inside) or of Codex (flat); the sums include cached and
+    reasoning tokens."""
     if not isinstance(value, dict):
         return None
     inputs, outputs = value.get("input_tokens_details"), value.get("output_tokens_details")
     counts = {
         "input_tokens": value.get("input_tokens"),
         "output_tokens": value.get("output_tokens"),
-        "reasoning_tokens": value.get("reasoning_output_tokens", _inside(outputs, "reasoning_tokens")),
+        "reasoning_tokens": value.get(
+            "reasoning_output_tokens", _inside(outputs, "reasoning_tokens")
+        ),
         "cache_read_tokens": value.get("cached_input_tokens", _inside(inputs, "cached_tokens")),
-        "cache_write_tokens": value.get("cache_write_input_tokens", _inside(inputs, "cache_write_tokens")),
+        "cache_write_tokens": value.get(
+            "cache_write_input_tokens", _inside(inputs, "cache_write_tokens")
+        ),
     }
     made = {name: count for name, count in counts.items() if type(count) is int and count >= 0}
     return cast(Usage, made) if made else None
@@ -34,7 +39,8 @@ def _inside(details: Any, name: str) -> Any:
 
 
 def name_of(kind: Any) -> str:
-    """A kind as a note may show it: only when it is a short identifier, so that no content slips in."""
+    """A kind as a note may show it: only when it is a short identifier, so that no content slips
+    in."""
     return kind if isinstance(kind, str) and IDENTIFIER.fullmatch(kind) else "without a known type"
 
 
@@ -80,8 +86,11 @@ def _block(block: Any) -> Any:
 
 
 def _media_block(kind: Any, block: dict[str, Any]) -> dict[str, Any] | None:
-    """An image, a sound or a file; None when the block is none of these or does not say what it holds."""
-    if kind in ("input_image", "computer_screenshot", "image") and isinstance(block.get("image_url"), str):
+    """An image, a sound or a file; None when the block is none of these or does not say what it
+    holds."""
+    if kind in ("input_image", "computer_screenshot", "image") and isinstance(
+        block.get("image_url"), str
+    ):
         return media_url(block["image_url"], "image") | kept(block, "detail", "file_id")
     if kind == "image" and isinstance(block.get("data"), str):
         return media(word(block.get("mimeType")), block["data"], "image")

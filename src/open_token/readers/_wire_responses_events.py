@@ -1,4 +1,5 @@
-"""Events of a saved OpenAI Responses stream merged into whole responses, also when the stream broke off."""
+"""Events of a saved OpenAI Responses stream merged into whole responses, also when the stream broke
+off."""
 
 from typing import Any
 
@@ -20,7 +21,8 @@ _TEXTS = {
 
 
 class Events:
-    """The last event carries the whole response; before it came, items are built from their own events."""
+    """The last event carries the whole response; before it came, items are built from their own
+    events."""
 
     def __init__(self) -> None:
         self._body: Body | None = None
@@ -35,8 +37,13 @@ class Events:
             self._body = body
         elif kind == "error":
             error = chunk.get("error")
-            self._body = {**(self._body or {}), "error": error if isinstance(error, dict) else chunk}
-        elif kind in ("response.output_item.added", "response.output_item.done") and isinstance(item, dict):
+            self._body = {
+                **(self._body or {}),
+                "error": error if isinstance(error, dict) else chunk,
+            }
+        elif kind in ("response.output_item.added", "response.output_item.done") and isinstance(
+            item, dict
+        ):
             self._items[_number(chunk, "output_index")] = dict(item)
         elif isinstance(chunk.get("delta"), str):
             self._grow(kind, chunk)
@@ -51,9 +58,12 @@ class Events:
             holder, part_kind, name, place = _TEXTS[kind]
             is_thought = "reasoning" in kind
             item = self._items.setdefault(
-                index, {"type": "reasoning"} if is_thought else {"type": "message", "role": "assistant"}
+                index,
+                {"type": "reasoning"} if is_thought else {"type": "message", "role": "assistant"},
             )
-            parts = item[holder] = [part for part in _list(item.get(holder)) if isinstance(part, dict)]
+            parts = item[holder] = [
+                part for part in _list(item.get(holder)) if isinstance(part, dict)
+            ]
             number = _number(chunk, place)
             if number >= len(parts):
                 parts.append({"type": part_kind})
@@ -67,7 +77,11 @@ class Events:
         if body is None and not items:
             return None
         # Codex's backend leaves the output of its last event empty.
-        return {"object": "response", **(body or {}), "output": _list((body or {}).get("output")) or items}
+        return {
+            "object": "response",
+            **(body or {}),
+            "output": _list((body or {}).get("output")) or items,
+        }
 
 
 def _number(chunk: Body, name: str) -> int:

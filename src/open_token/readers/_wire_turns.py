@@ -1,4 +1,5 @@
-"""From requests, responses, messages and streams of one provider to one conversation in which nothing is told twice."""
+"""From requests, responses, messages and streams of one provider to one conversation in which
+nothing is told twice."""
 
 import hashlib
 from dataclasses import dataclass
@@ -41,7 +42,8 @@ class Teller(Protocol):
         ...
 
     def meet(self, request: Body, response: Body) -> None:
-        """Learn the model and the like before anything of an exchange is told; either body may be empty."""
+        """Learn the model and the like before anything of an exchange is told; either body may be
+        empty."""
         ...
 
     def preamble(self, request: Body) -> list[Any]:
@@ -65,7 +67,8 @@ class Teller(Protocol):
         ...
 
     def gists(self, item: Any) -> list[Any]:
-        """What an item says, without ids and thoughts: the same for an answer and its copy in the next request."""
+        """What an item says, without ids and thoughts: the same for an answer and its copy in the
+        next request."""
         ...
 
     def tell(self, item: Any, place: str) -> None:
@@ -95,7 +98,8 @@ class _Thread:
 
 
 class _Step(NamedTuple):
-    """Something that was told, with its item; or that an answer came, or that a request or an answer is over."""
+    """Something that was told, with its item; or that an answer came, or that a request or an
+    answer is over."""
 
     what: str
     item: Any = None
@@ -116,17 +120,22 @@ class Conversation:
         self._digest = _START
         self._loose = 0
         self._ends: dict[bytes, int] = {}
-        """The histories that a request may extend, each with its number of trailing items that say nothing."""
+        """The histories that a request may extend, each with its number of trailing items that say
+        nothing."""
         self._seen: dict[bytes, tuple[str, _Thread]] = {}
         """Every history that was ever told, with the id of its last event."""
         self._later: list[_Step] = []
         """What was told since the last request: only another request has to know of it."""
         self._answers = 0
         self._known: list[tuple[Any, bytes]] | None = []
-        """The items of the last request and its answer, each with the digest of the history up to it."""
+        """The items of the last request and its answer, each with the digest of the history up to
+        it."""
 
-    def take(self, number: int, record: Any, told: int | None = None, prompted: bool = False) -> None:
-        """Tell a record; `told` items of its request, and if `prompted` its prompts, were told in another dialect."""
+    def take(
+        self, number: int, record: Any, told: int | None = None, prompted: bool = False
+    ) -> None:
+        """Tell a record; `told` items of its request, and if `prompted` its prompts, were told in
+        another dialect."""
         kind = kind_in(record, self._teller.name)
         place = f"{self._unit} {number}"
         if kind == "chunk":
@@ -150,7 +159,9 @@ class Conversation:
             self._teller.meet({}, response)
             self._respond(response, f"{self._unit} {number}")
 
-    def _exchange(self, kind: str, record: Body, place: str, told: int | None, prompted: bool) -> None:
+    def _exchange(
+        self, kind: str, record: Body, place: str, told: int | None, prompted: bool
+    ) -> None:
         request, response = (split(record) or (None, None)) if kind == "pair" else (None, None)
         if kind == "request":
             request = record
@@ -158,7 +169,9 @@ class Conversation:
             response = record
         answers = self._merged(response) if isinstance(response, list) else [response]
         answers = [answer for answer in answers if isinstance(answer, dict)]
-        self._teller.meet(request if isinstance(request, dict) else {}, answers[0] if answers else {})
+        self._teller.meet(
+            request if isinstance(request, dict) else {}, answers[0] if answers else {}
+        )
         if isinstance(request, dict):
             self._request(request, place, told, prompted)
         for answer in answers:
@@ -191,7 +204,9 @@ class Conversation:
             self._thread.tools = tools
             for given in (request, request.get("config")):
                 if isinstance(given, dict):
-                    note_definitions(self._draft.skip, given.get("tools") or given.get("functions"), place)
+                    note_definitions(
+                        self._draft.skip, given.get("tools") or given.get("functions"), place
+                    )
         for position, item in enumerate(items[first:], first):
             self._teller.tell(item, f"{place}, item {position + 1}")
             self._advance(item, digests[position] if digests else None)
@@ -199,13 +214,19 @@ class Conversation:
 
     def _pass_over(self, items: list[Any], preamble: list[Any]) -> int:
         """Go on from items that stand in the draft in other words."""
-        self._thread, self._digest, self._loose, self._known = _Thread(preamble, []), _START, 0, None
+        self._thread, self._digest, self._loose, self._known = (
+            _Thread(preamble, []),
+            _START,
+            0,
+            None,
+        )
         for item in items:
             self._advance(item)
         return len(items)
 
     def _first_new(self, items: list[Any], preamble: list[Any]) -> tuple[int, list[bytes]]:
-        """How many items of a request were told before, and the digest up to each; what is new goes on from there."""
+        """How many items of a request were told before, and the digest up to each; what is new goes
+        on from there."""
         # Before anything was told, nothing can be told again.
         digests = self._digests(items) if self._seen else []
         first = self._told_before(items, digests, preamble)
@@ -213,7 +234,8 @@ class Conversation:
         return first, digests
 
     def _digests(self, items: list[Any]) -> list[bytes]:
-        """The digest of the history up to each item; those of the items that the last request had are known."""
+        """The digest of the history up to each item; those of the items that the last request had
+        are known."""
         made: list[bytes] = []
         for (known, digest), item in zip(self._known or (), items, strict=False):
             if known != item:
@@ -255,7 +277,8 @@ class Conversation:
         return first
 
     def _announce(self, count: int, digest: bytes) -> None:
-        """A request that does not go on from the last answer: another agent, a retry, or an edited history."""
+        """A request that does not go on from the last answer: another agent, a retry, or an edited
+        history."""
         data: dict[str, Any] = {"kind": "new_request"}
         if count:
             data |= {"repeats": count, "after": self._seen[digest][0]}

@@ -1,4 +1,5 @@
-"""How a wire dialect speaks to a draft: one message of the model, results without ids, answers beside the first."""
+"""How a wire dialect speaks to a draft: one message of the model, results without ids, answers
+beside the first."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -17,7 +18,8 @@ def said(text: str) -> str:
 
 
 def runs(role: str, parts: list[tuple[str, Any]]) -> list[Any]:
-    """The gists of a message from its parts (kind, value): texts that follow each other count as one."""
+    """The gists of a message from its parts (kind, value): texts that follow each other count as
+    one."""
     if len(parts) == 1 and parts[0][0] == "text":
         text = said(parts[0][1])
         return [["text", role, text]] if text else [["empty", role]]
@@ -38,12 +40,15 @@ def runs(role: str, parts: list[tuple[str, Any]]) -> list[Any]:
 def prompts(messages: list[Any]) -> int:
     """How many messages at the beginning are prompts of the application."""
     roles = ("system", "developer")
-    others = (n for n, m in enumerate(messages) if not isinstance(m, dict) or m.get("role") not in roles)
+    others = (
+        n for n, m in enumerate(messages) if not isinstance(m, dict) or m.get("role") not in roles
+    )
     return next(others, len(messages))
 
 
 class Calls:
-    """Finds the call of a result by name and order when ids are missing, empty, or invented by the client."""
+    """Finds the call of a result by name and order when ids are missing, empty, or invented by the
+    client."""
 
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
@@ -57,7 +62,8 @@ class Calls:
                 self._nameless.setdefault(name, deque()).append(key)
 
     def key(self, native_id: str | None, tool: str | None, latest: bool = False) -> str | None:
-        """The key of the call that a result answers; `latest` when results stand right behind their calls."""
+        """The key of the call that a result answers; `latest` when results stand right behind their
+        calls."""
         if native_id and self._draft.is_open(native_id):
             return native_id
         same, end = self._nameless.get(tool, deque()), -1 if latest else 0
@@ -68,7 +74,8 @@ class Calls:
 
 @dataclass
 class Voice:
-    """Tells the events of one message of the model; its usage rides on the first event that is no thought."""
+    """Tells the events of one message of the model; its usage rides on the first event that is no
+    thought."""
 
     draft: Draft
     actor: str
@@ -86,10 +93,19 @@ class Voice:
     def think(self, text: str | None, *, summary: bool = False) -> None:
         self.last = self.draft.thought(text, self.actor, ts=self.ts, summary=summary)
 
-    def call(self, native_id: str | None, tool: str, arguments: Any, extra: Body | None = None) -> None:
+    def call(
+        self, native_id: str | None, tool: str, arguments: Any, extra: Body | None = None
+    ) -> None:
         before = self.draft.count
         key = self.draft.tool_use(
-            native_id, tool, arguments, self.actor, ts=self.ts, usage=self.usage, group=self.place, extra=extra
+            native_id,
+            tool,
+            arguments,
+            self.actor,
+            ts=self.ts,
+            usage=self.usage,
+            group=self.place,
+            extra=extra,
         )
         if self.draft.count > before:
             self.usage = None
@@ -116,7 +132,9 @@ class Voice:
     def close(self) -> None:
         """What was spent on nothing that can be seen is told alone."""
         if self.usage:
-            self.draft.annotation({"kind": "usage"}, actor=self.actor, ts=self.ts, usage=self._spent())
+            self.draft.annotation(
+                {"kind": "usage"}, actor=self.actor, ts=self.ts, usage=self._spent()
+            )
 
     def _spent(self) -> Usage | None:
         spent, self.usage = self.usage, None

@@ -1,4 +1,5 @@
-"""YAML as the JSON-like values that recordings hold, built from its events: bounded in depth and size."""
+"""YAML as the JSON-like values that recordings hold, built from its events: bounded in depth and
+size."""
 
 import base64
 import binascii
@@ -51,7 +52,8 @@ def _module(name: str) -> Any:
 
 
 class _Builder:
-    """Turns events into values, without recursion; aliases share the value they name, and their size is counted."""
+    """Turns events into values, without recursion; aliases share the value they name, and their
+    size is counted."""
 
     def __init__(self, name: str, length: int) -> None:
         self._name = name
@@ -109,7 +111,9 @@ class _Builder:
     def _alias(self, event: Any) -> None:
         known = self._anchors.get(event.anchor)
         if known is None:
-            raise self._refusal("a YAML alias names what it stands in, or nothing", code="input.yaml")
+            raise self._refusal(
+                "a YAML alias names what it stands in, or nothing", code="input.yaml"
+            )
         value, size = known
         self._weigh(size)
         self._put(value)
@@ -131,7 +135,9 @@ class _Builder:
     def _weigh(self, size: int) -> None:
         self._size += size
         if self._size > self._most:
-            raise self._refusal("the aliases of this YAML unfold to far more than it holds", code="input.yaml-large")
+            raise self._refusal(
+                "the aliases of this YAML unfold to far more than it holds", code="input.yaml-large"
+            )
 
     def _refusal(self, what: str, *, code: str) -> InputError:
         return InputError(what, where=self._name, help="nothing was exported", code=code)
@@ -145,7 +151,8 @@ def _key(value: Any) -> str:
 
 
 def _value(event: Any) -> Any:
-    """A scalar: what is quoted is a text; what is not is a number or a word only in the way recorders write them."""
+    """A scalar: what is quoted is a text; what is not is a number or a word only in the way
+    recorders write them."""
     text = event.value
     if event.tag in _BINARY:
         try:

@@ -1,4 +1,5 @@
-"""AG-UI: the events by which an agent talks to a user interface, as lines, as a saved stream or as a list."""
+"""AG-UI: the events by which an agent talks to a user interface, as lines, as a saved stream or as
+a list."""
 
 import re
 from importlib import import_module
@@ -12,7 +13,9 @@ PLACES: tuple[str, ...] = ()
 SEEN = "streams of Pydantic AI with protocol 1.0; before 1.0, subagents and 1.1 described, not seen"
 CARRIES = "messages, thoughts, calls, results, subagents, activities, steps, custom events, interrupts, usage of runs"
 LEAVES = "states and their changes, raw events of the framework, properties that are only passed on"
-_SURE = re.compile(r"(RUN|TEXT_MESSAGE|TOOL_CALL|MESSAGES|REASONING|THINKING|SUBAGENT)_[A-Z_]{3,32}")
+_SURE = re.compile(
+    r"(RUN|TEXT_MESSAGE|TOOL_CALL|MESSAGES|REASONING|THINKING|SUBAGENT)_[A-Z_]{3,32}"
+)
 _KINDS = re.compile(r"[A-Z]{3,16}(_[A-Z]{2,16}){0,4}")
 
 
@@ -35,7 +38,11 @@ def is_input(value: Any) -> bool:
     """Whether a record is what a client asks an agent to run on."""
     if not isinstance(value, dict) or not isinstance(value.get("messages"), list):
         return False
-    return "type" not in value and isinstance(value.get("threadId"), str) and isinstance(value.get("runId"), str)
+    return (
+        "type" not in value
+        and isinstance(value.get("threadId"), str)
+        and isinstance(value.get("runId"), str)
+    )
 
 
 def read(source: Source, draft: Draft) -> None:

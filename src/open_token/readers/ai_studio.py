@@ -1,4 +1,5 @@
-"""Reads the prompts that Google AI Studio keeps on a drive: chunks of text, thoughts, code and files."""
+"""Reads the prompts that Google AI Studio keeps on a drive: chunks of text, thoughts, code and
+files."""
 
 from importlib import import_module
 from typing import Any
@@ -9,7 +10,9 @@ from open_token.source import Source
 TITLE = "Google AI Studio"
 PLACES: tuple[str, ...] = ()
 SEEN = "a chunkedPrompt of Gemini 3 with thoughts; files, code and branches as described"
-CARRIES = "the system instruction, messages, thoughts, code and its results, inline files, token counts"
+CARRIES = (
+    "the system instruction, messages, thoughts, code and its results, inline files, token counts"
+)
 LEAVES = "the bytes of files that lie on the drive, and signatures of thoughts"
 
 

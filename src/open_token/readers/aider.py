@@ -29,7 +29,8 @@ _PROMPT = re.compile(r"^#### (?!/)(.+?) *$", re.MULTILINE)
 
 @dataclass
 class _Index:
-    """Where the sessions of a file begin and what they are called; blank lines before the first have no name."""
+    """Where the sessions of a file begin and what they are called; blank lines before the first
+    have no name."""
 
     text: str
     starts: list[int]
@@ -52,10 +53,15 @@ def sniff(source: Source) -> bool:
 
 
 def conversations(source: Source) -> list[Found]:
-    """The sessions, by the local time at which each began; what stands before the first is one too."""
+    """The sessions, by the local time at which each began; what stands before the first is one
+    too."""
     index, found = _index(source), []
     # The history lies beside the code it is about.
-    cwd = str(source.path.parent) if source.path is not None and source.path.name == _HISTORY else None
+    cwd = (
+        str(source.path.parent)
+        if source.path is not None and source.path.name == _HISTORY
+        else None
+    )
     for number, name in enumerate(index.names):
         if name is not None:
             text = index.session(number)
@@ -100,6 +106,10 @@ def _cut(text: str) -> _Index:
 def read(source: Source, draft: Draft) -> None:
     """Tell the chosen session; what that takes is loaded only now."""
     index = _index(source)
-    chosen = [n for n, name in enumerate(index.names) if name is not None and source.conversation in (None, name)]
+    chosen = [
+        n
+        for n, name in enumerate(index.names)
+        if name is not None and source.conversation in (None, name)
+    ]
     text = index.session(chosen[0]) if chosen else ""
     import_module("open_token.readers._aider_session").Session(draft).tell(text)

@@ -26,7 +26,11 @@ LEAVES = "The state of the editor, progress of tools and tracked files, all only
 
 def sniff(source: Source) -> bool:
     """A thread: its id begins with T-, and it holds messages."""
-    return source.shape in ("document", "lines") and len(source.sample) == 1 and _is_thread(source.sample[0])
+    return (
+        source.shape in ("document", "lines")
+        and len(source.sample) == 1
+        and _is_thread(source.sample[0])
+    )
 
 
 def _is_thread(value: Any) -> bool:
@@ -34,7 +38,9 @@ def _is_thread(value: Any) -> bool:
         return False
     name = value.get("id")
     named = isinstance(name, str) and name.startswith("T-")
-    return named and any(key in value for key in ("v", "created", "env", "agentMode", "nextMessageId", "usageLedger"))
+    return named and any(
+        key in value for key in ("v", "created", "env", "agentMode", "nextMessageId", "usageLedger")
+    )
 
 
 def peek(records: list[Any]) -> dict[str, str]:
@@ -71,4 +77,6 @@ def read(source: Source, draft: Draft) -> None:
         draft.skip("skipped-record", f"record {number + 1}", "what stands behind the thread")
     thread = threads[0] if threads else {}
     tree = tree_of(thread)
-    import_module("open_token.readers._amp_thread").Thread(thread, draft).read(folder_of(tree), tree)
+    import_module("open_token.readers._amp_thread").Thread(thread, draft).read(
+        folder_of(tree), tree
+    )

@@ -1,4 +1,5 @@
-"""ATIF, the trajectory format of Harbor: one document per agent, with subagents and continuations in or beside it."""
+"""ATIF, the trajectory format of Harbor: one document per agent, with subagents and continuations
+in or beside it."""
 
 from importlib import import_module
 from typing import Any, cast
@@ -12,9 +13,7 @@ PLACES: tuple[str, ...] = ()
 PARTS = ("trajectory.cont-*.json", "*.summarization-*.json")
 SEEN = "ATIF v1.0 to v1.8, described, not seen"
 CARRIES = "Steps with thoughts, calls, results, media references, subagents and continuations, token counts and cost."
-LEAVES = (
-    "Token ids and log probabilities, the definitions of tools but for their names, steps copied from another file."
-)
+LEAVES = "Token ids and log probabilities, the definitions of tools but for their names, steps copied from another file."
 
 
 def sniff(source: Source) -> bool:

@@ -1,4 +1,5 @@
-"""Reads the data export of ChatGPT: the zip as it is downloaded, its folder, `conversations.json`, one conversation."""
+"""Reads the data export of ChatGPT: the zip as it is downloaded, its folder, `conversations.json`,
+one conversation."""
 
 from importlib import import_module
 from typing import Any
@@ -11,7 +12,9 @@ from open_token.timestamps import from_epoch
 
 TITLE = "ChatGPT data export"
 PLACES: tuple[str, ...] = ()
-SEEN = "conversations.json of June 2025; later content types, the zip and its split files as described"
+SEEN = (
+    "conversations.json of June 2025; later content types, the zip and its split files as described"
+)
 CARRIES = "the shown line of messages, tool calls and results, thoughts, images and files, with `branches=all` the rest"
 LEAVES = "feedback, shared links, the account, and what only the page needs of a message's metadata"
 
@@ -23,7 +26,9 @@ def _is_conversation(value: dict[str, Any]) -> bool:
     if not mapping:
         return "current_node" in value
     nodes = [node for node in mapping.values() if isinstance(node, dict)]
-    return any("message" in node and ("parent" in node or "children" in node) for node in nodes[:64])
+    return any(
+        "message" in node and ("parent" in node or "children" in node) for node in nodes[:64]
+    )
 
 
 LAYOUT = Layout(
@@ -52,7 +57,10 @@ def _found(part: Part) -> Found:
         title=title if isinstance(title, str) and title else None,
         started_at=from_epoch(value.get("create_time")),
         updated_at=from_epoch(value.get("update_time")),
-        messages=sum(isinstance(node, dict) and bool(node.get("message")) for node in value["mapping"].values()),
+        messages=sum(
+            isinstance(node, dict) and bool(node.get("message"))
+            for node in value["mapping"].values()
+        ),
     )
 
 

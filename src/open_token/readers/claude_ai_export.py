@@ -1,4 +1,5 @@
-"""Reads the data export of Claude.ai (`conversations.json`, the zip, its folder) and what its own API gives out."""
+"""Reads the data export of Claude.ai (`conversations.json`, the zip, its folder) and what its own
+API gives out."""
 
 from importlib import import_module
 from typing import Any
@@ -11,7 +12,9 @@ from open_token.timestamps import to_utc
 
 TITLE = "Claude.ai data export"
 PLACES: tuple[str, ...] = ()
-SEEN = "conversations.json of June 2025 and one with thoughts; the API's form and the zip as described"
+SEEN = (
+    "conversations.json of June 2025 and one with thoughts; the API's form and the zip as described"
+)
 CARRIES = "messages, thoughts with their summaries, tool calls and results, attachments with their text, branches"
 LEAVES = "the account, projects and memories beside the conversations, and the bytes of files, which it does not have"
 

@@ -14,7 +14,11 @@ PLACES = (
 )
 PARTS = ("agent-*.jsonl",)
 
-_ASIDES = {"summary": "leafUuid", "file-history-snapshot": "snapshot", "queue-operation": "operation"}
+_ASIDES = {
+    "summary": "leafUuid",
+    "file-history-snapshot": "snapshot",
+    "queue-operation": "operation",
+}
 _TREE = ("user", "assistant", "system", "attachment", "progress")
 SEEN = "versions 0.2 to 2.1.326, in every layout of subagents"
 CARRIES = (
@@ -25,7 +29,8 @@ LEAVES = "side data of results (toolUseResult), file snapshots, progress lines, 
 
 
 def sniff(source: Source) -> bool:
-    """Records in a tree of uuids around Anthropic messages; other runtimes use the same envelope for other messages."""
+    """Records in a tree of uuids around Anthropic messages; other runtimes use the same envelope
+    for other messages."""
     records = [record for record in source.sample if isinstance(record, dict)]
     if any(_is_foreign(record) for record in records):
         return False
@@ -46,7 +51,12 @@ def _is_talk(record: dict[str, Any]) -> bool:
 
 
 def _is_node(record: dict[str, Any]) -> bool:
-    return record.get("type") in _TREE and "parentUuid" in record and "sessionId" in record and "message" not in record
+    return (
+        record.get("type") in _TREE
+        and "parentUuid" in record
+        and "sessionId" in record
+        and "message" not in record
+    )
 
 
 def _is_aside(record: dict[str, Any]) -> bool:
@@ -73,12 +83,18 @@ def _output(block: Any) -> dict[str, Any]:
 
 
 def peek(records: list[Any]) -> dict[str, str]:
-    """What the first records tell of a session: its id, the folder it was held in, a title or the first words typed."""
+    """What the first records tell of a session: its id, the folder it was held in, a title or the
+    first words typed."""
     told: dict[str, str] = {}
     for record in records:
         if not isinstance(record, dict):
             continue
-        for name, key in (("id", "sessionId"), ("cwd", "cwd"), ("title", "customTitle"), ("title", "aiTitle")):
+        for name, key in (
+            ("id", "sessionId"),
+            ("cwd", "cwd"),
+            ("title", "customTitle"),
+            ("title", "aiTitle"),
+        ):
             if isinstance(value := record.get(key), str) and value:
                 told.setdefault(name, value)
         if "words" not in told and record.get("type") == "user" and not _is_put_in(record):
@@ -88,7 +104,8 @@ def peek(records: list[Any]) -> dict[str, str]:
 
 
 def late(records: list[Any]) -> dict[str, str]:
-    """The title that the last records give, where Claude Code writes it again and again; a person's own wins."""
+    """The title that the last records give, where Claude Code writes it again and again; a person's
+    own wins."""
     titles: dict[str, str] = {}
     for record in records:
         for key in ("aiTitle", "customTitle"):
@@ -107,7 +124,11 @@ def _first_words(record: dict[str, Any]) -> dict[str, str]:
     message = record.get("message")
     content = message.get("content") if isinstance(message, dict) else None
     if isinstance(content, list):
-        texts = [block.get("text") for block in content if isinstance(block, dict) and block.get("type") == "text"]
+        texts = [
+            block.get("text")
+            for block in content
+            if isinstance(block, dict) and block.get("type") == "text"
+        ]
         content = texts[0] if texts else None
     if not isinstance(content, str) or content.lstrip().startswith(("<", "Caveat:")):
         return {}

@@ -1,4 +1,5 @@
-"""Cline and its forks (Roo Code, Kilo Code): a task, with what the API got and the panel showed, or a session."""
+"""Cline and its forks (Roo Code, Kilo Code): a task, with what the API got and the panel showed, or
+a session."""
 
 import re
 from importlib import import_module
@@ -94,7 +95,9 @@ def _session(about: dict[str, Any]) -> dict[str, str]:
 
 def beside(name: str) -> str | None:
     """The file that tells more of a session, by the name of that of its messages."""
-    return name.removesuffix(".messages.json") + ".json" if name.endswith(".messages.json") else None
+    return (
+        name.removesuffix(".messages.json") + ".json" if name.endswith(".messages.json") else None
+    )
 
 
 def _text(block: Any) -> str:
@@ -104,7 +107,11 @@ def _text(block: Any) -> str:
 
 def read(source: Source, draft: Draft) -> None:
     """Tell the task; what that takes is loaded only now."""
-    is_new = bool(source.below(SESSION)) and not of_folder(source) if source.shape == "folder" else is_session(source)
+    is_new = (
+        bool(source.below(SESSION)) and not of_folder(source)
+        if source.shape == "folder"
+        else is_session(source)
+    )
     if is_new:
         import_module("open_token.readers._cline_session").Session(source, draft).read()
     else:

@@ -14,7 +14,9 @@ PLACES = (
     ".codex/sessions/*/*/*/rollout-*.jsonl",
     ".codex/archived_sessions/rollout-*.jsonl",
 )
-SEEN = "rollouts of 2025 and 2026 with and without envelopes, up to 0.169, `codex exec --json` streams"
+SEEN = (
+    "rollouts of 2025 and 2026 with and without envelopes, up to 0.169, `codex exec --json` streams"
+)
 CARRIES = (
     "prompts, instructions, developer messages, reasoning summaries, calls and outputs, patches, searches, "
     "subagents, compactions, aborts, token counts once a request"
@@ -31,29 +33,38 @@ def sniff(source: Source) -> bool:
 
 
 def _is_rollout(records: list[dict[str, Any]]) -> bool:
-    """Whether one of the first lines is of a rollout; what else a newer version writes there hides it not."""
+    """Whether one of the first lines is of a rollout; what else a newer version writes there hides
+    it not."""
     return any(_is_enveloped(record) for record in records)
 
 
 def _is_enveloped(record: dict[str, Any]) -> bool:
     kind = record.get("type")
-    if not isinstance(kind, str) or kind not in ENVELOPED or not isinstance(record.get("payload"), dict):
+    if (
+        not isinstance(kind, str)
+        or kind not in ENVELOPED
+        or not isinstance(record.get("payload"), dict)
+    ):
         return False
     return kind == "session_meta" or "timestamp" in record
 
 
 def _is_bare(records: list[dict[str, Any]]) -> bool:
-    """The forms before September 2025: a header without a type, then items; or one document of both."""
+    """The forms before September 2025: a header without a type, then items; or one document of
+    both."""
     first = records[0]
     if is_whole_session(first):
         return len(records) == 1 and "timestamp" in first["session"]
     if not is_bare_header(first) or "payload" in first:
         return False
-    return all("record_type" in record or isinstance(record.get("type"), str) for record in records[1:])
+    return all(
+        "record_type" in record or isinstance(record.get("type"), str) for record in records[1:]
+    )
 
 
 def peek(records: list[Any]) -> dict[str, str]:
-    """What the first records tell of a session: its id, the folder it was held in, the first words typed."""
+    """What the first records tell of a session: its id, the folder it was held in, the first words
+    typed."""
     told: dict[str, str] = {}
     for record in records:
         payload = record.get("payload") if isinstance(record, dict) else None
@@ -74,7 +85,11 @@ def _typed(payload: dict[str, Any]) -> str:
         words = payload.get("message")
         return words if isinstance(words, str) else ""
     item = payload.get("item") if payload.get("type") == "item_completed" else None
-    if not isinstance(item, dict) or item.get("type") != "UserMessage" or not isinstance(item.get("content"), list):
+    if (
+        not isinstance(item, dict)
+        or item.get("type") != "UserMessage"
+        or not isinstance(item.get("content"), list)
+    ):
         return ""
     parts = [part.get("text") for part in item["content"] if isinstance(part, dict)]
     return "\n".join(part for part in parts if isinstance(part, str))
@@ -83,7 +98,11 @@ def _typed(payload: dict[str, Any]) -> str:
 def late(records: list[Any]) -> dict[str, str]:
     """The name that the thread was given last."""
     payloads = [record.get("payload") for record in records if isinstance(record, dict)]
-    events = [item for item in payloads if isinstance(item, dict) and item.get("type") == "thread_name_updated"]
+    events = [
+        item
+        for item in payloads
+        if isinstance(item, dict) and item.get("type") == "thread_name_updated"
+    ]
     names = [name for item in events if isinstance(name := item.get("thread_name"), str) and name]
     return {"title": names[-1]} if names else {}
 

@@ -1,4 +1,5 @@
-"""GitHub Copilot CLI: the event log of a session, in a folder of its own or, before that, a file alone."""
+"""GitHub Copilot CLI: the event log of a session, in a folder of its own or, before that, a file
+alone."""
 
 import re
 from importlib import import_module
@@ -21,12 +22,16 @@ CARRIES = (
     "Talk, system prompts, thoughts, tool calls with results, subagents, compactions, changes of model and mode, what"
     " was sent to the model in place of what was typed, usage, cost in requests."
 )
-LEAVES = "Detailed views of results, hooks, telemetry and other bookkeeping, all only with native=full."
+LEAVES = (
+    "Detailed views of results, hooks, telemetry and other bookkeeping, all only with native=full."
+)
 ASIDE = ("detailedContent", "toolTelemetry")
 """Fields that nobody said."""
 
 _LOG = "events.jsonl"
-_EVENT = re.compile(r"(session|user|assistant|tool|system|subagent|hook|skill|permission)\.[a-z_.]+|abort")
+_EVENT = re.compile(
+    r"(session|user|assistant|tool|system|subagent|hook|skill|permission)\.[a-z_.]+|abort"
+)
 
 
 def sniff(source: Source) -> bool:
@@ -39,13 +44,18 @@ def sniff(source: Source) -> bool:
 
 def _is_event(record: dict[str, Any]) -> bool:
     kind = record.get("type")
-    if not isinstance(kind, str) or not _EVENT.fullmatch(kind) or not isinstance(record.get("data"), dict):
+    if (
+        not isinstance(kind, str)
+        or not _EVENT.fullmatch(kind)
+        or not isinstance(record.get("data"), dict)
+    ):
         return False
     return "parentId" in record and "id" in record and "timestamp" in record
 
 
 def peek(records: list[Any]) -> dict[str, str]:
-    """What the first records tell of a session: its id, the folder it was held in, the first words typed."""
+    """What the first records tell of a session: its id, the folder it was held in, the first words
+    typed."""
     told: dict[str, str] = {}
     for record in records:
         data = record.get("data") if isinstance(record, dict) else None
@@ -55,8 +65,14 @@ def peek(records: list[Any]) -> dict[str, str]:
             context = data.get("context")
             cwd = context.get("cwd") if isinstance(context, dict) else None
             facts = {"id": data.get("sessionId"), "cwd": cwd}
-            told |= {name: value for name, value in facts.items() if isinstance(value, str) and value}
-        elif record.get("type") == "user.message" and isinstance(words := data.get("content"), str) and words:
+            told |= {
+                name: value for name, value in facts.items() if isinstance(value, str) and value
+            }
+        elif (
+            record.get("type") == "user.message"
+            and isinstance(words := data.get("content"), str)
+            and words
+        ):
             told.setdefault("title", words[:400])
     return told
 
@@ -64,7 +80,9 @@ def peek(records: list[Any]) -> dict[str, str]:
 def late(records: list[Any]) -> dict[str, str]:
     """What the last records tell: a title that was given later."""
     renamed = [
-        record for record in records if isinstance(record, dict) and record.get("type") == "session.title_changed"
+        record
+        for record in records
+        if isinstance(record, dict) and record.get("type") == "session.title_changed"
     ]
     data = renamed[-1].get("data") if renamed else None
     title = data.get("title") if isinstance(data, dict) else None

@@ -1,4 +1,5 @@
-"""Cursor: agent transcripts, the chats of its command line, the composers and older chats in the editor's databases."""
+"""Cursor: agent transcripts, the chats of its command line, the composers and older chats in the
+editor's databases."""
 
 from importlib import import_module
 from typing import Any
@@ -39,25 +40,42 @@ def sniff(source: Source) -> bool:
     if source.shape == "sqlite":
         return is_store(source) or is_state(source)
     records = source.sample if source.shape == "lines" else []
-    return bool(records) and _is_talk(records[0]) and all(_is_talk(record) or _is_aside(record) for record in records)
+    return (
+        bool(records)
+        and _is_talk(records[0])
+        and all(_is_talk(record) or _is_aside(record) for record in records)
+    )
 
 
 def _is_talk(record: Any) -> bool:
     message = record.get("message") if isinstance(record, dict) else None
-    if not isinstance(message, dict) or record.get("role") not in ("user", "assistant", "system", "tool"):
+    if not isinstance(message, dict) or record.get("role") not in (
+        "user",
+        "assistant",
+        "system",
+        "tool",
+    ):
         return False
-    return isinstance(message.get("content"), list | str) and not any(name in record for name in _FOREIGN)
+    return isinstance(message.get("content"), list | str) and not any(
+        name in record for name in _FOREIGN
+    )
 
 
 def _is_aside(record: Any) -> bool:
     """The end of a turn, or what newer versions may write between messages."""
-    return isinstance(record, dict) and isinstance(record.get("type"), str) and not _TALK & record.keys()
+    return (
+        isinstance(record, dict)
+        and isinstance(record.get("type"), str)
+        and not _TALK & record.keys()
+    )
 
 
 def is_store(source: Source) -> bool:
     """A chat of the command line: one root, and blobs by their hash."""
     tables = source.tables
-    if not {"key", "value"} <= set(tables.get("meta", ())) or not {"id", "data"} <= set(tables.get("blobs", ())):
+    if not {"key", "value"} <= set(tables.get("meta", ())) or not {"id", "data"} <= set(
+        tables.get("blobs", ())
+    ):
         return False
     value = next(source.rows("SELECT value FROM meta WHERE key = '0'"), (None,))[0]
     return isinstance(value, str) and value.startswith(("7b", "7B"))  # JSON in hexadecimal digits
@@ -66,7 +84,9 @@ def is_store(source: Source) -> bool:
 def is_state(source: Source) -> bool:
     """The editor's database, with composers or chats in it."""
     if {"key", "value"} <= set(source.tables.get("cursorDiskKV", ())):
-        rows = source.rows("SELECT 1 FROM cursorDiskKV WHERE key >= 'composerData:' AND key < 'composerData;' LIMIT 1")
+        rows = source.rows(
+            "SELECT 1 FROM cursorDiskKV WHERE key >= 'composerData:' AND key < 'composerData;' LIMIT 1"
+        )
         if next(rows, None) is not None:
             return True
     if not {"key", "value"} <= set(source.tables.get("ItemTable", ())):
@@ -98,7 +118,8 @@ def read(source: Source, draft: Draft) -> None:
 
 
 def conversations(source: Source) -> list[Found]:
-    """The composers and chats in the editor's database, or the one chat in that of the command line."""
+    """The composers and chats in the editor's database, or the one chat in that of the command
+    line."""
     if source.shape != "sqlite":
         return []
     part = "_cursor_store" if is_store(source) else "_cursor_state"
@@ -107,7 +128,8 @@ def conversations(source: Source) -> list[Found]:
 
 
 def belongs(source: Source, at: str, value: Any) -> str | None:
-    """The composer that a row belongs to; a transcript and a chat of the command line are nobody's but their own."""
+    """The composer that a row belongs to; a transcript and a chat of the command line are nobody's
+    but their own."""
     if source.shape != "sqlite" or is_store(source):
         return None
     name: str | None = import_module("open_token.readers._cursor_state").belongs(source, at, value)

@@ -1,4 +1,5 @@
-"""Reads the Gemini API: bodies, pairs, lists and lines of contents, saved streams; also dumps of its libraries."""
+"""Reads the Gemini API: bodies, pairs, lists and lines of contents, saved streams; also dumps of
+its libraries."""
 
 from importlib import import_module
 
@@ -9,8 +10,12 @@ from open_token.source import Source
 TITLE = "Gemini API (requests, responses, contents, streams)"
 PLACES: tuple[str, ...] = ()
 SEEN = "requests, responses and streams of 2025, with thoughts, tools and code execution"
-CARRIES = "system instruction, every part, thoughts, calls and results, executed code, candidates, usage"
-LEAVES = "thought signatures, safety ratings, generation settings, grounding metadata beyond its text"
+CARRIES = (
+    "system instruction, every part, thoughts, calls and results, executed code, candidates, usage"
+)
+LEAVES = (
+    "thought signatures, safety ratings, generation settings, grounding metadata beyond its text"
+)
 
 
 def sniff(source: Source) -> bool:

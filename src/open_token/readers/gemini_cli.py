@@ -40,7 +40,8 @@ def _is_header(record: Any) -> bool:
 
 
 def peek(records: list[Any]) -> dict[str, str]:
-    """What the first records tell of a session: its id, and its summary or the first words typed."""
+    """What the first records tell of a session: its id, and its summary or the first words
+    typed."""
     told: dict[str, str] = {}
     for record in records:
         if not isinstance(record, dict):

@@ -1,4 +1,5 @@
-"""Grok CLI (Grok Build): the history of a chat as the model sees it, with what lies in its folder beside it."""
+"""Grok CLI (Grok Build): the history of a chat as the model sees it, with what lies in its folder
+beside it."""
 
 from importlib import import_module
 from typing import Any
@@ -13,12 +14,12 @@ CARRIES = (
     "the system prompt, prompts with what was put around them, answers, summaries of reasoning, calls and results,"
     " the provider's own searches; times and failures of tools, tokens of turns where the log of updates lies beside it"
 )
-LEAVES = (
-    "sealed reasoning, fingerprints of models, files of output beside the chat; what a compaction took out of the file"
-)
+LEAVES = "sealed reasoning, fingerprints of models, files of output beside the chat; what a compaction took out of the file"
 
 _KINDS = frozenset(("system", "user", "assistant", "reasoning", "tool_result", "backend_tool_call"))
-_ENVELOPES = frozenset("uuid parentUuid sessionId session_id payload timestamp message role part event subtype".split())
+_ENVELOPES = frozenset(
+    "uuid parentUuid sessionId session_id payload timestamp message role part event subtype".split()
+)
 _MARKS = {
     "user": ("prompt_index", "synthetic_reason", "prior_turn_interrupt"),
     "assistant": ("model_id", "model_fingerprint", "tool_calls"),
@@ -29,14 +30,19 @@ _MARKS = {
 
 
 def sniff(source: Source) -> bool:
-    """Records without an envelope, most of these kinds, of which some have what only this runtime writes."""
+    """Records without an envelope, most of these kinds, of which some have what only this runtime
+    writes."""
     records = source.sample
     if not all(isinstance(record, dict) and _ENVELOPES.isdisjoint(record) for record in records):
         return False
     known = [record for record in records if _is_item(record)]
     if 2 * len(known) <= len(records):
         return False
-    marked = [record["type"] for record in known if any(name in record for name in _MARKS.get(record["type"], ()))]
+    marked = [
+        record["type"]
+        for record in known
+        if any(name in record for name in _MARKS.get(record["type"], ()))
+    ]
     return any(kind in ("user", "assistant", "backend_tool_call") for kind in marked)
 
 
@@ -48,14 +54,25 @@ def _is_item(record: dict[str, Any]) -> bool:
 
 
 def peek(records: list[Any]) -> dict[str, str]:
-    """What the first records tell of a session: the first words typed; or the facts beside them: id, folder, title."""
+    """What the first records tell of a session: the first words typed; or the facts beside them:
+    id, folder, title."""
     for record in records:
         if isinstance(record, dict) and isinstance(info := record.get("info"), dict):
-            found = {"id": info.get("id"), "cwd": info.get("cwd"), "title": record.get("generated_title")}
-            return {name: value for name, value in found.items() if isinstance(value, str) and value}
+            found = {
+                "id": info.get("id"),
+                "cwd": info.get("cwd"),
+                "title": record.get("generated_title"),
+            }
+            return {
+                name: value for name, value in found.items() if isinstance(value, str) and value
+            }
         if isinstance(record, dict) and record.get("type") == "user" and "prompt_index" in record:
             parts = record.get("content")
-            texts = [part.get("text") for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+            texts = (
+                [part.get("text") for part in parts if isinstance(part, dict)]
+                if isinstance(parts, list)
+                else []
+            )
             words = next((text for text in texts if isinstance(text, str)), "")
             words = words.partition("<user_query>")[2].partition("</user_query>")[0] or words
             return {"title": words.strip()[:400]}

@@ -1,4 +1,5 @@
-"""Reads the data export of Grok: `prod-grok-backend.json`, the zip that holds it, its folder, or one conversation."""
+"""Reads the data export of Grok: `prod-grok-backend.json`, the zip that holds it, its folder, or
+one conversation."""
 
 from importlib import import_module
 from typing import Any
@@ -21,11 +22,17 @@ def _is_conversation(value: dict[str, Any]) -> bool:
     if not isinstance(responses, list) or not isinstance(value.get("conversation"), dict):
         return False
     looked_at = responses[:64]
-    return not responses or any(isinstance(item, dict) and isinstance(item.get("response"), dict) for item in looked_at)
+    return not responses or any(
+        isinstance(item, dict) and isinstance(item.get("response"), dict) for item in looked_at
+    )
 
 
 LAYOUT = Layout(
-    globs=("prod-grok-backend.json", "*/prod-grok-backend.json", "ttl/*/export_data/*/prod-grok-backend.json"),
+    globs=(
+        "prod-grok-backend.json",
+        "*/prod-grok-backend.json",
+        "ttl/*/export_data/*/prod-grok-backend.json",
+    ),
     sign=b"{",
     is_one=_is_conversation,
     id_of=lambda value: value["conversation"].get("id"),

@@ -1,4 +1,5 @@
-"""Reads recorded HTTP: VCR cassettes in YAML and JSON, and HAR files, for the model calls that they hold."""
+"""Reads recorded HTTP: VCR cassettes in YAML and JSON, and HAR files, for the model calls that they
+hold."""
 
 import re
 from importlib import import_module
@@ -67,5 +68,7 @@ def _private() -> Any:
 
 def values(source: Source) -> list[Any]:
     """What a recording in YAML holds, for whoever looks at the source on its own."""
-    found: list[Any] = import_module("open_token.readers._yaml_values").documents(source.text, source.name)
+    found: list[Any] = import_module("open_token.readers._yaml_values").documents(
+        source.text, source.name
+    )
     return found

@@ -1,4 +1,5 @@
-"""iFlow CLI: the envelope of Claude Code around snapshots of a stream, with results in Gemini's form."""
+"""iFlow CLI: the envelope of Claude Code around snapshots of a stream, with results in Gemini's
+form."""
 
 from importlib import import_module
 from typing import Any
@@ -16,17 +17,26 @@ ASIDE = ("resultDisplay",)
 
 
 def sniff(source: Source) -> bool:
-    """Records as Claude Code writes them, with iFlow's own ids of sessions or messages, or its results."""
+    """Records as Claude Code writes them, with iFlow's own ids of sessions or messages, or its
+    results."""
     records = [record for record in source.sample if isinstance(record, dict)]
-    return any(_is_own(record) for record in records) and not any(_is_foreign(record) for record in records)
+    return any(_is_own(record) for record in records) and not any(
+        _is_foreign(record) for record in records
+    )
 
 
 def _is_own(record: dict[str, Any]) -> bool:
     message = record.get("message")
-    if record.get("type") not in ("user", "assistant") or not isinstance(message, dict) or "uuid" not in record:
+    if (
+        record.get("type") not in ("user", "assistant")
+        or not isinstance(message, dict)
+        or "uuid" not in record
+    ):
         return False
     content = message.get("content")
-    if not isinstance(content, str | list) or not isinstance(session := record.get("sessionId"), str):
+    if not isinstance(content, str | list) or not isinstance(
+        session := record.get("sessionId"), str
+    ):
         return False
     if session.startswith("session-") or str(message.get("id")).startswith("response-"):
         return True
@@ -45,7 +55,8 @@ def _is_foreign(record: dict[str, Any]) -> bool:
 
 
 def peek(records: list[Any]) -> dict[str, str]:
-    """What the first records tell of a session: its id, the folder it was held in, the first words typed."""
+    """What the first records tell of a session: its id, the folder it was held in, the first words
+    typed."""
     told: dict[str, str] = {}
     for record in records:
         if not isinstance(record, dict):
@@ -54,7 +65,11 @@ def peek(records: list[Any]) -> dict[str, str]:
             if isinstance(value := record.get(key), str) and value:
                 told.setdefault(name, value)
         message = record.get("message")
-        words = message.get("content") if isinstance(message, dict) and record.get("type") == "user" else None
+        words = (
+            message.get("content")
+            if isinstance(message, dict) and record.get("type") == "user"
+            else None
+        )
         if isinstance(words, str) and record.get("isMeta") is not True:
             told.setdefault("title", words[:400])
     return told

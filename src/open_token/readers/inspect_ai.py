@@ -1,4 +1,5 @@
-"""Inspect AI: evaluation logs as JSON or as `.eval` archives, in which each sample of each epoch is a conversation."""
+"""Inspect AI: evaluation logs as JSON or as `.eval` archives, in which each sample of each epoch is
+a conversation."""
 
 from importlib import import_module
 from typing import Any, cast
@@ -14,12 +15,8 @@ PLACES = (
     "./logs/*.eval",
     "./logs/20*T*_*.json",
 )
-SEEN = (
-    "JSON logs and archives of 0.3.41 to 0.3.95; message pools, chunked samples and agent spans are described, not seen"
-)
-CARRIES = (
-    "Messages, thoughts, calls, results and their errors, times, subagents, handoffs, scorers, scores, token counts."
-)
+SEEN = "JSON logs and archives of 0.3.41 to 0.3.95; message pools, chunked samples and agent spans are described, not seen"
+CARRIES = "Messages, thoughts, calls, results and their errors, times, subagents, handoffs, scorers, scores, token counts."
 LEAVES = "State, store and sandbox events, the provider's raw requests and answers, the plan, metadata of the dataset."
 ASIDE = ("revision",)
 """Fields that nobody said."""
@@ -32,17 +29,25 @@ def sniff(source: Source) -> bool:
     if source.shape == "zip":
         names = source.members
         return "_journal/start.json" in names or (
-            ("header.json" in names or "start.json" in names) and any(name.startswith("samples/") for name in names)
+            ("header.json" in names or "start.json" in names)
+            and any(name.startswith("samples/") for name in names)
         )
     if len(source.sample) != 1 or not isinstance(source.sample[0], dict):
         return False
     document = source.sample[0]
-    return _is_log(document) or (document.keys() >= _ALONE and isinstance(document["messages"], list))
+    return _is_log(document) or (
+        document.keys() >= _ALONE and isinstance(document["messages"], list)
+    )
 
 
 def _is_log(document: dict[str, Any]) -> bool:
     spec = document.get("eval")
-    return isinstance(spec, dict) and "task" in spec and "model" in spec and {"version", "status"} <= document.keys()
+    return (
+        isinstance(spec, dict)
+        and "task" in spec
+        and "model" in spec
+        and {"version", "status"} <= document.keys()
+    )
 
 
 def conversations(source: Source) -> list[Found]:

@@ -27,9 +27,12 @@ _RECORDS = ("context.append_message", "context.append_loop_event", "turn.prompt"
 
 
 def sniff(source: Source) -> bool:
-    """A log that begins with the version of its protocol, or whose records are the events of the context."""
+    """A log that begins with the version of its protocol, or whose records are the events of the
+    context."""
     records = [record for record in source.sample if isinstance(record, dict)]
-    return bool(records) and (_is_header(records[0]) or any(_is_event(record) for record in records))
+    return bool(records) and (
+        _is_header(records[0]) or any(_is_event(record) for record in records)
+    )
 
 
 def _is_header(record: dict[str, Any]) -> bool:
@@ -40,11 +43,16 @@ def _is_event(record: dict[str, Any]) -> bool:
     kind, message = record.get("type"), record.get("message")
     if isinstance(kind, str):
         return kind in _RECORDS and ("event" in record or "message" in record or "input" in record)
-    return isinstance(message, dict) and message.get("type") == "TurnBegin" and isinstance(message.get("payload"), dict)
+    return (
+        isinstance(message, dict)
+        and message.get("type") == "TurnBegin"
+        and isinstance(message.get("payload"), dict)
+    )
 
 
 def peek(records: list[Any]) -> dict[str, str]:
-    """What the first records tell of a session: the folder it was held in, the first words typed."""
+    """What the first records tell of a session: the folder it was held in, the first words
+    typed."""
     told: dict[str, str] = {}
     for record in records:
         if not isinstance(record, dict):

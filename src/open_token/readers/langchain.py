@@ -1,4 +1,5 @@
-"""LangChain: messages as its serializers write them, chunks of a stream, and the runs that LangSmith keeps."""
+"""LangChain: messages as its serializers write them, chunks of a stream, and the runs that
+LangSmith keeps."""
 
 from importlib import import_module
 from typing import Any
@@ -26,7 +27,9 @@ def sniff(source: Source) -> bool:
         return True
     if len(records) == 1 and is_state(records[0]):
         return True
-    return all(is_akin(record) for record in records) and any(is_message(record, surely=True) for record in records)
+    return all(is_akin(record) for record in records) and any(
+        is_message(record, surely=True) for record in records
+    )
 
 
 def _records(source: Source) -> list[Any]:
@@ -57,5 +60,9 @@ def read(source: Source, draft: Draft) -> None:
 
 def _part(source: Source) -> Any:
     first = next(iter(_records(source)), None)
-    name = "_langsmith" if isinstance(first, dict) and (is_run(first) or is_payload(first)) else "_langchain"
+    name = (
+        "_langsmith"
+        if isinstance(first, dict) and (is_run(first) or is_payload(first))
+        else "_langchain"
+    )
     return import_module(f"open_token.readers.{name}")

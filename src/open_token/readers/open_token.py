@@ -1,4 +1,5 @@
-"""Reads Open-Token exports, JSON and all three NDJSON line shapes, so that every pass can run again on an export."""
+"""Reads Open-Token exports, JSON and all three NDJSON line shapes, so that every pass can run again
+on an export."""
 
 import contextlib
 from collections.abc import Iterator
@@ -30,7 +31,9 @@ def read(source: Source, draft: Draft) -> None:
     draft.is_export = True
     first = source.sample[0] if source.sample else None
     if not isinstance(first, dict) or "open_token_version" not in first:
-        raise InputError("this is not an Open-Token export", where=source.name, help="leave --from out")
+        raise InputError(
+            "this is not an Open-Token export", where=source.name, help="leave --from out"
+        )
     if first["open_token_version"] != VERSION:
         raise InputError(
             "this export has a version that this program does not know",
@@ -45,22 +48,30 @@ def read(source: Source, draft: Draft) -> None:
 
 
 def _compared(events: Iterator[tuple[str, Any]], draft: Draft) -> Iterator[tuple[str, Any]]:
-    """The events; after the last one it is told when they do not have the hash that the export names."""
+    """The events; after the last one it is told when they do not have the hash that the export
+    names."""
     seen = EventsHash()
     for place, event in events:
         yield place, event
         with contextlib.suppress(CanonicalError):
             seen.add(event_bytes(event))
     integrity = draft.integrity or {}
-    if integrity.get("hash_alg") == "sha256" and integrity.get("events_hash", "") != seen.hexdigest():
-        detail = "the events do not have the hash that the export names; `open-token verify` tells more"
+    if (
+        integrity.get("hash_alg") == "sha256"
+        and integrity.get("events_hash", "") != seen.hexdigest()
+    ):
+        detail = (
+            "the events do not have the hash that the export names; `open-token verify` tells more"
+        )
         draft.skip("changed-export", "integrity.events_hash", detail)
 
 
 def _document(first: dict[str, Any], source: Source) -> Iterator[tuple[str, Any]]:
     events = first.get("events", [])
     if not isinstance(events, list):
-        raise InputError("events is not an array", where=source.name, help=HELP, code="input.export")
+        raise InputError(
+            "events is not an array", where=source.name, help=HELP, code="input.export"
+        )
     for number, event in enumerate(events):
         yield f"events[{number}]", event
 
@@ -77,9 +88,15 @@ def _stream(source: Source, draft: Draft) -> Iterator[tuple[str, Any]]:
         elif kind in EVENT_TYPES:
             yield str(number), line
         elif kind != "header":
-            draft.skip("skipped-record", f"line {number}", "a line that is no header, event or footer")
+            draft.skip(
+                "skipped-record", f"line {number}", "a line that is no header, event or footer"
+            )
     if not complete:
-        draft.skip("incomplete-stream", "the end", "the stream has no footer: it broke off or is still being written")
+        draft.skip(
+            "incomplete-stream",
+            "the end",
+            "the stream has no footer: it broke off or is still being written",
+        )
 
 
 def _event_of_line(line: dict[str, Any]) -> Any:

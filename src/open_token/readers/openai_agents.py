@@ -1,4 +1,5 @@
-"""The state of a run that the OpenAI Agents SDK writes down, in Python or JavaScript, to go on later."""
+"""The state of a run that the OpenAI Agents SDK writes down, in Python or JavaScript, to go on
+later."""
 
 from importlib import import_module
 

@@ -1,4 +1,5 @@
-"""Reads the OpenAI chat completions dialect: bodies, pairs, lists and lines of messages, saved streams."""
+"""Reads the OpenAI chat completions dialect: bodies, pairs, lists and lines of messages, saved
+streams."""
 
 from importlib import import_module
 
@@ -9,9 +10,7 @@ from open_token.source import Source
 TITLE = "OpenAI chat completions (requests, responses, messages, streams)"
 PLACES: tuple[str, ...] = ()
 SEEN = "requests, responses and streams of 2024 to 2026, also of compatible servers"
-CARRIES = (
-    "every message and part, calls and results, refusals, alternatives, reasoning texts of compatible servers, usage"
-)
+CARRIES = "every message and part, calls and results, refusals, alternatives, reasoning texts of compatible servers, usage"
 LEAVES = "request settings, log probabilities, fingerprints"
 
 

@@ -9,7 +9,9 @@ from open_token.source import Source
 TITLE = "OpenAI Responses API (requests, responses, items, streams)"
 PLACES: tuple[str, ...] = ()
 SEEN = "requests, responses and streams of 2025 and 2026"
-CARRIES = "instructions, every item, reasoning summaries, calls and outputs, hosted tools, MCP, usage"
+CARRIES = (
+    "instructions, every item, reasoning summaries, calls and outputs, hosted tools, MCP, usage"
+)
 LEAVES = "encrypted reasoning, request settings, log probabilities"
 
 

@@ -1,4 +1,5 @@
-"""OpenCode and its fork Kilo Code (since 7): storage folder, database, export, storage files poured together."""
+"""OpenCode and its fork Kilo Code (since 7): storage folder, database, export, storage files poured
+together."""
 
 from importlib import import_module
 from typing import Any
@@ -9,7 +10,8 @@ from open_token.readers._opencode_shapes import is_export, is_ours, is_session
 from open_token.source import Source
 
 TITLE = "OpenCode, Kilo Code"
-# OpenCode keeps to the XDG layout on macOS and Windows, too; some builds for Windows use the local application data.
+# OpenCode keeps to the XDG layout on macOS and Windows, too; some builds for Windows use the local
+# application data.
 PLACES = (
     ".local/share/opencode/opencode*.db",
     ".local/share/opencode/storage/session/*/ses_*.json",
@@ -43,7 +45,9 @@ def _is_database(tables: dict[str, list[str]]) -> bool:
     """Whether the tables are OpenCode's; version 2 keeps messages in a table of their own."""
     if not {"id", "directory", "time_created"} <= set(tables.get("session", ())):
         return False
-    old = {"id", "session_id", "time_created", "data"} <= set(tables.get("message", ())) and "part" in tables
+    old = {"id", "session_id", "time_created", "data"} <= set(
+        tables.get("message", ())
+    ) and "part" in tables
     return old or {"id", "session_id", "type", "data"} <= set(tables.get("session_message", ()))
 
 

@@ -1,4 +1,5 @@
-"""OpenHands: folders and streams of its SDK's events, lists of the first version, runs of benchmarks, model logs."""
+"""OpenHands: folders and streams of its SDK's events, lists of the first version, runs of
+benchmarks, model logs."""
 
 from importlib import import_module
 from typing import Any
@@ -41,7 +42,8 @@ ASIDE = ("tools", "persistence_dir")
 
 
 def sniff(source: Source) -> bool:
-    """Whether it is a conversation folder, a file of one, a stream or list of events, or a log of model calls."""
+    """Whether it is a conversation folder, a file of one, a stream or list of events, or a log of
+    model calls."""
     if source.shape == "folder":
         return _is_folder(source)
     sample = flat(source.sample)
@@ -49,12 +51,19 @@ def sniff(source: Source) -> bool:
         return False
     if any(is_event(record) or is_old_event(record) for record in sample):
         return True
-    return (is_state(sample[0]) and len(sample) == 1) or all(is_log(record) for record in sample) or _has_runs(source)
+    return (
+        (is_state(sample[0]) and len(sample) == 1)
+        or all(is_log(record) for record in sample)
+        or _has_runs(source)
+    )
 
 
 def _has_runs(source: Source) -> bool:
-    """A line for each run of a benchmark; where the first run broke off before its first event, a later one tells."""
-    return source.shape in ("lines", "document", "glued") and any(is_run(record) for record in flat(source.sample))
+    """A line for each run of a benchmark; where the first run broke off before its first event, a
+    later one tells."""
+    return source.shape in ("lines", "document", "glued") and any(
+        is_run(record) for record in flat(source.sample)
+    )
 
 
 def _is_folder(source: Source) -> bool:
@@ -74,7 +83,11 @@ def peek(records: list[Any]) -> dict[str, str]:
         if is_state(record):
             workspace = record.get("workspace")
             folder = workspace.get("working_dir") if isinstance(workspace, dict) else None
-            told |= {name: value for name, value in (("id", record["id"]), ("cwd", folder)) if isinstance(value, str)}
+            told |= {
+                name: value
+                for name, value in (("id", record["id"]), ("cwd", folder))
+                if isinstance(value, str)
+            }
     return told
 
 
@@ -83,7 +96,9 @@ def read(source: Source, draft: Draft) -> None:
     part = "_openhands_runs" if _has_runs(source) else "_openhands_events"
     sample = flat(source.sample)
     if source.shape == "folder":
-        if not (source.below("base_state.json") or any(source.below(pattern) for pattern in EVENTS)):
+        if not (
+            source.below("base_state.json") or any(source.below(pattern) for pattern in EVENTS)
+        ):
             part = "_openhands_old"
     elif any(map(is_old_event, sample)) and not any(map(is_event, sample)):
         part = "_openhands_old"
@@ -104,5 +119,7 @@ def belongs(source: Source, at: str, value: Any) -> str | None:
     """The run that a line belongs to; all other forms are nobody's but their own."""
     if source.shape == "folder" or not _has_runs(source):
         return None
-    name: str | None = import_module("open_token.readers._openhands_runs").belongs(source, at, value)
+    name: str | None = import_module("open_token.readers._openhands_runs").belongs(
+        source, at, value
+    )
     return name

@@ -1,4 +1,5 @@
-"""OpenTelemetry traces of GenAI calls: OTLP as JSON, spans as the SDKs print them, traces of any-agent."""
+"""OpenTelemetry traces of GenAI calls: OTLP as JSON, spans as the SDKs print them, traces of
+any-agent."""
 
 from importlib import import_module
 from typing import Any
@@ -16,7 +17,9 @@ SEEN = (
     "any-agent 1.9, OTLP lines of Visual Studio Copilot 18.6, OpenTelemetry's own for OpenAI 2.4 and Google 1.3,"
     " OpenLLMetry 0.62, OpenInference of 2026; other attribute dialects described, not seen"
 )
-CARRIES = "what models were asked and answered, calls, results, agents, usage, errors, each message once"
+CARRIES = (
+    "what models were asked and answered, calls, results, agents, usage, errors, each message once"
+)
 LEAVES = "spans that are no call of a model, an agent or a tool, and attributes about settings and the runtime"
 ASIDE = ("key", "eventName")
 """Fields that nobody said."""
@@ -45,7 +48,12 @@ def _is_span(value: Any) -> bool:
     if not isinstance(value, dict) or not isinstance(value.get("attributes"), dict):
         return False
     context = value.get("context")
-    return isinstance(context, dict) and "trace_id" in context and "span_id" in context and "start_time" in value
+    return (
+        isinstance(context, dict)
+        and "trace_id" in context
+        and "span_id" in context
+        and "start_time" in value
+    )
 
 
 def conversations(source: Source) -> list[Found]:

@@ -29,7 +29,11 @@ def listed(source: Source) -> list[Any]:
 
 def messages_in(record: Any) -> list[Any]:
     """The messages of a record: itself, a list of them, or an object that holds a list."""
-    if isinstance(record, dict) and "kind" not in record and isinstance(held := record.get("messages"), list):
+    if (
+        isinstance(record, dict)
+        and "kind" not in record
+        and isinstance(held := record.get("messages"), list)
+    ):
         return held
     return record if isinstance(record, list) else [record]
 
@@ -38,7 +42,9 @@ def _is_message(value: Any) -> bool:
     if not isinstance(value, dict) or value.get("kind") not in ("request", "response"):
         return False
     parts = value.get("parts")
-    return isinstance(parts, list) and all(isinstance(part, dict) and "part_kind" in part for part in parts)
+    return isinstance(parts, list) and all(
+        isinstance(part, dict) and "part_kind" in part for part in parts
+    )
 
 
 def read(source: Source, draft: Draft) -> None:

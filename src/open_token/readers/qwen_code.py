@@ -26,7 +26,8 @@ _KINDS = ("user", "assistant", "tool_result", "system")
 
 
 def sniff(source: Source) -> bool:
-    """Records with uuid and session around a message of Gemini parts, or with a payload of the system's."""
+    """Records with uuid and session around a message of Gemini parts, or with a payload of the
+    system's."""
     return any(_is_record(record) for record in source.sample)
 
 
@@ -39,7 +40,8 @@ def _is_record(record: Any) -> bool:
 
 
 def peek(records: list[Any]) -> dict[str, str]:
-    """What the first records tell of a session: its id, the folder it was held in, a title or the first words typed."""
+    """What the first records tell of a session: its id, the folder it was held in, a title or the
+    first words typed."""
     told: dict[str, str] = {}
     words = ""
     for record in records:
@@ -68,7 +70,11 @@ def late(records: list[Any]) -> dict[str, str]:
 def _words(record: dict[str, Any], payload: dict[str, Any]) -> str:
     message = record.get("message")
     parts = message.get("parts") if isinstance(message, dict) else None
-    texts = [part.get("text") for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+    texts = (
+        [part.get("text") for part in parts if isinstance(part, dict)]
+        if isinstance(parts, list)
+        else []
+    )
     for text in (payload.get("displayText"), *texts):
         if isinstance(text, str) and text:
             return text[:400]

@@ -1,4 +1,5 @@
-"""A session server's own data: its log, the turns of a session, its history with all branches, streams of patches."""
+"""A session server's own data: its log, the turns of a session, its history with all branches,
+streams of patches."""
 
 from importlib import import_module
 from typing import Any
@@ -16,7 +17,8 @@ LEAVES = "what the server tells clients beside the turns: files that changed, ta
 
 
 def sniff(source: Source) -> bool:
-    """Whether it is a list of turns, an answer that holds one, or a log of what was sent to clients."""
+    """Whether it is a list of turns, an answer that holds one, or a log of what was sent to
+    clients."""
     sample = source.sample
     if len(sample) == 1 and (found := turns_in(sample[0])) is not None:
         return all(is_turn(turn) or is_patch(turn) for turn in found[:512])
@@ -25,11 +27,15 @@ def sniff(source: Source) -> bool:
         return False
     if all(is_entry(inner) for inner in told):
         return True
-    return any(is_patch(inner) or is_turn(inner) for inner in told) and all(_is_ours(inner) for inner in told)
+    return any(is_patch(inner) or is_turn(inner) for inner in told) and all(
+        _is_ours(inner) for inner in told
+    )
 
 
 def _is_ours(record: dict[str, Any]) -> bool:
-    return is_patch(record) or is_turn(record) or "session_id" in record or "stream_sequence" in record
+    return (
+        is_patch(record) or is_turn(record) or "session_id" in record or "stream_sequence" in record
+    )
 
 
 def conversations(source: Source) -> list[Found]:

@@ -1,4 +1,5 @@
-"""Reads ShareGPT data, as files for training hold it: lists or lines of conversations from human to gpt."""
+"""Reads ShareGPT data, as files for training hold it: lists or lines of conversations from human to
+gpt."""
 
 from importlib import import_module
 from typing import Any
@@ -10,10 +11,10 @@ from open_token.source import Source
 
 TITLE = "ShareGPT"
 PLACES: tuple[str, ...] = ()
-SEEN = "conversations with tool calls, and the messages form with images, as LLaMA-Factory takes them"
-CARRIES = (
-    "messages, the system prompt, tool calls and observations paired by order, the names of tools, references to media"
+SEEN = (
+    "conversations with tool calls, and the messages form with images, as LLaMA-Factory takes them"
 )
+CARRIES = "messages, the system prompt, tool calls and observations paired by order, the names of tools, references to media"
 LEAVES = "the descriptions of tools, and the bytes of media"
 
 _LOOKED_AT = 16
@@ -34,10 +35,14 @@ def _is_conversation(value: dict[str, Any]) -> bool:
 def _has_turns(turns: list[Any], *names: str) -> bool:
     """Whether somebody speaks; one turn that is something else must not cost the others."""
     looked_at = turns[:_LOOKED_AT]
-    return not turns or any(isinstance(turn, dict) and all(name in turn for name in names) for turn in looked_at)
+    return not turns or any(
+        isinstance(turn, dict) and all(name in turn for name in names) for turn in looked_at
+    )
 
 
-LAYOUT = Layout(globs=(), sign=b"sharegpt", is_one=_is_conversation, id_of=lambda value: value.get("id"))
+LAYOUT = Layout(
+    globs=(), sign=b"sharegpt", is_one=_is_conversation, id_of=lambda value: value.get("id")
+)
 
 
 def sniff(source: Source) -> bool:
@@ -53,7 +58,11 @@ def conversations(source: Source) -> list[Found]:
 def _found(part: Part) -> Found:
     given = part.value.get("conversations") or part.value.get("messages")
     turns = [turn for turn in given if isinstance(turn, dict)] if isinstance(given, list) else []
-    said = [turn.get("value", turn.get("content")) for turn in turns if turn.get("from", turn.get("role")) in _ASKING]
+    said = [
+        turn.get("value", turn.get("content"))
+        for turn in turns
+        if turn.get("from", turn.get("role")) in _ASKING
+    ]
     first = next((" ".join(text[:400].split()) for text in said if isinstance(text, str)), "")
     return Found(part.id, title=first[:80] or None, messages=len(turns))
 

@@ -1,4 +1,5 @@
-"""The Vercel AI SDK: lists of UIMessages, of parts since version 5, and the stream that such a message arrives in."""
+"""The Vercel AI SDK: lists of UIMessages, of parts since version 5, and the stream that such a
+message arrives in."""
 
 from importlib import import_module
 from typing import Any

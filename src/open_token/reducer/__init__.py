@@ -1,4 +1,5 @@
-"""The one fold of a session's log: entries become turns, a tree, a status, and what clients are told of them."""
+"""The one fold of a session's log: entries become turns, a tree, a status, and what clients are
+told of them."""
 
 from open_token.reducer._facts import Aside as Aside
 from open_token.reducer._facts import Kept as Kept

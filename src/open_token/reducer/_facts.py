@@ -1,4 +1,5 @@
-"""What a log comes to: the session, its tree of turns, the current branch, and what waits for an answer."""
+"""What a log comes to: the session, its tree of turns, the current branch, and what waits for an
+answer."""
 
 from dataclasses import dataclass, field
 
@@ -9,7 +10,8 @@ from open_token.turns import Session
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """An event of the document that the session began with, and the node with which it stays or goes."""
+    """An event of the document that the session began with, and the node with which it stays or
+    goes."""
 
     anchor: str | None
     event: Json
@@ -17,7 +19,8 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """Something between the turns that belongs into the record, and the node behind which it happened."""
+    """Something between the turns that belongs into the record, and the node behind which it
+    happened."""
 
     anchor: str | None
     turns: int
@@ -51,7 +54,8 @@ class Facts:
     queue: dict[str, Json] = field(default_factory=dict)
     """What the person wrote meanwhile, by message id, oldest first."""
     sent: dict[str, str] = field(default_factory=dict)
-    """The turn that a client's own message id became: a message that is sent twice is one message."""
+    """The turn that a client's own message id became: a message that is sent twice is one
+    message."""
     turns: dict[str, Turn] = field(default_factory=dict)
     """Every turn of the tree by turn id, in the order in which they began."""
     nodes: dict[str, Turn] = field(default_factory=dict)

@@ -1,4 +1,5 @@
-"""What each kind of entry does to the state; it also fills in what only the log knows: numbers, places, parents."""
+"""What each kind of entry does to the state; it also fills in what only the log knows: numbers,
+places, parents."""
 
 from collections.abc import Callable
 from typing import Any
@@ -81,7 +82,9 @@ def _session_created(state: Facts, shape: SessionCreated, at: str) -> None:
 
 
 def _session_changed(state: Facts, shape: SessionChanged, at: str) -> None:
-    state.session = _typed({**plain(state.session), **shape.changes, "id": state.session_id}, Session)
+    state.session = _typed(
+        {**plain(state.session), **shape.changes, "id": state.session_id}, Session
+    )
 
 
 def _run_started(state: Facts, shape: RunStarted, at: str) -> None:
@@ -113,7 +116,9 @@ def _checkpoint_made(state: Facts, shape: CheckpointMade, at: str) -> None:
     if shape.checkpoint_id in state.marks:
         raise LogFault("a checkpoint that is there already")
     shape.parent_id = state.head
-    state.marks[shape.checkpoint_id] = Mark(shape.checkpoint_id, shape.turn_id, state.head, shape.label, at)
+    state.marks[shape.checkpoint_id] = Mark(
+        shape.checkpoint_id, shape.turn_id, state.head, shape.label, at
+    )
 
 
 def _branch_moved(state: Facts, shape: BranchMoved, at: str) -> None:
@@ -122,7 +127,9 @@ def _branch_moved(state: Facts, shape: BranchMoved, at: str) -> None:
         told = {name: value for name, value in flat(shape).items() if name != "head"}
         shared = {turn.facts.id for turn in way}
         told["left"] = sum(turn.facts.id not in shared for turn in state.path)
-        state.asides.append(Aside(shape.head, len(state.turns), at, {"kind": "branch_moved", **told}))
+        state.asides.append(
+            Aside(shape.head, len(state.turns), at, {"kind": "branch_moved", **told})
+        )
     state.path = way
     state.deprecated = tuple(shape.deprecated)
     if state.run is None and _asked(state):
@@ -142,7 +149,11 @@ def _asked(state: Facts) -> list[QuestionAsked]:
 def _turn_opened(state: Facts, shape: TurnOpened, at: str) -> None:
     given = shape.turn
     name = given.get("turn_id")
-    made: Json = {"id": f"entry_{str(name).removeprefix('turn_')}", "sequence": len(state.turns), "started_at": at}
+    made: Json = {
+        "id": f"entry_{str(name).removeprefix('turn_')}",
+        "sequence": len(state.turns),
+        "started_at": at,
+    }
     facts = _typed(made | given, TurnProjection)
     if facts.turn_id in state.turns or facts.id in state.nodes:
         raise LogFault("a turn that is there already")
@@ -235,7 +246,9 @@ def _tool_status(state: Facts, shape: ToolStatusSet, at: str) -> None:
     changes: Json = {"status": shape.status}
     given = shape.pending_question_ref
     if given is not UNSET:
-        changes["pending_question_ref"] = _typed(given, PendingQuestionRef) if given is not None else None
+        changes["pending_question_ref"] = (
+            _typed(given, PendingQuestionRef) if given is not None else None
+        )
     turn.change_call(shape.tool_call_id, **changes)
     if shape.status != "awaiting_answer":
         state.questions.pop(shape.tool_call_id, None)

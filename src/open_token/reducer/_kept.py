@@ -1,4 +1,5 @@
-"""What an event of an Open-Token document is in a turn: a block, a call, a result, or nothing that turns can show."""
+"""What an event of an Open-Token document is in a turn: a block, a call, a result, or nothing that
+turns can show."""
 
 from typing import Any, cast
 
@@ -8,7 +9,14 @@ from open_token.entries import Json
 from open_token.turns import BlockType, ContentBlock, ToolCallProjection
 
 MISSING = {"missing_result": True}
-_BESIDE = ("tool_ui", "tool_bridge", "mode_change", "planning_enter", "planning_exit", "plan_status")
+_BESIDE = (
+    "tool_ui",
+    "tool_bridge",
+    "mode_change",
+    "planning_enter",
+    "planning_exit",
+    "plan_status",
+)
 _SIGNS = ("kind", "native_call_id")
 
 
@@ -37,13 +45,18 @@ def call_of(event: Json, tool_call_id: str) -> ToolCallProjection | None:
 
 def _as_text(arguments: Any) -> str:
     """Arguments that were no JSON stand as they were written."""
-    if isinstance(arguments, dict) and arguments.keys() == {"raw"} and isinstance(arguments["raw"], str):
+    if (
+        isinstance(arguments, dict)
+        and arguments.keys() == {"raw"}
+        and isinstance(arguments["raw"], str)
+    ):
         return arguments["raw"]
     return msgspec.json.encode(arguments).decode()
 
 
 def result_of(event: Json) -> tuple[Any, Any] | None:
-    """What a tool_result gave back, and the status of its call; a result that never came cancels the call."""
+    """What a tool_result gave back, and the status of its call; a result that never came cancels
+    the call."""
     if event.get("type") != "tool_result":
         return None
     output = content_of(event)
@@ -51,7 +64,8 @@ def result_of(event: Json) -> tuple[Any, Any] | None:
 
 
 def block_of(event: Json) -> ContentBlock | None:
-    """The block that shows a message, a fact beside the talk that turns know of, or a result whose call is unknown."""
+    """The block that shows a message, a fact beside the talk that turns know of, or a result whose
+    call is unknown."""
     if event.get("type") == "message":
         hidden = event.get("role") == "assistant_thought"
         said = content_of(event)
@@ -78,5 +92,7 @@ def _beside(data: Any) -> ContentBlock | None:
     held = {name: value for name, value in data.items() if name not in _SIGNS}
     native = data.get("native_call_id")
     return ContentBlock(
-        type=cast(BlockType, kind), content=held or None, tool_call_id=native if isinstance(native, str) else None
+        type=cast(BlockType, kind),
+        content=held or None,
+        tool_call_id=native if isinstance(native, str) else None,
     )

@@ -1,4 +1,5 @@
-"""One pure fold: entries in, state out; the same when it is done at once and when it is done entry by entry."""
+"""One pure fold: entries in, state out; the same when it is done at once and when it is done entry
+by entry."""
 
 from collections.abc import Iterable, Iterator
 
@@ -10,10 +11,12 @@ from open_token.turns import TurnProjection, plain
 
 
 class State(Facts):
-    """The fold of a log. `add` writes the next entry, `apply` takes one that is written; both give the same state."""
+    """The fold of a log. `add` writes the next entry, `apply` takes one that is written; both give
+    the same state."""
 
     def apply(self, entry: Entry) -> Data:
-        """Take the next entry of the log; gives what it says. LogFault, and no change, when it does not fit."""
+        """Take the next entry of the log; gives what it says. LogFault, and no change, when it does
+        not fit."""
         if entry.session_id != self.session_id or entry.seq <= self.seq:
             raise LogFault("an entry of another session, or out of order")
         shape = shaped(entry.kind, entry.data)
@@ -22,7 +25,8 @@ class State(Facts):
         return shape
 
     def add(self, kind: str, data: Json, at: str) -> Entry:
-        """Make the next entry: numbered, with what the log fills in, and folded. LogFault when it does not fit."""
+        """Make the next entry: numbered, with what the log fills in, and folded. LogFault when it
+        does not fit."""
         shape = shaped(kind, data)
         self._fold(shape, kind, at)
         self.seq += 1
@@ -49,9 +53,14 @@ class State(Facts):
             "run": flat(self.run) if self.run else None,
             "queue": self.queue,
             "sent": self.sent,
-            "turns": [{**plain(turn.whole()), "patches": turn.patches, **_place(turn)} for turn in self.turns.values()],
+            "turns": [
+                {**plain(turn.whole()), "patches": turn.patches, **_place(turn)}
+                for turn in self.turns.values()
+            ],
             "branch": [turn.facts.id for turn in self.path],
-            "checkpoints": [(mark.checkpoint_id, mark.turn_id, mark.before) for mark in self.marks.values()],
+            "checkpoints": [
+                (mark.checkpoint_id, mark.turn_id, mark.before) for mark in self.marks.values()
+            ],
             "callers": self.callers,
             "questions": {name: flat(question) for name, question in self.questions.items()},
             "asides": [(item.anchor, item.turns, item.at, item.data) for item in self.asides],
@@ -61,7 +70,11 @@ class State(Facts):
 
 
 def _place(turn: Turn) -> Json:
-    return {"parent_id": turn.parent_id, "checkpoint_id": turn.checkpoint_id, "deprecated": list(turn.deprecated)}
+    return {
+        "parent_id": turn.parent_id,
+        "checkpoint_id": turn.checkpoint_id,
+        "deprecated": list(turn.deprecated),
+    }
 
 
 def fold(entries: Iterable[Entry]) -> State:

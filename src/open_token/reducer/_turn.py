@@ -1,4 +1,5 @@
-"""A turn that still grows: words are kept in pieces, so that a long answer costs no more than its length."""
+"""A turn that still grows: words are kept in pieces, so that a long answer costs no more than its
+length."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,16 +20,20 @@ class Growing:
     pieces: list[str] = field(default_factory=list)
 
     def whole(self) -> ContentBlock:
-        """The block with all its words; a new one when words came, so that who has the old one keeps it."""
+        """The block with all its words; a new one when words came, so that who has the old one
+        keeps it."""
         if self.pieces:
-            self.block = replace(self.block, content=(self.block.content or "") + "".join(self.pieces))
+            self.block = replace(
+                self.block, content=(self.block.content or "") + "".join(self.pieces)
+            )
             self.pieces = []
         return self.block
 
 
 @dataclass(slots=True)
 class Calling:
-    """A call, the pieces of its arguments that came since it was last put together, and when its result came."""
+    """A call, the pieces of its arguments that came since it was last put together, and when its
+    result came."""
 
     call: ToolCallProjection
     pieces: list[str] = field(default_factory=list)
@@ -122,7 +127,10 @@ class Turn:
 
 def _shown(call: ToolCallProjection) -> ContentBlock:
     return ContentBlock(
-        type="tool_use", tool_call_id=call.id, tool_name=call.tool_name, display_name=call.display_name or None
+        type="tool_use",
+        tool_call_id=call.id,
+        tool_name=call.tool_name,
+        display_name=call.display_name or None,
     )
 
 

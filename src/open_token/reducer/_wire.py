@@ -1,4 +1,5 @@
-"""What clients are told of an entry: at most one event, in two dialects; only ends of turns are looked up."""
+"""What clients are told of an entry: at most one event, in two dialects; only ends of turns are
+looked up."""
 
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -54,11 +55,11 @@ class View(Protocol):
 
 
 def raw(entry: Entry, view: View) -> Json | None:
-    """An item of `turn:events`, small: of a patch only what is new. None when there is nothing to tell.
+    """An item of `turn:events`, small: of a patch only what is new. None when there is nothing to
+    tell.
 
-    It needs only the entry, but for the end of a turn and for changes of the session, which are told as they are now:
-    who resumes from an old entry comes to the same end.
-    """
+    It needs only the entry, but for the end of a turn and for changes of the session, which are
+    told as they are now: who resumes from an old entry comes to the same end."""
     told = _told(entry, shaped(entry.kind, entry.data), view)
     if told is None:
         return None
@@ -69,10 +70,11 @@ def raw(entry: Entry, view: View) -> Json | None:
 
 
 def legacy(entry: Entry, view: View) -> Told | None:
-    """The same as an event of its own, as older clients want it: patches with the whole block and the whole turn.
+    """The same as an event of its own, as older clients want it: patches with the whole block and
+    the whole turn.
 
-    To be called when the entry was folded and the next one was not, for what is whole is taken from the view.
-    """
+    To be called when the entry was folded and the next one was not, for what is whole is taken from
+    the view."""
     shape = shaped(entry.kind, entry.data)
     told = _told(entry, shape, view)
     if told is None:
@@ -92,7 +94,8 @@ def legacy(entry: Entry, view: View) -> Told | None:
 
 
 def _made_from(session: Session) -> Json:
-    """What older clients want to know with a turn: from which solution or template its session was made."""
+    """What older clients want to know with a turn: from which solution or template its session was
+    made."""
     template = session.more.get("template_id") if isinstance(session.more, dict) else None
     told = {"solution_id": session.solution_id, "template_id": template}
     return {name: value for name, value in told.items() if value is not None}
@@ -198,7 +201,11 @@ def _tool_status(shape: ToolStatusSet, view: View) -> Told:
 
 
 def _result(shape: ToolResulted, view: View) -> Told:
-    data: Json = {"tool_call_id": shape.tool_call_id, "result": shape.result, "status": shape.status}
+    data: Json = {
+        "tool_call_id": shape.tool_call_id,
+        "result": shape.result,
+        "status": shape.status,
+    }
     if shape.duration_ms is not None:
         data["duration_ms"] = shape.duration_ms
     return _patch(shape, "tool_result", data)
@@ -206,7 +213,9 @@ def _result(shape: ToolResulted, view: View) -> Told:
 
 def _waits(status: str) -> Callable[[OnCall, View], Told]:
     def tell(shape: OnCall, view: View) -> Told:
-        return _patch(shape, "set_tool_status", {"tool_call_id": shape.tool_call_id, "status": status})
+        return _patch(
+            shape, "set_tool_status", {"tool_call_id": shape.tool_call_id, "status": status}
+        )
 
     return tell
 
@@ -219,16 +228,25 @@ def _mode(shape: ModeChanged, view: View) -> Told:
 
 
 def _recalled(shape: MemoryRecalled, view: View) -> Told:
-    return "memory:inject:done", {"turn_id": shape.turn_id, "loop_id": shape.loop_id, "memory_refs": shape.refs}
+    return "memory:inject:done", {
+        "turn_id": shape.turn_id,
+        "loop_id": shape.loop_id,
+        "memory_refs": shape.refs,
+    }
 
 
 def _facts(shape: UsageCounted | Compacted, view: View) -> Told:
     """Fields of a turn that changed, beside the status that stays."""
     told = flat(shape)
     if isinstance(shape, Compacted):
-        told = {"kind": "compaction", **{name: getattr(shape, name) for name in shape.__struct_fields__}}
+        told = {
+            "kind": "compaction",
+            **{name: getattr(shape, name) for name in shape.__struct_fields__},
+        }
     placed = ("turn_id", "loop_id", "patch")
-    return _patch(shape, "set_status", {name: value for name, value in told.items() if name not in placed})
+    return _patch(
+        shape, "set_status", {name: value for name, value in told.items() if name not in placed}
+    )
 
 
 def _error(shape: ErrorRaised, view: View) -> Told:
@@ -251,7 +269,9 @@ def _kept(shape: EventKept, view: View) -> Told | None:
     if name and (call := call_of(event, name)) is not None:
         return _whole_call(shape, call, shape.block_index)
     if name and (result := result_of(event)) is not None:
-        return _patch(shape, "tool_result", {"tool_call_id": name, "result": result[0], "status": result[1]})
+        return _patch(
+            shape, "tool_result", {"tool_call_id": name, "result": result[0], "status": result[1]}
+        )
     block = block_of(event)
     return _whole_block(shape, block, shape.block_index) if block is not None else None
 

@@ -1,4 +1,5 @@
-"""The tree of a session: history, checkpoints, and the steps that go back, across or aside; nothing is deleted."""
+"""The tree of a session: history, checkpoints, and the steps that go back, across or aside; nothing
+is deleted."""
 
 from typing import Any, Literal
 
@@ -68,7 +69,8 @@ def switch(state: State, checkpoint_id: str) -> Step:
 def checkout(
     state: State, checkpoint_id: str, position: Literal["before", "turn_end"] = "before"
 ) -> list[TurnProjection]:
-    """The turns as they stood before a turn of the person's, or when it had been answered; nothing changes."""
+    """The turns as they stood before a turn of the person's, or when it had been answered; nothing
+    changes."""
     mark = _mark(state, checkpoint_id)
     way = state.way_to(mark.before)
     if position == "turn_end":
@@ -77,7 +79,8 @@ def checkout(
 
 
 def whatif(state: State, from_step: int, quotes: list[Any], deprecate: list[str]) -> Step:
-    """Keep the first steps of the current branch, which are turns of the root loop with all that they set off."""
+    """Keep the first steps of the current branch, which are turns of the root loop with all that
+    they set off."""
     if from_step < 0:
         raise LogFault("a step below 0")
     if not all(name in state.nodes for name in deprecate):
@@ -101,7 +104,8 @@ def _mark(state: State, checkpoint_id: str) -> Mark:
 
 
 def _way_through(state: State, mark: Mark) -> list[Turn]:
-    """The way to the newest end behind a checkpoint; the current branch when the checkpoint is on it."""
+    """The way to the newest end behind a checkpoint; the current branch when the checkpoint is on
+    it."""
     turn = state.turns.get(mark.turn_id or "")
     if turn is None:
         return state.way_to(mark.before)

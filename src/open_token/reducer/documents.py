@@ -1,4 +1,5 @@
-"""An Open-Token document as entries: every event is kept as it is, and shown in turns as far as turns can show it."""
+"""An Open-Token document as entries: every event is kept as it is, and shown in turns as far as
+turns can show it."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -26,7 +27,8 @@ def import_document(
     exported_at: str | None = None,
     integrity: Json | None = None,
 ) -> Iterator[Entry]:
-    """The entries that make a document the beginning of a session, in which no turn has been opened yet."""
+    """The entries that make a document the beginning of a session, in which no turn has been opened
+    yet."""
     people = participants or []
     about: Json = {"conversation": conversation or {}, "participants": people}
     yield state.add("imported", about | {"exported_at": exported_at, "integrity": integrity}, at)
@@ -109,7 +111,8 @@ class _Scribe:
         return self.state.add(kind, data, self.at)
 
     def _keep(self, event: Json, **place: Any) -> Entry:
-        """The event as it is; one of a branch that was left stays as long as what the branch was left from."""
+        """The event as it is; one of a branch that was left stays as long as what the branch was
+        left from."""
         if self.sideways is not None:
             place["anchor"] = self.sideways.before
         elif place.get("turn_id") in self.left:
@@ -136,7 +139,11 @@ class _Scribe:
         yield from self._speaking(event, loop)
         turn, links, data = loop.turn or "", _links(event), content_of(event)
         native = data.get("native_call_id") if isinstance(data, dict) else None
-        name = native if isinstance(native, str) and native else str(links.get("call_id") or self._name("tc"))
+        name = (
+            native
+            if isinstance(native, str) and native
+            else str(links.get("call_id") or self._name("tc"))
+        )
         if name in self.state.callers:
             name = f"{name}#{self._name('tc')}"
         if "call_id" in links:
@@ -167,7 +174,9 @@ class _Scribe:
         place = {"turn_id": loop.turn} if loop.turn else {}
         yield self._keep(event, **place)
         if kind == "result_facts" and result and data.get("is_error") is True:
-            yield self._add("tool.status", turn_id=result[0], tool_call_id=result[1], status="error")
+            yield self._add(
+                "tool.status", turn_id=result[0], tool_call_id=result[1], status="error"
+            )
         elif kind == "memory_refs" and loop.turn and (refs := _refs(data.get("refs"))):
             yield self._add("memory.recalled", turn_id=loop.turn, refs=refs)
         yield from self._count(event, loop.turn)
@@ -197,7 +206,11 @@ class _Scribe:
         else:
             called = self.calls.get(str(links.get("call_id")))
             name = held.get("name")
-            known = name if isinstance(name, str) and name and name != ROOT else str(links.get("span_id"))
+            known = (
+                name
+                if isinstance(name, str) and name and name != ROOT
+                else str(links.get("span_id"))
+            )
             span = _Span(_Loop(known, called[1] if called else None))
         yield self._keep(event)
         self.spans[str(links.get("span_id"))] = span
@@ -211,7 +224,8 @@ class _Scribe:
             self.sideways = span.around
 
     def _speaking(self, event: Json, loop: _Loop) -> Iterator[Entry]:
-        """The model has a turn to speak in: the open one, unless a result or another model came between."""
+        """The model has a turn to speak in: the open one, unless a result or another model came
+        between."""
         actor = str(event.get("actor_id"))
         changed = event.get("type") != "tool_result" and (loop.answered or loop.actor != actor)
         if loop.turn is not None and not changed:
@@ -225,7 +239,11 @@ class _Scribe:
         if self.sideways is not None:
             self.left.add(name)
         ts = event.get("ts")
-        model = self.people.get(str(event.get("actor_id")), {}).get("model") if role == "assistant" else None
+        model = (
+            self.people.get(str(event.get("actor_id")), {}).get("model")
+            if role == "assistant"
+            else None
+        )
         turn: Json = {"turn_id": name, "loop_id": loop.name, "kind": kind, "role": role}
         turn["started_at"] = ts if isinstance(ts, str) else None
         turn |= {"model": model} if isinstance(model, str) else {}
@@ -267,7 +285,12 @@ def _refs(refs: Any) -> list[Json]:
 
 def _fitting(given: Json) -> Json:
     """The facts of a compaction that are of the kind that turns know."""
-    kinds: dict[str, Any] = {"archived_count": int, "tokens_before": int, "tokens_after": int, "saved_ratio": float}
+    kinds: dict[str, Any] = {
+        "archived_count": int,
+        "tokens_before": int,
+        "tokens_after": int,
+        "saved_ratio": float,
+    }
     fits = {name: value for name, value in given.items() if _is(value, kinds.get(name, str))}
     if fits.get("trigger") not in ("auto", "manual", "forced_retry"):
         fits.pop("trigger", None)

@@ -1,4 +1,5 @@
-"""A client: what it knows of a session from what it was sent, in either dialect; a model for clients, and a proof."""
+"""A client: what it knows of a session from what it was sent, in either dialect; a model for
+clients, and a proof."""
 
 from typing import Any
 

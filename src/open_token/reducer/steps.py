@@ -1,4 +1,5 @@
-"""Steps that take several entries, each of which tells clients one thing: a message, a question, an answer, a stop."""
+"""Steps that take several entries, each of which tells clients one thing: a message, a question, an
+answer, a stop."""
 
 from typing import Any
 
@@ -13,30 +14,44 @@ _DEEPEST = 100
 _OPEN = ("pending", "awaiting_answer")
 
 
-def user_message(turn_id: str, blocks: list[ContentBlock], *, checkpoint_id: str = "", **turn: Any) -> list[Step]:
+def user_message(
+    turn_id: str, blocks: list[ContentBlock], *, checkpoint_id: str = "", **turn: Any
+) -> list[Step]:
     """What the person says: a checkpoint before it, and a turn that is over at once."""
     opened = {"turn_id": turn_id, "role": "user", "status": "completed", "blocks": plain(blocks)}
     sent = turn.pop("client_message_id", None)
     steps: list[Step] = []
     if checkpoint_id:
         steps.append(("checkpoint.made", {"checkpoint_id": checkpoint_id, "turn_id": turn_id}))
-    steps.append(("turn.opened", {"turn": opened | turn, **({"client_message_id": sent} if sent else {})}))
+    steps.append(
+        ("turn.opened", {"turn": opened | turn, **({"client_message_id": sent} if sent else {})})
+    )
     return [*steps, ("turn.ended", {"turn_id": turn_id})]
 
 
 def blocks_of(message: str | list[Any]) -> list[ContentBlock]:
-    """A message as blocks: one for each text; pictures and files stay beside their texts, in one block."""
+    """A message as blocks: one for each text; pictures and files stay beside their texts, in one
+    block."""
     if isinstance(message, str):
         return [ContentBlock(type="text", content=message)]
-    texts = [part.get("text") for part in message if isinstance(part, dict) and part.get("type") == "text"]
+    texts = [
+        part.get("text")
+        for part in message
+        if isinstance(part, dict) and part.get("type") == "text"
+    ]
     if len(texts) == len(message) and all(isinstance(text, str) for text in texts):
         return [ContentBlock(type="text", content=text) for text in texts]
     return [ContentBlock(type="text", content=message)]
 
 
 def halted(turn_id: str, status: str, reason: str | None = None) -> list[Step]:
-    """The end of a turn that is not completed: clients hear of its status by a patch, and then the whole turn."""
-    over: Json = {"turn_id": turn_id, "status": status, **({"failure_reason": reason} if reason else {})}
+    """The end of a turn that is not completed: clients hear of its status by a patch, and then the
+    whole turn."""
+    over: Json = {
+        "turn_id": turn_id,
+        "status": status,
+        **({"failure_reason": reason} if reason else {}),
+    }
     return [("turn.status", over), ("turn.ended", over)]
 
 
@@ -53,11 +68,15 @@ def ask(state: Facts, turn_id: str, tool_call_id: str, questions: list[Json]) ->
         "description": first if isinstance(first, str) else None,
     }
     waiting: Json = {"status": "awaiting_answer", "pending_question_ref": ref}
-    return [("question.asked", data), *(_status(*place, waiting) for place in _waiting(state, turn))]
+    return [
+        ("question.asked", data),
+        *(_status(*place, waiting) for place in _waiting(state, turn)),
+    ]
 
 
 def answer(state: Facts, tool_call_id: str, given: Json) -> list[Step]:
-    """Take the person's answer; the calls that waited go on. The result of the asking call is the caller's to tell."""
+    """Take the person's answer; the calls that waited go on. The result of the asking call is the
+    caller's to tell."""
     question = _question(state, tool_call_id)
     data = {"turn_id": question.turn_id, "tool_call_id": tool_call_id, "answer": given}
     going: Json = {"status": "pending", "pending_question_ref": None}
@@ -66,18 +85,24 @@ def answer(state: Facts, tool_call_id: str, given: Json) -> list[Step]:
 
 
 def withdraw(state: Facts, tool_call_id: str) -> list[Step]:
-    """Nobody will answer: the call and all that waited for it are cancelled, and their turns are over."""
+    """Nobody will answer: the call and all that waited for it are cancelled, and their turns are
+    over."""
     question = _question(state, tool_call_id)
     turn = state.turns[question.turn_id]
     places = [(turn, tool_call_id), *_waiting(state, turn)]
     over: Json = {"status": "cancelled", "pending_question_ref": None}
-    open_turns = [waiting.facts for waiting, _ in places if waiting.facts.status in ("paused", "streaming")]
+    open_turns = [
+        waiting.facts for waiting, _ in places if waiting.facts.status in ("paused", "streaming")
+    ]
     ends = [step for facts in open_turns for step in halted(facts.turn_id, "interrupted")]
     return [*(_status(*place, over) for place in places), *ends]
 
 
-def interrupt(state: Facts, *, status: str = "interrupted", reason: str | None = None) -> list[Step]:
-    """Stop whatever is under way: open calls are cancelled, open turns end with what was said, and so does the run."""
+def interrupt(
+    state: Facts, *, status: str = "interrupted", reason: str | None = None
+) -> list[Step]:
+    """Stop whatever is under way: open calls are cancelled, open turns end with what was said, and
+    so does the run."""
     steps: list[Step] = []
     for turn in reversed(state.path):
         if turn.facts.status == "streaming":
@@ -92,7 +117,8 @@ def interrupt(state: Facts, *, status: str = "interrupted", reason: str | None =
 
 
 def answered(question: QuestionAsked, given: Json) -> Json:
-    """An answer with its words: it came as `selections` and `custom` by question, or as one `answer`."""
+    """An answer with its words: it came as `selections` and `custom` by question, or as one
+    `answer`."""
     selections, custom = _part(given, "selections"), _part(given, "custom")
     only = given.get("answer")
     if isinstance(only, str) and not selections and not custom:
@@ -101,7 +127,12 @@ def answered(question: QuestionAsked, given: Json) -> Json:
         _words(item, selections.get(str(place)), custom.get(str(place)))
         for place, item in enumerate(question.questions)
     ]
-    return {"tool_call_id": question.tool_call_id, "selections": selections, "custom": custom, "answers": texts}
+    return {
+        "tool_call_id": question.tool_call_id,
+        "selections": selections,
+        "custom": custom,
+        "answers": texts,
+    }
 
 
 def _part(given: Json, name: str) -> Json:
@@ -114,11 +145,15 @@ def _words(question: Json, chosen: Any, custom: Any) -> str:
     options = question.get("options")
     offered = options if isinstance(options, list) else []
     places = chosen if isinstance(chosen, list) else [chosen]
-    labels = [offered[place] for place in places if type(place) is int and 0 <= place < len(offered)]
+    labels = [
+        offered[place] for place in places if type(place) is int and 0 <= place < len(offered)
+    ]
     told = [label["label"] if isinstance(label, dict) else label for label in labels]
     if isinstance(custom, str) and custom:
         told.append(custom)
-    return ", ".join(item if isinstance(item, str) else msgspec.json.encode(item).decode() for item in told)
+    return ", ".join(
+        item if isinstance(item, str) else msgspec.json.encode(item).decode() for item in told
+    )
 
 
 def _question(state: Facts, tool_call_id: str) -> QuestionAsked:

@@ -1,4 +1,5 @@
-"""How each agent is told to ask a provider on this machine: by variables, and by words of its command."""
+"""How each agent is told to ask a provider on this machine: by variables, and by words of its
+command."""
 
 import msgspec
 
@@ -22,7 +23,9 @@ def settings(url: str) -> dict[str, Setting]:
         "claude-code": Setting("Claude Code", _claude(url), 'claude -p "..."'),
         "codex": Setting("Codex CLI", {"OPENAI_API_KEY": KEY}, f'codex exec {_codex(url)} "..."'),
         "gemini-cli": Setting("Gemini CLI", _gemini(url), 'gemini -m gemini-2.5-pro -p "..."'),
-        "qwen-code": Setting("Qwen Code", {**_openai(url), "OPENAI_MODEL": MODEL}, 'qwen --auth-type openai -p "..."'),
+        "qwen-code": Setting(
+            "Qwen Code", {**_openai(url), "OPENAI_MODEL": MODEL}, 'qwen --auth-type openai -p "..."'
+        ),
         "opencode": Setting("OpenCode", _opencode(url), f'opencode run -m {KEY}/{MODEL} "..."'),
         "copilot-cli": Setting("GitHub Copilot CLI", _copilot(url), 'copilot -p "..."'),
         "openai": Setting("OpenAI SDKs", _openai(url), ""),
@@ -31,7 +34,11 @@ def settings(url: str) -> dict[str, Setting]:
 
 def variables(url: str, name: str | None) -> dict[str, str]:
     """The variables of one agent, or of all of them; this machine is asked without a proxy."""
-    found = {"NO_PROXY": "127.0.0.1,localhost", "no_proxy": "127.0.0.1,localhost", "OPEN_TOKEN_REPLAY_URL": url}
+    found = {
+        "NO_PROXY": "127.0.0.1,localhost",
+        "no_proxy": "127.0.0.1,localhost",
+        "OPEN_TOKEN_REPLAY_URL": url,
+    }
     for known, setting in settings(url).items():
         if name is None or known == name:
             found |= setting.env
@@ -44,10 +51,9 @@ def _claude(url: str) -> dict[str, str]:
 
 
 def _codex(url: str) -> str:
-    """Codex takes a provider of one's own from its settings alone, which words of its command can be."""
-    told = (
-        f'{{name="{KEY}",base_url="{url}/v1",env_key="OPENAI_API_KEY",wire_api="responses",supports_websockets=false}}'
-    )
+    """Codex takes a provider of one's own from its settings alone, which words of its command can
+    be."""
+    told = f'{{name="{KEY}",base_url="{url}/v1",env_key="OPENAI_API_KEY",wire_api="responses",supports_websockets=false}}'
     return f"-c model_provider={KEY} -c 'model_providers.{KEY}={told}'"
 
 

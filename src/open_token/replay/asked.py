@@ -14,7 +14,8 @@ class Tool(msgspec.Struct, frozen=True):
     is_custom: bool = False
     """It takes one text, not an object."""
     is_script: bool = False
-    """That text is JavaScript, in which a shell is `tools.exec_command`: Codex with its newest models."""
+    """That text is JavaScript, in which a shell is `tools.exec_command`: Codex with its newest
+    models."""
 
 
 class Said(msgspec.Struct, frozen=True):

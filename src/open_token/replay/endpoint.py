@@ -1,4 +1,5 @@
-"""The recording as a provider on loopback: HTTP by the standard library, bounded against rude clients."""
+"""The recording as a provider on loopback: HTTP by the standard library, bounded against rude
+clients."""
 
 import contextlib
 import socket
@@ -59,8 +60,11 @@ class Endpoint(ThreadingHTTPServer):
 
     @contextlib.contextmanager
     def serving(self, look: float) -> Iterator[None]:
-        """Answer in a thread of its own for as long as the block lasts; `look` is how often it sees that it ends."""
-        thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": look}, daemon=True)
+        """Answer in a thread of its own for as long as the block lasts; `look` is how often it sees
+        that it ends."""
+        thread = threading.Thread(
+            target=self.serve_forever, kwargs={"poll_interval": look}, daemon=True
+        )
         thread.start()
         try:
             yield
@@ -133,7 +137,9 @@ class _Visit(BaseHTTPRequestHandler):
             self._check_host()
             verdict, reply = self._answer(self._body())
             if verdict is not None:
-                self.server.told(verdict)  # before the client can ask on: what is told is in the order of the run
+                self.server.told(
+                    verdict
+                )  # before the client can ask on: what is told is in the order of the run
         except Refused as problem:
             reply = refused(wire_of(self.path), problem.status, problem.why)
         try:
@@ -163,7 +169,9 @@ class _Visit(BaseHTTPRequestHandler):
         host = self.headers.get("host", "")
         name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
         origin = self.headers.get("origin", "")
-        if name.lower() not in _HOSTS or (origin and origin.partition("://")[2].rpartition(":")[0] not in _HOSTS):
+        if name.lower() not in _HOSTS or (
+            origin and origin.partition("://")[2].rpartition(":")[0] not in _HOSTS
+        ):
             raise Refused(403, "only this machine may ask")
 
     def _body(self) -> bytes:

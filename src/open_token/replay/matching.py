@@ -1,4 +1,5 @@
-"""Where a request differs from what a recorded answer was an answer to; nowhere, and it is that request."""
+"""Where a request differs from what a recorded answer was an answer to; nowhere, and it is that
+request."""
 
 from typing import Any
 
@@ -12,14 +13,17 @@ from open_token.replay.sameness import Sameness, without_tags
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """The first place where a request is not the recorded one, in plain words, and both sides of it."""
+    """The first place where a request is not the recorded one, in plain words, and both sides of
+    it."""
 
     where: str
     recorded: str
     given: str
 
 
-def difference(step: Step, asked: Asked, sameness: Sameness, *, any_results: bool = False) -> Difference | None:
+def difference(
+    step: Step, asked: Asked, sameness: Sameness, *, any_results: bool = False
+) -> Difference | None:
     """The first difference between a request and that of a step; None if it is the same."""
     found = _calls(step, asked, sameness) or _results(step, asked, sameness, any_results)
     found = found or _prompts(step, asked, sameness)
@@ -65,10 +69,14 @@ def _results(step: Step, asked: Asked, sameness: Sameness, any_results: bool) ->
 
 
 def _paired(step: Step, asked: Asked) -> list[Got | None]:
-    """The result of each recorded one's call in a request: by its id, else by its place among the last."""
+    """The result of each recorded one's call in a request: by its id, else by its place among the
+    last."""
     if any(result.call.id in asked.all_results for result in step.results):
         return [asked.all_results.get(result.call.id) for result in step.results]
-    return [asked.results[place] if place < len(asked.results) else None for place in range(len(step.results))]
+    return [
+        asked.results[place] if place < len(asked.results) else None
+        for place in range(len(step.results))
+    ]
 
 
 def _calls(step: Step, asked: Asked, sameness: Sameness) -> Difference | None:
@@ -76,7 +84,9 @@ def _calls(step: Step, asked: Asked, sameness: Sameness) -> Difference | None:
     recorded = step.before.calls if step.before else []
     by_place = asked.last_calls[-len(recorded) :] if recorded else []
     for place, call in enumerate(recorded):
-        made = asked.all_calls.get(call.id) or (by_place[place] if len(by_place) == len(recorded) else None)
+        made = asked.all_calls.get(call.id) or (
+            by_place[place] if len(by_place) == len(recorded) else None
+        )
         if made is not None and (found := _call(call, made, asked, sameness)):
             return found
     return None
@@ -87,7 +97,9 @@ def _call(call: Call, made: Made, asked: Asked, sameness: Sameness) -> Differenc
     if made.name != offered.name:
         return Difference(f"the call of {call.tool}", offered.name, made.name)
     if not sameness.values(offered.arguments, made.arguments):
-        return Difference(f"the arguments of {call.tool}", _told(offered.arguments), _told(made.arguments))
+        return Difference(
+            f"the arguments of {call.tool}", _told(offered.arguments), _told(made.arguments)
+        )
     return None
 
 

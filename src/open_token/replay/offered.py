@@ -1,4 +1,5 @@
-"""A recorded call as a call of the tools that a request offers: agents have the same few under many names."""
+"""A recorded call as a call of the tools that a request offers: agents have the same few under many
+names."""
 
 from typing import Any
 
@@ -23,13 +24,29 @@ FAMILIES: dict[str, tuple[str, ...]] = {
 _KIN = {name: family for family, names in FAMILIES.items() for name in names}
 _ALIKE: tuple[tuple[str, ...], ...] = (
     ("command", "cmd", "script", "code"),
-    ("file_path", "filePath", "path", "absolute_path", "filename", "dir_path", "dirPath", "directory"),
+    (
+        "file_path",
+        "filePath",
+        "path",
+        "absolute_path",
+        "filename",
+        "dir_path",
+        "dirPath",
+        "directory",
+    ),
     ("content", "contents", "file_text", "text"),
     ("old_string", "oldString", "old_str", "oldText", "search"),
     ("new_string", "newString", "new_str", "newText", "replace"),
     ("pattern", "query", "regex"),
 )
-_FILLED: dict[str, Any] = {"string": "replayed", "number": 0, "integer": 0, "boolean": False, "array": [], "object": {}}
+_FILLED: dict[str, Any] = {
+    "string": "replayed",
+    "number": 0,
+    "integer": 0,
+    "boolean": False,
+    "array": [],
+    "object": {},
+}
 
 
 class Mapped(msgspec.Struct, frozen=True):
@@ -40,7 +57,8 @@ class Mapped(msgspec.Struct, frozen=True):
 
 
 def as_offered(call: Call, tools: list[Tool]) -> Mapped:
-    """The call as the request can take it: under its own name, else under that of a tool that does the same."""
+    """The call as the request can take it: under its own name, else under that of a tool that does
+    the same."""
     plain = Made(call.id, call.tool, call.arguments)
     own = next((tool for tool in tools if tool.name == call.tool), None)
     if own is not None:
@@ -72,7 +90,9 @@ def _as_custom(made: Made) -> Made:
     given = made.arguments
     if isinstance(given, dict) and len(given) == 1:
         given = next(iter(given.values()))
-    return Made(made.id, made.name, given if isinstance(given, str) else msgspec.json.encode(given).decode())
+    return Made(
+        made.id, made.name, given if isinstance(given, str) else msgspec.json.encode(given).decode()
+    )
 
 
 def _translated(arguments: dict[str, Any], tool: Tool) -> dict[str, Any]:
@@ -82,7 +102,11 @@ def _translated(arguments: dict[str, Any], tool: Tool) -> dict[str, Any]:
         return arguments
     made: dict[str, Any] = {}
     for name, value in arguments.items():
-        there = name if name in properties else next((word for word in _others(name) if word in properties), None)
+        there = (
+            name
+            if name in properties
+            else next((word for word in _others(name) if word in properties), None)
+        )
         if there is not None and there not in made:
             made[there] = _shaped(value, str(object_of(properties[there]).get("type")))
     for name in list_of(tool.schema.get("required")):

@@ -1,11 +1,22 @@
-"""Values of strangers as plain words: what a result or a block of a message says, without its wrapping."""
+"""Values of strangers as plain words: what a result or a block of a message says, without its
+wrapping."""
 
 from typing import Any
 
 import msgspec
 
 _WRAPPED = ("output", "result", "content", "error")
-_MEDIA = ("image", "image_url", "input_image", "document", "file", "input_file", "audio", "inlineData", "inline_data")
+_MEDIA = (
+    "image",
+    "image_url",
+    "input_image",
+    "document",
+    "file",
+    "input_file",
+    "audio",
+    "inlineData",
+    "inline_data",
+)
 _DEEPEST = 64
 MEDIA = "[media]"
 """Stands for an image or a file in a message: that there was one is compared, not what it shows."""
@@ -33,7 +44,8 @@ def is_media(value: Any) -> bool:
 
 
 def flat(value: Any, depth: int = 0) -> str:
-    """The words in a value: of blocks their texts, of a wrapped value what is in it; an image says nothing."""
+    """The words in a value: of blocks their texts, of a wrapped value what is in it; an image says
+    nothing."""
     if value is None or isinstance(value, str):
         return value or ""
     if isinstance(value, list) and depth < _DEEPEST:

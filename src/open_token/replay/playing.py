@@ -1,4 +1,5 @@
-"""One run against a recording: which step each request asks for, what is answered, where the run parts from it."""
+"""One run against a recording: which step each request asks for, what is answered, where the run
+parts from it."""
 
 import hashlib
 import re
@@ -15,7 +16,10 @@ from open_token.replay.recording import Recording, Step
 from open_token.replay.sameness import Sameness, bare, steady
 from open_token.replay.stand_in import WORDS, stand_in
 
-_TITLE = re.compile(r"title generator|\b(?:generate|create|write|make|suggest)\b[^.\n]{0,60}\btitle\b", re.IGNORECASE)
+_TITLE = re.compile(
+    r"title generator|\b(?:generate|create|write|make|suggest)\b[^.\n]{0,60}\btitle\b",
+    re.IGNORECASE,
+)
 _LOOKED_AT = 64
 """Steps that are tried for one request, besides those that come next."""
 
@@ -80,7 +84,9 @@ class Run:
     @property
     def unasked(self) -> Step | None:
         """The first step that nobody asked for."""
-        return next((step for step in self.recording.steps if step.number not in self._served), None)
+        return next(
+            (step for step in self.recording.steps if step.number not in self._served), None
+        )
 
     def was_served(self, step: Step) -> bool:
         """Whether a step was asked for."""
@@ -106,10 +112,16 @@ class Run:
             return self._miss(asked, number)
         outcome: Outcome = "repeated" if step.number in self._served else "matched"
         self._serve(step)
-        mapped = [part if isinstance(part, str) else as_offered(part, asked.tools) for part in step.parts]
+        mapped = [
+            part if isinstance(part, str) else as_offered(part, asked.tools) for part in step.parts
+        ]
         parts = [part if isinstance(part, str) else part.made for part in mapped]
-        lacking = tuple(part.made.name for part in mapped if not isinstance(part, str) and not part.is_offered)
-        return Verdict(number, asked.wire, outcome, step, Answer(f"step_{step.number}", parts), lacking)
+        lacking = tuple(
+            part.made.name for part in mapped if not isinstance(part, str) and not part.is_offered
+        )
+        return Verdict(
+            number, asked.wire, outcome, step, Answer(f"step_{step.number}", parts), lacking
+        )
 
     def _serve(self, step: Step) -> None:
         self._served.add(step.number)
@@ -120,7 +132,8 @@ class Run:
         self._next[step.lane] = place
 
     def _find(self, asked: Asked) -> Step | None:
-        """The step that a request asks for: what comes next if that fits, else one that was asked for before."""
+        """The step that a request asks for: what comes next if that fits, else one that was asked
+        for before."""
         rules = self.rules
         fitting = [
             step
@@ -129,8 +142,12 @@ class Run:
         ]
         if not rules.any_order:
             ahead = {step.number for step in self._upcoming()}
-            fitting = [step for step in fitting if step.number in ahead or step.number in self._served]
-        return next((step for step in fitting if follows(step, asked)), fitting[0] if fitting else None)
+            fitting = [
+                step for step in fitting if step.number in ahead or step.number in self._served
+            ]
+        return next(
+            (step for step in fitting if follows(step, asked)), fitting[0] if fitting else None
+        )
 
     def _upcoming(self) -> Iterator[Step]:
         """The next step of every lane."""
@@ -139,7 +156,8 @@ class Run:
                 yield steps[self._next[name]]
 
     def _candidates(self, asked: Asked) -> list[Step]:
-        """What comes next, what was served last, and steps with something of the request in them."""
+        """What comes next, what was served last, and steps with something of the request in
+        them."""
         found = {step.number: step for step in self._upcoming()}
         for name, steps in self.recording.lanes.items():
             if place := self._next[name]:
@@ -152,7 +170,8 @@ class Run:
         return list(found.values())
 
     def _is_aside(self, asked: Asked, step: Step | None) -> bool:
-        """Whether a request is none of the conversation's: a title, a router's question, a probe."""
+        """Whether a request is none of the conversation's: a title, a router's question, a
+        probe."""
         if asked.limit is not None and asked.limit <= 1:
             return True
         if asked.tools or any(isinstance(item, Made | Got) for item in asked.items):
@@ -177,24 +196,33 @@ class Run:
         if nearest:
             expected = f"step {nearest.number} of {total} was expected: {parted.where} differs"
             words = f"open-token replay: this request is not in the recording; {expected}"
-        answer = Answer(f"miss_{number}", [WORDS] if rules.stub else [], "" if rules.stub else words)
+        answer = Answer(
+            f"miss_{number}", [WORDS] if rules.stub else [], "" if rules.stub else words
+        )
         return Verdict(number, asked.wire, "missed", nearest, answer, parted=parted)
 
 
 def _in_short(verdict: Verdict) -> Verdict:
-    """What is kept of a request: a client that asks the wrong thing for days must not fill the memory with it."""
+    """What is kept of a request: a client that asks the wrong thing for days must not fill the
+    memory with it."""
     parted = verdict.parted and Difference(verdict.parted.where, "", "")
     return msgspec.structs.replace(verdict, answer=Answer(verdict.answer.id, []), parted=parted)
 
 
 def _nearness(found: Difference) -> int:
-    """How much two differing texts have in common at their beginning: what was changed a little is meant."""
+    """How much two differing texts have in common at their beginning: what was changed a little is
+    meant."""
     both = zip(found.recorded[:2000], found.given[:2000], strict=False)
-    return next((place for place, (one, other) in enumerate(both) if one != other), min(len(found.given), 2000))
+    return next(
+        (place for place, (one, other) in enumerate(both) if one != other),
+        min(len(found.given), 2000),
+    )
 
 
 def _key(kind: str, text: str) -> bytes:
-    return hashlib.blake2b(f"{kind} {' '.join(text.split())}".encode("utf-8", "replace"), digest_size=12).digest()
+    return hashlib.blake2b(
+        f"{kind} {' '.join(text.split())}".encode("utf-8", "replace"), digest_size=12
+    ).digest()
 
 
 def _keys(step: Step) -> Iterator[bytes]:

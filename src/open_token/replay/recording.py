@@ -11,7 +11,8 @@ from open_token.replay.plain import MEDIA, flat, is_media, object_of
 
 _ASIDE = ("abandoned_branch", "branch", "scorer")
 _NESTED = "exec-"
-"""How Codex names the calls that a script of the model made: the model itself called `exec` alone."""
+"""How Codex names the calls that a script of the model made: the model itself called `exec`
+alone."""
 _BY_PROVIDER = ("srvtoolu_", "ws_")
 """How the ids of calls begin that a provider carries out itself: no agent is asked to."""
 CUT = "[TRUNCATED]"
@@ -89,7 +90,8 @@ def recording_of(document: Export) -> Recording:
 
 
 class _Lane(msgspec.Struct):
-    """The open ends of one lane: what was asked since the last answer, and the answer that is being told."""
+    """The open ends of one lane: what was asked since the last answer, and the answer that is being
+    told."""
 
     name: str
     prompts: list[str] = []
@@ -146,13 +148,18 @@ class _Scribe:
         call = self._calls.get(str(links.get("call_id") or ""))
         given = object_of(call.arguments) if call else {}
         words = (given.get(name) for name in _PROMPT_NAMES)
-        spawn = next((word for word in (*words, data.get("spawn_reason")) if isinstance(word, str) and word), "")
+        spawn = next(
+            (word for word in (*words, data.get("spawn_reason")) if isinstance(word, str) and word),
+            "",
+        )
         self._lanes.setdefault(span, _Lane(span)).spawn = spawn
 
     def _message(self, event: Event, lane: _Lane) -> None:
         role, texts = event.get("role"), _texts(event)
         if role == "assistant":
-            self._open(event, lane).parts.extend(self._kept(text) for text in texts if text != MEDIA)
+            self._open(event, lane).parts.extend(
+                self._kept(text) for text in texts if text != MEDIA
+            )
         elif role == "user":
             self._close(lane)
             typed = self._kinds.get(str(event.get("actor_id"))) not in ("system", "tool")
@@ -161,13 +168,17 @@ class _Scribe:
     def _call(self, event: Event, links: Mapping[str, Any], lane: _Lane) -> None:
         data = _data(event)
         name = str(links.get("call_id") or f"call_{len(self._calls) + 1:06d}")
-        call = Call(_native(data) or name, str(data.get("tool_name") or "tool"), data.get("arguments", {}))
+        call = Call(
+            _native(data) or name, str(data.get("tool_name") or "tool"), data.get("arguments", {})
+        )
         lane.has_script = lane.has_script or call.tool == "exec"
         native = str(data.get("native_call_id"))
         if native.startswith(_BY_PROVIDER) or (lane.has_script and native.startswith(_NESTED)):
             self._nested.add(name)
             return
-        self._has_marks = self._has_marks or _has_marks(msgspec.json.encode(call.arguments).decode())
+        self._has_marks = self._has_marks or _has_marks(
+            msgspec.json.encode(call.arguments).decode()
+        )
         self._calls[name] = call
         self._open(event, lane).parts.append(call)
 
@@ -197,7 +208,16 @@ class _Scribe:
             if not prompts and not lane.results and lane.last is None and lane.spawn:
                 prompts = [lane.spawn]
             seq = event.get("seq")
-            step = Step(0, seq if type(seq) is int else 0, lane.name, prompts, others, lane.results, [], lane.last)
+            step = Step(
+                0,
+                seq if type(seq) is int else 0,
+                lane.name,
+                prompts,
+                others,
+                lane.results,
+                [],
+                lane.last,
+            )
             step.is_open = not prompts and not lane.results
             lane.step, lane.prompts, lane.others, lane.results = step, [], [], []
             self._steps.append(step)
@@ -233,7 +253,11 @@ def _tell_apart(lanes: Mapping[str, list[Step]]) -> None:
 def _native(data: Mapping[str, Any]) -> str:
     """A runtime's own id, where every wire takes it."""
     found = data.get("native_call_id")
-    plain = isinstance(found, str) and found.isascii() and found.replace("-", "").replace("_", "").isalnum()
+    plain = (
+        isinstance(found, str)
+        and found.isascii()
+        and found.replace("-", "").replace("_", "").isalnum()
+    )
     return str(found) if plain and 0 < len(str(found)) <= 64 else ""
 
 
@@ -253,7 +277,9 @@ def _texts(event: Event, *, blank: bool = False) -> list[str]:
     if blank:
         return [words for block in blocks if (words := flat(block)).strip()]
     # A message says what its texts say; one without any is known by its images.
-    texts = [flat(block) for block in blocks if isinstance(block, str) or "text" in object_of(block)]
+    texts = [
+        flat(block) for block in blocks if isinstance(block, str) or "text" in object_of(block)
+    ]
     found = [words for words in texts if words.strip()]
     return found or ([MEDIA] if any(map(is_media, blocks)) else [])
 

@@ -1,4 +1,5 @@
-"""What a run came to: for people, for scripts, and as JUnit for a CI. The same run gives the same bytes."""
+"""What a run came to: for people, for scripts, and as JUnit for a CI. The same run gives the same
+bytes."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +18,8 @@ Mask = Callable[[str], str]
 
 
 class Parting(msgspec.Struct, frozen=True):
-    """Where a run left its recording first: the step, what of it differs, and both sides of that place."""
+    """Where a run left its recording first: the step, what of it differs, and both sides of that
+    place."""
 
     step: int | None
     seq: int | None
@@ -82,7 +84,10 @@ def _told(step: Step | None, parted: Difference, mask: Mask) -> Parting:
 def around(recorded: str, given: str) -> tuple[str, str]:
     """Both texts near the first place where they differ."""
     both = zip(recorded, given, strict=False)
-    place = next((place for place, (one, other) in enumerate(both) if one != other), min(len(recorded), len(given)))
+    place = next(
+        (place for place, (one, other) in enumerate(both) if one != other),
+        min(len(recorded), len(given)),
+    )
     start = max(0, place - _AROUND)
     return _cut(recorded, start), _cut(given, start)
 
@@ -99,14 +104,19 @@ def as_object(report: Report, name: str) -> dict[str, Any]:
 
 
 def as_junit(report: Report, run: Run, name: str) -> bytes:
-    """The report as JUnit: one case a step, and one for a command that failed though it did not part."""
+    """The report as JUnit: one case a step, and one for a command that failed though it did not
+    part."""
     parting = report.parting
     cases = [_case(step, run, parting) for step in run.recording.steps]
     if parting is not None and parting.step is None:
-        cases.append(f'  <testcase classname="replay" name="after the last step">{_failure(parting)}</testcase>')
+        cases.append(
+            f'  <testcase classname="replay" name="after the last step">{_failure(parting)}</testcase>'
+        )
     if report.command and parting is None:
         told = quoteattr(f"it ended with {report.command}")
-        cases.append(f'  <testcase classname="replay" name="the command"><failure message={told}/></testcase>')
+        cases.append(
+            f'  <testcase classname="replay" name="the command"><failure message={told}/></testcase>'
+        )
     failed = sum("<failure" in case for case in cases)
     skipped = sum("<skipped" in case for case in cases)
     counts = f'tests="{len(cases)}" failures="{failed}" errors="0" skipped="{skipped}"'
@@ -116,14 +126,24 @@ def as_junit(report: Report, run: Run, name: str) -> bytes:
 
 def _case(step: Step, run: Run, parting: Parting | None) -> str:
     lane = f" ({step.lane})" if step.lane else ""
-    opening = f'  <testcase classname="replay" name={quoteattr(_clean(f"step {step.number}{lane}"))}'
+    opening = (
+        f'  <testcase classname="replay" name={quoteattr(_clean(f"step {step.number}{lane}"))}'
+    )
     if parting is not None and parting.step == step.number:
         return f"{opening}>{_failure(parting)}</testcase>"
-    return f"{opening}/>" if run.was_served(step) else f'{opening}><skipped message="not reached"/></testcase>'
+    return (
+        f"{opening}/>"
+        if run.was_served(step)
+        else f'{opening}><skipped message="not reached"/></testcase>'
+    )
 
 
 def _failure(parting: Parting) -> str:
-    body = f"recorded: {parting.recorded}\ngiven:    {parting.given}" if parting.recorded or parting.given else ""
+    body = (
+        f"recorded: {parting.recorded}\ngiven:    {parting.given}"
+        if parting.recorded or parting.given
+        else ""
+    )
     return f"<failure message={quoteattr(_clean(parting.where))}>{escape(_clean(body))}</failure>"
 
 

@@ -1,4 +1,5 @@
-"""When what an agent sends is the same as what was recorded: the same words, but for what differs from run to run."""
+"""When what an agent sends is the same as what was recorded: the same words, but for what differs
+from run to run."""
 
 import contextlib
 import re
@@ -13,8 +14,16 @@ from open_token.replay.recording import CUT
 _MARK = re.compile(rf"\[REDACTED:[^\]\s]{{1,80}}\]|{re.escape(CUT)}")
 _TAGGED = re.compile(r"<([a-zA-Z][\w-]{1,40})(?:\s[^<>]{0,200})?>")
 _CHANGING = (
-    (re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"), "<time>"),
-    (re.compile(r"\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b"), "<uuid>"),
+    (
+        re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"),
+        "<time>",
+    ),
+    (
+        re.compile(
+            r"\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b"
+        ),
+        "<uuid>",
+    ),
     (re.compile(r"\b\d+(?:\.\d+)?\s?(?:ms|s|sec|secs|seconds)\b"), "<duration>"),
     (re.compile(r'("duration(?:_?\w{0,12})?"\s?:\s?)\d+(?:\.\d+)?'), r"\1<duration>"),
     (re.compile(r"(\bChunk ID: |\bagentId: |<task-id>|<tool-use-id>)[\w-]+"), r"\1<id>"),
@@ -26,20 +35,26 @@ _CODEX = re.compile(
     r"\A(?:Chunk ID: [^\n]*\n|Exit code: [^\n]*\n|Wall time: [^\n]*\n|Process exited [^\n]*\n|Original token [^\n]*\n)+"
     r"(?:Total output lines: [^\n]*\n\n?)?Output:\n"
 )
-_EXIT = re.compile(r"\AExit code \d+\n|\n?<(?:shellId: \d+ completed|exited) with exit code -?\d+>\Z")
+_EXIT = re.compile(
+    r"\AExit code \d+\n|\n?<(?:shellId: \d+ completed|exited) with exit code -?\d+>\Z"
+)
 _NOTHING = ("(empty)", "(no output)", "(Bash completed with no output)")
 _QUOTES = "\"'` \n\t"
 
 
 class Sameness(msgspec.Struct, frozen=True):
-    """How strictly texts are compared; `folders` are the same place in the record and now, the longest first."""
+    """How strictly texts are compared; `folders` are the same place in the record and now, the
+    longest first."""
 
     exact: bool = False
     folders: tuple[str, ...] = ()
 
     def prompts(self, recorded: str, given: str) -> bool:
-        """Whether a user's words are the same; agents put them in quotes and tagged notes beside them."""
-        if recorded == given or (not self.exact and _fits(self._at_home(recorded), self._at_home(given))):
+        """Whether a user's words are the same; agents put them in quotes and tagged notes beside
+        them."""
+        if recorded == given or (
+            not self.exact and _fits(self._at_home(recorded), self._at_home(given))
+        ):
             return True
         if self.exact:
             return False
@@ -49,7 +64,8 @@ class Sameness(msgspec.Struct, frozen=True):
         return _fits(told, said) or _fits(told.strip(_QUOTES), said.strip(_QUOTES))
 
     def results(self, recorded: str, given: str) -> bool:
-        """Whether what a call gave back is the same; times, durations and process numbers are forgiven."""
+        """Whether what a call gave back is the same; times, durations and process numbers are
+        forgiven."""
         if recorded == given or self.exact:
             return recorded == given or _fits(recorded, given)
         told, said = (steady(self._at_home(text)) for text in (recorded, given))
@@ -79,15 +95,23 @@ class _Plain(msgspec.Struct, frozen=True):
         if isinstance(value, str):
             return value if self.sameness.exact else self.sameness._at_home(value)
         if isinstance(value, dict) and depth < 64:
-            return {name: self.of(item, depth + 1) for name, item in value.items() if item is not None}
+            return {
+                name: self.of(item, depth + 1) for name, item in value.items() if item is not None
+            }
         if isinstance(value, list) and depth < 64:
             return [self.of(item, depth + 1) for item in value]
         return value
 
 
 def names_of(folders: Iterable[str]) -> tuple[str, ...]:
-    """Folders as texts name them, the longest first; Claude Code makes one word of a path to name a folder after it."""
-    found = {name for folder in folders for name in (folder, re.sub("[^A-Za-z0-9]", "-", folder)) if len(folder) > 3}
+    """Folders as texts name them, the longest first; Claude Code makes one word of a path to name a
+    folder after it."""
+    found = {
+        name
+        for folder in folders
+        for name in (folder, re.sub("[^A-Za-z0-9]", "-", folder))
+        if len(folder) > 3
+    }
     return tuple(sorted(found, key=lambda name: (-len(name), name)))
 
 
@@ -113,7 +137,8 @@ def bare(text: str) -> str:
 
 
 def without_tags(text: str) -> str:
-    """Words without the notes that agents put among them, as `<system-reminder>...</system-reminder>`."""
+    """Words without the notes that agents put among them, as
+    `<system-reminder>...</system-reminder>`."""
     kept, place = [], 0
     while found := _TAGGED.search(text, place):
         close = text.find(f"</{found[1]}>", found.end())

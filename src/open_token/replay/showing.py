@@ -1,4 +1,5 @@
-"""A conversation as frames for a screen: one an event, with its moment and a few lines of plain text."""
+"""A conversation as frames for a screen: one an event, with its moment and a few lines of plain
+text."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,7 +13,17 @@ from open_token.replay.plain import flat, is_media, object_of
 from open_token.timestamps import to_epoch_ms
 
 _RESULT_LINES = 12
-_ARGUMENTS = ("command", "cmd", "file_path", "path", "pattern", "query", "url", "prompt", "description")
+_ARGUMENTS = (
+    "command",
+    "cmd",
+    "file_path",
+    "path",
+    "pattern",
+    "query",
+    "url",
+    "prompt",
+    "description",
+)
 _LONGEST = 400
 _UNSAID = QUIET | {"native"}
 """Notes that are for machines."""
@@ -104,7 +115,8 @@ def _lines(event: Event, tool: str) -> Iterator[str]:
 
 
 def _note(data: dict[str, Any]) -> Iterator[str]:
-    """What the runtime wrote down of the course of things: that it was stopped, shortened its context, failed."""
+    """What the runtime wrote down of the course of things: that it was stopped, shortened its
+    context, failed."""
     kind = data.get("kind")
     if isinstance(kind, str) and kind not in _UNSAID:
         told = (data.get(name) for name in ("text", "message", "detail", "summary", "reason"))
@@ -122,7 +134,9 @@ def _message(event: Event, content: dict[str, Any]) -> Iterator[str]:
     if role == "user" and speaker(event) == "system":
         yield f"  # {_cut(lines[0])}{f' ... {len(lines) - 1:,} more' if len(lines) > 1 else ''}"
         return
-    first, rest = {"user": ("you ", "    "), "assistant_thought": ("  ~ ", "    ")}.get(str(role), ("  ", "  "))
+    first, rest = {"user": ("you ", "    "), "assistant_thought": ("  ~ ", "    ")}.get(
+        str(role), ("  ", "  ")
+    )
     for number, line in enumerate(lines):
         yield (rest if number else first) + line
 
@@ -133,7 +147,9 @@ def _result(content: dict[str, Any], tool: str) -> Iterator[str]:
     if object_of(data).get("missing_result") is True:
         yield f"    = no result{of}"
         return
-    lines = (output_of({"content": content})[0] if isinstance(text, str) else flat(data)).splitlines()
+    lines = (
+        output_of({"content": content})[0] if isinstance(text, str) else flat(data)
+    ).splitlines()
     if not lines and any(map(is_media, data if isinstance(data, list) else [data])):
         yield f"    = an image or a file{of}"
         return
@@ -151,7 +167,13 @@ def _in_short(arguments: Any) -> str:
     """The argument that tells most, on one line."""
     given = object_of(arguments)
     told = next((given[name] for name in _ARGUMENTS if name in given), arguments)
-    words = told if isinstance(told, str) else " ".join(map(str, told)) if isinstance(told, list) else flat(told)
+    words = (
+        told
+        if isinstance(told, str)
+        else " ".join(map(str, told))
+        if isinstance(told, list)
+        else flat(told)
+    )
     return _cut(words)
 
 

@@ -1,4 +1,5 @@
-"""An answer for requests that are none of the conversation's: the least that fits the form they ask for."""
+"""An answer for requests that are none of the conversation's: the least that fits the form they ask
+for."""
 
 from typing import Any
 
@@ -29,7 +30,11 @@ def least(schema: Any, depth: int = 0) -> Any:
     kind = str(kind[0] if isinstance(kind, list) and kind else kind or "object").lower()
     if kind == "object":
         wanted = object_of(told.get("properties"))
-        return {name: least(part, depth + 1) for name, part in wanted.items()} if depth < _DEEPEST else {}
+        return (
+            {name: least(part, depth + 1) for name, part in wanted.items()}
+            if depth < _DEEPEST
+            else {}
+        )
     if kind in ("integer", "number"):
         low = told.get("minimum")
         return low if isinstance(low, int | float) else 1

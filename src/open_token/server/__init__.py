@@ -1,1 +1,2 @@
-"""The session server: live sessions, turns, memory, keys; each session is one export away from a file."""
+"""The session server: live sessions, turns, memory, keys; each session is one export away from a
+file."""

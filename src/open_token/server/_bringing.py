@@ -1,4 +1,5 @@
-"""Writes a document into a new session in steps of bounded size; results too big for the log become blobs."""
+"""Writes a document into a new session in steps of bounded size; results too big for the log become
+blobs."""
 
 import asyncio
 import hashlib
@@ -47,7 +48,8 @@ class Batch:
 
 
 class Bringing:
-    """One import under way: the document is told to a state of its own, and what that says is written."""
+    """One import under way: the document is told to a state of its own, and what that says is
+    written."""
 
     def __init__(self, services: Services, owner: str, session_id: str, found: Incoming) -> None:
         self._services = services
@@ -58,12 +60,17 @@ class Bringing:
         self._batch = Batch()
 
     async def write(self, title: str, *, is_chosen: bool = False) -> None:
-        """Make the session; the first step creates it, the others follow, the last one says that it is complete.
+        """Make the session; the first step creates it, the others follow, the last one says that it
+        is complete.
 
-        A title that somebody chose is a change: the document has its own, and an export knows which one counts.
-        """
+        A title that somebody chose is a change: the document has its own, and an export knows which
+        one counts."""
         journal = self._services.journal
-        session: Json = {"id": self._session_id, "intent": title, "imported_from": self._found.reader}
+        session: Json = {
+            "id": self._session_id,
+            "intent": title,
+            "imported_from": self._found.reader,
+        }
         entries = self._entries(session)
         is_new = True
         while (batch := await asyncio.to_thread(self._next, entries)).steps:

@@ -1,4 +1,5 @@
-"""Reads an uploaded file as a conversation: through the readers, in a folder of its own, within bounds."""
+"""Reads an uploaded file as a conversation: through the readers, in a folder of its own, within
+bounds."""
 
 import logging
 import re
@@ -58,7 +59,9 @@ class Incoming:
         record = self.record
         integrity: Any = record.integrity
         if integrity is None and record.coercions:
-            placed = [{**item, "seq": self.seq_of.get(item.get("id", ""), 0)} for item in record.coercions]
+            placed = [
+                {**item, "seq": self.seq_of.get(item.get("id", ""), 0)} for item in record.coercions
+            ]
             integrity = {"coercions": placed}
         return {
             "conversation": record.conversation,
@@ -74,12 +77,16 @@ def plain_name(name: str | None) -> str:
     return re.sub(r"[^\w.-]+", "-", last, flags=re.ASCII)[-100:].lstrip(".-") or "upload"
 
 
-def understood(path: Path, limits: Limits, now: str, conversation: str | None, reader: str | None = None) -> Incoming:
+def understood(
+    path: Path, limits: Limits, now: str, conversation: str | None, reader: str | None = None
+) -> Incoming:
     """What a file holds, read by whichever reader knows it, or by the one that is named."""
     return _told(lambda: _understood(path, limits, now, conversation, reader))
 
 
-def _understood(path: Path, limits: Limits, now: str, conversation: str | None, wanted: str | None) -> Incoming:
+def _understood(
+    path: Path, limits: Limits, now: str, conversation: str | None, wanted: str | None
+) -> Incoming:
     bundle = _bundle.opened(path, limits)
     source = Source(path.name, path=bundle.document if bundle else path)
     reader = load(wanted).__name__.rpartition(".")[2] if wanted else choose(source)
@@ -105,7 +112,9 @@ def _examine(found: Incoming) -> None:
             found.seq_of[event["id"]] = event["seq"]
         running = _hashed(running, cast(Event, event))
     if isinstance(said, str) and (running is None or running.hexdigest() != said):
-        found.warnings.append("the file was changed since it was made: its hash is not that of its events")
+        found.warnings.append(
+            "the file was changed since it was made: its hash is not that of its events"
+        )
 
 
 def _hashed(running: EventsHash | None, event: Event) -> EventsHash | None:
@@ -118,13 +127,16 @@ def _hashed(running: EventsHash | None, event: Event) -> EventsHash | None:
 
 
 def _told(work: Callable[[], T]) -> T:
-    """The result of some work on a stranger's file, or why there is none, in words for the one who sent it."""
+    """The result of some work on a stranger's file, or why there is none, in words for the one who
+    sent it."""
     try:
         return work()
     except SeveralError as problem:
         ids = ", ".join(str(item.id)[:100] for item in problem.found[:_NAMED])
         rest = f" and {len(problem.found) - _NAMED:,} more" if len(problem.found) > _NAMED else ""
-        raise bad(f"{problem.what}; choose one with the field `conversation`: {ids}{rest}", problem.code) from None
+        raise bad(
+            f"{problem.what}; choose one with the field `conversation`: {ids}{rest}", problem.code
+        ) from None
     except UsageError as problem:
         raise bad(f"{problem.what}; {problem.help}", problem.code) from None
     except OpenTokenError as problem:
@@ -133,6 +145,7 @@ def _told(work: Callable[[], T]) -> T:
     except Refused:
         raise
     except Exception as problem:
-        # A reader met something that nobody thought of. The sender learns that, and the log what kind of thing it was.
+        # A reader met something that nobody thought of. The sender learns that, and the log what
+        # kind of thing it was.
         _log.warning("a reader failed on an upload: %s", type(problem).__name__)
         raise bad("this file cannot be read as a conversation", "input.reader") from None

@@ -15,7 +15,9 @@ _JSON = "application/json"
 _encode = msgspec.json.Encoder().encode
 
 
-async def entries_of(services: Services, owner: str, session_id: str, last: int) -> AsyncIterator[list[Entry]]:
+async def entries_of(
+    services: Services, owner: str, session_id: str, last: int
+) -> AsyncIterator[list[Entry]]:
     """The log up to a sequence, page by page."""
     seen = 0
     while seen < last:
@@ -26,7 +28,9 @@ async def entries_of(services: Services, owner: str, session_id: str, last: int)
         yield page
 
 
-async def write_log(services: Services, owner: str, session_id: str, last: int, out: BinaryIO) -> None:
+async def write_log(
+    services: Services, owner: str, session_id: str, last: int, out: BinaryIO
+) -> None:
     """Write the log up to a sequence; what lies in blobs is put back where it was."""
     async for page in entries_of(services, owner, session_id, last):
         whole = [await _whole(services, owner, entry) for entry in page]
@@ -45,7 +49,9 @@ async def _whole(services: Services, owner: str, entry: Entry) -> Entry:
         return entry if found is None else _with(entry, result=found[0])
     if entry.kind == "event.kept" and is_reference(held := _data(entry.data["event"])):
         found = await _read(services, owner, entry.session_id, held)
-        return entry if found is None else _with(entry, event=_filled(entry.data["event"], found[0]))
+        return (
+            entry if found is None else _with(entry, event=_filled(entry.data["event"], found[0]))
+        )
     return entry
 
 
@@ -55,7 +61,8 @@ def is_reference(value: Any) -> TypeGuard[Json]:
 
 
 async def _read(services: Services, owner: str, session_id: str, held: Json) -> tuple[Any] | None:
-    """What a blob holds; None when the session has no such blob: then a tool only said something that looks so."""
+    """What a blob holds; None when the session has no such blob: then a tool only said something
+    that looks so."""
     data = await services.store.read_blob(owner, session_id, held["blob"])
     if data is None:
         return None
@@ -77,7 +84,11 @@ def _filled(event: Json, value: Any) -> Json:
     """An imported event with its own content; what was text is text again."""
     content = event["content"]
     if content.get("mime") == "text/plain":
-        return {**event, "content": {name: item for name, item in content.items() if name != "data"} | {"text": value}}
+        return {
+            **event,
+            "content": {name: item for name, item in content.items() if name != "data"}
+            | {"text": value},
+        }
     return {**event, "content": {**content, "data": value}}
 
 

@@ -1,4 +1,5 @@
-"""Which sessions something is under way in, kept in a setting so that a restart finds what a crash left."""
+"""Which sessions something is under way in, kept in a setting so that a restart finds what a crash
+left."""
 
 import contextlib
 from weakref import WeakKeyDictionary
@@ -11,7 +12,8 @@ _HELD: "WeakKeyDictionary[Store, dict[str, dict[str, str]]]" = WeakKeyDictionary
 
 
 class Marks:
-    """Sessions of one node with whose they are; all writing is of the whole, so the last word is the right one."""
+    """Sessions of one node with whose they are; all writing is of the whole, so the last word is
+    the right one."""
 
     def __init__(self, store: Store, key: str) -> None:
         self._store = store
@@ -29,13 +31,18 @@ class Marks:
             await self._keep()
 
     async def left(self) -> dict[str, str]:
-        """What another life of this server began and did not end; it counts as begun here from now on."""
+        """What another life of this server began and did not end; it counts as begun here from now
+        on."""
         kept = await self._store.setting(self._key)
         with contextlib.suppress(msgspec.DecodeError, msgspec.ValidationError):
             found = msgspec.json.decode(kept or "{}", type=dict[str, str])
-            self._here.update({name: owner for name, owner in found.items() if name not in self._here})
+            self._here.update(
+                {name: owner for name, owner in found.items() if name not in self._here}
+            )
             return found
         return {}
 
     async def _keep(self) -> None:
-        await self._store.set_setting(self._key, msgspec.json.encode(self._here).decode() if self._here else None)
+        await self._store.set_setting(
+            self._key, msgspec.json.encode(self._here).decode() if self._here else None
+        )

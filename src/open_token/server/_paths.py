@@ -1,4 +1,5 @@
-"""What a path inside a workspace may look like, and what the system's refusals mean to the one who asked."""
+"""What a path inside a workspace may look like, and what the system's refusals mean to the one who
+asked."""
 
 import contextlib
 import errno
@@ -9,7 +10,8 @@ from open_token.server.refusals import Refused
 
 MOST_DEPTH = 64
 _MOST_NAME = 240
-"""Bytes of one name: what file systems take, less what a file that is being written has in addition."""
+"""Bytes of one name: what file systems take, less what a file that is being written has in
+addition."""
 _DRIVE = re.compile(r"[A-Za-z]:")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _MEANINGS = {
@@ -45,7 +47,8 @@ def parts_of(path: str) -> tuple[str, ...]:
 
 
 def name_of(name: str) -> str:
-    """A name that a file or folder may have; also one that other systems can unpack without harm."""
+    """A name that a file or folder may have; also one that other systems can unpack without
+    harm."""
     if name in ("", ".", ".."):
         raise bad_path("it may not step out")
     if "/" in name or "\\" in name or _CONTROL.search(name) or _DRIVE.match(name):
@@ -61,7 +64,8 @@ def name_of(name: str) -> str:
 
 @contextlib.contextmanager
 def refusing() -> Iterator[None]:
-    """Turn what the system refuses into what the client is told; nobody learns where the folder lies."""
+    """Turn what the system refuses into what the client is told; nobody learns where the folder
+    lies."""
     try:
         yield
     except OSError as problem:

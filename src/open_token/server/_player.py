@@ -1,4 +1,5 @@
-"""Plays a replay: writes what is due, in the rhythm of the recording, and looks up when somebody steers."""
+"""Plays a replay: writes what is due, in the rhythm of the recording, and looks up when somebody
+steers."""
 
 import asyncio
 import contextlib
@@ -16,7 +17,8 @@ _TICK = 0.1
 """Seconds; what falls into one is written together."""
 _MOST = 200
 _LAG = 0.5
-"""Seconds; a replay that is later than that, as on a busy machine, does not hurry to make up for it."""
+"""Seconds; a replay that is later than that, as on a busy machine, does not hurry to make up for
+it."""
 
 
 class _Moved(Exception):
@@ -46,7 +48,12 @@ class Player:
     """Plays one replay from where it stands."""
 
     def __init__(
-        self, services: Services, owner: str, session_id: str, woken: asyncio.Event, typed: dict[str, int]
+        self,
+        services: Services,
+        owner: str,
+        session_id: str,
+        woken: asyncio.Event,
+        typed: dict[str, int],
     ) -> None:
         self._services = services
         self._owner = owner
@@ -79,7 +86,9 @@ class Player:
             if not batch and (goes_on := await self._waited(item, position, standing)) is not None:
                 return goes_on
             if not batch:
-                standing = standing_of(await self._services.journal.state(self._owner, self._session_id))
+                standing = standing_of(
+                    await self._services.journal.state(self._owner, self._session_id)
+                )
                 if standing["status"] not in LIVE:
                     return False
             batch.append(item)
@@ -97,7 +106,8 @@ class Player:
         return True
 
     async def _waited(self, item: Item, position: int, standing: Json) -> bool | None:
-        """Wait for the time of an item; a word of the person's ends the waiting, and then all is looked at anew."""
+        """Wait for the time of an item; a word of the person's ends the waiting, and then all is
+        looked at anew."""
         loop = asyncio.get_running_loop()
         left = 0.0 if self._is_free(item, position, standing) else item.pause
         speed = standing["speed"]
@@ -158,14 +168,21 @@ class Player:
         return standing["status"] in LIVE and standing["position"] == position
 
     async def _end(self, position: int, total: int) -> bool:
-        """The script is over; when the recording was taken away meanwhile, it pauses where it is."""
+        """The script is over; when the recording was taken away meanwhile, it pauses where it
+        is."""
 
         def make(state: State) -> Iterator[Step]:
             standing = standing_of(state)
             if standing["status"] not in LIVE or standing["position"] != position:
                 raise _Moved
             if position < total:
-                yield "notice.given", {"message": "the recorded session is no longer there", "info": {"level": "error"}}
+                yield (
+                    "notice.given",
+                    {
+                        "message": "the recorded session is no longer there",
+                        "info": {"level": "error"},
+                    },
+                )
                 yield changed(standing | {"status": "paused"})
                 return
             yield from steps.interrupt(state)
@@ -178,7 +195,8 @@ class Player:
         return False
 
     async def _break_off(self) -> None:
-        """The session went another way, as when its turn was stopped: the recording no longer fits."""
+        """The session went another way, as when its turn was stopped: the recording no longer
+        fits."""
 
         def make(state: State) -> Iterator[Step]:
             yield from steps.interrupt(state)

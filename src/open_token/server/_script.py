@@ -1,4 +1,5 @@
-"""What a replay plays: the current branch of a recorded log as steps, each with the pause before it."""
+"""What a replay plays: the current branch of a recorded log as steps, each with the pause before
+it."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from dataclasses import dataclass, field
@@ -38,7 +39,8 @@ class Item(Struct, frozen=True):
 
 @dataclass
 class Outline:
-    """What must be known of a recording before it is played: its branch, its length, what the person said."""
+    """What must be known of a recording before it is played: its branch, its length, what the
+    person said."""
 
     turns: dict[str, int] = field(default_factory=dict)
     """The turns of the branch, numbered."""
@@ -64,9 +66,12 @@ class Outline:
 
 
 class Script:
-    """A recorded session up to a sequence of its log, as a replay writes it; always the same for the same replay."""
+    """A recorded session up to a sequence of its log, as a replay writes it; always the same for
+    the same replay."""
 
-    def __init__(self, services: Services, owner: str, source: str, sequence: int, target: str) -> None:
+    def __init__(
+        self, services: Services, owner: str, source: str, sequence: int, target: str
+    ) -> None:
         self._services = services
         self._owner, self._source, self._sequence = owner, source, sequence
         self._target = target.removeprefix("sess_")
@@ -138,7 +143,9 @@ class Script:
 
 def _note_input(outline: Outline, entry: Entry, items: list[Item]) -> None:
     """Remember what the person says."""
-    name = outline.openings[entry.data["run_id"]] if _opens(outline, entry) else str(_turn_of(entry))
+    name = (
+        outline.openings[entry.data["run_id"]] if _opens(outline, entry) else str(_turn_of(entry))
+    )
     if any(item.is_input for item in items):
         outline.inputs[name] = []
         outline.places[name] = outline.total
@@ -153,7 +160,8 @@ def _note_input(outline: Outline, entry: Entry, items: list[Item]) -> None:
 
 
 def _opens(outline: Outline, entry: Entry) -> bool:
-    """Whether the person's next message begins with a run, which is told before the message itself."""
+    """Whether the person's next message begins with a run, which is told before the message
+    itself."""
     return entry.kind == "run.started" and entry.data["run_id"] in outline.openings
 
 
@@ -167,7 +175,11 @@ def _words(content: Any) -> Iterator[str]:
     elif isinstance(content, dict) and isinstance(answers := content.get("answers"), list):
         yield ", ".join(str(answer) for answer in answers)
     elif isinstance(content, list):
-        yield from (part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str))
+        yield from (
+            part["text"]
+            for part in content
+            if isinstance(part, dict) and isinstance(part.get("text"), str)
+        )
 
 
 def _turn_of(entry: Entry) -> Any:
@@ -187,7 +199,8 @@ class _Score:
         self._begun = set(outline.openings.values())
 
     def items(self, entry: Entry) -> Iterator[Item]:
-        """What an entry is in the script; nothing when it belongs to another branch or to the bookkeeping."""
+        """What an entry is in the script; nothing when it belongs to another branch or to the
+        bookkeeping."""
         kind, data, turn = entry.kind, entry.data, _turn_of(entry)
         if kind in ("run.started", "run.ended"):
             yield from self._of_run(entry)
@@ -198,7 +211,9 @@ class _Score:
             return
         elif kind == "checkpoint.made":
             is_input = turn not in self._begun
-            yield Item((kind, self._checkpoint(data)), self._pause(self._time(entry)), is_input=is_input)
+            yield Item(
+                (kind, self._checkpoint(data)), self._pause(self._time(entry)), is_input=is_input
+            )
         elif kind == "turn.opened":
             yield self._opened(entry)
         elif kind == "event.kept":
@@ -206,28 +221,46 @@ class _Score:
         elif kind in _ON_TURNS:
             held = {name: value for name, value in data.items() if name not in ("patch", "loop_id")}
             blob = _blob(held.get("result")) if kind == "tool.result" else None
-            yield Item((kind, held | {"turn_id": self._name(turn)}), self._pause(self._time(entry)), blob=blob)
+            yield Item(
+                (kind, held | {"turn_id": self._name(turn)}),
+                self._pause(self._time(entry)),
+                blob=blob,
+            )
 
     def _of_run(self, entry: Entry) -> Iterator[Item]:
         name = entry.data["run_id"]
         self._run = name if entry.kind == "run.started" else None
         if name in self._outline.runs:
             data = {**entry.data, "run_id": f"run_{self._target}_{self._outline.runs[name]}"}
-            yield Item((entry.kind, data), self._pause(entry.at), is_input=_opens(self._outline, entry))
+            yield Item(
+                (entry.kind, data), self._pause(entry.at), is_input=_opens(self._outline, entry)
+            )
 
     def _name(self, turn: Any, kind: str = "turn") -> str:
         return f"{kind}_{self._target}_{self._outline.turns[turn]}"
 
     def _checkpoint(self, data: Json) -> Json:
         turn = data["turn_id"]
-        return {"checkpoint_id": self._name(turn, "cp"), "turn_id": self._name(turn), "label": data.get("label")}
+        return {
+            "checkpoint_id": self._name(turn, "cp"),
+            "turn_id": self._name(turn),
+            "label": data.get("label"),
+        }
 
     def _opened(self, entry: Entry) -> Item:
         given = entry.data["turn"]
         turn = given["turn_id"]
         self._roles[turn] = given.get("role", "assistant")
-        held = {name: value for name, value in given.items() if name not in ("id", "sequence", "started_at")}
-        is_first = turn not in self._outline.marked and turn not in self._outline.imported and turn not in self._begun
+        held = {
+            name: value
+            for name, value in given.items()
+            if name not in ("id", "sequence", "started_at")
+        }
+        is_first = (
+            turn not in self._outline.marked
+            and turn not in self._outline.imported
+            and turn not in self._begun
+        )
         step: Step = ("turn.opened", {"turn": held | {"turn_id": self._name(turn)}})
         return Item(step, self._pause(self._time(entry)), is_input=_is_persons(given) and is_first)
 
@@ -251,11 +284,15 @@ class _Score:
 
     def _is_spoken(self, turn: str, block: Json) -> bool:
         words = block.get("content")
-        is_speech = self._roles.get(turn) == "assistant" and block.get("type") in ("text", "thinking")
+        is_speech = self._roles.get(turn) == "assistant" and block.get("type") in (
+            "text",
+            "thinking",
+        )
         return is_speech and isinstance(words, str) and words != ""
 
     def _time(self, entry: Entry) -> str | None:
-        """When it happened; entries of an import were all made at once, and their events say when."""
+        """When it happened; entries of an import were all made at once, and their events say
+        when."""
         if entry.kind == "event.kept":
             ts = entry.data["event"].get("ts")
             return ts if isinstance(ts, str) else None

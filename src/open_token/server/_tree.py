@@ -1,4 +1,5 @@
-"""Folders walked by descriptor, one name at a time and never through a link, so that no change under way misleads."""
+"""Folders walked by descriptor, one name at a time and never through a link, so that no change
+under way misleads."""
 
 import contextlib
 import errno
@@ -11,7 +12,9 @@ from pathlib import Path
 from open_token.server._paths import MOST_DEPTH
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # not blocking: a pipe must not hold us up
+_FILE = (
+    os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+)  # not blocking: a pipe must not hold us up
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _PART = ".part"
 
@@ -56,7 +59,8 @@ def open_file(folder: int, name: str) -> int:
 
 @contextlib.contextmanager
 def new_file(folder: int, name: str, mode: int) -> Iterator[int]:
-    """A file that takes its name when it is complete; until then it has another, and on failure none."""
+    """A file that takes its name when it is complete; until then it has another, and on failure
+    none."""
     with contextlib.suppress(FileNotFoundError):
         known = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
         if not stat.S_ISREG(known):
@@ -106,8 +110,11 @@ def looked(folder: int) -> list[tuple[str, os.stat_result]]:
     return sorted(found, key=lambda item: os.fsencode(item[0]))
 
 
-def walked(root: Path, parts: Sequence[str] = ()) -> Iterator[tuple[tuple[str, ...], os.stat_result]]:
-    """Everything below a folder with its way from there, folders before what is in them; links are not followed."""
+def walked(
+    root: Path, parts: Sequence[str] = ()
+) -> Iterator[tuple[tuple[str, ...], os.stat_result]]:
+    """Everything below a folder with its way from there, folders before what is in them; links are
+    not followed."""
     waiting: list[tuple[str, ...]] = [()]
     while waiting:
         way = waiting.pop()
@@ -120,11 +127,14 @@ def walked(root: Path, parts: Sequence[str] = ()) -> Iterator[tuple[tuple[str, .
             raise
         yield from (((*way, name), facts) for name, facts in here)
         if len(parts) + len(way) < MOST_DEPTH:
-            waiting += [(*way, name) for name, facts in reversed(here) if stat.S_ISDIR(facts.st_mode)]
+            waiting += [
+                (*way, name) for name, facts in reversed(here) if stat.S_ISDIR(facts.st_mode)
+            ]
 
 
 def clear(folder: int) -> None:
-    """Take away all that is in a folder; inner folders are moved up first, so that depth costs nothing."""
+    """Take away all that is in a folder; inner folders are moved up first, so that depth costs
+    nothing."""
     waiting = os.listdir(folder)
     while waiting:
         name = waiting.pop()

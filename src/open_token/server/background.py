@@ -1,4 +1,5 @@
-"""Commands that go on while the agent does other things: started by Bash, kept over its run, told when they end."""
+"""Commands that go on while the agent does other things: started by Bash, kept over its run, told
+when they end."""
 
 import asyncio
 import contextlib
@@ -31,7 +32,8 @@ _MOST_TAIL = 256 << 10
 
 
 class Output:
-    """The newest output of a task on disk: two files that take turns, so that it never grows without end."""
+    """The newest output of a task on disk: two files that take turns, so that it never grows
+    without end."""
 
     def __init__(self, path: Path) -> None:
         self._paths = (path.with_suffix(".0"), path.with_suffix(".1"))
@@ -61,7 +63,8 @@ class Tasks:
         self._folders = Workspaces(services.config.data / "tasks")
         self._running: dict[str, asyncio.Task[None]] = {}
         self._alive: set[str] = set()
-        """The tasks of this process, from before the first word written of them until after the last."""
+        """The tasks of this process, from before the first word written of them until after the
+        last."""
         self._stopping: set[str] = set()
 
     async def begin(
@@ -70,7 +73,10 @@ class Tasks:
         """Start a command that nobody waits for."""
         here = [task for task in await self.of(session_id) if task.status == "running"]
         if len(here) >= MOST_RUNNING or len(self._running) >= _MOST_RUNNING_IN_ALL:
-            raise busy(f"{len(here)} commands of this session run already; stop one first", "too_many_tasks")
+            raise busy(
+                f"{len(here)} commands of this session run already; stop one first",
+                "too_many_tasks",
+            )
         clock = self._services.clock
         task = BackgroundTask(
             id=clock.name("task"),
@@ -138,7 +144,9 @@ class Tasks:
             with contextlib.suppress(OSError, asyncio.CancelledError):
                 code = await follow(command, output.add, MOST_SECONDS)
         finally:
-            status: TaskStatus = "stopped" if task.id in self._stopping else "done" if code == 0 else "failed"
+            status: TaskStatus = (
+                "stopped" if task.id in self._stopping else "done" if code == 0 else "failed"
+            )
             now = self._services.clock.now()
             ended = structs.replace(task, status=status, exit_code=code, finished_at=now)
             try:
@@ -177,7 +185,9 @@ class Tasks:
     def _as_it_is(self, path: Path) -> BackgroundTask:
         task = decode(path.read_bytes(), BackgroundTask)
         if task.status == "running" and task.id not in self._alive:
-            task = decode(path.read_bytes(), BackgroundTask)  # it may have ended since the file was read
+            task = decode(
+                path.read_bytes(), BackgroundTask
+            )  # it may have ended since the file was read
             if task.status == "running":
                 return structs.replace(task, status="failed")  # the server ended before it did
         return task

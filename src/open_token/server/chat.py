@@ -49,7 +49,10 @@ class Chat:
         sent = sent_of(payload)
         owner = _writer(caller)
         state = await self._state(owner, sent.session_id)
-        if self.divert is not None and (taken := await self.divert(caller, payload, state)) is not None:
+        if (
+            self.divert is not None
+            and (taken := await self.divert(caller, payload, state)) is not None
+        ):
             return taken
         models = catalogue(self._services.config, self._services.env)
         order = order_of(sent, state, default=models.default)
@@ -68,7 +71,9 @@ class Chat:
         if state.run is None:
             return {"status": "ok", "stopped": False}
         run_id = state.run.run_id
-        stopped = await self._services.runner.stop(name, run_id) or await self._stop_elsewhere(owner, name, run_id)
+        stopped = await self._services.runner.stop(name, run_id) or await self._stop_elsewhere(
+            owner, name, run_id
+        )
         return {"status": "ok", "stopped": stopped}
 
     async def compact(self, caller: Caller, session_id: Any) -> Json:
@@ -87,7 +92,12 @@ class Chat:
         def begun(state: State) -> list[Step]:
             if state.run is not None:
                 raise busy("the agent is at work; stop it or wait", "session_busy")
-            return [("run.started", {"run_id": run_id, "info": {"model": order.model, "kind": "compact"}})]
+            return [
+                (
+                    "run.started",
+                    {"run_id": run_id, "info": {"model": order.model, "kind": "compact"}},
+                )
+            ]
 
         await self._write(owner, name, begun, run=run)
         self._services.runner.wake()
@@ -98,12 +108,20 @@ class Chat:
             async with asyncio.timeout(self._services.config.model_timeout + _MORE_TIME):
                 await self.ended(owner, session_id, run_id)
         except TimeoutError:
-            return {"status": "ok", "message": "the compaction is still under way", "code": "under_way"}
+            return {
+                "status": "ok",
+                "message": "the compaction is still under way",
+                "code": "under_way",
+            }
         state = await self._state(owner, session_id)
         turns = (turn.facts for turn in reversed(state.path))
         last = next((turn for turn in turns if turn.kind == "compaction"), None)
         if last is None or last.status != "completed":
-            reason = last.failure_reason if last is not None and isinstance(last.failure_reason, str) else None
+            reason = (
+                last.failure_reason
+                if last is not None and isinstance(last.failure_reason, str)
+                else None
+            )
             raise Refused(502, reason or "the compaction failed", "compaction_failed")
         entry = plain(state.turn(last.turn_id))
         told = {name: entry[name] for name in ("id", "turn_id", *COMPACTION)}
@@ -144,7 +162,9 @@ class Chat:
             yield from begins.steps(state)
 
         try:
-            written = await self._write(owner, sent.session_id, begun, run=begins.run, **_once(sent))
+            written = await self._write(
+                owner, sent.session_id, begun, run=begins.run, **_once(sent)
+            )
         except _Known as known:
             return known.answer
         except _Busy:
@@ -192,12 +212,15 @@ class Chat:
                 async with asyncio.timeout(_SOON):
                     await self.ended(owner, sent.session_id, state.run.run_id)
             except TimeoutError:
-                raise busy("the question is not asked yet; answer again in a while", "session_busy") from None
+                raise busy(
+                    "the question is not asked yet; answer again in a while", "session_busy"
+                ) from None
         return await self.send_again(owner, sent, payload)
 
     @contextlib.asynccontextmanager
     async def _keeping_env(self, sent: Sent, message_id: str) -> AsyncIterator[None]:
-        """Keep the environment of a message beside the log, unless it turns out that the message does not wait."""
+        """Keep the environment of a message beside the log, unless it turns out that the message
+        does not wait."""
         store, key = self._services.store, queued_env(sent.session_id, message_id)
         if sent.runtime_env:
             await store.set_setting(key, msgspec.json.encode(sent.runtime_env).decode())
@@ -220,7 +243,8 @@ class Chat:
         return _said_before(state, sent) or _ack(sent.session_id, None, written.run_id)
 
     async def _stop_elsewhere(self, owner: str, session_id: str, run_id: str) -> bool:
-        """Stop a run that nobody here works on: it waits, or its worker is another node or has died."""
+        """Stop a run that nobody here works on: it waits, or its worker is another node or has
+        died."""
         runs = await self._services.store.runs(owner, session_id)
         row = next((run for run in runs if run.id == run_id and run.status == "running"), None)
         fence = Fence(run_id=run_id, token=row.fencing_token) if row else None
@@ -278,7 +302,11 @@ class _Free(Exception):
 def _is_asking(state: State) -> bool:
     """Whether a turn that is not over yet shows a question."""
     open_turns = (turn for turn in reversed(state.path) if turn.facts.status == "streaming")
-    return any(calling.call.status == "awaiting_answer" for turn in open_turns for calling in turn.calls.values())
+    return any(
+        calling.call.status == "awaiting_answer"
+        for turn in open_turns
+        for calling in turn.calls.values()
+    )
 
 
 def _writer(caller: Caller) -> str:
@@ -310,5 +338,13 @@ def _said_before(state: State, sent: Sent) -> Json | None:
     return _ack(sent.session_id, queued=True) if waits else None
 
 
-def _ack(session_id: str, turn_id: str | None = None, run_id: str | None = None, *, queued: bool = False) -> Json:
-    return {"status": "ok", "session_id": session_id, "turn_id": turn_id, "chat_run_id": run_id, "queued": queued}
+def _ack(
+    session_id: str, turn_id: str | None = None, run_id: str | None = None, *, queued: bool = False
+) -> Json:
+    return {
+        "status": "ok",
+        "session_id": session_id,
+        "turn_id": turn_id,
+        "chat_run_id": run_id,
+        "queued": queued,
+    }

@@ -1,7 +1,7 @@
-"""How a server is set up: flags, then the environment, then the settings file; one table for all three.
+"""How a server is set up: flags, then the environment, then the settings file; one table for all
+three.
 
-The words below each setting are those of docs/reference/settings.md, which is made from here.
-"""
+The words below each setting are those of docs/reference/settings.md, which is made from here."""
 
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,8 @@ PROVIDERS = ("anthropic", "openai", "google", "recorded")
 
 
 class ServerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Everything that can be set; each is a flag, OPEN_TOKEN_SERVER_<NAME>, or a key of [server] in config.toml."""
+    """Everything that can be set; each is a flag, OPEN_TOKEN_SERVER_<NAME>, or a key of [server] in
+    config.toml."""
 
     data: Path
     """The folder of the server's data; made when it is not there, for this user only."""
@@ -54,16 +55,18 @@ class ServerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     role: str = "all"
     """What a node does: `all`; with several nodes also `gateway`, `worker`, `scheduler`."""
     database: str | None = None
-    """A `postgresql://` address, for several nodes; without one the data folder holds an SQLite database."""
+    """A `postgresql://` address, for several nodes; without one the data folder holds an SQLite
+    database."""
     redis: str | None = None
     """A `redis://` address: how several nodes tell each other; without one PostgreSQL does it."""
     cors: tuple[str, ...] = ()
     """Pages of other origins that may call."""
     proxies: tuple[str, ...] = ("127.0.0.1", "::1")
-    """Addresses and networks of proxies, whose `X-Forwarded-For` is believed: limits count clients by it."""
+    """Addresses and networks of proxies, whose `X-Forwarded-For` is believed: limits count clients
+    by it."""
     model: str | None = None
-    """The default model: `openai:NAME`, `anthropic:NAME`, `google:NAME`, `recorded:FILE`, `demo`; without one the first
-    provider that has a key, else `demo`."""
+    """The default model: `openai:NAME`, `anthropic:NAME`, `google:NAME`, `recorded:FILE`, `demo`;
+    without one the first provider that has a key, else `demo`."""
     models: tuple[str, ...] = ()
     """Further models to offer."""
     base_url: str | None = None
@@ -91,11 +94,13 @@ class ServerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     sharing: bool = True
     """Whether sessions can be shared."""
     schedule_grace: float = 3600.0
-    """Seconds that a scheduled task may be late, as after downtime; a later one is recorded as missed."""
+    """Seconds that a scheduled task may be late, as after downtime; a later one is recorded as
+    missed."""
     public_url: str | None = None
     """How others reach the server, for the links of shares."""
     sign_key: Path | None = None
-    """A private SSH key, or the `.pub` of one in an agent: exports that clients ask for are signed with it."""
+    """A private SSH key, or the `.pub` of one in an agent: exports that clients ask for are signed
+    with it."""
     log: str = "text"
     """How requests are told on stderr: `text`, `json` or `off`."""
     limits: Limits = Limits()

@@ -1,4 +1,5 @@
-"""Who is connected, with which key: how many at once, how much they may say, and out with them when the key ends."""
+"""Who is connected, with which key: how many at once, how much they may say, and out with them when
+the key ends."""
 
 import asyncio
 import logging
@@ -53,7 +54,11 @@ class Connections:
         person = self._people.setdefault(caller.user.id, _Person())
         most = self._services.config.limits.connections_per_user
         if len(person.guests) >= most:
-            raise Refused(429, f"this user has {most} connections open; close one first", "too_many_connections")
+            raise Refused(
+                429,
+                f"this user has {most} connections open; close one first",
+                "too_many_connections",
+            )
         guest = Guest(caller, dismiss)
         person.guests.add(guest)
         if self._looking is None or self._looking.done():
@@ -74,7 +79,8 @@ class Connections:
         return sum(len(person.guests) for person in self._people.values())
 
     def speak(self, guest: Guest) -> None:
-        """Count an event; Refused when the user sent too many in this minute, and who goes on is sent away."""
+        """Count an event; Refused when the user sent too many in this minute, and who goes on is
+        sent away."""
         most = self._services.config.limits.events_per_minute
         spent = self._spent.setdefault(guest.caller.user.id, _Spent(0.0))
         now = asyncio.get_running_loop().time()
@@ -82,7 +88,9 @@ class Connections:
             spent.since, spent.count = now, 0
         spent.count += 1
         if spent.count > most:
-            problem = Refused(429, f"more than {most} events in a minute; wait a little", "rate_limited")
+            problem = Refused(
+                429, f"more than {most} events in a minute; wait a little", "rate_limited"
+            )
             if spent.count > most * 2:
                 guest.dismiss(problem)
             raise problem

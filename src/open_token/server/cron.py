@@ -1,4 +1,5 @@
-"""When a cron line is due, in a zone with summer time: each slot once, what falls into the gap right after it."""
+"""When a cron line is due, in a zone with summer time: each slot once, what falls into the gap
+right after it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -32,7 +33,8 @@ class Cron:
         last = moment.astimezone(UTC)
         try:
             for slot in CronSim(self.line, moment.astimezone(self.zone)):
-                # In the hour that comes twice the first answer may lie before the moment: it was due in the first one.
+                # In the hour that comes twice the first answer may lie before the moment: it was
+                # due in the first one.
                 if slot.astimezone(UTC) > last:
                     last = slot.astimezone(UTC)
                     yield last
@@ -43,9 +45,12 @@ class Cron:
         """The newest slot that is not after `now`; `due` is one of them."""
         if now - due < _SHORTEST:
             return due
-        # The walk back begins late enough to see, in the hour that comes twice, what was due in the first one.
+        # The walk back begins late enough to see, in the hour that comes twice, what was due in the
+        # first one.
         try:
-            for slot in CronSim(self.line, (now + _LONGEST_CHANGE).astimezone(self.zone), reverse=True):
+            for slot in CronSim(
+                self.line, (now + _LONGEST_CHANGE).astimezone(self.zone), reverse=True
+            ):
                 found = slot.astimezone(UTC)
                 if found <= now:
                     return max(found, due)
@@ -57,7 +62,10 @@ class Cron:
 def cron_of(line: str, zone: str) -> Cron:
     """A cron line and a zone by their words; Refused when one of them is none."""
     if len(line) > _LONGEST or len(line.split()) != _FIELDS:
-        raise bad("cron: five fields are needed: minute, hour, day of month, month, day of week", "bad_cron")
+        raise bad(
+            "cron: five fields are needed: minute, hour, day of month, month, day of week",
+            "bad_cron",
+        )
     cron = Cron(line, zone_of(zone))
     try:
         slot = cron.after(datetime(2026, 1, 1, tzinfo=UTC))
@@ -78,4 +86,6 @@ def zone_of(name: str) -> tzinfo:
             raise ValueError
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise bad("timezone: no zone of that name is known; it reads as in Europe/Berlin", "bad_timezone") from None
+        raise bad(
+            "timezone: no zone of that name is known; it reads as in Europe/Berlin", "bad_timezone"
+        ) from None

@@ -1,4 +1,5 @@
-"""What strangers may take up at the door of Socket.IO: connections a minute and at once, and short bodies."""
+"""What strangers may take up at the door of Socket.IO: connections a minute and at once, and short
+bodies."""
 
 import contextlib
 from collections import Counter
@@ -12,16 +13,20 @@ from open_token.server.sockets import Sockets
 
 PATH = "/socket.io/"
 STRANGERS = 500
-"""Connections of one address that have not said who they are, cut off after ten seconds anyway; and their requests."""
+"""Connections of one address that have not said who they are, cut off after ten seconds anyway; and
+their requests."""
 SHORT = 64 << 10
 """What a stranger may send at once."""
 Scope = dict[str, Any]
 
 
 class Doorway:
-    """Lets through to Socket.IO what may go there; plain ASGI, before all else. Who is known has other limits."""
+    """Lets through to Socket.IO what may go there; plain ASGI, before all else. Who is known has
+    other limits."""
 
-    def __init__(self, app: Any, sockets: Sockets, limits: Limits, now: Callable[[], float] | None = None) -> None:
+    def __init__(
+        self, app: Any, sockets: Sockets, limits: Limits, now: Callable[[], float] | None = None
+    ) -> None:
         self._app = app
         self._sockets = sockets
         self._begun = Buckets(limits.requests_per_minute, *([now] if now else []))
@@ -51,17 +56,33 @@ class Doorway:
             await receive()
             await send({"type": "websocket.close", "code": 1013})  # before it is accepted: 403
         else:
-            await refuse(send, 429, "too many new connections; wait a little", "rate_limited", retry_after=seconds or 1)
+            await refuse(
+                send,
+                429,
+                "too many new connections; wait a little",
+                "rate_limited",
+                retry_after=seconds or 1,
+            )
 
     async def _post(self, sid: str, scope: Scope, receive: Any, send: Any) -> None:
-        """One at a time, as the protocol has it, and a short one as long as nobody knows who it is."""
+        """One at a time, as the protocol has it, and a short one as long as nobody knows who it
+        is."""
         stranger = "" if self._sockets.is_known(sid) else address_of(scope)
         if sid in self._posting:
             await refuse(send, 429, "one request at a time", "too_many_connections", retry_after=1)
         elif stranger and length_of(scope) > SHORT:
-            await refuse(send, 413, f"say first who you are; until then a body may have {SHORT} bytes", "too_long")
-        elif stranger and self._strangers_posting[stranger] >= STRANGERS:  # a body may come a letter at a time
-            await refuse(send, 429, "too many requests at once", "too_many_connections", retry_after=1)
+            await refuse(
+                send,
+                413,
+                f"say first who you are; until then a body may have {SHORT} bytes",
+                "too_long",
+            )
+        elif (
+            stranger and self._strangers_posting[stranger] >= STRANGERS
+        ):  # a body may come a letter at a time
+            await refuse(
+                send, 429, "too many requests at once", "too_many_connections", retry_after=1
+            )
         else:
             with self._counted(sid, stranger):
                 await self._app(scope, receive, send)

@@ -1,4 +1,5 @@
-"""How an exchange begins and ends in the log: a message and its run, an answer and the loop that waited for it."""
+"""How an exchange begins and ends in the log: a message and its run, an answer and the loop that
+waited for it."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -27,14 +28,21 @@ class _Changed(Exception):
 class Beginning:
     """An exchange about to begin, with the names that it will have."""
 
-    def __init__(self, services: Services, sent: Sent, order: Order, message_id: str | None = None) -> None:
+    def __init__(
+        self, services: Services, sent: Sent, order: Order, message_id: str | None = None
+    ) -> None:
         clock = services.clock
         self.sent, self.order, self.message_id = sent, order, message_id
-        self.turn_id, self.run_id, self.checkpoint_id = clock.name("turn"), clock.name("run"), clock.name("cp")
+        self.turn_id, self.run_id, self.checkpoint_id = (
+            clock.name("turn"),
+            clock.name("run"),
+            clock.name("cp"),
+        )
         self.run = NewRun(id=self.run_id, body=msgspec.json.encode(order), at=clock.now())
 
     def steps(self, state: State) -> Iterator[Step]:
-        """The entries: chat:start, the person's turn, and what their words do to a question that waits."""
+        """The entries: chat:start, the person's turn, and what their words do to a question that
+        waits."""
         sent = self.sent
         if sent.whatif is not None:
             given = sent.whatif
@@ -58,7 +66,11 @@ class Beginning:
 
     def _turn(self, call: str | None, answer: Json) -> list[Step]:
         sent = self.sent
-        blocks = [ContentBlock(type="ask_user_answer", content=answer, tool_call_id=call)] if call else []
+        blocks = (
+            [ContentBlock(type="ask_user_answer", content=answer, tool_call_id=call)]
+            if call
+            else []
+        )
         is_all_answer = call is not None and (sent.askuser_answer is None or not sent.message)
         if not is_all_answer:
             blocks += steps.blocks_of(sent.message)
@@ -67,11 +79,17 @@ class Beginning:
         return steps.user_message(self.turn_id, blocks, checkpoint_id=self.checkpoint_id, **more)
 
     def _answer(self, state: State) -> tuple[str | None, Json]:
-        """The question that is answered, and the answer; words for a single question are an answer to it."""
+        """The question that is answered, and the answer; words for a single question are an answer
+        to it."""
         waiting = open_questions(state)
         given = self.sent.askuser_answer
         if given is None:
-            if self.message_id or len(waiting) != 1 or not isinstance(self.sent.message, str) or self.sent.whatif:
+            if (
+                self.message_id
+                or len(waiting) != 1
+                or not isinstance(self.sent.message, str)
+                or self.sent.whatif
+            ):
                 return None, {}
             name = waiting[0]
             if len(state.questions[name].questions) != 1:
@@ -89,8 +107,11 @@ def open_questions(state: State) -> list[str]:
     return [name for name, question in state.questions.items() if question.turn_id in active]
 
 
-def broken_off(state: State, *, status: str = "interrupted", reason: str | None = None) -> list[Step]:
-    """The end of whatever is under way, also of turns that asked, were answered, and had not gone on yet."""
+def broken_off(
+    state: State, *, status: str = "interrupted", reason: str | None = None
+) -> list[Step]:
+    """The end of whatever is under way, also of turns that asked, were answered, and had not gone
+    on yet."""
     made: list[Step] = []
     for turn in reversed(state.path):
         if turn.facts.status == "paused" and not _awaits(turn):
@@ -99,10 +120,16 @@ def broken_off(state: State, *, status: str = "interrupted", reason: str | None 
 
 
 def _withdrawn(state: State) -> Iterator[Step]:
-    """Nobody answers any more; what was to come behind the question in its turn does not come either."""
+    """Nobody answers any more; what was to come behind the question in its turn does not come
+    either."""
     waiting = open_questions(state)
     if waiting:
-        yield from [step for turn in state.path if turn.facts.status == "paused" for step in _cancelled(turn)]
+        yield from [
+            step
+            for turn in state.path
+            if turn.facts.status == "paused"
+            for step in _cancelled(turn)
+        ]
     for name in waiting:
         yield from steps.withdraw(state, name)
 
@@ -130,8 +157,14 @@ def _answered(state: State, call: str, answer: Json) -> Iterator[Step]:
     question = state.questions[call]
     yield from steps.answer(state, call, answer)
     asked = [item.get("question") for item in question.questions]
-    answers = [{"question": words, "answer": said} for words, said in zip(asked, answer["answers"], strict=True)]
-    yield "tool.result", {"turn_id": question.turn_id, "tool_call_id": call, "result": {"answers": answers}}
+    answers = [
+        {"question": words, "answer": said}
+        for words, said in zip(asked, answer["answers"], strict=True)
+    ]
+    yield (
+        "tool.result",
+        {"turn_id": question.turn_id, "tool_call_id": call, "result": {"answers": answers}},
+    )
 
 
 async def next_beginning(services: Services, state: State) -> Beginning | None:
@@ -142,7 +175,9 @@ async def next_beginning(services: Services, state: State) -> Beginning | None:
         env = msgspec.json.decode(kept, type=dict[str, str]) if kept else None
         default = catalogue(services.config, services.env).default
         order = order_of(sent, state, env, default)
-        return Beginning(services, msgspec.structs.replace(sent, runtime_env=env), order, message_id)
+        return Beginning(
+            services, msgspec.structs.replace(sent, runtime_env=env), order, message_id
+        )
     return None
 
 
@@ -151,7 +186,9 @@ def queued_env(session_id: str, message_id: str) -> str:
     return f"env/{session_id}/{message_id}"
 
 
-def order_of(sent: Sent, state: State, env: dict[str, str] | None = None, default: str = "") -> Order:
+def order_of(
+    sent: Sent, state: State, env: dict[str, str] | None = None, default: str = ""
+) -> Order:
     """What a run is to do; the model is the message's, the session's, or the server's."""
     return Order(
         model=sent.model or state.session.model or default,
@@ -183,7 +220,11 @@ async def end_run(
                 yield "message.taken", {"message_id": begins.message_id}
                 yield from begins.steps(state)
 
-        more: dict[str, Any] = {"fence": fence, "run_end": how, "run": begins.run if begins else None}
+        more: dict[str, Any] = {
+            "fence": fence,
+            "run_end": how,
+            "run": begins.run if begins else None,
+        }
         try:
             written = await services.journal.write(owner, session_id, ending, **more)
         except _Changed:
@@ -198,4 +239,6 @@ async def end_run(
 def last_turn_of(state: State, role: str = "user") -> str | None:
     """The last turn of the root loop that somebody has."""
     turns = (turn.facts for turn in reversed(state.path))
-    return next((turn.turn_id for turn in turns if turn.role == role and turn.loop_id == ROOT), None)
+    return next(
+        (turn.turn_id for turn in turns if turn.role == role and turn.loop_id == ROOT), None
+    )

@@ -1,4 +1,5 @@
-"""Logs what should not have happened: where in the code, and never an exception's own words, which may be content."""
+"""Logs what should not have happened: where in the code, and never an exception's own words, which
+may be content."""
 
 import logging
 import traceback

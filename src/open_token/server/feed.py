@@ -1,8 +1,9 @@
-"""Tells those who watch a session what happens to it: each of them everything once and in order, from the log on.
+"""Tells those who watch a session what happens to it: each of them everything once and in order,
+from the log on.
 
-Whoever watches hears the bus; the bus only points. What it left out is read from the log, and so is the past of one who
-comes late, until there is nothing between what they have and what the others have: from then on they are one of them.
-"""
+Whoever watches hears the bus; the bus only points. What it left out is read from the log, and so is
+the past of one who comes late, until there is nothing between what they have and what the others
+have: from then on they are one of them."""
 
 import asyncio
 import contextlib
@@ -21,7 +22,8 @@ from open_token.server.services import Services
 from open_token.server.store.interface import Missing
 
 WINDOW: dict[Dialect, float] = {"raw": 0.03, "legacy": 0.05}
-"""Words are told at most this often, in seconds; anything else at once, with the words before it."""
+"""Words are told at most this often, in seconds; anything else at once, with the words before
+it."""
 _PAGE = 100
 _MOST_HEARD = 1000
 _AGAIN = 1.0
@@ -79,7 +81,8 @@ class Feed:
     async def subscribe(
         self, owner: str, session_id: str, dialect: Dialect, after: int | None, sink: Sink
     ) -> Subscription:
-        """Watch a session from an entry on, or from now on (None); Refused when the user has no such session."""
+        """Watch a session from an entry on, or from now on (None); Refused when the user has no
+        such session."""
         lane = self._lane(owner, session_id, dialect)
         try:
             stored = await self.services.store.session(owner, session_id)
@@ -101,7 +104,8 @@ class Feed:
         await asyncio.sleep(0)
 
     def _lane(self, owner: str, session_id: str, dialect: Dialect) -> "_Lane":
-        """The lane of a session and a dialect, which hears the bus from here on, so that nothing falls between."""
+        """The lane of a session and a dialect, which hears the bus from here on, so that nothing
+        falls between."""
         key = (session_id, dialect)
         lane = self._lanes.get(key)
         if lane is None or lane.owner != owner:
@@ -241,7 +245,8 @@ class _Lane:
             await self._tell(page)
 
     def _following(self, heard: list[Grown]) -> list[Entry]:
-        """The entries that go on from the last one told without a gap; the rest is read from the log."""
+        """The entries that go on from the last one told without a gap; the rest is read from the
+        log."""
         found: list[Entry] = []
         seq = self.seq
         for grown in heard:

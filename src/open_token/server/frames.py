@@ -1,4 +1,5 @@
-"""What is sent to those who watch a session: made once for each dialect, encoded once for each way it travels."""
+"""What is sent to those who watch a session: made once for each dialect, encoded once for each way
+it travels."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +18,14 @@ APART = frozenset({"chat:end", "system:error"})
 """Clients of the raw dialect listen to these as events of their own, too."""
 _MOST_ITEMS, _MOST_BYTES = 100, 256 << 10
 _LOOKED_UP = frozenset(
-    {"turn.ended", "session.created", "session.changed", "branch.moved", "replay.changed", "mode.changed"}
+    {
+        "turn.ended",
+        "session.created",
+        "session.changed",
+        "branch.moved",
+        "replay.changed",
+        "mode.changed",
+    }
 )
 """The kinds that tell of more than what stands in the entry."""
 _PIECE = {"text.delta": "text", "thinking.delta": "text", "tool.arguments": "delta"}
@@ -40,7 +48,10 @@ class Frame:
         """The payload as JSON."""
         if not self.parts:
             return encode(self.payload)
-        return b'{"session_id":%s,"events":[%s]}' % (encode(self.payload["session_id"]), b",".join(self.parts))
+        return b'{"session_id":%s,"events":[%s]}' % (
+            encode(self.payload["session_id"]),
+            b",".join(self.parts),
+        )
 
 
 class _Batch:
@@ -73,7 +84,8 @@ def needs_state(dialect: Dialect, entries: Iterable[Entry]) -> bool:
 
 
 def raw_frames(entries: Sequence[Entry], view: View | None) -> list[Frame]:
-    """Batches of items; what clients also hear as an event of its own closes a batch and follows it."""
+    """Batches of items; what clients also hear as an event of its own closes a batch and follows
+    it."""
     batch = _Batch()
     for entry in entries:
         item = _told(raw, entry, view)
@@ -82,13 +94,16 @@ def raw_frames(entries: Sequence[Entry], view: View | None) -> list[Frame]:
         batch.add(item)
         if item["type"] in APART:
             batch.close()
-            batch.frames.append(Frame(item["type"], {**item["payload"], "stream_sequence": entry.seq}))
+            batch.frames.append(
+                Frame(item["type"], {**item["payload"], "stream_sequence": entry.seq})
+            )
     batch.close()
     return batch.frames
 
 
 def legacy_frames(entries: Sequence[Entry], view: View | None) -> list[Frame]:
-    """An event each; words that follow each other are put together, for each patch carries the whole turn."""
+    """An event each; words that follow each other are put together, for each patch carries the
+    whole turn."""
     frames = []
     for entry in _joined(entries):
         told = _told(legacy, entry, view)
@@ -109,7 +124,8 @@ def _told(tell: Callable[[Entry, Any], Any], entry: Entry, view: View | None) ->
 
 
 def _joined(entries: Iterable[Entry]) -> Iterator[Entry]:
-    """The entries, with pieces of one block or of one call's arguments put together under the last one's number."""
+    """The entries, with pieces of one block or of one call's arguments put together under the last
+    one's number."""
     last: Entry | None = None
     pieces: list[str] = []
     for entry in entries:

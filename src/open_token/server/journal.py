@@ -1,4 +1,5 @@
-"""The one way into a session's log: made against the state, written in one transaction, told after the commit."""
+"""The one way into a session's log: made against the state, written in one transaction, told after
+the commit."""
 
 import asyncio
 import random
@@ -83,21 +84,26 @@ class Journal:
 
     @property
     def trouble(self) -> str | None:
-        """Why the last write could not be done, if that was just now; a smaller one might be done all the same."""
+        """Why the last write could not be done, if that was just now; a smaller one might be done
+        all the same."""
         if self._failed is None or asyncio.get_running_loop().time() - self._failed[0] > _FRESH:
             return None
         return self._failed[1]
 
     async def state(self, owner: str, session_id: str) -> State:
-        """The session as its log says by now, also what another node wrote; Missing when there is none.
+        """The session as its log says by now, also what another node wrote; Missing when there is
+        none.
 
-        It is shared and goes on changing: look, do not keep.
-        """
+        It is shared and goes on changing: look, do not keep."""
         async with self._alone(session_id):
             return (await self._caught_up(owner, session_id, trusts=self._is_alone)).state
 
     async def create(
-        self, owner: str, session: Json, make: Callable[[State], Iterable[Step]] | None = None, **more: Any
+        self,
+        owner: str,
+        session: Json,
+        make: Callable[[State], Iterable[Step]] | None = None,
+        **more: Any,
     ) -> Written:
         """Begin a session: its first entry, and what else `make` says at once."""
         session_id = session.get("id") or self._clock.name("sess")
@@ -111,9 +117,14 @@ class Journal:
         return await _whatever_happens(alone())
 
     def draft(
-        self, owner: str, session: Json, make: Callable[[State], Iterable[Step]] | None = None, **more: Any
+        self,
+        owner: str,
+        session: Json,
+        make: Callable[[State], Iterable[Step]] | None = None,
+        **more: Any,
     ) -> tuple[rows.Step, Grown]:
-        """What `create` would write, for one who puts it into a larger transaction; and what to `tell` after it."""
+        """What `create` would write, for one who puts it into a larger transaction; and what to
+        `tell` after it."""
         session_id = session.get("id") or self._clock.name("sess")
         held, now = _Held(owner, State(session_id)), self._clock.now()
         first = _beginning(owner, {**session, "id": session_id}, make)
@@ -132,16 +143,18 @@ class Journal:
         make: Callable[[State], Iterable[Step]],
         **more: Any,
     ) -> Written:
-        """Write what `make` says to the state as it is; it may be asked again when somebody else wrote first.
+        """Write what `make` says to the state as it is; it may be asked again when somebody else
+        wrote first.
 
-        `make` may be a generator: each step that it gives is folded before it is asked for the next. Nothing is written
-        when it raises. Further words go with the transaction: client_message_id, fence, run, run_end, blobs.
-        """
+        `make` may be a generator: each step that it gives is folded before it is asked for the
+        next. Nothing is written when it raises. Further words go with the transaction:
+        client_message_id, fence, run, run_end, blobs."""
 
         async def alone() -> Written:
             async with self._alone(session_id):
                 for tried in range(_TRIES):
-                    # A state that is behind the log is refused by the store, and then it is read anew.
+                    # A state that is behind the log is refused by the store, and then it is read
+                    # anew.
                     held = await self._caught_up(owner, session_id, trusts=tried == 0)
                     try:
                         return await self._write(owner, held, make, expected=held.state.seq, **more)
@@ -157,7 +170,13 @@ class Journal:
             self._size -= held.counted
 
     async def _write(
-        self, owner: str, held: _Held, make: Callable[[State], Iterable[Step]], *, expected: int, **more: Any
+        self,
+        owner: str,
+        held: _Held,
+        make: Callable[[State], Iterable[Step]],
+        *,
+        expected: int,
+        **more: Any,
     ) -> Written:
         state, session_id = held.state, held.state.session_id
         self.forget(session_id)  # whatever goes wrong, nobody sees a state that is not in the log
@@ -184,20 +203,28 @@ class Journal:
             self._bus.publish(Grown(session_id, owner, appended.first, appended.last, entries))
         return Written(appended.first, appended.last, entries, appended.run_id)
 
-    def _step(self, owner: str, held: _Held, entries: list[Entry], expected: int, more: dict[str, Any]) -> rows.Step:
+    def _step(
+        self, owner: str, held: _Held, entries: list[Entry], expected: int, more: dict[str, Any]
+    ) -> rows.Step:
         state = held.state
         held.behind |= _touched(entries)
         projects = not entries or not all(entry.kind in STREAMED for entry in entries)
-        turns = [state.turns[name] for name in held.behind if name in state.turns] if projects else []
+        turns = (
+            [state.turns[name] for name in held.behind if name in state.turns] if projects else []
+        )
         return rows.Step(
             owner=owner,
             session_id=state.session_id,
-            entries=[rows.NewEntry(kind=entry.kind, data=entry.data, at=entry.at) for entry in entries],
+            entries=[
+                rows.NewEntry(kind=entry.kind, data=entry.data, at=entry.at) for entry in entries
+            ],
             expected=expected,
             session=session_row(state) if projects else None,
             turns=[turn_row(turn.whole(), turn.parent_id, turn.patches) for turn in turns],
             is_projected=projects,
-            checkpoints=[_checkpoint(entry) for entry in entries if entry.kind == "checkpoint.made"],
+            checkpoints=[
+                _checkpoint(entry) for entry in entries if entry.kind == "checkpoint.made"
+            ],
             **more,
         )
 
@@ -217,7 +244,9 @@ class Journal:
             for entry in page:
                 held.state.apply(entry)
             held.size += _size(page)
-            held.behind |= _touched([entry for entry in page if entry.seq > stored.projected_sequence])
+            held.behind |= _touched(
+                [entry for entry in page if entry.seq > stored.projected_sequence]
+            )
         self._hold(held)
         return held
 
@@ -227,7 +256,9 @@ class Journal:
         self._held[name] = held
         held.counted = held.size
         self._size += held.counted
-        while len(self._held) > self._most_held or (self._size > self._most_bytes and len(self._held) > 1):
+        while len(self._held) > self._most_held or (
+            self._size > self._most_bytes and len(self._held) > 1
+        ):
             self.forget(next(iter(self._held)))
 
     def _alone(self, session_id: str) -> "_Alone":
@@ -247,7 +278,8 @@ def _beginning(
 
 
 async def _whatever_happens(writing: Coroutine[Any, Any, Written]) -> Written:
-    """Carry a write through and tell of it, even when the one who asked for it was cancelled meanwhile."""
+    """Carry a write through and tell of it, even when the one who asked for it was cancelled
+    meanwhile."""
     task = asyncio.ensure_future(writing)
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
     return await asyncio.shield(task)
@@ -311,7 +343,11 @@ def words_of(blocks: Iterable[ContentBlock]) -> str:
     for block in blocks:
         if block.type == "text":
             parts = block.content if isinstance(block.content, list) else [{"text": block.content}]
-            found += [part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)]
+            found += [
+                part["text"]
+                for part in parts
+                if isinstance(part, dict) and isinstance(part.get("text"), str)
+            ]
     return "\n".join(found)
 
 

@@ -1,4 +1,5 @@
-"""What one client may take up: length of bodies, requests a minute and at once; plain ASGI, before all else."""
+"""What one client may take up: length of bodies, requests a minute and at once; plain ASGI, before
+all else."""
 
 import functools
 import hashlib
@@ -24,7 +25,8 @@ _PATIENCE = 5.0
 
 
 class Buckets:
-    """So many a minute for each name: a bucket that fills by itself, and a burst of a minute's worth at most."""
+    """So many a minute for each name: a bucket that fills by itself, and a burst of a minute's
+    worth at most."""
 
     def __init__(self, per_minute: int, now: Callable[[], float] = time.monotonic) -> None:
         self._per_second = per_minute / 60
@@ -48,8 +50,8 @@ class Buckets:
 class Limited:
     """Refuses with 413 and 429 what is more than a client may take up.
 
-    A key that was accepted before has limits of its own; whoever tries other keys shares those of the address.
-    """
+    A key that was accepted before has limits of its own; whoever tries other keys shares those of
+    the address."""
 
     def __init__(self, app: Any, limits: Limits, now: Callable[[], float] = time.monotonic) -> None:
         self._app = app
@@ -64,16 +66,24 @@ class Limited:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers = dict(reversed(scope["headers"]))  # of two alike the first one counts, as it does for the app
+        headers = dict(
+            reversed(scope["headers"])
+        )  # of two alike the first one counts, as it does for the app
         key = _digest(headers.get(b"authorization"))
         name = key if key in self._known else address_of(scope)
         if seconds := self._buckets.wait(name):
-            await refuse(send, 429, "too many requests; wait a little", "rate_limited", retry_after=seconds)
+            await refuse(
+                send, 429, "too many requests; wait a little", "rate_limited", retry_after=seconds
+            )
         elif not _lasts(scope) and self._at_once[name] >= self._limits.connections_per_user:
-            await refuse(send, 429, "too many requests at once", "too_many_connections", retry_after=1)
+            await refuse(
+                send, 429, "too many requests at once", "too_many_connections", retry_after=1
+            )
         elif length_of(scope) > (most := self._most(scope, headers)):
             await refuse(send, 413, f"the body is longer than {most} bytes", "too_long")
-        elif not (taken := _Taken(self._bytes, name, max(self._limits.bodies_bytes, most))).has(length_of(scope)):
+        elif not (taken := _Taken(self._bytes, name, max(self._limits.bodies_bytes, most))).has(
+            length_of(scope)
+        ):
             await refuse(send, *_TOO_MUCH, retry_after=_PATIENCE)
         else:
             await self._counted(scope, _Body(receive, send, most, taken), name, key)
@@ -108,14 +118,16 @@ class Limited:
 
 
 class _Taken:
-    """What a body has of the bytes that a client's bodies may have together, while they are under way."""
+    """What a body has of the bytes that a client's bodies may have together, while they are under
+    way."""
 
     def __init__(self, all_of: Counter[str], name: str, most: int) -> None:
         self._all, self._name, self._most = all_of, name, most
         self._own = 0
 
     def has(self, length: int) -> bool:
-        """Take as much as a body has by now, or says that it will have; False when that is too much."""
+        """Take as much as a body has by now, or says that it will have; False when that is too
+        much."""
         more = length - self._own
         if more > 0:
             if self._all[self._name] + more > self._most:
@@ -133,7 +145,8 @@ class _Taken:
 
 
 class _Body:
-    """A body that is counted as it comes; when it is too long the app hears that the client left."""
+    """A body that is counted as it comes; when it is too long the app hears that the client
+    left."""
 
     def __init__(self, receive: Receive, send: Send, most: int, taken: _Taken) -> None:
         self._receive, self._send, self._most, self.taken = receive, send, most, taken
@@ -155,14 +168,17 @@ class _Body:
     async def send(self, message: dict[str, Any]) -> None:
         if self._over and self.status == 500:
             self.status = self._over[0]
-            await refuse(self._send, *self._over, retry_after=None if self.status == 413 else _PATIENCE)
+            await refuse(
+                self._send, *self._over, retry_after=None if self.status == 413 else _PATIENCE
+            )
         elif not self._over or self.status != self._over[0]:
             self.status = message.get("status", self.status)
             await self._send(message)
 
 
 def _lasts(scope: Scope) -> bool:
-    """Event streams stay open for hours; they are counted with the other connections of their user."""
+    """Event streams stay open for hours; they are counted with the other connections of their
+    user."""
     return bool(scope.get("path", "").endswith("/events"))
 
 
@@ -178,7 +194,8 @@ def address_of(scope: Scope) -> str:
 
 @functools.lru_cache(maxsize=_MOST_KNOWN)
 def counted_as(host: str) -> str:
-    """Whoever has one address of IPv6 has all that begin with the same 64 bits, and is one client."""
+    """Whoever has one address of IPv6 has all that begin with the same 64 bits, and is one
+    client."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
@@ -194,7 +211,9 @@ def length_of(scope: Scope) -> int:
     return int(told) if told.isdigit() and len(told) < 20 else 0
 
 
-async def refuse(send: Send, status: int, detail: str, code: str, retry_after: float | None = None) -> None:
+async def refuse(
+    send: Send, status: int, detail: str, code: str, retry_after: float | None = None
+) -> None:
     """Answer that it is too much; the rest of a body that is too long is not read."""
     body = encode({"detail": detail, "code": code})
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]

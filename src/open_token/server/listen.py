@@ -1,4 +1,5 @@
-"""Puts a server on a port and takes it off again: Socket.IO, REST and event streams in one process."""
+"""Puts a server on a port and takes it off again: Socket.IO, REST and event streams in one
+process."""
 
 import asyncio
 import contextlib
@@ -54,7 +55,8 @@ def serve(
     told: Callable[[str, str | None], None],
     stopping: Callable[[], None] = lambda: None,
 ) -> None:
-    """Run a server until a signal stops it; tells the address, on the first start the owner's key, and the signal."""
+    """Run a server until a signal stops it; tells the address, on the first start the owner's key,
+    and the signal."""
 
     async def until_stopped() -> None:
         with _signals() as stopped:
@@ -69,7 +71,8 @@ def serve(
 
 
 def _open_many() -> None:
-    """Let this process have as many connections open as it may; shells give it 1,024 and let it ask for more."""
+    """Let this process have as many connections open as it may; shells give it 1,024 and let it ask
+    for more."""
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource
 
@@ -81,7 +84,8 @@ def _open_many() -> None:
 async def listening(
     config: ServerConfig, env: Mapping[str, str], clock: Clock | None = None
 ) -> AsyncIterator[Listening]:
-    """A server while it listens; on the way out it accepts nobody, tells who is there, and brings work to an end."""
+    """A server while it listens; on the way out it accepts nobody, tells who is there, and brings
+    work to an end."""
     # The port first: the owner's key is told once, and not before there is somebody to use it with.
     with _bound(config.host, config.port) as door:
         async with running(config, env, clock) as services:
@@ -117,7 +121,8 @@ def whole_app(services: Services, live: Live) -> App:
 
 
 def _cut(send: Any) -> None:
-    """End a connection though the other side takes nothing; uvicorn's `send` belongs to what has the transport."""
+    """End a connection though the other side takes nothing; uvicorn's `send` belongs to what has
+    the transport."""
     transport = getattr(getattr(send, "__self__", None), "transport", None)
     if transport is not None:
         transport.abort()
@@ -195,7 +200,10 @@ def _no_door(host: str, port: int, problem: Exception | None) -> OpenTokenError:
     elif number in (errno.EACCES, errno.EPERM):
         what, do = "this port needs more rights than you have", "choose one above 1023 with --port"
     else:
-        what, do = "the server cannot listen there", "--host takes an address of this machine, --port 0 to 65535"
+        what, do = (
+            "the server cannot listen there",
+            "--host takes an address of this machine, --port 0 to 65535",
+        )
     return OpenTokenError(what, where=f"{host}:{port}", help=do, code="server.address")
 
 

@@ -1,4 +1,5 @@
-"""Live clients over Socket.IO: they subscribe to sessions, talk to agents, and are told why when they cannot."""
+"""Live clients over Socket.IO: they subscribe to sessions, talk to agents, and are told why when
+they cannot."""
 
 import asyncio
 import functools
@@ -85,16 +86,20 @@ class Live:
         self.server.on(name, carry_out)
 
     async def close(self) -> None:
-        """Tell everybody that the server stops; their connections end with it, and they come back by themselves."""
+        """Tell everybody that the server stops; their connections end with it, and they come back
+        by themselves."""
         for client in tuple(self._clients.values()):
             await self.server.emit(
-                "system:notification", {"message": "the server stops", "code": "stopping"}, to=client.sid
+                "system:notification",
+                {"message": "the server stops", "code": "stopping"},
+                to=client.sid,
             )
             self._leave(client)
         await self.server.shutdown()
 
     def tell(self, client: _Client, frame: Frame) -> None:
-        """Put a frame before a client; who does not take what is there already is cut off, and may resume."""
+        """Put a frame before a client; who does not take what is there already is cut off, and may
+        resume."""
         queue = self.server.queue_of(client.eio_sid)
         if queue is None:
             return
@@ -113,14 +118,21 @@ class Live:
         """Wait until a client has taken most of what is there."""
         limits = self._services.config.limits
         while (queue := self.server.queue_of(client.eio_sid)) is not None:
-            if queue.qsize() <= limits.pending_packets // 4 and queue.size <= limits.pending_bytes // 4:
+            if (
+                queue.qsize() <= limits.pending_packets // 4
+                and queue.size <= limits.pending_bytes // 4
+            ):
                 return
             await asyncio.sleep(0.02)
 
     async def _connect(self, sid: str, environ: Json, auth: Any = None) -> None:
         try:
             token = _token(environ, auth)
-            caller = await self._services.store.check_key(token, self._services.clock.now()) if token else None
+            caller = (
+                await self._services.store.check_key(token, self._services.clock.now())
+                if token
+                else None
+            )
             if caller is None:
                 raise Refused(401, "this needs a valid API key: auth {token}", "unauthorized")
             guest = self._services.connections.enter(caller, functools.partial(self._dismiss, sid))
@@ -166,13 +178,18 @@ class Live:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _carry_out(self, act: Callable[[_Client, Json], Awaitable[Any]], sid: str, payload: Any) -> Any:
-        """Do what a client asks for; whatever is wrong with it, it is told and its connection stays."""
+    async def _carry_out(
+        self, act: Callable[[_Client, Json], Awaitable[Any]], sid: str, payload: Any
+    ) -> Any:
+        """Do what a client asks for; whatever is wrong with it, it is told and its connection
+        stays."""
         client = self._clients.get(sid)
         if client is None:
             return None
         session_id = payload.get("session_id") if isinstance(payload, dict) else None
-        session_id = session_id if isinstance(session_id, str) and len(session_id) <= _LONGEST else None
+        session_id = (
+            session_id if isinstance(session_id, str) and len(session_id) <= _LONGEST else None
+        )
         try:
             self._services.connections.speak(client.guest)
             if not isinstance(payload, dict) or session_id is None:
@@ -193,7 +210,11 @@ class Live:
         if before := client.watched.pop(session_id, None):
             before.close()
         if len(client.watched) >= _MOST_SUBSCRIPTIONS:
-            raise Refused(429, f"one connection may watch {_MOST_SUBSCRIPTIONS} sessions", "too_many_subscriptions")
+            raise Refused(
+                429,
+                f"one connection may watch {_MOST_SUBSCRIPTIONS} sessions",
+                "too_many_subscriptions",
+            )
         sink = _Sink(self, client, session_id)
         feed, owner = self._services.feed, client.caller.user.id
         subscription = await feed.subscribe(owner, session_id, _FORMATS[dialect], after, sink)
@@ -215,7 +236,8 @@ class Live:
         return await self._chat.stop(_writer(client), payload["session_id"])
 
     async def _compact(self, client: _Client, payload: Json) -> asyncio.Future[Json]:
-        """A model has to be asked for this: what the client sends meanwhile does not wait for it."""
+        """A model has to be asked for this: what the client sends meanwhile does not wait for
+        it."""
         return asyncio.ensure_future(self._chat.compact(_writer(client), payload["session_id"]))
 
     def ended(self, client: _Client, session_id: str, problem: Refused) -> None:
@@ -267,7 +289,12 @@ def _writer(client: _Client) -> Caller:
 
 
 def _error(problem: Refused, session_id: str | None) -> Json:
-    return {"message": problem.detail, "session_id": session_id, "code": problem.code, "detail": problem.detail}
+    return {
+        "message": problem.detail,
+        "session_id": session_id,
+        "code": problem.code,
+        "detail": problem.detail,
+    }
 
 
 def _refusal(problem: Exception) -> Refused:

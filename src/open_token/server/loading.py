@@ -1,4 +1,5 @@
-"""Reads how a server is set up: flags win over the environment, which wins over [server] in the settings file."""
+"""Reads how a server is set up: flags win over the environment, which wins over [server] in the
+settings file."""
 
 import contextlib
 import ipaddress
@@ -20,7 +21,11 @@ PREFIX = "OPEN_TOKEN_SERVER_"
 ROLES = ("all", "gateway", "worker", "scheduler")
 LOGS = ("text", "json", "off")
 SETTINGS: dict[str, Any] = {
-    **{item.name: item.type for item in msgspec.structs.fields(ServerConfig) if item.name != "limits"},
+    **{
+        item.name: item.type
+        for item in msgspec.structs.fields(ServerConfig)
+        if item.name != "limits"
+    },
     **{f"limits.{item.name}": item.type for item in msgspec.structs.fields(Limits)},
 }
 """The kind of every setting, by its name in the file."""
@@ -35,10 +40,15 @@ _Given = Iterator[tuple[str, str, Any]]
 
 
 def load_config(flags: Mapping[str, Any], env: Mapping[str, str]) -> ServerConfig:
-    """The configuration; a value that is wrong is an error that names where it stands, never the value."""
+    """The configuration; a value that is wrong is an error that names where it stands, never the
+    value."""
     folders = Folders.of(env)
     values: dict[str, Any] = {"data": folders.data / "server"}
-    for source in (_of_file(folders.settings / "config.toml"), _of_environment(env), _of_flags(flags)):
+    for source in (
+        _of_file(folders.settings / "config.toml"),
+        _of_environment(env),
+        _of_flags(flags),
+    ):
         for name, where, raw in source:
             values[name] = _checked(name, raw, where)
     limits = {name[7:]: values.pop(name) for name in tuple(values) if name.startswith("limits.")}
@@ -70,13 +80,19 @@ def _of_file(path: Path) -> _Given:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         found = re.search(r"at line (\d+)", str(problem))
         where = f"{path}:{found[1]}" if found else str(path)
-        raise UsageError("this settings file is not TOML", where=where, help="mend it or move it away") from None
+        raise UsageError(
+            "this settings file is not TOML", where=where, help="mend it or move it away"
+        ) from None
     for name in whole.keys() - {"server"}:
         if guess := guess_of(name, ["server"]):
-            raise UsageError(f"there is no table {name[:60]}", where=_place(path, text, name), help=guess)
+            raise UsageError(
+                f"there is no table {name[:60]}", where=_place(path, text, name), help=guess
+            )
     table = whole.get("server", {})
     if not isinstance(table, dict) or not isinstance(table.get("limits", {}), dict):
-        raise UsageError("server is not a table", where=str(path), help="write [server] and its keys below it")
+        raise UsageError(
+            "server is not a table", where=str(path), help="write [server] and its keys below it"
+        )
     inner = {f"limits.{name}": value for name, value in table.pop("limits", {}).items()}
     for name, value in {**table, **inner}.items():
         where = f"{name[:60]} below [server] in {_place(path, text, f'server.{name}')}"
@@ -107,7 +123,11 @@ def _of_environment(env: Mapping[str, str]) -> _Given:
             continue
         where = f"{word[:100]} in the environment"
         if word not in known:
-            raise UsageError("there is no such setting of the server", where=where, help=guess_of(word, known) + _SEE)
+            raise UsageError(
+                "there is no such setting of the server",
+                where=where,
+                help=guess_of(word, known) + _SEE,
+            )
         yield known[word], where, _taken_apart(known[word], env[word], where)
 
 
@@ -127,13 +147,19 @@ def _taken_apart(name: str, text: str, where: str) -> Any:
     if kind.startswith("dict"):
         with contextlib.suppress(msgspec.DecodeError, RecursionError):
             return msgspec.json.decode(text)
-        raise UsageError(f"the setting {name} is not JSON", where=where, help="write an object: {...}")
+        raise UsageError(
+            f"the setting {name} is not JSON", where=where, help="write an object: {...}"
+        )
     return text
 
 
 def _must_be_known(name: str, where: str) -> None:
     if name not in SETTINGS:
-        raise UsageError("there is no such setting of the server", where=where, help=guess_of(name, SETTINGS) + _SEE)
+        raise UsageError(
+            "there is no such setting of the server",
+            where=where,
+            help=guess_of(name, SETTINGS) + _SEE,
+        )
 
 
 def _checked(name: str, raw: Any, where: str) -> Any:
@@ -141,7 +167,9 @@ def _checked(name: str, raw: Any, where: str) -> Any:
     try:
         value = msgspec.convert(raw, kind, strict=not isinstance(raw, str), dec_hook=_path)
     except (msgspec.ValidationError, TypeError):
-        raise UsageError(f"the setting {name} has not the form it must have", where=where, help=_form(kind)) from None
+        raise UsageError(
+            f"the setting {name} has not the form it must have", where=where, help=_form(kind)
+        ) from None
     if fault := _fault(name, value):
         raise UsageError(f"the setting {name} {fault}", where=where, help=_SEE)
     return value
@@ -161,7 +189,9 @@ def _fault(name: str, value: Any) -> str | None:
         return f"takes {', '.join(choices)}"
     if name == "host" and not value.strip():
         return "is empty"
-    if name in ("model", "models") and not all(map(_is_model, [value] if isinstance(value, str) else value or ())):
+    if name in ("model", "models") and not all(
+        map(_is_model, [value] if isinstance(value, str) else value or ())
+    ):
         return f"is demo, or begins with {', '.join(f'{provider}:' for provider in PROVIDERS)}"
     if name == "cors" and not all(origin == "*" or "://" in origin for origin in value):
         return "names origins, as https://chat.example"
@@ -207,7 +237,12 @@ def _form(kind: Any) -> str:
     if str(kind).startswith("dict"):
         return "write a table"
     kinds = get_args(kind) or (kind,)
-    for known, words in ((bool, "true or false"), (int, "a whole number"), (float, "a number"), (Path, "a path")):
+    for known, words in (
+        (bool, "true or false"),
+        (int, "a whole number"),
+        (float, "a number"),
+        (Path, "a path"),
+    ):
         if known in kinds:
             return f"write {words}"
     return "write a text"

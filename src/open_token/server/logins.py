@@ -1,4 +1,5 @@
-"""Logins of pages: each has a key of its own that ends with the logout; pages of other origins get theirs by a code."""
+"""Logins of pages: each has a key of its own that ends with the logout; pages of other origins get
+theirs by a code."""
 
 import hashlib
 import hmac
@@ -27,7 +28,8 @@ class Code(Struct, frozen=True):
 
 
 async def login(services: Services, caller: Caller) -> str:
-    """A key for whoever shows one that may change things; logins that were not used for a month end."""
+    """A key for whoever shows one that may change things; logins that were not used for a month
+    end."""
     now = services.clock.now()
     for key in await services.store.keys(caller.user.id):
         if is_login(key) and key.id != caller.key.id and _unused(key, now) > _UNUSED_SECONDS:
@@ -48,9 +50,14 @@ def is_login(key: KeyRow) -> bool:
 
 
 async def authorize(services: Services, caller: Caller, origin: str, state: str) -> str:
-    """A code with which a page of another origin can log in as this person, once and soon; one at a time."""
+    """A code with which a page of another origin can log in as this person, once and soon; one at a
+    time."""
     if origin not in services.config.cors or origin == "*":
-        raise Refused(403, "pages of this origin may not log in; the operator's `cors` names those that may", "origin")
+        raise Refused(
+            403,
+            "pages of this origin may not log in; the operator's `cors` names those that may",
+            "origin",
+        )
     code = f"{caller.user.id}.{services.clock.word(32)}"
     kept = Code(_digest(code), state, origin, services.clock.now(plus=CODE_SECONDS))
     await services.store.set_setting(_place(caller.user.id), msgspec.json.encode(kept).decode())
@@ -58,16 +65,25 @@ async def authorize(services: Services, caller: Caller, origin: str, state: str)
 
 
 async def exchange(services: Services, code: str, state: str, origin: str) -> tuple[User, str]:
-    """The person and the key that a code stands for; whoever guesses wrong ends the code that is there."""
+    """The person and the key that a code stands for; whoever guesses wrong ends the code that is
+    there."""
     user_id = code.partition(".")[0]
     may_be_one = len(code) <= _LONGEST and code.isascii() and code.isprintable()
     text = await services.store.take_setting(_place(user_id)) if may_be_one else None
     if text is None:
         raise _unknown()
     kept = msgspec.json.decode(text, type=Code)
-    is_right = hmac.compare_digest(kept.digest, _digest(code)) and (kept.state, kept.origin) == (state, origin)
+    is_right = hmac.compare_digest(kept.digest, _digest(code)) and (kept.state, kept.origin) == (
+        state,
+        origin,
+    )
     user = await services.store.user(user_id)
-    if not is_right or kept.until < services.clock.now() or user is None or user.disabled_at is not None:
+    if (
+        not is_right
+        or kept.until < services.clock.now()
+        or user is None
+        or user.disabled_at is not None
+    ):
         raise _unknown()
     return user, await _new_key(services, user_id)
 

@@ -1,4 +1,5 @@
-"""What agents remember for a user: written by people and agents, chosen by words, counted when used."""
+"""What agents remember for a user: written by people and agents, chosen by words, counted when
+used."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -12,7 +13,8 @@ LONGEST = 500
 
 
 async def recall(services: Services, owner: str, text: str, limit: int = 5) -> list[MemoryRow]:
-    """The memories in use that have most to do with a text, best first; that they were used is counted."""
+    """The memories in use that have most to do with a text, best first; that they were used is
+    counted."""
     if not services.config.memory:
         return []
     found = await services.store.relevant_memories(owner, text, limit)
@@ -36,7 +38,9 @@ async def remember(
     if not content.strip() or len(content) > LONGEST:
         raise bad(f"content: a memory has 1 to {LONGEST} characters", "invalid")
     told = {"write_reason": reason, "source_session": session_id, **(fields or {})}
-    memory = NewMemory(**{**told, "content": content, "type": type, "created_at": services.clock.now()})
+    memory = NewMemory(
+        **{**told, "content": content, "type": type, "created_at": services.clock.now()}
+    )
     return await services.store.add_memory(owner, memory, supersedes)
 
 
@@ -48,7 +52,9 @@ async def one(services: Services, owner: str, memory_id: int) -> MemoryRow:
     return row
 
 
-async def change(services: Services, owner: str, memory_id: int, changes: Mapping[str, Any]) -> MemoryRow:
+async def change(
+    services: Services, owner: str, memory_id: int, changes: Mapping[str, Any]
+) -> MemoryRow:
     """Give a memory other values."""
     if "content" in changes and not changes["content"].strip():
         raise bad(f"content: a memory has 1 to {LONGEST} characters", "invalid")
@@ -68,4 +74,6 @@ async def batch(services: Services, owner: str, action: str, ids: Collection[int
     """Delete, disable or enable several at once; tells how many there were."""
     if action == "delete":
         return await services.store.delete_memories(owner, ids)
-    return await services.store.disable_memories(owner, ids, action == "disable", services.clock.now())
+    return await services.store.disable_memories(
+        owner, ids, action == "disable", services.clock.now()
+    )

@@ -1,4 +1,5 @@
-"""What a server counts of itself, in the text form that Prometheus reads; no name of a person or session is in it."""
+"""What a server counts of itself, in the text form that Prometheus reads; no name of a person or
+session is in it."""
 
 import resource
 import sys
@@ -21,7 +22,10 @@ _HELP = {
     "open_token_subscribers": ("gauge", "Those who watch a session on this node."),
     "process_resident_memory_bytes": ("gauge", "Memory of the process."),
     "process_cpu_seconds_total": ("counter", "Processor time."),
-    "process_start_time_seconds": ("gauge", "When the process began to count, in seconds since 1970."),
+    "process_start_time_seconds": (
+        "gauge",
+        "When the process began to count, in seconds since 1970.",
+    ),
 }
 
 
@@ -72,7 +76,8 @@ class Metrics:
 
 
 def _resident(used: resource.struct_rusage) -> int:
-    """The memory that the process has by now; where the system does not tell, the most it ever had."""
+    """The memory that the process has by now; where the system does not tell, the most it ever
+    had."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
     except (OSError, ValueError, IndexError):
@@ -117,7 +122,8 @@ class CountingBus:
 
     @property
     def is_linked(self) -> bool:
-        """Whether other nodes hear of it at once; inside one process there is nothing to be linked to."""
+        """Whether other nodes hear of it at once; inside one process there is nothing to be linked
+        to."""
         return bool(getattr(self._bus, "is_linked", True))
 
     async def start(self) -> None:
@@ -135,7 +141,9 @@ class CountingBus:
             if entry.kind == "run.started":
                 self._metrics.count("open_token_runs_started_total")
             elif entry.kind == "run.ended":
-                self._metrics.count("open_token_runs_ended_total", status=entry.data.get("status", "completed"))
+                self._metrics.count(
+                    "open_token_runs_ended_total", status=entry.data.get("status", "completed")
+                )
         self._bus.publish(grown)
 
     def listen(self, session_id: str, listener: Listener) -> Callable[[], None]:

@@ -1,4 +1,5 @@
-"""HTTP connections that nobody holds open by sending nothing, or a letter at a time; uvicorn would wait for good."""
+"""HTTP connections that nobody holds open by sending nothing, or a letter at a time; uvicorn would
+wait for good."""
 
 import asyncio
 from collections import Counter

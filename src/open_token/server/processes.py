@@ -1,4 +1,5 @@
-"""Commands followed to their end: output bounded, time limited, and nothing of them left running."""
+"""Commands followed to their end: output bounded, time limited, and nothing of them left
+running."""
 
 import asyncio
 import contextlib
@@ -28,7 +29,9 @@ class Kept:
         room = self._half - len(self._head)
         self._head += piece[:room]
         self._tail += piece[room:]
-        if (over := len(self._tail) - self._half) > _PIECE:  # not at every piece: that would copy all the time
+        if (
+            over := len(self._tail) - self._half
+        ) > _PIECE:  # not at every piece: that would copy all the time
             self._lose(over)
 
     def text(self) -> str:
@@ -49,8 +52,10 @@ class Kept:
 
 
 async def follow(command: Command, take: Callable[[bytes], None], seconds: float) -> int | None:
-    """Run a command to its end and give its output away; None when its time was over. Stopping this stops it."""
-    # A pipe of our own: asyncio waits for the end of its own pipes too, which a left-over process may keep open.
+    """Run a command to its end and give its output away; None when its time was over. Stopping this
+    stops it."""
+    # A pipe of our own: asyncio waits for the end of its own pipes too, which a left-over process
+    # may keep open.
     reader, writer = os.pipe()
     source = os.fdopen(reader, "rb", buffering=0)
     try:
@@ -74,7 +79,9 @@ async def follow(command: Command, take: Callable[[bytes], None], seconds: float
 async def _pour(source: IO[bytes], take: Callable[[bytes], None]) -> None:
     stream = asyncio.StreamReader()
     loop = asyncio.get_running_loop()
-    transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(stream), source)
+    transport, _ = await loop.connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(stream), source
+    )
     try:
         while piece := await stream.read(_PIECE):
             take(piece)
@@ -89,8 +96,11 @@ def _kill_group(process: asyncio.subprocess.Process) -> None:
 
 
 async def _ended(process: asyncio.subprocess.Process, reading: asyncio.Task[None]) -> None:
-    """Wait until it is gone and its last words are read; a process that got away may hold the pipe open for ever."""
+    """Wait until it is gone and its last words are read; a process that got away may hold the pipe
+    open for ever."""
     await process.wait()
     await asyncio.wait([reading], timeout=_LAST_WORDS)
     reading.cancel()
-    await asyncio.gather(reading, return_exceptions=True)  # whoever takes the output may have failed
+    await asyncio.gather(
+        reading, return_exceptions=True
+    )  # whoever takes the output may have failed

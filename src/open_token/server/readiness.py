@@ -17,7 +17,12 @@ from open_token.server.config import ServerConfig
 from open_token.server.store._database import DATABASE, LOCK
 from open_token.server.store.backup import check
 
-PACKAGES = {"fastapi": "fastapi", "uvicorn": "uvicorn", "socketio": "python-socketio", "multipart": "python-multipart"}
+PACKAGES = {
+    "fastapi": "fastapi",
+    "uvicorn": "uvicorn",
+    "socketio": "python-socketio",
+    "multipart": "python-multipart",
+}
 PROVIDERS = {
     "openai": ("OPENAI_API_KEY",),
     "anthropic": ("ANTHROPIC_API_KEY",),
@@ -57,7 +62,11 @@ def findings(config: ServerConfig, env: Mapping[str, str]) -> Iterator[Finding]:
 def _database(config: ServerConfig) -> Finding:
     if config.database is not None:
         if importlib.util.find_spec("asyncpg") is None:
-            return Finding("database", "missing", "PostgreSQL needs the extra `postgres`, which is not installed")
+            return Finding(
+                "database",
+                "missing",
+                "PostgreSQL needs the extra `postgres`, which is not installed",
+            )
         return Finding("database", "ok", "PostgreSQL")
     folder = config.data
     if not (folder / DATABASE).is_file():
@@ -78,13 +87,17 @@ def _new_folder(folder: Path) -> Finding:
         there = there.parent
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
         return Finding("data", "missing", f"{folder} cannot be made or written")
-    return Finding("data", "ok", f"SQLite in {folder}, made at the first start, with an owner and one key")
+    return Finding(
+        "data", "ok", f"SQLite in {folder}, made at the first start, with an owner and one key"
+    )
 
 
 def _address(config: ServerConfig) -> Finding:
     place = f"{config.host}:{config.port}"
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(config.host, config.port, type=socket.SOCK_STREAM)[0]
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            config.host, config.port, type=socket.SOCK_STREAM
+        )[0]
         with socket.socket(family, kind, protocol) as door:
             door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             door.bind(address)
@@ -106,7 +119,9 @@ def _model(config: ServerConfig, env: Mapping[str, str]) -> Iterator[Finding]:
         provider = config.model.partition(":")[0]
         is_own = provider == "openai" and config.base_url is not None
         if provider in PROVIDERS and provider not in held and not is_own:
-            yield Finding("model", "note", f"{config.model} needs {' or '.join(PROVIDERS[provider])}")
+            yield Finding(
+                "model", "note", f"{config.model} needs {' or '.join(PROVIDERS[provider])}"
+            )
         else:
             yield Finding("model", "ok", config.model)
 
@@ -116,7 +131,9 @@ def _sandbox(config: ServerConfig) -> Finding:
         return Finding("sandbox", "ok", "bubblewrap")
     if config.allow_unsandboxed:
         return Finding("sandbox", "note", "none: Bash runs with the rights of the server")
-    return Finding("sandbox", "note", "no bubblewrap: Bash is off unless --allow-unsandboxed is given")
+    return Finding(
+        "sandbox", "note", "no bubblewrap: Bash is off unless --allow-unsandboxed is given"
+    )
 
 
 def _extensions(config: ServerConfig) -> Iterator[Finding]:
@@ -126,15 +143,21 @@ def _extensions(config: ServerConfig) -> Iterator[Finding]:
         except (ImportError, ValueError):
             is_there = False
         yield Finding(
-            "tools", "ok" if is_there else "missing", config.tools_module + ("" if is_there else " is not there")
+            "tools",
+            "ok" if is_there else "missing",
+            config.tools_module + ("" if is_there else " is not there"),
         )
     for folder in config.skills:
         yield Finding(
-            "skills", "ok" if folder.is_dir() else "missing", f"{folder}" + ("" if folder.is_dir() else " is not there")
+            "skills",
+            "ok" if folder.is_dir() else "missing",
+            f"{folder}" + ("" if folder.is_dir() else " is not there"),
         )
     if config.sign_key:
         is_there = config.sign_key.is_file() and shutil.which("ssh-keygen") is not None
-        words = f"{config.sign_key}" + ("" if is_there else " is not there, or ssh-keygen is not installed")
+        words = f"{config.sign_key}" + (
+            "" if is_there else " is not there, or ssh-keygen is not installed"
+        )
         yield Finding("signing", "ok" if is_there else "missing", words)
     if config.mcp:
         yield Finding("MCP servers", "ok", ", ".join(sorted(config.mcp)))

@@ -1,10 +1,12 @@
-"""Answers that were put together before and are still true: kept by name and by how far the log had come."""
+"""Answers that were put together before and are still true: kept by name and by how far the log had
+come."""
 
 from collections import OrderedDict
 
 
 class Recent:
-    """Bytes by name; another sequence makes them untrue, and the longest unused go when there are too many."""
+    """Bytes by name; another sequence makes them untrue, and the longest unused go when there are
+    too many."""
 
     def __init__(self, most_bytes: int = 32 << 20) -> None:
         self._most = most_bytes

@@ -1,11 +1,13 @@
-"""What a client is told when it asks for something it cannot have: a status, a code and words, never content."""
+"""What a client is told when it asks for something it cannot have: a status, a code and words,
+never content."""
 
 from open_token.errors import StoreError
 from open_token.server.store.interface import Conflict, Fenced, Missing
 
 
 class Refused(Exception):
-    """A request that is not carried out; REST answers with the status and `detail`, sockets with `system:error`."""
+    """A request that is not carried out; REST answers with the status and `detail`, sockets with
+    `system:error`."""
 
     def __init__(self, status: int, detail: str, code: str = "refused") -> None:
         super().__init__(detail)

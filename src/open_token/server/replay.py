@@ -1,4 +1,5 @@
-"""Replays: sessions that play a recorded one again in its own rhythm; nothing is run, only written."""
+"""Replays: sessions that play a recorded one again in its own rhythm; nothing is run, only
+written."""
 
 import asyncio
 import contextlib
@@ -44,7 +45,8 @@ class Replays:
         """How a replay went before the person typed something else."""
 
     async def start(self) -> None:
-        """Go on with what was playing when the server stopped; from now on messages to replays come here."""
+        """Go on with what was playing when the server stopped; from now on messages to replays come
+        here."""
         chat: Any = self._services.chat
         chat.divert = self.divert
         for session_id, owner in (await self._marks.left()).items():
@@ -68,13 +70,17 @@ class Replays:
         """A new session that plays a recorded one as it is now."""
         _speed(speed)
         if len(self._players) >= self._services.config.limits.runs:
-            raise Refused(429, "too many replays play at once; wait until one is over", "too_many_replays")
+            raise Refused(
+                429, "too many replays play at once; wait until one is over", "too_many_replays"
+            )
         state = await self._services.journal.state(owner, source)
         if (reason := _hindrance(state)) is not None:
             raise busy(reason, "not_replayable")
         sequence, about = state.seq, {"intent": state.session.intent, "model": state.session.model}
         session_id = self._services.clock.name("sess")
-        script = self._scripts[session_id] = Script(self._services, owner, source, sequence, session_id)
+        script = self._scripts[session_id] = Script(
+            self._services, owner, source, sequence, session_id
+        )
         outline = await script.outline()
         standing = {"source_session_id": source, "speed": speed, "status": "playing", "position": 0}
         standing["total"] = outline.total
@@ -85,7 +91,8 @@ class Replays:
         return session_id
 
     async def steer(self, owner: str, session_id: str, changes: Json) -> Json:
-        """Change the speed, pause, go on, let it run by itself (`autonomous`), or no longer (None)."""
+        """Change the speed, pause, go on, let it run by itself (`autonomous`), or no longer
+        (None)."""
 
         def make(state: State) -> Iterator[Step]:
             standing = standing_of(state)
@@ -93,7 +100,10 @@ class Replays:
                 raise busy("the replay is over", "replay_finished")
             if "status" in changes:
                 if standing["status"] == "mismatch":
-                    raise busy("first decide what to do: chat:send with replay_decision keep or go_on", "mismatch")
+                    raise busy(
+                        "first decide what to do: chat:send with replay_decision keep or go_on",
+                        "mismatch",
+                    )
                 standing["status"] = _status(changes["status"])
             if changes.get("speed") is not None:
                 standing["speed"] = _speed(changes["speed"])
@@ -108,7 +118,8 @@ class Replays:
         return standing
 
     async def heard(self, owner: str, session_id: str, text: str) -> Heard | None:
-        """The person typed something: what was recorded, something else, or (None) this is no replay under way."""
+        """The person typed something: what was recorded, something else, or (None) this is no
+        replay under way."""
         state = await self._services.journal.state(owner, session_id)
         if not is_under_way(state):
             return None
@@ -124,7 +135,8 @@ class Replays:
         return "mismatch"
 
     async def decide(self, owner: str, session_id: str, decision: Any) -> None:
-        """After a mismatch: `keep` to the recording, or `go_on` from here with what the person types."""
+        """After a mismatch: `keep` to the recording, or `go_on` from here with what the person
+        types."""
         if decision not in DECISIONS:
             raise bad("replay_decision is keep or go_on", "replay_decision")
         before = self._before.pop(session_id, "playing")
@@ -142,7 +154,8 @@ class Replays:
             await self._go_on(owner, session_id)
 
     async def divert(self, caller: Caller, payload: Json, state: State) -> Json | None:
-        """A message to a session: one to a replay is compared with the recording; None when the agent is to have it."""
+        """A message to a session: one to a replay is compared with the recording; None when the
+        agent is to have it."""
         if not is_under_way(state):
             return None
         owner, session_id = caller.user.id, state.session_id
@@ -156,15 +169,30 @@ class Replays:
             if heard is None:
                 return None
             decision = heard
-        ack = {"status": "ok", "session_id": session_id, "turn_id": None, "chat_run_id": None, "queued": False}
+        ack = {
+            "status": "ok",
+            "session_id": session_id,
+            "turn_id": None,
+            "chat_run_id": None,
+            "queued": False,
+        }
         return {**ack, "replay": decision}
 
-    async def _mismatch(self, owner: str, session_id: str, expected: str | None, actual: str) -> None:
+    async def _mismatch(
+        self, owner: str, session_id: str, expected: str | None, actual: str
+    ) -> None:
         def make(state: State) -> Iterator[Step]:
             standing = standing_of(state)
             if standing["status"] != "mismatch":
-                self._before[session_id] = "autonomous" if standing["status"] == "autonomous" else "playing"
-            told = {"session_id": session_id, "position": standing["position"], "expected": expected, "actual": actual}
+                self._before[session_id] = (
+                    "autonomous" if standing["status"] == "autonomous" else "playing"
+                )
+            told = {
+                "session_id": session_id,
+                "position": standing["position"],
+                "expected": expected,
+                "actual": actual,
+            }
             yield "signal.sent", {"event": "replay:input_mismatch", "payload": told}
             yield changed(standing | {"status": "mismatch"})
 
@@ -178,8 +206,13 @@ class Replays:
         script = self._scripts.get(session_id)
         if script is None:
             standing = plain(state.session)
-            source, sequence = standing["replay_state"]["source_session_id"], standing.get(_SEQUENCE, 0)
-            script = self._scripts[session_id] = Script(self._services, owner, source, sequence, session_id)
+            source, sequence = (
+                standing["replay_state"]["source_session_id"],
+                standing.get(_SEQUENCE, 0),
+            )
+            script = self._scripts[session_id] = Script(
+                self._services, owner, source, sequence, session_id
+            )
         return script
 
     async def _go_on(self, owner: str, session_id: str) -> None:
@@ -195,12 +228,15 @@ class Replays:
         task = self._players.get(session_id)
         if task is None or task.done():
             self._woken[session_id] = asyncio.Event()
-            task = self._players[session_id] = asyncio.ensure_future(self._played(owner, session_id))
+            task = self._players[session_id] = asyncio.ensure_future(
+                self._played(owner, session_id)
+            )
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
     async def _played(self, owner: str, session_id: str) -> None:
-        """Play until there is nothing more to play here; a replay that is only paused is known as such."""
+        """Play until there is nothing more to play here; a replay that is only paused is known as
+        such."""
         try:
             player = Player(self._services, owner, session_id, self._woken[session_id], self._typed)
             while await player.play(lambda state: self._script(owner, session_id, state)):
@@ -217,7 +253,8 @@ class Replays:
 
 
 async def heard(services: Services, owner: str, session_id: str, text: str) -> Heard | None:
-    """What a message is to a replay: `match`, `mismatch`, or None when the session is no replay under way."""
+    """What a message is to a replay: `match`, `mismatch`, or None when the session is no replay
+    under way."""
     return await services.replays.heard(owner, session_id, text)
 
 

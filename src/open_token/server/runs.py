@@ -19,7 +19,8 @@ from open_token.server.store.rows import Fence, Run
 LEASE = 30.0
 HEARTBEAT = 10.0
 _POLL = 5.0
-"""Seconds after which a free worker looks for runs whose worker has died, or that another node has queued."""
+"""Seconds after which a free worker looks for runs whose worker has died, or that another node has
+queued."""
 _GRACE = 10.0
 """Seconds that work has to come to a safe point when the server stops."""
 _PAUSE, _LONGEST_PAUSE = 0.2, 5.0
@@ -27,10 +28,12 @@ _PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 _LONGEST_REST = 60.0
 """Seconds before the model is asked again for what could not be written several times."""
 _ROOM, _MOST_ROOM = 128 << 10, 4 << 20
-"""Letters that must fit before it is asked again: a nearly full disk has room for a lease and none for an answer."""
+"""Letters that must fit before it is asked again: a nearly full disk has room for a lease and none
+for an answer."""
 _TRIAL = "runs.trial"
 _NEVER = 1 << 30
-"""The number of attempts is looked at when a run is claimed: it is then ended in one transaction with its log."""
+"""The number of attempts is looked at when a run is claimed: it is then ended in one transaction
+with its log."""
 
 _WORKERS = ("all", "worker")
 CALL = "*runs"
@@ -52,7 +55,8 @@ class Runner:
         self._runs: dict[str, str] = {}
         """The run that each of them works on."""
         self._begun: set[str] = set()
-        """The runs whose task has had its first step: one that had none would not hear that it is cancelled."""
+        """The runs whose task has had its first step: one that had none would not hear that it is
+        cancelled."""
         self._stopped: set[str] = set()
         """The runs that are broken off because the person said so."""
         self._claiming: asyncio.Task[None] | None = None
@@ -76,10 +80,10 @@ class Runner:
             self._services.bus.publish(Grown(CALL, "", 0, 0))
 
     async def stop(self, session_id: str, run_id: str | None = None) -> bool:
-        """Break off the run of a session and wait until that is written; False when nobody here works on it.
+        """Break off the run of a session and wait until that is written; False when nobody here
+        works on it.
 
-        Raises what kept it from being written.
-        """
+        Raises what kept it from being written."""
         task, own = self._working.get(session_id), self._runs.get(session_id)
         if task is None or own is None or task.done() or run_id not in (None, own):
             return False
@@ -109,7 +113,9 @@ class Runner:
         while True:
             self._woken.clear()
             try:
-                while len(self._working) < self._services.config.limits.runs and await self._claim():
+                while (
+                    len(self._working) < self._services.config.limits.runs and await self._claim()
+                ):
                     pass
             except StoreError as problem:
                 self._store_failed()
@@ -120,7 +126,9 @@ class Runner:
 
     async def _claim(self) -> bool:
         now, until = await self._lease()
-        run = await self._services.store.claim_run(self._worker, now, until, _NEVER, self._lapsed(now))
+        run = await self._services.store.claim_run(
+            self._worker, now, until, _NEVER, self._lapsed(now)
+        )
         if run is None:
             return False
         before = self._working.get(run.session_id)
@@ -132,8 +140,12 @@ class Runner:
         return True
 
     def _lapsed(self, now: str) -> str:
-        """Leases that ended before this have run out; none has for a while after a store that kept all from it."""
-        is_early = self._failed_at is not None and asyncio.get_running_loop().time() - self._failed_at < LEASE
+        """Leases that ended before this have run out; none has for a while after a store that kept
+        all from it."""
+        is_early = (
+            self._failed_at is not None
+            and asyncio.get_running_loop().time() - self._failed_at < LEASE
+        )
         return "" if is_early else now
 
     def _store_failed(self) -> None:
@@ -174,7 +186,8 @@ class Runner:
             await job.close()
 
     async def _carry_out(self, job: Job, run: Run) -> None:
-        """Work on a run; a store that is away or full for a while is waited for, and the run goes on from its log."""
+        """Work on a run; a store that is away or full for a while is waited for, and the run goes
+        on from its log."""
         pause, room = _PAUSE, _ROOM
         while True:
             try:
@@ -191,7 +204,8 @@ class Runner:
             pause, room = min(2 * pause, _LONGEST_REST), min(2 * room, _MOST_ROOM)
 
     async def _is_still_ours(self, run: Run, pause: float, room: int) -> bool:
-        """Wait until the store takes so much again; False when another worker has the run by then."""
+        """Wait until the store takes so much again; False when another worker has the run by
+        then."""
         fence = Fence(run_id=run.id, token=run.fencing_token)
         while not self._is_closing:
             await asyncio.sleep(pause)
@@ -206,10 +220,13 @@ class Runner:
         return False
 
     async def _try_out(self, room: int) -> None:
-        """Write so many letters and take them away again: to ask the store costs nothing, to ask the model does."""
+        """Write so many letters and take them away again: to ask the store costs nothing, to ask
+        the model does."""
         store = self._services.store
         try:
-            await store.set_setting(_TRIAL, secrets.token_hex(room // 2))  # at random, or a database would pack them
+            await store.set_setting(
+                _TRIAL, secrets.token_hex(room // 2)
+            )  # at random, or a database would pack them
         finally:
             with contextlib.suppress(StoreError):
                 await store.set_setting(_TRIAL, None)

@@ -1,4 +1,5 @@
-"""Where commands of agents run: in bubblewrap with nothing but the workspace, or nowhere, or as the operator allows."""
+"""Where commands of agents run: in bubblewrap with nothing but the workspace, or nowhere, or as the
+operator allows."""
 
 import asyncio
 import os
@@ -19,7 +20,8 @@ _SYSTEM = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _TEMPORARY_BYTES = 256 << 20
 _PROBE_SECONDS = 10
 _DESCRIPTOR = "\0descriptor"
-"""Stands for a number that is known when the command starts; no word of a command has a NUL in it."""
+"""Stands for a number that is known when the command starts; no word of a command has a NUL in
+it."""
 
 _LIMITS = (
     "ulimit -c 0; ulimit -n 1024; ulimit -d {memory}; ulimit -f {file}; ulimit -t {seconds}; {processes}"
@@ -29,7 +31,8 @@ _LIMITS = (
 
 
 class Command(Struct, frozen=True, kw_only=True):
-    """What to start: its words, its environment, and words that go to it by a descriptor, out of everybody's sight."""
+    """What to start: its words, its environment, and words that go to it by a descriptor, out of
+    everybody's sight."""
 
     words: Sequence[str]
     env: Mapping[str, str]
@@ -47,33 +50,51 @@ class Sandbox(Struct, frozen=True, kw_only=True):
     is_off: str = ""
     """Why no command may run; empty when they may."""
 
-    def command(self, folder: Path, script: str, env: Mapping[str, str], seconds: float, most_bytes: int) -> Command:
-        """A script of an agent's as a process to start; it sees the session's environment and no other."""
+    def command(
+        self, folder: Path, script: str, env: Mapping[str, str], seconds: float, most_bytes: int
+    ) -> Command:
+        """A script of an agent's as a process to start; it sees the session's environment and no
+        other."""
         if self.is_off or self.shell is None:
             raise Refused(403, self.is_off or "there is no shell here", "no_sandbox")
         if "\0" in script or len(script.encode("utf-8", "surrogatepass")) > _MOST_COMMAND:
             raise Refused(422, f"a command is text of at most {_MOST_COMMAND} bytes", "bad_command")
-        given = {name: str(value) for name, value in env.items() if _NAME.fullmatch(name) and "\0" not in str(value)}
+        given = {
+            name: str(value)
+            for name, value in env.items()
+            if _NAME.fullmatch(name) and "\0" not in str(value)
+        }
         limits = _LIMITS.format(
             memory=2 << 20,
             file=max(1, most_bytes // 1024),
             seconds=int(seconds) + 1,
-            processes="ulimit -u 512; " if self.bwrap else "",  # outside, all processes of this user would count
+            processes="ulimit -u 512; "
+            if self.bwrap
+            else "",  # outside, all processes of this user would count
         )
         started = (self.shell, "--noprofile", "--norc", "-c", limits, self.shell, script)
         if self.bwrap is None:
             inherited = {"PATH": _PATH, "LANG": "C.UTF-8", "HOME": str(folder)}
             return Command(words=started, env=inherited | given, folder=folder)
-        # The environment goes in by the descriptor: as words everybody could read it, and as bubblewrap's own
-        # environment a variable such as LD_PRELOAD would act on bubblewrap itself, outside of the box.
+        # The environment goes in by the descriptor: as words everybody could read it, and as
+        # bubblewrap's own
+        # environment a variable such as LD_PRELOAD would act on bubblewrap itself, outside of the
+        # box.
         hidden = "\0".join(_walls(folder, given, self.further)) + "\0"
         words = (self.bwrap, "--args", _DESCRIPTOR, "--", *started)
         return Command(words=words, env={"PATH": _PATH}, folder=folder, hidden=os.fsencode(hidden))
 
 
 def _walls(folder: Path, env: Mapping[str, str], further: Sequence[str]) -> Iterator[str]:
-    """What bubblewrap is told: everything of its own, the system for reading, the workspace for writing, no network."""
-    yield from ("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts")
+    """What bubblewrap is told: everything of its own, the system for reading, the workspace for
+    writing, no network."""
+    yield from (
+        "--unshare-user",
+        "--unshare-ipc",
+        "--unshare-pid",
+        "--unshare-net",
+        "--unshare-uts",
+    )
     yield from ("--unshare-cgroup-try", "--uid", "1000", "--gid", "1000", "--hostname", "workspace")
     yield from ("--die-with-parent", "--new-session", "--cap-drop", "ALL")
     yield from ("--ro-bind", "/usr", "/usr")
@@ -82,7 +103,10 @@ def _walls(folder: Path, env: Mapping[str, str], further: Sequence[str]) -> Iter
             yield from ("--symlink", f"usr/{name}", f"/{name}")
         elif os.path.isdir(f"/{name}"):
             yield from ("--ro-bind", f"/{name}", f"/{name}")
-    for path in ("/etc/alternatives", "/etc/ld.so.cache"):  # by which commands of /usr find each other
+    for path in (
+        "/etc/alternatives",
+        "/etc/ld.so.cache",
+    ):  # by which commands of /usr find each other
         yield from ("--ro-bind-try", path, path)
     yield from ("--proc", "/proc", "--dev", "/dev")
     yield from (*further, "--tmpfs", "/tmp")

@@ -1,4 +1,5 @@
-"""Takes the slots of scheduled tasks as they come due: each once, however many nodes look for them."""
+"""Takes the slots of scheduled tasks as they come due: each once, however many nodes look for
+them."""
 
 import asyncio
 import contextlib
@@ -81,7 +82,9 @@ class Scheduler:
     async def run_now(self, task: TaskRow) -> TaskRun:
         """Start a task by hand; the times at which it is due stay as they are."""
         for late in range(_TRIES):
-            run = await self._fire(self._firing(task, self._services.clock.now(plus=late / 1000)), task)
+            run = await self._fire(
+                self._firing(task, self._services.clock.now(plus=late / 1000)), task
+            )
             if run is not None:
                 return run
         raise busy("the task is started by somebody else at this moment")
@@ -106,13 +109,18 @@ class Scheduler:
         return min(max(seconds, SHORTEST_SLEEP), LONGEST_SLEEP)
 
     async def _take(self, task: TaskRow) -> TaskRun | None:
-        """Take a slot, or write down why it is skipped; of slots that were missed only the newest counts."""
+        """Take a slot, or write down why it is skipped; of slots that were missed only the newest
+        counts."""
         now, due = self._services.clock.moment(), moment_of(task.next_fire or "")
-        firing = msgspec.structs.replace(self._firing(task, task.next_fire or ""), due=task.next_fire)
+        firing = msgspec.structs.replace(
+            self._firing(task, task.next_fire or ""), due=task.next_fire
+        )
         try:
             cron = cron_of(task.cron, task.timezone)
         except Refused as fault:
-            return await self._store.fire_task(msgspec.structs.replace(firing, error=f"skipped: {fault.detail}"))
+            return await self._store.fire_task(
+                msgspec.structs.replace(firing, error=f"skipped: {fault.detail}")
+            )
         slot, after = cron.last(due, now), cron.after(now)
         following = None if after is None else iso(after)
         if following is not None and task.expires_at is not None and following > task.expires_at:
@@ -127,15 +135,23 @@ class Scheduler:
         return await self._fire(firing, task)
 
     async def _fire(self, firing: Firing, task: TaskRow) -> TaskRun | None:
-        """Write the slot with its session, then tell of both; a session that cannot be written is the run's error."""
+        """Write the slot with its session, then tell of both; a session that cannot be written is
+        the run's error."""
         services = self._services
         clock, chat_run = services.clock, services.clock.name("run")
         turn, point = clock.name("turn"), clock.name("cp")
-        order = {"model": task.model or "", "mode": "executing", "headless": task.skip_confirmations}
+        order = {
+            "model": task.model or "",
+            "mode": "executing",
+            "headless": task.skip_confirmations,
+        }
 
         def make(state: State) -> list[Said]:
             begun = {"run_id": chat_run, "info": {**order, "scheduled_task_id": task.id}}
-            return [("run.started", begun), *user_message(turn, blocks_of(task.prompt), checkpoint_id=point)]
+            return [
+                ("run.started", begun),
+                *user_message(turn, blocks_of(task.prompt), checkpoint_id=point),
+            ]
 
         session = {"intent": task.title, "model": task.model, "scheduled_task_id": task.id}
         run = NewRun(id=chat_run, body=msgspec.json.encode(order), at=clock.now())
@@ -143,7 +159,9 @@ class Scheduler:
         try:
             taken = await self._store.fire_task(msgspec.structs.replace(firing, step=step))
         except StoreError as problem:
-            return await self._store.fire_task(msgspec.structs.replace(firing, error=f"failed: {problem.what}"))
+            return await self._store.fire_task(
+                msgspec.structs.replace(firing, error=f"failed: {problem.what}")
+            )
         if taken is not None and taken.status == "running":
             services.journal.tell(grown)
             services.runner.wake()
@@ -151,7 +169,13 @@ class Scheduler:
 
     def _firing(self, task: TaskRow, fire_at: str) -> Firing:
         clock = self._services.clock
-        return Firing(task_id=task.id, owner=task.owner, run_id=clock.name("trun"), fire_at=fire_at, at=clock.now())
+        return Firing(
+            task_id=task.id,
+            owner=task.owner,
+            run_id=clock.name("trun"),
+            fire_at=fire_at,
+            at=clock.now(),
+        )
 
 
 def spoken(late: timedelta) -> str:

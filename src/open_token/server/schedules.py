@@ -1,4 +1,5 @@
-"""Scheduled tasks as people and agents set them up: checked, changed, started by hand, seen in a calendar."""
+"""Scheduled tasks as people and agents set them up: checked, changed, started by hand, seen in a
+calendar."""
 
 import heapq
 import itertools
@@ -21,7 +22,14 @@ Json = dict[str, Any]
 MOST_TASKS = 1000
 MOST_SHOWN = 2000
 LONGEST_SPAN = timedelta(days=366)
-_LONGEST = {"title": 200, "prompt": 100_000, "cron": 200, "timezone": 200, "model": 200, "expires_at": 64}
+_LONGEST = {
+    "title": 200,
+    "prompt": 100_000,
+    "cron": 200,
+    "timezone": 200,
+    "model": 200,
+    "expires_at": 64,
+}
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
@@ -114,10 +122,18 @@ class Schedules:
         tasks = await self._store.tasks(owner)
         page = await self._store.task_runs(owner, None, iso(start), iso(end), MOST_SHOWN + 1)
         titles = {task.id: task.title for task in tasks}
-        ran = [{"title": titles.get(run.task_id, ""), **shown_run(run)} for run in reversed(page.items)]
-        planned = heapq.merge(*(_planned(task, start, end) for task in tasks), key=lambda item: item["fire_at"])
+        ran = [
+            {"title": titles.get(run.task_id, ""), **shown_run(run)} for run in reversed(page.items)
+        ]
+        planned = heapq.merge(
+            *(_planned(task, start, end) for task in tasks), key=lambda item: item["fire_at"]
+        )
         items = [*ran, *itertools.islice(planned, MOST_SHOWN + 1)]
-        return {"items": items[:MOST_SHOWN], "total": len(items[:MOST_SHOWN]), "truncated": len(items) > MOST_SHOWN}
+        return {
+            "items": items[:MOST_SHOWN],
+            "total": len(items[:MOST_SHOWN]),
+            "truncated": len(items) > MOST_SHOWN,
+        }
 
     async def _task(self, owner: str, task_id: str) -> TaskRow:
         task = await self._store.task(owner, task_id)
@@ -131,13 +147,19 @@ class Schedules:
             return None
         slot = cron.after(self._services.clock.moment())
         fire = None if slot is None else iso(slot)
-        return None if fire is None or (task.expires_at is not None and fire > task.expires_at) else fire
+        return (
+            None
+            if fire is None or (task.expires_at is not None and fire > task.expires_at)
+            else fire
+        )
 
 
 def shown(task: TaskRow) -> Json:
     """A task as clients see it."""
     left_out = ("owner", "body", "next_fire")
-    facts = {name: value for name, value in msgspec.structs.asdict(task).items() if name not in left_out}
+    facts = {
+        name: value for name, value in msgspec.structs.asdict(task).items() if name not in left_out
+    }
     return {**facts, **msgspec.json.decode(task.body), "next_run_at": task.next_fire}
 
 
@@ -158,7 +180,8 @@ def _planned(task: TaskRow, start: datetime, end: datetime) -> Iterator[Json]:
 
 
 def _checked(given: Any) -> Json:
-    """The values that were asked for; Refused with the place of what is wrong, never with what stands there."""
+    """The values that were asked for; Refused with the place of what is wrong, never with what
+    stands there."""
     if not isinstance(given, dict):
         raise bad("a scheduled task is an object")
     try:
@@ -166,7 +189,9 @@ def _checked(given: Any) -> Json:
     except msgspec.ValidationError as fault:
         what, _, where = str(fault).partition(" - at ")
         raise bad(f"{where.strip('`').removeprefix('$.')}: {what[:1].lower()}{what[1:]}") from None
-    values = {name: value for name, value in msgspec.structs.asdict(wanted).items() if value is not UNSET}
+    values = {
+        name: value for name, value in msgspec.structs.asdict(wanted).items() if value is not UNSET
+    }
     for name, most in _LONGEST.items():
         if isinstance(value := values.get(name), str):
             _check_text(name, value, most)

@@ -1,4 +1,5 @@
-"""What a client sent with `chat:send`, checked: a message, an answer, or both, and how the agent is to work on it."""
+"""What a client sent with `chat:send`, checked: a message, an answer, or both, and how the agent is
+to work on it."""
 
 from typing import Any, Literal
 
@@ -61,12 +62,17 @@ class Sent(Struct, frozen=True, kw_only=True):
 
 
 def sent_of(payload: Any) -> Sent:
-    """The message that a payload is; Refused with the place of what is wrong, never with what stands there."""
+    """The message that a payload is; Refused with the place of what is wrong, never with what
+    stands there."""
     if not isinstance(payload, dict):
         raise bad("chat:send takes an object")
     given = {name: value for name, value in payload.items() if value is not None and name != "more"}
     known = {name: value for name, value in given.items() if name in Sent.__struct_fields__}
-    more = {name: value for name, value in payload.items() if name not in Sent.__struct_fields__ or name == "more"}
+    more = {
+        name: value
+        for name, value in payload.items()
+        if name not in Sent.__struct_fields__ or name == "more"
+    }
     try:
         sent = msgspec.convert({**known, "more": more}, Sent)
     except msgspec.ValidationError as fault:
@@ -76,7 +82,8 @@ def sent_of(payload: Any) -> Sent:
 
 
 def _words(fault: str) -> str:
-    """A fault of shape in our words; msgspec names types and places, and only for unknown words the word."""
+    """A fault of shape in our words; msgspec names types and places, and only for unknown words the
+    word."""
     what, _, where = fault.partition(" - at ")
     if "Invalid enum value" in what:
         what = "not one of the values that are known"
@@ -100,7 +107,9 @@ def _check(sent: Sent) -> None:
         raise bad("whatif and askuser_answer do not go together")
     for name, value in (sent.runtime_env or {}).items():
         if not name or "=" in name or "\0" in name + value:
-            raise bad("runtime_env: a name is not empty and has no '=', and nothing holds a zero byte")
+            raise bad(
+                "runtime_env: a name is not empty and has no '=', and nothing holds a zero byte"
+            )
 
 
 def _check_parts(parts: list[Json], answers: bool) -> None:
@@ -122,7 +131,9 @@ def _part_fault(part: Json) -> str | None:
         held = part.get("image_url")
         url = held.get("url") if isinstance(held, dict) else held
         fits = isinstance(url, str) and url.startswith(_IMAGES)
-        return None if fits else "image_url.url is an http(s) address or a data: address of an image"
+        return (
+            None if fits else "image_url.url is an http(s) address or a data: address of an image"
+        )
     if kind == "file":
         held = part.get("file", part)
         return None if isinstance(held, dict | str) else "file is an object or a path"

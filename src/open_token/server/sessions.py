@@ -1,4 +1,5 @@
-"""Sessions as clients make, list and change them; what happens inside them is the chat's and the runs' matter."""
+"""Sessions as clients make, list and change them; what happens inside them is the chat's and the
+runs' matter."""
 
 import asyncio
 import re
@@ -14,15 +15,19 @@ from open_token.turns import Open, encode, plain
 
 MASK = "********"
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}", re.ASCII)
-_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|PWD|CREDENTIAL|AUTH|PRIVATE|COOKIE|SIGNATURE|DSN", re.IGNORECASE)
+_SECRET = re.compile(
+    r"KEY|TOKEN|SECRET|PASS|PWD|CREDENTIAL|AUTH|PRIVATE|COOKIE|SIGNATURE|DSN", re.IGNORECASE
+)
 _MOST_ENV = 64 << 10
 _MOST_SAID = 256 << 10
-"""Of what is said of a session when it is made: all of it stands in every list that shows the session."""
+"""Of what is said of a session when it is made: all of it stands in every list that shows the
+session."""
 _OURS = frozenset(
     "id user_id status created_at updated_at shared is_pinned replay_state env viewer_role session_setup "
     "primary_skill_snapshot stream_sequence".split()
 )
-"""What a client does not say of a new session: it is the server's to know, or not kept in the log."""
+"""What a client does not say of a new session: it is the server's to know, or not kept in the
+log."""
 _SETUP = ("model", "memory_enabled", "is_persistent", "solution_id", "biz_role_id")
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -43,9 +48,16 @@ class NewSession(Open):
 async def create(services: Services, caller: Caller, given: NewSession) -> str:
     """Begin a session; gives its id."""
     session_id = services.clock.name("sess")
-    said = {name: value for name, value in plain(given).items() if value is not None and name not in _OURS}
+    said = {
+        name: value
+        for name, value in plain(given).items()
+        if value is not None and name not in _OURS
+    }
     if len(encode(said)) > _MOST_SAID:
-        raise bad(f"a session may be made of {_MOST_SAID} bytes; longer words go into its first message", "invalid")
+        raise bad(
+            f"a session may be made of {_MOST_SAID} bytes; longer words go into its first message",
+            "invalid",
+        )
     env = _checked(given.env or {})
     if env:
         await services.store.set_setting(_env_key(session_id), msgspec.json.encode(env).decode())
@@ -69,7 +81,12 @@ async def stored(services: Services, owner: str, session_id: str) -> StoredSessi
 
 
 async def listed(
-    services: Services, owner: str, q: str | None, limit: int, offset: int, template: str | None = None
+    services: Services,
+    owner: str,
+    q: str | None,
+    limit: int,
+    offset: int,
+    template: str | None = None,
 ) -> bytes:
     """A part of the list as JSON, put together of what is stored."""
     page = await services.store.sessions(owner, q, limit, offset, template)
@@ -88,14 +105,17 @@ async def whole(services: Services, owner: str, session_id: str) -> dict[str, An
     row = await stored(services, owner, session_id)
     session = _decode(row.body)
     known = {"solution": None, "primary_skill_snapshot": None, **session}
-    beside = {name: value for name, value in session.items() if name not in _OURS and name != "intent"}
+    beside = {
+        name: value for name, value in session.items() if name not in _OURS and name != "intent"
+    }
     setup = {**{name: session.get(name) for name in _SETUP}, **beside}
     env = masked(await environment(services, session_id))
     return {**known, "session_setup": setup, "viewer_role": "owner", "env": env}
 
 
 async def change(services: Services, owner: str, session_id: str, **changes: Any) -> bytes:
-    """Change fields of a session; gives it as it is then. What is so already is not written again."""
+    """Change fields of a session; gives it as it is then. What is so already is not written
+    again."""
     if len(encode(changes)) > _MOST_SAID:
         raise bad(f"what a session is called may have {_MOST_SAID} bytes", "invalid")
     await services.journal.write(
@@ -110,7 +130,9 @@ async def change(services: Services, owner: str, session_id: str, **changes: Any
     return (await stored(services, owner, session_id)).body
 
 
-async def delete(services: Services, caller: Caller, session_id: str, delete_workspace: bool) -> None:
+async def delete(
+    services: Services, caller: Caller, session_id: str, delete_workspace: bool
+) -> None:
     """Take a session away with all that belongs to it; its files stay unless they are to go too."""
     await stored(services, caller.user.id, session_id)
     try:
@@ -128,7 +150,8 @@ async def delete(services: Services, caller: Caller, session_id: str, delete_wor
 
 
 async def messages(services: Services, owner: str, session_id: str) -> bytes:
-    """The turns of the current branch as JSON: as they are stored, or from the log while words still stream."""
+    """The turns of the current branch as JSON: as they are stored, or from the log while words
+    still stream."""
     progress = await services.store.progress(owner, session_id)
     if progress is None:
         raise missing()
@@ -159,14 +182,18 @@ async def environment(services: Services, session_id: str) -> dict[str, str]:
     return msgspec.json.decode(held, type=dict[str, str]) if held else {}
 
 
-async def set_environment(services: Services, owner: str, session_id: str, env: Mapping[str, str]) -> None:
+async def set_environment(
+    services: Services, owner: str, session_id: str, env: Mapping[str, str]
+) -> None:
     """Keep an environment for a session's tools; a value that is the mask stays what it was."""
     await stored(services, owner, session_id)
     before = await environment(services, session_id)
     made = {name: before.get(name, "") if value == MASK else value for name, value in env.items()}
     value = msgspec.json.encode(_checked(made)).decode() if made else None
     await services.store.set_setting(_env_key(session_id), value)
-    if await services.store.session(owner, session_id) is None:  # deleted meanwhile, when this was not yet there
+    if (
+        await services.store.session(owner, session_id) is None
+    ):  # deleted meanwhile, when this was not yet there
         await services.store.set_setting(_env_key(session_id), None)
         raise missing()
 

@@ -1,4 +1,5 @@
-"""Sessions that whoever has a token may read: what is opened, for how long, and what of it is shown."""
+"""Sessions that whoever has a token may read: what is opened, for how long, and what of it is
+shown."""
 
 from typing import Any
 
@@ -29,14 +30,21 @@ class Opened(Struct, kw_only=True):
 
 
 async def open_share(
-    services: Services, owner: str, session_id: str, ttl_seconds: int | None, terms: Terms, address: str
+    services: Services,
+    owner: str,
+    session_id: str,
+    ttl_seconds: int | None,
+    terms: Terms,
+    address: str,
 ) -> Opened:
     """Open a session for reading, for some seconds or until it is taken back."""
     if not services.config.sharing:
         raise Refused(403, "sharing is switched off on this server", "sharing_off")
     now = services.clock.now()
     until = None if ttl_seconds is None else services.clock.now(plus=ttl_seconds)
-    token = await services.store.add_share(owner, session_id, now, until, msgspec.json.encode(terms))
+    token = await services.store.add_share(
+        owner, session_id, now, until, msgspec.json.encode(terms)
+    )
     await _mark(services, owner, session_id, True)
     base = (services.config.public_url or address).rstrip("/")
     return Opened(token=token, url=f"{base}/api/share/{token}", expires_at=until)
@@ -59,7 +67,9 @@ async def switch(services: Services, owner: str, session_id: str, is_shared: boo
 
 async def view(services: Services, token: str) -> dict[str, Any]:
     """What a token shows: the turns of the current branch, without what is not for strangers."""
-    share = await services.store.share(token, services.clock.now()) if services.config.sharing else None
+    share = (
+        await services.store.share(token, services.clock.now()) if services.config.sharing else None
+    )
     if share is None:
         raise missing("share")
     terms = msgspec.json.decode(share.body, type=Terms)
@@ -97,7 +107,9 @@ def shown(turn: TurnProjection, terms: Terms) -> TurnProjection | None:
     blocks = [_replace(block, more=UNSET) for block in blocks]
     calls = [_replace(call, more=UNSET) for call in turn.tool_calls]
     failure = turn.failure_reason if turn.failure_reason is UNSET else "the turn failed"
-    return _replace(turn, blocks=blocks, tool_calls=calls, memory_refs=None, failure_reason=failure, more=UNSET)
+    return _replace(
+        turn, blocks=blocks, tool_calls=calls, memory_refs=None, failure_reason=failure, more=UNSET
+    )
 
 
 async def _mark(services: Services, owner: str, session_id: str, is_shared: bool) -> None:
@@ -105,6 +117,8 @@ async def _mark(services: Services, owner: str, session_id: str, is_shared: bool
         owner,
         session_id,
         lambda state: (
-            [] if state.session.shared == is_shared else [("session.changed", {"changes": {"shared": is_shared}})]
+            []
+            if state.session.shared == is_shared
+            else [("session.changed", {"changes": {"shared": is_shared}})]
         ),
     )

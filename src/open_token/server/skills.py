@@ -1,4 +1,5 @@
-"""The skills that a session has: the one we ship, the operator's folders, and what clients uploaded to it."""
+"""The skills that a session has: the one we ship, the operator's folders, and what clients uploaded
+to it."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -14,7 +15,8 @@ from open_token.server.refusals import Refused, bad
 from open_token.server.workspace import Workspace
 
 UPLOADED = ".skills"
-"""The folder of the workspace in which uploaded skills lie, so that commands can run what comes with them."""
+"""The folder of the workspace in which uploaded skills lie, so that commands can run what comes
+with them."""
 MAIN = "SKILL.md"
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}(/[a-z0-9][a-z0-9-]{0,63})?")
 _MOST_FILES = 200
@@ -47,12 +49,15 @@ class Skill(Struct, frozen=True, kw_only=True):
     def paths(self) -> list[str]:
         """The files that come with it."""
         start = len(self.folder) + 1 if self.folder else 0
-        listed = (entry.path[start:] for entry in self.files.files(self.folder) if entry.type == "file")
+        listed = (
+            entry.path[start:] for entry in self.files.files(self.folder) if entry.type == "file"
+        )
         return [path for path, _ in zip(listed, range(_MOST_FILES), strict=False)]
 
 
 def skills_of(config: ServerConfig, workspace: Workspace) -> dict[str, Skill]:
-    """All skills of a session by name; an uploaded one takes the place of the operator's, nothing that of ours."""
+    """All skills of a session by name; an uploaded one takes the place of the operator's, nothing
+    that of ours."""
     found = {skill.name: skill for skill in [*_configured(config.skills), *_uploaded(workspace)]}
     found = dict(sorted(found.items())[:_MOST_SKILLS])
     ours = _found(Workspace(shipped.folder()), "", shipped.NAME, "built-in")
@@ -60,9 +65,12 @@ def skills_of(config: ServerConfig, workspace: Workspace) -> dict[str, Skill]:
 
 
 def store_skill(workspace: Workspace, name: str, files: Mapping[str, tuple[bytes, bool]]) -> bool:
-    """Put a skill into a workspace, whole or not at all; tells whether one of that name was replaced."""
+    """Put a skill into a workspace, whole or not at all; tells whether one of that name was
+    replaced."""
     if not _NAME.fullmatch(name):
-        raise bad("name is lower-case letters, digits and hyphens, or two such words with a slash between")
+        raise bad(
+            "name is lower-case letters, digits and hyphens, or two such words with a slash between"
+        )
     if name == shipped.NAME:
         raise bad("this name belongs to the skill that the server brings along")
     if MAIN not in files:
@@ -83,7 +91,8 @@ def store_skill(workspace: Workspace, name: str, files: Mapping[str, tuple[bytes
 
 
 def split_front(text: str) -> tuple[dict[str, str], str]:
-    """The plain values at the head of a SKILL.md, and what stands below; a head that is none is text."""
+    """The plain values at the head of a SKILL.md, and what stands below; a head that is none is
+    text."""
     lines = text.removeprefix("\ufeff").splitlines()
     if not lines or lines[0].strip() != "---" or "---" not in (line.rstrip() for line in lines[1:]):
         return {}, text
@@ -92,7 +101,8 @@ def split_front(text: str) -> tuple[dict[str, str], str]:
 
 
 def _values(lines: list[str]) -> Iterator[tuple[str, str]]:
-    """Keys of the first level: a plain or quoted text, or one that goes on in lines that stand further in."""
+    """Keys of the first level: a plain or quoted text, or one that goes on in lines that stand
+    further in."""
     key, words = "", [""]
     for line in [*lines, "end:"]:
         found = re.match(r"([A-Za-z_][\w-]*):(?:\s+(.*)|$)", line)
@@ -130,7 +140,9 @@ def _uploaded(workspace: Workspace) -> Iterator[Skill]:
 
 def _below(files: Workspace, folder: str, source: str, prefix: str = "") -> Iterator[Skill]:
     for name in _folders(files, folder):
-        if skill := _found(files, f"{folder}/{name}" if folder else name, f"{prefix}{name}", source):
+        if skill := _found(
+            files, f"{folder}/{name}" if folder else name, f"{prefix}{name}", source
+        ):
             yield skill
 
 

@@ -1,7 +1,7 @@
-"""Socket.IO as this server needs it: fast JSON, measured queues, connections that can be cut, bad packets told.
+"""Socket.IO as this server needs it: fast JSON, measured queues, connections that can be cut, bad
+packets told.
 
-Everything that depends on the inside of python-socketio and python-engineio stands here.
-"""
+Everything that depends on the inside of python-socketio and python-engineio stands here."""
 
 import asyncio
 import functools
@@ -59,15 +59,16 @@ def packet_of(name: str, payload: bytes) -> Any:
 def _may_call(others: tuple[str, ...], origin: str | None, environ: dict[str, Any]) -> bool:
     """Whether a page may connect: one of this server's own, or of an origin that was named."""
     host = environ.get("HTTP_HOST")
-    return origin in others or (host is not None and origin in (f"http://{host}", f"https://{host}"))
+    return origin in others or (
+        host is not None and origin in (f"http://{host}", f"https://{host}")
+    )
 
 
 class Measured(asyncio.Queue[Any]):
     """What a socket has not taken yet, and how much that is.
 
-    Whoever sends takes out all there is before sending the first of it; here they get a little at a time, so that what
-    a slow socket has not taken stays where it is counted.
-    """
+    Whoever sends takes out all there is before sending the first of it; here they get a little at a
+    time, so that what a slow socket has not taken stays where it is counted."""
 
     size = 0
     _taken = 0
@@ -116,7 +117,8 @@ def _weight(packet: Any) -> int:
 
 
 class _Wire(asgi.WebSocket):  # type: ignore[misc]
-    """A WebSocket that can be cut, even when the other side takes nothing and the bytes for it never leave."""
+    """A WebSocket that can be cut, even when the other side takes nothing and the bytes for it
+    never leave."""
 
     def __init__(self, takes: Any, server: Any) -> None:
         super().__init__(takes, server)
@@ -124,7 +126,8 @@ class _Wire(asgi.WebSocket):  # type: ignore[misc]
         self._socket.wire = self
 
     async def wait(self) -> Any:
-        """The next packet; what is none of Engine.IO's would end the connection there, and is left out here."""
+        """The next packet; what is none of Engine.IO's would end the connection there, and is left
+        out here."""
         if getattr(self._socket, "is_trusted", False):
             self.allow_long()
         while True:
@@ -133,7 +136,8 @@ class _Wire(asgi.WebSocket):  # type: ignore[misc]
                 return data
 
     def write(self, text: str) -> bool:
-        """Send at once, without a task; False, and nothing sent, when the other side has not taken what was sent."""
+        """Send at once, without a task; False, and nothing sent, when the other side has not taken
+        what was sent."""
         writable = getattr(self._protocol(), "writable", None)
         if not isinstance(writable, asyncio.Event) or not writable.is_set():
             return False
@@ -179,7 +183,9 @@ class _Engine(engineio.AsyncServer):  # type: ignore[misc]
 class Sockets(socketio.AsyncServer):  # type: ignore[misc]
     """A Socket.IO server that no packet breaks."""
 
-    def __init__(self, *, event_bytes: int, cors: tuple[str, ...] = (), patience: float = 10.0) -> None:
+    def __init__(
+        self, *, event_bytes: int, cors: tuple[str, ...] = (), patience: float = 10.0
+    ) -> None:
         self._event_bytes = event_bytes
         self.patience = patience
         self._strangers: dict[str, set[str]] = {}
@@ -190,7 +196,8 @@ class Sockets(socketio.AsyncServer):  # type: ignore[misc]
             json=Json,
             cors_allowed_origins="*" if "*" in cors else functools.partial(_may_call, cors),
             cors_credentials=False,
-            # Beyond this the connection is lost; below it the client is told that its event is too long.
+            # Beyond this the connection is lost; below it the client is told that its event is too
+            # long.
             max_http_buffer_size=event_bytes * 4,
             logger=_quiet,
             engineio_logger=_quiet,
@@ -213,10 +220,16 @@ class Sockets(socketio.AsyncServer):  # type: ignore[misc]
         return queue
 
     def pass_on(self, eio_sid: str, packet: Any) -> None:
-        """Send a packet; it goes straight out when nothing is on the way, which is most of what sending costs."""
+        """Send a packet; it goes straight out when nothing is on the way, which is most of what
+        sending costs."""
         socket = self.eio.sockets[eio_sid]
         wire: _Wire | None = getattr(socket, "wire", None)
-        if wire is None or not socket.upgraded or not socket.queue.is_idle() or not wire.write(packet.encode()):
+        if (
+            wire is None
+            or not socket.upgraded
+            or not socket.queue.is_idle()
+            or not wire.write(packet.encode())
+        ):
             socket.queue.put_nowait(packet)
 
     def cut(self, eio_sid: str) -> None:
@@ -228,7 +241,8 @@ class Sockets(socketio.AsyncServer):  # type: ignore[misc]
         wire = getattr(socket, "wire", None)
         if wire is not None:
             wire.cut()
-        # The wire may be one that it was only about to change to: the connection must not live on without its packets.
+        # The wire may be one that it was only about to change to: the connection must not live on
+        # without its packets.
         self.start_background_task(socket.close, False, True)
 
     async def dismiss(self, sid: str) -> None:
@@ -259,7 +273,9 @@ class Sockets(socketio.AsyncServer):  # type: ignore[misc]
         asyncio.get_running_loop().call_later(self.patience, self._end_waiting, eio_sid, address)
         await super()._handle_eio_connect(eio_sid, environ)
 
-    async def _handle_disconnect(self, eio_sid: str, namespace: str | None, reason: Any = None) -> None:
+    async def _handle_disconnect(
+        self, eio_sid: str, namespace: str | None, reason: Any = None
+    ) -> None:
         await super()._handle_disconnect(eio_sid, namespace, reason)
         asyncio.get_running_loop().call_later(self.patience, self._end_stranger, eio_sid)
 
@@ -280,7 +296,9 @@ class Sockets(socketio.AsyncServer):  # type: ignore[misc]
         await super()._handle_eio_disconnect(eio_sid, reason)
         # Engine.IO would answer a late request of this client with an error of the server's own.
         if socket := self.eio.sockets.pop(eio_sid, None):
-            socket.queue.put_nowait(None)  # a request that polls would wait on, though nothing comes
+            socket.queue.put_nowait(
+                None
+            )  # a request that polls would wait on, though nothing comes
 
     async def _handle_eio_message(self, eio_sid: str, data: Any) -> None:
         try:
@@ -305,7 +323,9 @@ class Sockets(socketio.AsyncServer):  # type: ignore[misc]
         if sid is not None:
             self.complain(sid, problem)
 
-    async def _handle_event(self, eio_sid: str, namespace: str | None, id: int | None, data: Any) -> None:
+    async def _handle_event(
+        self, eio_sid: str, namespace: str | None, id: int | None, data: Any
+    ) -> None:
         if not isinstance(data, list) or not data or not isinstance(data[0], str):
             raise bad("an event is a list that begins with its name", "bad_packet")
         # `connect` and `disconnect` are handlers, too, and not the client's to call

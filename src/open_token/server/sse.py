@@ -1,4 +1,5 @@
-"""The log of a session as server-sent events: what live clients get in batches, for whoever can read HTTP."""
+"""The log of a session as server-sent events: what live clients get in batches, for whoever can
+read HTTP."""
 
 import asyncio
 import logging
@@ -38,7 +39,8 @@ _RESPONSES: dict[int | str, dict[str, Any]] = {
 
 
 class _Stream:
-    """What a reader has not taken yet; when that is too much the reader is cut off, and may go on from its id."""
+    """What a reader has not taken yet; when that is too much the reader is cut off, and may go on
+    from its id."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most = most_bytes
@@ -56,7 +58,9 @@ class _Stream:
         data = frame.made.get("sse")
         if data is None:
             both = zip(frame.items, frame.parts, strict=True)
-            data = b"".join(b"id: %d\ndata: %s\n\n" % (item["stream_sequence"], part) for item, part in both)
+            data = b"".join(
+                b"id: %d\ndata: %s\n\n" % (item["stream_sequence"], part) for item, part in both
+            )
             frame.made["sse"] = data
         if self._size > self._most:
             _log.info("a reader of an event stream takes nothing and is cut off")
@@ -116,17 +120,27 @@ class _Events(StreamingResponse):
             self._leave()
 
 
-@router.get("/api/sessions/{session_id}/events", response_class=StreamingResponse, responses=_RESPONSES)
+@router.get(
+    "/api/sessions/{session_id}/events", response_class=StreamingResponse, responses=_RESPONSES
+)
 async def events(
     services: Serving,
     caller: Reader,
     session_id: str,
-    after: Annotated[int, Query(ge=0, le=10**_MOST_DIGITS, description="The last stream sequence that you have.")] = 0,
-    last_event_id: Annotated[str | None, Header(description="The same, as browsers send it; it goes first.")] = None,
+    after: Annotated[
+        int, Query(ge=0, le=10**_MOST_DIGITS, description="The last stream sequence that you have.")
+    ] = 0,
+    last_event_id: Annotated[
+        str | None, Header(description="The same, as browsers send it; it goes first.")
+    ] = None,
 ) -> StreamingResponse:
     """Everything that happens to a session, from an entry of its log on, as server-sent events."""
     if last_event_id:
-        if not last_event_id.isascii() or not last_event_id.isdigit() or len(last_event_id) > _MOST_DIGITS:
+        if (
+            not last_event_id.isascii()
+            or not last_event_id.isdigit()
+            or len(last_event_id) > _MOST_DIGITS
+        ):
             raise bad("Last-Event-ID is a stream sequence")
         after = int(last_event_id)
     stream = _Stream(services.config.limits.pending_bytes)
@@ -139,7 +153,9 @@ async def events(
             subscription.close()
 
     try:
-        subscription = await services.feed.subscribe(caller.user.id, session_id, "raw", after, stream)
+        subscription = await services.feed.subscribe(
+            caller.user.id, session_id, "raw", after, stream
+        )
     except BaseException:
         leave()
         raise

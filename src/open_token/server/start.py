@@ -28,8 +28,11 @@ OWNER = "owner"
 
 
 @contextlib.asynccontextmanager
-async def running(config: ServerConfig, env: Mapping[str, str], clock: Clock | None = None) -> AsyncIterator[Services]:
-    """The services of a server while it runs; on the way out work comes to a safe point and all is written."""
+async def running(
+    config: ServerConfig, env: Mapping[str, str], clock: Clock | None = None
+) -> AsyncIterator[Services]:
+    """The services of a server while it runs; on the way out work comes to a safe point and all is
+    written."""
     clock = clock or Clock()
     async with contextlib.AsyncExitStack() as stack:
         store = await open_store(config.data, config.database)
@@ -39,7 +42,13 @@ async def running(config: ServerConfig, env: Mapping[str, str], clock: Clock | N
         await bus.start()
         stack.push_async_callback(bus.close)
         services = Services(
-            config, store, bus, clock, Journal(store, bus, clock, is_alone=config.database is None), env, metrics
+            config,
+            store,
+            bus,
+            clock,
+            Journal(store, bus, clock, is_alone=config.database is None),
+            env,
+            metrics,
         )
         services.workspaces = Workspaces(config.data / "workspaces", config.limits.workspace_bytes)
         services.feed = Feed(services)
@@ -68,7 +77,8 @@ async def running(config: ServerConfig, env: Mapping[str, str], clock: Clock | N
 
 
 async def first_key(services: Services) -> str | None:
-    """On the first start: make the owner and one key, told here and never again; None when there is an owner."""
+    """On the first start: make the owner and one key, told here and never again; None when there is
+    an owner."""
     if await services.store.users():
         return None
     now = services.clock.now()

@@ -1,4 +1,5 @@
-"""Ends tasks for good: a driver in the middle of a message may swallow a cancellation, and the task would go on."""
+"""Ends tasks for good: a driver in the middle of a message may swallow a cancellation, and the task
+would go on."""
 
 import asyncio
 

@@ -1,4 +1,5 @@
-"""Sessions leave as Open-Token documents and come in from anything that readers understand, whole or not at all."""
+"""Sessions leave as Open-Token documents and come in from anything that readers understand, whole
+or not at all."""
 
 import asyncio
 import contextlib
@@ -57,7 +58,9 @@ class Parcel(Struct, frozen=True):
                 yield piece
 
 
-async def export(services: Services, owner: str, session_id: str, words: Iterable[tuple[str, str]]) -> Parcel:
+async def export(
+    services: Services, owner: str, session_id: str, words: Iterable[tuple[str, str]]
+) -> Parcel:
     """A session as it is now, in the form that the words of the query ask for."""
     given = _once(words)
     form = _form(given)
@@ -88,14 +91,21 @@ async def export(services: Services, owner: str, session_id: str, words: Iterabl
             raise
     size = made.tell()
     made.seek(0)
-    return Parcel(made, size, FORMS[form], f"{session_id}.{'zip' if form == 'zip' else f'open-token.{form}'}")
+    return Parcel(
+        made, size, FORMS[form], f"{session_id}.{'zip' if form == 'zip' else f'open-token.{form}'}"
+    )
 
 
 def refused(problem: OpenTokenError) -> Refused:
-    """What is wrong with an input or an option, in words for a client: what and what to do, no path of this machine."""
+    """What is wrong with an input or an option, in words for a client: what and what to do, no path
+    of this machine."""
     if isinstance(problem, SigningError):
         _log.error("an export could not be signed: %s (%s)", problem.what, problem.code)
-        return Refused(503, "the server cannot sign with its key; its operator finds more in the log", problem.code)
+        return Refused(
+            503,
+            "the server cannot sign with its key; its operator finds more in the log",
+            problem.code,
+        )
     advice = f"; {problem.help}" if problem.help else ""
     return bad(f"{problem.what}{advice}", problem.code)
 
@@ -125,7 +135,10 @@ def _form(given: dict[str, str]) -> str:
 def _context(services: Services, given: Mapping[str, str]) -> Context:
     unknown = [name for name in given if name not in NAMES]
     if unknown:
-        raise bad(f"there is no option {unknown[0][:40]}; the options are format, {', '.join(NAMES)}", "usage")
+        raise bad(
+            f"there is no option {unknown[0][:40]}; the options are format, {', '.join(NAMES)}",
+            "usage",
+        )
     try:
         context = surroundings(given, services.env, services.config.data)
         key = services.config.sign_key
@@ -193,7 +206,8 @@ async def bring_in(services: Services, owner: str, upload: Upload) -> Session:
 
 
 async def sweep(services: Services) -> int:
-    """At a start: take away the sessions whose import a crash interrupted; tells how many there were."""
+    """At a start: take away the sessions whose import a crash interrupted; tells how many there
+    were."""
     marks = Marks(services.store, MARKS)
     count = 0
     for session_id, owner in (await marks.left()).items():
@@ -206,19 +220,26 @@ async def sweep(services: Services) -> int:
 
 
 async def _is_fresh(services: Services, owner: str, session_id: str) -> bool:
-    """Whether somebody wrote to a session just now: in a store that nodes share, another one may be importing it."""
+    """Whether somebody wrote to a session just now: in a store that nodes share, another one may be
+    importing it."""
     stored = await services.store.session(owner, session_id)
     return stored is not None and stored.updated_at > services.clock.now(plus=-_ABANDONED)
 
 
 @contextlib.asynccontextmanager
 async def _opened(services: Services, upload: Upload) -> AsyncIterator[tuple[Path, Incoming]]:
-    """A file in a folder of its own, so that no reader finds anything beside it; and what it holds."""
+    """A file in a folder of its own, so that no reader finds anything beside it; and what it
+    holds."""
     with tempfile.TemporaryDirectory(prefix="open-token-", ignore_cleanup_errors=True) as held:
         path = Path(held) / plain_name(upload.filename)
         await asyncio.to_thread(_copy, upload.stream, path)
         limits, now = services.config.limits, services.clock.now()
-        yield path, await asyncio.to_thread(understood, path, limits, now, upload.conversation, upload.reader)
+        yield (
+            path,
+            await asyncio.to_thread(
+                understood, path, limits, now, upload.conversation, upload.reader
+            ),
+        )
 
 
 def _copy(stream: BinaryIO, path: Path) -> None:

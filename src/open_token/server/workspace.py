@@ -60,7 +60,8 @@ class Workspace:
         self._lock = threading.Lock()
 
     def resolve(self, relative: str) -> Path:
-        """Where something lies on this machine, for one who only tells it; to open it, use the other calls."""
+        """Where something lies on this machine, for one who only tells it; to open it, use the
+        other calls."""
         parts = parts_of(relative)
         if not parts:
             return self.folder
@@ -78,7 +79,8 @@ class Workspace:
             return [_entry((*parts, name), facts) for name, facts in looked(here)]
 
     def files(self, folder: str = "") -> Iterator[DirEntry]:
-        """Every file and folder below one, however deep; links are listed as such and lead nowhere."""
+        """Every file and folder below one, however deep; links are listed as such and lead
+        nowhere."""
         parts = parts_of(folder)
         if not parts and not self.folder.exists():
             return
@@ -88,7 +90,8 @@ class Workspace:
 
     @contextlib.contextmanager
     def opened(self, path: str) -> Iterator[tuple[BinaryIO, int]]:
-        """A file for reading, and its size; one that says it is bigger than a workspace may be is refused."""
+        """A file for reading, and its size; one that says it is bigger than a workspace may be is
+        refused."""
         file, size = self.open(path)
         with file:
             yield file, size
@@ -138,7 +141,8 @@ class Workspace:
         return "/".join((*folders, target))
 
     def copy(self, path: str, new_name: str) -> str:
-        """Copy a file or folder beside itself, whole or not at all; links are left out. Tells the copy's path."""
+        """Copy a file or folder beside itself, whole or not at all; links are left out. Tells the
+        copy's path."""
         *folders, name = self._of_file(path)
         target = name_of(new_name)
         with self._lock, refusing(), opened_folder(self.folder, folders) as folder:
@@ -186,7 +190,11 @@ class Workspace:
         return self.most_bytes - self._used
 
     def _full(self) -> Refused:
-        return Refused(413, f"the workspace may hold {self.most_bytes} bytes, and this is more", "workspace_full")
+        return Refused(
+            413,
+            f"the workspace may hold {self.most_bytes} bytes, and this is more",
+            "workspace_full",
+        )
 
     def _pour(self, source: IO[bytes], file: int, room: int) -> int:
         written = 0
@@ -200,7 +208,9 @@ class Workspace:
 
     def _copied(self, source: tuple[str, ...], target: tuple[str, ...]) -> None:
         with opened_folder(self.folder, source[:-1]) as folder:
-            is_folder = stat.S_ISDIR(os.stat(source[-1], dir_fd=folder, follow_symlinks=False).st_mode)
+            is_folder = stat.S_ISDIR(
+                os.stat(source[-1], dir_fd=folder, follow_symlinks=False).st_mode
+            )
         self._used = None
         room = self._room()
         if not is_folder:
@@ -242,7 +252,9 @@ class Workspaces:
         return known
 
 
-async def tell_changed(services: "Services", owner: str, session_id: str, action: str, *paths: str) -> None:
+async def tell_changed(
+    services: "Services", owner: str, session_id: str, action: str, *paths: str
+) -> None:
     """Tell those who watch a session that files of it changed."""
     payload: Json = {"session_id": session_id, "action": action, "paths": list(paths[:_MOST_NAMED])}
     if len(paths) > _MOST_NAMED:
@@ -270,7 +282,9 @@ def _size(folder: int, name: str) -> int:
 
 def _entry(parts: tuple[str, ...], facts: os.stat_result) -> DirEntry:
     mode = facts.st_mode
-    kind = {stat.S_IFDIR: "directory", stat.S_IFREG: "file", stat.S_IFLNK: "link"}.get(stat.S_IFMT(mode), "other")
+    kind = {stat.S_IFDIR: "directory", stat.S_IFREG: "file", stat.S_IFLNK: "link"}.get(
+        stat.S_IFMT(mode), "other"
+    )
     names = [os.fsencode(part).decode("utf-8", "replace") for part in parts]
     return DirEntry(
         name=names[-1],

@@ -1,10 +1,18 @@
-"""The scheme dsse-ed25519: a bare Ed25519 signature over the statement in the envelope encoding of DSSE."""
+"""The scheme dsse-ed25519: a bare Ed25519 signature over the statement in the envelope encoding of
+DSSE."""
 
 from base64 import b64encode
 from typing import Any
 
 from open_token.signatures import ed25519
-from open_token.signatures.public_keys import as_text, exact_base64, fingerprint, key_in, of_raw_ed25519, raw_ed25519
+from open_token.signatures.public_keys import (
+    as_text,
+    exact_base64,
+    fingerprint,
+    key_in,
+    of_raw_ed25519,
+    raw_ed25519,
+)
 
 SCHEME = "dsse-ed25519"
 PAYLOAD_TYPE = b"application/vnd.in-toto+json"

@@ -32,7 +32,10 @@ def private_key(path: str) -> Any:
     try:
         from cryptography.exceptions import UnsupportedAlgorithm
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-        from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_ssh_private_key
+        from cryptography.hazmat.primitives.serialization import (
+            load_pem_private_key,
+            load_ssh_private_key,
+        )
     except ImportError:
         raise SigningError(
             "dsse-ed25519 needs the package cryptography",

@@ -1,4 +1,5 @@
-"""Says of each signature of an export whether it holds, and whether it is by somebody whom the reader trusts."""
+"""Says of each signature of an export whether it holds, and whether it is by somebody whom the
+reader trusts."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -11,7 +12,8 @@ TRUSTED, UNKNOWN, INVALID, UNCHECKED = "trusted", "unknown", "invalid", "uncheck
 _SCHEMES: dict[str, Any] = {sshsig.SCHEME: sshsig, dsse.SCHEME: dsse}
 _PARTS = {"scheme", "keyid", "key", "sig"}
 MOST = 16
-"""How many signatures are looked at: each takes a process, and a file may hold as many as its maker likes."""
+"""How many signatures are looked at: each takes a process, and a file may hold as many as its maker
+likes."""
 
 
 class Judged(NamedTuple):
@@ -27,7 +29,8 @@ class Judged(NamedTuple):
 
 
 def judge(entries: Any, statement: bytes, trust: Trust | None) -> Iterator[Judged]:
-    """Each signature in turn. Without a statement, an export that no one can have signed, none of them holds."""
+    """Each signature in turn. Without a statement, an export that no one can have signed, none of
+    them holds."""
     if not isinstance(entries, list):
         yield Judged("", "", INVALID, detail="signatures is not a list")
         return
@@ -44,13 +47,16 @@ def problem_of(entry: dict[str, Any]) -> str:
 
 
 def is_one(entry: Any) -> bool:
-    """Whether it could be a signature and is nothing beside: what is no signature is not carried from file to file."""
+    """Whether it could be a signature and is nothing beside: what is no signature is not carried
+    from file to file."""
     return isinstance(entry, dict) and entry.keys() <= _PARTS and not problem_of(entry)
 
 
 def holds_more(entries: Any) -> bool:
     """Whether something stands beside the parts of a signature, where anyone can have put it."""
-    return isinstance(entries, list) and any(isinstance(entry, dict) and entry.keys() - _PARTS for entry in entries)
+    return isinstance(entries, list) and any(
+        isinstance(entry, dict) and entry.keys() - _PARTS for entry in entries
+    )
 
 
 def _looked_at(entry: Any) -> Judged | bytes:
@@ -62,7 +68,9 @@ def _looked_at(entry: Any) -> Judged | bytes:
         return Judged(scheme[:40], "", UNCHECKED, detail="this scheme is not known here")
     key: bytes | None = _SCHEMES[scheme].public_key(entry)
     if key is None:
-        return Judged(scheme, "", INVALID, detail="it is damaged, or made for something else than an export")
+        return Judged(
+            scheme, "", INVALID, detail="it is damaged, or made for something else than an export"
+        )
     if entry.get("keyid") != fingerprint(key):
         return Judged(scheme, fingerprint(key), INVALID, detail="keyid names another key")
     return key
@@ -89,8 +97,11 @@ _MISSING = {
 }
 
 
-def _by_whom(made: Judged, entry: dict[str, Any], key: bytes, statement: bytes, trust: Trust | None) -> Judged:
-    """A key that came with the file proves nothing: it must stand in the reader's own list, and be valid there."""
+def _by_whom(
+    made: Judged, entry: dict[str, Any], key: bytes, statement: bytes, trust: Trust | None
+) -> Judged:
+    """A key that came with the file proves nothing: it must stand in the reader's own list, and be
+    valid there."""
     if trust is None:
         return made
     for signer in trust.signers():
@@ -102,5 +113,7 @@ def _by_whom(made: Judged, entry: dict[str, Any], key: bytes, statement: bytes, 
         is_accepted = made.scheme != sshsig.SCHEME or sshsig.is_accepted(signer, entry, statement)
         if is_accepted:
             return made._replace(state=TRUSTED, by=", ".join(signer.names), detail="")
-        made = made._replace(detail=f"the key of {signer.names[0]}, but ssh-keygen does not accept it")
+        made = made._replace(
+            detail=f"the key of {signer.names[0]}, but ssh-keygen does not accept it"
+        )
     return made

@@ -1,4 +1,5 @@
-"""Runs ssh-keygen: a fixed list of words, data by pipes alone, a time limit, and nothing of what it says passed on."""
+"""Runs ssh-keygen: a fixed list of words, data by pipes alone, a time limit, and nothing of what it
+says passed on."""
 
 import os
 import shutil
@@ -35,7 +36,8 @@ def _missing() -> SigningError:
 
 
 def made_with(key: str, statement: bytes, *, is_alone: bool = False) -> str:
-    """The armoured signature of a statement; the key is a private one, or a public one that an agent holds.
+    """The armoured signature of a statement; the key is a private one, or a public one that an
+    agent holds.
 
     Where a process is alone, nobody is asked for a passphrase: a key that needs one cannot sign.
     """
@@ -70,14 +72,27 @@ def made_with(key: str, statement: bytes, *, is_alone: bool = False) -> str:
 def holds(armoured: str, statement: bytes) -> bool:
     """Whether a signature is one of the statement, by whatever key it names."""
     with _piped(armoured.encode()) as (signature,):
-        return _says_yes(["check-novalidate", "-n", NAMESPACE, "-s", _name(signature)], statement, (signature,))
+        return _says_yes(
+            ["check-novalidate", "-n", NAMESPACE, "-s", _name(signature)], statement, (signature,)
+        )
 
 
 def accepts(signer: Signer, armoured: str, statement: bytes) -> bool:
-    """Whether ssh-keygen takes a signature for the signer's, under one of the first names of the line."""
+    """Whether ssh-keygen takes a signature for the signer's, under one of the first names of the
+    line."""
     for name in signer.names[:8]:
         with _piped(armoured.encode(), signer.line.encode()) as (signature, line):
-            words = ["verify", "-n", NAMESPACE, "-s", _name(signature), "-f", _name(line), "-I", name]
+            words = [
+                "verify",
+                "-n",
+                NAMESPACE,
+                "-s",
+                _name(signature),
+                "-f",
+                _name(line),
+                "-I",
+                name,
+            ]
             if _says_yes(words, statement, (signature, line)):
                 return True
     return False

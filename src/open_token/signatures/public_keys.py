@@ -1,4 +1,5 @@
-"""Public keys as OpenSSH writes them: the blob, its type, its fingerprint, and the raw bytes of an Ed25519 key."""
+"""Public keys as OpenSSH writes them: the blob, its type, its fingerprint, and the raw bytes of an
+Ed25519 key."""
 
 import re
 from base64 import b64decode, b64encode
@@ -36,11 +37,16 @@ def string(data: bytes) -> bytes:
 def key_of(kind: str, text: str) -> bytes | None:
     """The blob of a public key by its type and its base64; None when they are no key."""
     blob = exact_base64(text)
-    return blob if blob and blob.startswith(string(kind.encode())) and KEY_TYPE.fullmatch(kind) else None
+    return (
+        blob
+        if blob and blob.startswith(string(kind.encode())) and KEY_TYPE.fullmatch(kind)
+        else None
+    )
 
 
 def key_in(text: object) -> bytes | None:
-    """The blob of a public key that is written on one line, as in a file that ends in .pub; None when it is none."""
+    """The blob of a public key that is written on one line, as in a file that ends in .pub; None
+    when it is none."""
     words = text.split(" ") if isinstance(text, str) else []
     return key_of(words[0], words[1]) if len(words) == 2 else None
 
@@ -54,7 +60,12 @@ def as_text(key: bytes) -> str:
 def raw_ed25519(key: bytes) -> bytes | None:
     """The 32 bytes of an Ed25519 key; None when it is of another type."""
     parts = strings(key)
-    is_one = parts is not None and len(parts) == 2 and parts[0] == ED25519.encode() and len(parts[1]) == 32
+    is_one = (
+        parts is not None
+        and len(parts) == 2
+        and parts[0] == ED25519.encode()
+        and len(parts[1]) == 32
+    )
     return parts[1] if parts is not None and is_one else None
 
 
@@ -65,7 +76,9 @@ def of_raw_ed25519(raw: bytes) -> bytes:
 
 def of_pem(text: str) -> bytes | None:
     """The blob of an Ed25519 key in PEM, as openssl writes it; None when it is something else."""
-    found = re.search(r"-----BEGIN PUBLIC KEY-----\s+([A-Za-z0-9+/=]+)\s+-----END PUBLIC KEY-----", text)
+    found = re.search(
+        r"-----BEGIN PUBLIC KEY-----\s+([A-Za-z0-9+/=]+)\s+-----END PUBLIC KEY-----", text
+    )
     der = exact_base64(found[1]) if found else None
     return of_raw_ed25519(der[12:]) if der and len(der) == 44 and der.startswith(_SPKI) else None
 

@@ -26,7 +26,8 @@ class Signature(NamedTuple):
 
 
 def sign(statement: bytes, key: str, *, is_alone: bool = False) -> dict[str, str]:
-    """An entry of `signatures`, made by ssh-keygen with a key file or with what an agent holds for it."""
+    """An entry of `signatures`, made by ssh-keygen with a key file or with what an agent holds for
+    it."""
     armoured = keygen.made_with(key, statement, is_alone=is_alone)
     made = parse(armoured)
     assert made is not None, "ssh-keygen wrote another form than the one that it reads"
@@ -34,11 +35,18 @@ def sign(statement: bytes, key: str, *, is_alone: bool = False) -> dict[str, str
 
 
 def parse(armoured: Any) -> Signature | None:
-    """The parts of a signature; None when it is not written in just the way in which ssh-keygen writes it."""
-    if not isinstance(armoured, str) or len(armoured) > keygen.LONGEST or not armoured.startswith(_HEAD):
+    """The parts of a signature; None when it is not written in just the way in which ssh-keygen
+    writes it."""
+    if (
+        not isinstance(armoured, str)
+        or len(armoured) > keygen.LONGEST
+        or not armoured.startswith(_HEAD)
+    ):
         return None
     try:
-        blob = b64decode(armoured.removeprefix(_HEAD).removesuffix(_TAIL).replace("\n", ""), validate=True)
+        blob = b64decode(
+            armoured.removeprefix(_HEAD).removesuffix(_TAIL).replace("\n", ""), validate=True
+        )
     except ValueError:
         return None
     parts = strings(blob.removeprefix(_MAGIC)) if blob.startswith(_MAGIC) else None
@@ -55,7 +63,8 @@ def armour(blob: bytes) -> str:
 
 
 def public_key(entry: dict[str, Any]) -> bytes | None:
-    """The key with which an entry says that it was made; None when it is no signature of an export."""
+    """The key with which an entry says that it was made; None when it is no signature of an
+    export."""
     made = parse(entry.get("sig"))
     return made.key if made and made.namespace == NAMESPACE.encode() and not made.reserved else None
 
@@ -78,7 +87,9 @@ def _holds_without(entry: dict[str, Any], statement: bytes) -> bool | None:
     if kind is None or len(kind) != 2 or kind[0] != b"ssh-ed25519" or made.hash_alg not in _HASHES:
         return False
     digest = ed25519.digest(made.hash_alg.decode(), statement)
-    signed = b"SSHSIG" + b"".join(map(string, (made.namespace, made.reserved, made.hash_alg, digest)))
+    signed = b"SSHSIG" + b"".join(
+        map(string, (made.namespace, made.reserved, made.hash_alg, digest))
+    )
     return ed25519.holds(raw, kind[1], signed)
 
 

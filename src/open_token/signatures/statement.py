@@ -1,4 +1,5 @@
-"""What a signature of an export is made over: an in-toto Statement that anyone can derive from the export itself."""
+"""What a signature of an export is made over: an in-toto Statement that anyone can derive from the
+export itself."""
 
 from collections.abc import Mapping
 from hashlib import sha256
@@ -11,12 +12,14 @@ PREDICATE = "urn:open-token:export-statement:1"
 TREE = "rfc9162-sha256"
 
 
-def statement(head: Mapping[str, Any], integrity: Mapping[str, Any], events_hash: str, size: int, root: str) -> bytes:
+def statement(
+    head: Mapping[str, Any], integrity: Mapping[str, Any], events_hash: str, size: int, root: str
+) -> bytes:
     """The RFC 8785 bytes of the statement; CanonicalError where an export has none.
 
-    The events come in by what was computed of them, never by what integrity says. Number and root are always bound,
-    so that an export without its last events is another one; so is all that integrity says, but for the signatures.
-    """
+    The events come in by what was computed of them, never by what integrity says. Number and root
+    are always bound, so that an export without its last events is another one; so is all that
+    integrity says, but for the signatures."""
     conversation = head.get("conversation")
     name = conversation.get("id") if isinstance(conversation, dict) else None
     if not isinstance(name, str) or not name:
@@ -31,7 +34,9 @@ def statement(head: Mapping[str, Any], integrity: Mapping[str, Any], events_hash
     if isinstance(source := integrity.get("source"), dict):
         predicate["source"] = {key: source[key] for key in ("alg", "size", "root") if key in source}
     subject = {"name": name, "digest": {"sha256": events_hash}}
-    return dumps({"_type": TYPE, "subject": [subject], "predicateType": PREDICATE, "predicate": predicate})
+    return dumps(
+        {"_type": TYPE, "subject": [subject], "predicateType": PREDICATE, "predicate": predicate}
+    )
 
 
 def unsigned(integrity: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""Whom a reader trusts: the lines of an allowed_signers file, as OpenSSH defines it, or a public key by itself."""
+"""Whom a reader trusts: the lines of an allowed_signers file, as OpenSSH defines it, or a public
+key by itself."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -10,7 +11,8 @@ from open_token.errors import InputError
 from open_token.signatures.public_keys import KEY_TYPE, as_text, fingerprint, key_of, of_pem
 
 NAMESPACE = "open-token"
-"""What SSH signatures of exports are made for; one that was made for something else says nothing about an export."""
+"""What SSH signatures of exports are made for; one that was made for something else says nothing
+about an export."""
 
 _FIELD = re.compile(r'(?:"(?:\\.|[^"\\])*"|[^\s"])+')
 _OPTION = re.compile(r'([A-Za-z-]+)(?:="((?:\\.|[^"\\])*)")?(?:,(?=.)|$)')
@@ -30,8 +32,12 @@ class Signer(NamedTuple):
     @property
     def line(self) -> str:
         """The line anew, for ssh-keygen."""
-        options = ",".join(f'{name}="{value}"' if value else name for name, value in self.options.items())
-        return " ".join(filter(None, (f'"{",".join(self.names)}"', options, as_text(self.key)))) + "\n"
+        options = ",".join(
+            f'{name}="{value}"' if value else name for name, value in self.options.items()
+        )
+        return (
+            " ".join(filter(None, (f'"{",".join(self.names)}"', options, as_text(self.key)))) + "\n"
+        )
 
     def refusal(self, now: datetime) -> str:
         """Why the key may not sign an export now; empty when it may."""
@@ -48,14 +54,16 @@ class Signer(NamedTuple):
 
 
 class Trust(NamedTuple):
-    """The signers that a reader knows, listed when a signature is met, and when their keys have to be valid."""
+    """The signers that a reader knows, listed when a signature is met, and when their keys have to
+    be valid."""
 
     signers: Callable[[], tuple[Signer, ...]]
     now: datetime
 
 
 def read_signers(raw: bytes, name: str) -> tuple[Signer, ...]:
-    """The signers of a file; a line that is none is an error, since it would silently trust nobody."""
+    """The signers of a file; a line that is none is an error, since it would silently trust
+    nobody."""
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError:
@@ -63,7 +71,9 @@ def read_signers(raw: bytes, name: str) -> tuple[Signer, ...]:
     if "-----BEGIN" in text:
         key = of_pem(text)
         if "PRIVATE KEY-----" in text:
-            raise _wrong(name, "this is a private key", help="name its public half, which ends in .pub")
+            raise _wrong(
+                name, "this is a private key", help="name its public half, which ends in .pub"
+            )
         if key is None:
             raise _wrong(name, "only public Ed25519 keys can be read from PEM")
         return (Signer((fingerprint(key),), {}, key),)
@@ -139,7 +149,8 @@ def _moment(text: str) -> datetime | None:
 
 
 def _is_listed(word: str, patterns: str) -> bool:
-    """Whether a list of patterns has a word; one with ! before it takes it out, wherever it stands."""
+    """Whether a list of patterns has a word; one with ! before it takes it out, wherever it
+    stands."""
     listed = False
     for pattern in patterns.split(","):
         bare = pattern.removeprefix("!").replace("[", "[[]")
@@ -151,4 +162,6 @@ def _is_listed(word: str, patterns: str) -> bool:
 
 
 def _wrong(where: str, what: str, help: str = _FORM) -> InputError:
-    return InputError(f"this is no list of trusted signers: {what}", where=where, help=help, code="sign.trust")
+    return InputError(
+        f"this is no list of trusted signers: {what}", where=where, help=help, code="sign.trust"
+    )

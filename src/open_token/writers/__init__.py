@@ -1,4 +1,5 @@
-"""Writers: each turns a record into bytes, event by event so that sizes can be told in advance, or whole for others."""
+"""Writers: each turns a record into bytes, event by event so that sizes can be told in advance, or
+whole for others."""
 
 from importlib import import_module
 from typing import BinaryIO, Protocol, cast
@@ -32,7 +33,9 @@ def writer_for(mode: str, pretty: bool) -> Writer:
 class Form(Protocol):
     """What the module of a format of others defines."""
 
-    def write(self, record: Record, integrity: Integrity | None, out: BinaryIO) -> tuple[int, list[Note]]:
+    def write(
+        self, record: Record, integrity: Integrity | None, out: BinaryIO
+    ) -> tuple[int, list[Note]]:
         """Write all of it; gives the count of bytes, and what has no place in that format."""
         ...
 

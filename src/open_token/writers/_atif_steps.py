@@ -1,31 +1,70 @@
-"""The steps of an ATIF trajectory: what was heard, and each answer with its calls and what came back."""
+"""The steps of an ATIF trajectory: what was heard, and each answer with its calls and what came
+back."""
 
 from typing import Any
 
 from open_token.model import Event, Participant
 from open_token.timestamps import to_utc
 from open_token.writers._blocks import AS_JSON, Media, blocks, spelled
-from open_token.writers._runs import Answer, Body, Call, Heard, Losses, Run, blocks_of, data_of, first_word, text_of
+from open_token.writers._runs import (
+    Answer,
+    Body,
+    Call,
+    Heard,
+    Losses,
+    Run,
+    blocks_of,
+    data_of,
+    first_word,
+    text_of,
+)
 
-_IMAGES = {"png": "image/png", "jpg": "image/jpeg", "jpeg": "image/jpeg", "gif": "image/gif", "webp": "image/webp"}
-_SOUNDS = ("audio/wav", "audio/mpeg", "audio/mp4", "audio/aac", "audio/ogg", "audio/flac", "audio/webm", "audio/aiff")
+_IMAGES = {
+    "png": "image/png",
+    "jpg": "image/jpeg",
+    "jpeg": "image/jpeg",
+    "gif": "image/gif",
+    "webp": "image/webp",
+}
+_SOUNDS = (
+    "audio/wav",
+    "audio/mpeg",
+    "audio/mp4",
+    "audio/aac",
+    "audio/ogg",
+    "audio/flac",
+    "audio/webm",
+    "audio/aiff",
+)
 _REFERENCE = "subagent_trajectory_ref"
 _CALL = ("tool_name", "arguments", "native_call_id")
 _ABOUT = ("kind", "agent_id", "session_id", "subagent_type", "model", "file")
-_METRICS = {"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens", "cached_tokens": "cache_read_tokens"}
-_MORE_METRICS = {"reasoning_tokens": "reasoning_tokens", "cache_creation_input_tokens": "cache_write_tokens"}
+_METRICS = {
+    "prompt_tokens": "input_tokens",
+    "completion_tokens": "output_tokens",
+    "cached_tokens": "cache_read_tokens",
+}
+_MORE_METRICS = {
+    "reasoning_tokens": "reasoning_tokens",
+    "cache_creation_input_tokens": "cache_write_tokens",
+}
 
 
 class Steps:
     """Makes the steps of one run."""
 
-    def __init__(self, run: Run, people: dict[str, Participant], names: dict[int, str], losses: Losses) -> None:
+    def __init__(
+        self, run: Run, people: dict[str, Participant], names: dict[int, str], losses: Losses
+    ) -> None:
         self._run = run
         self._people: dict[str, Any] = {**people}
         self._names = names
         """The subagents that are embedded, by the identity of their runs."""
         self._losses = losses
-        self._is_one = len({self._people[item.actor]["name"] for item in run.answers if item.actor in people}) < 2
+        self._is_one = (
+            len({self._people[item.actor]["name"] for item in run.answers if item.actor in people})
+            < 2
+        )
         self._steps: list[Body] = []
         self._last: Body | None = None
         """The last step of the agent."""
@@ -63,7 +102,9 @@ class Steps:
     def _heard(self, item: Heard) -> None:
         event, role = item.event, item.event.get("role")
         if event.get("type") == "tool_result":
-            self._losses.changed("orphan-result", event, "a result without its call, in a step of its own")
+            self._losses.changed(
+                "orphan-result", event, "a result without its call, in a step of its own"
+            )
             self._observed(event, {"content": self._content(event)})
             return
         step = self._add(event, "user" if role == "user" else "system", self._content(event))
@@ -80,7 +121,9 @@ class Steps:
         if model := speaker.get("model"):
             step["model_name"] = model
         if item.thoughts:
-            step["reasoning_content"] = "\n\n".join(text_of(thought) or "" for thought in item.thoughts)
+            step["reasoning_content"] = "\n\n".join(
+                text_of(thought) or "" for thought in item.thoughts
+            )
         if item.calls:
             step["tool_calls"] = [_call(call) for call in item.calls]
         if results := [made for call in item.calls if (made := self._result(call)) is not None]:
@@ -115,7 +158,11 @@ class Steps:
             ref = {"trajectory_id": name} if name else {"trajectory_path": file} if file else None
             if ref is not None:
                 session, extra = first_word(run.about, "session_id"), extra_of(run.about, _ABOUT)
-                refs.append(ref | ({"session_id": session} if session else {}) | ({"extra": extra} if extra else {}))
+                refs.append(
+                    ref
+                    | ({"session_id": session} if session else {})
+                    | ({"extra": extra} if extra else {})
+                )
         return refs
 
     def _spent(self, usage: dict[str, int]) -> None:
@@ -140,15 +187,24 @@ class Steps:
             return {"type": "text", "text": block}
         if (part := _referred(block)) is not None:
             if "://" not in part["source"]["path"]:
-                self._losses.changed("media-path", event, "a file by the path that the source has; it is not copied")
+                self._losses.changed(
+                    "media-path", event, "a file by the path that the source has; it is not copied"
+                )
             return part
         if block.base64 is None:
             self._losses.changed("json-text", event, AS_JSON)
             return {"type": "text", "text": spelled(block.block)}
-        self._losses.lost("media", event, "the bytes of an image or a file; a text tells its type, size and hash")
+        self._losses.lost(
+            "media", event, "the bytes of an image or a file; a text tells its type, size and hash"
+        )
         size, digest = block.block.get("bytes"), block.block.get("sha256")
-        facts = [f"{size} bytes"] * (type(size) is int) + [f"sha256 {digest}"] * isinstance(digest, str)
-        return {"type": "text", "text": f"[left out: {', '.join([block.media_type or block.kind, *facts])}]"}
+        facts = [f"{size} bytes"] * (type(size) is int) + [f"sha256 {digest}"] * isinstance(
+            digest, str
+        )
+        return {
+            "type": "text",
+            "text": f"[left out: {', '.join([block.media_type or block.kind, *facts])}]",
+        }
 
 
 def _referred(media: Media) -> Body | None:
@@ -178,9 +234,12 @@ def _call(call: Call) -> Body:
 
 
 def _is_reference(result: Event) -> bool:
-    """Whether all that came back is the subagent itself: so our reader tells a result that only refers to one."""
+    """Whether all that came back is the subagent itself: so our reader tells a result that only
+    refers to one."""
     held = blocks_of(result)
-    return bool(held) and all(isinstance(item, dict) and item.get("type") == _REFERENCE for item in held)
+    return bool(held) and all(
+        isinstance(item, dict) and item.get("type") == _REFERENCE for item in held
+    )
 
 
 def extra_of(facts: Body, known: tuple[str, ...] = (), inner: str = "extra") -> Body:
@@ -221,5 +280,7 @@ def _beside_answer(step: Body, facts: Body) -> None:
         metrics = step.setdefault("metrics", {})
         metrics["extra"] = facts.pop("metrics") | metrics.get("extra", {})
     calls = facts.get("llm_call_count")
-    if type(calls) is int and (calls > 0 or (calls == 0 and not step.keys() & {"metrics", "reasoning_content"})):
+    if type(calls) is int and (
+        calls > 0 or (calls == 0 and not step.keys() & {"metrics", "reasoning_content"})
+    ):
         step["llm_call_count"] = facts.pop("llm_call_count")

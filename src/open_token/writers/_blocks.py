@@ -1,4 +1,5 @@
-"""What a message or a result holds, block by block: texts, media, and the rest as JSON in a text."""
+"""What a message or a result holds, block by block: texts, media, and the rest as JSON in a
+text."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -30,7 +31,11 @@ def blocks(event: Event, losses: Losses) -> Iterator[str | Media]:
     for block in blocks_of(event):
         if isinstance(block, str):
             yield block
-        elif isinstance(block, dict) and block.get("type") == "text" and isinstance(block.get("text"), str):
+        elif (
+            isinstance(block, dict)
+            and block.get("type") == "text"
+            and isinstance(block.get("text"), str)
+        ):
             if len(block) > 2:
                 losses.lost("marked-text", event, "citations and other marks of a text")
             yield block["text"]
@@ -48,6 +53,10 @@ def spelled(value: Any) -> str:
 
 def _media(block: Body) -> Media | None:
     data, address = first_word(block, "base64"), first_word(block, "url", "path")
-    if data is None and (address is None or block.get("type") not in ("image", "audio", "video", "file", "document")):
+    if data is None and (
+        address is None or block.get("type") not in ("image", "audio", "video", "file", "document")
+    ):
         return None
-    return Media(first_word(block, "type") or "file", first_word(block, "media_type"), data, address, block)
+    return Media(
+        first_word(block, "type") or "file", first_word(block, "media_type"), data, address, block
+    )

@@ -31,7 +31,11 @@ class Clock:
 
     def reach(self, events: Iterable[Event | None]) -> bool:
         """Go on to events; False when none has a time, or only one before what was told before."""
-        moments = [moment for event in events if event and (moment := nanoseconds(event.get("ts"))) is not None]
+        moments = [
+            moment
+            for event in events
+            if event and (moment := nanoseconds(event.get("ts"))) is not None
+        ]
         if not moments or max(moments) < self.now:
             return False
         self.now = max(moments)
@@ -49,7 +53,8 @@ def nanoseconds(ts: Any) -> int | None:
 
 
 class Spans:
-    """Writes the spans of one trace, each when it ends, as instrumentations do: a parent stands behind its children."""
+    """Writes the spans of one trace, each when it ends, as instrumentations do: a parent stands
+    behind its children."""
 
     def __init__(self, conversation: str, out: BinaryIO) -> None:
         self._bytes = 0
@@ -60,18 +65,23 @@ class Spans:
         self._ids: set[str] = set()
 
     def begin(self, name: str, kind: int, parent: str | None, key: str, given: Body) -> Body:
-        """A span whose id is made of the conversation and a key, so that the same input gives the same."""
+        """A span whose id is made of the conversation and a key, so that the same input gives the
+        same."""
         own = _digest(self._conversation, key)[:16]
         while own in self._ids:  # a stranger's file may use an id twice
             own = _digest(own)[:16]
         self._ids.add(own)
-        span: Body = {"traceId": self._trace, "spanId": own} | ({"parentSpanId": parent} if parent else {})
+        span: Body = {"traceId": self._trace, "spanId": own} | (
+            {"parentSpanId": parent} if parent else {}
+        )
         span |= {"name": name, "kind": kind, "startTimeUnixNano": "0", "endTimeUnixNano": "0"}
         span["attributes"] = pairs({"gen_ai.operation.name": name.split(" ")[0], **given})
         span["attributes"] += pairs({"gen_ai.conversation.id": self._conversation})
         return span
 
-    def end(self, span: Body, start: int, moment: int, *, known: bool, failed: bool = False) -> None:
+    def end(
+        self, span: Body, start: int, moment: int, *, known: bool, failed: bool = False
+    ) -> None:
         """Write a span: when it was, whether the record itself says so, and whether it failed."""
         span["startTimeUnixNano"], span["endTimeUnixNano"] = str(start), str(moment)
         if not known:
@@ -89,7 +99,9 @@ class Spans:
 
 def pairs(given: Body) -> list[Body]:
     """Attributes as OTLP has them: pairs of keys and typed values; what is None is left out."""
-    return [{"key": key, "value": _value(value)} for key, value in given.items() if value is not None]
+    return [
+        {"key": key, "value": _value(value)} for key, value in given.items() if value is not None
+    ]
 
 
 def _value(value: str | bool | int | list[str]) -> Body:

@@ -1,4 +1,5 @@
-"""A conversation as other formats tell it: the runs of agents, and in each what was heard and what was answered."""
+"""A conversation as other formats tell it: the runs of agents, and in each what was heard and what
+was answered."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -11,7 +12,8 @@ _DEEPEST = 16
 
 
 class Losses:
-    """What the other format has no place for: each kind once, with its first place and how often."""
+    """What the other format has no place for: each kind once, with its first place and how
+    often."""
 
     def __init__(self, title: str) -> None:
         self._title = title
@@ -152,7 +154,9 @@ def link_of(event: Event, name: str) -> str:
 
 def first_word(body: Body, *names: str) -> str | None:
     """The first of these fields that is a text with something in it."""
-    return next((value for name in names if isinstance(value := body.get(name), str) and value), None)
+    return next(
+        (value for name in names if isinstance(value := body.get(name), str) and value), None
+    )
 
 
 def _object(value: Any) -> Body:
@@ -195,7 +199,9 @@ class _Gathering:
             self._losses.lost("branch", event, "a branch or a scorer with all that is in it")
             parent = None
         elif parent is not None and parent.depth >= _DEEPEST:
-            self._losses.lost("deep-subagent", event, f"a subagent more than {_DEEPEST} levels down")
+            self._losses.lost(
+                "deep-subagent", event, f"a subagent more than {_DEEPEST} levels down"
+            )
             parent = None
         if parent is None:
             self._runs[span] = None
@@ -206,7 +212,9 @@ class _Gathering:
     def _take(self, event: Event, kind: str, run: Run) -> None:
         role = event.get("role")
         if data_of(event).get("truncated") is True and text_of(event) is not None:
-            self._losses.lost("truncated", event, "how long a text was before it was cut; the text shows where")
+            self._losses.lost(
+                "truncated", event, "how long a text was before it was cut; the text shows where"
+            )
         if kind == "message" and role == "assistant_thought":
             self._thought(event, run)
         elif kind == "message" and role == "assistant":
@@ -240,7 +248,9 @@ class _Gathering:
         last.actor = last.actor or actor
         last.events.append(event)
         usage = _object(event.get("usage"))
-        last.usage |= {name: count for name, count in usage.items() if type(count) is int and count >= 0}
+        last.usage |= {
+            name: count for name, count in usage.items() if type(count) is int and count >= 0
+        }
         self._told[str(event.get("id"))] = last
         return last
 
@@ -266,7 +276,10 @@ class _Gathering:
 
     def _annotation(self, event: Event, run: Run) -> None:
         data, parent = data_of(event), link_of(event, "parent_id")
-        kind, facts = data.get("kind"), {name: value for name, value in data.items() if name != "kind"}
+        kind, facts = (
+            data.get("kind"),
+            {name: value for name, value in data.items() if name != "kind"},
+        )
         cost = data.get("cost_usd")
         if event.get("usage"):
             self._answer(event, run)
@@ -289,4 +302,6 @@ def _offered(data: Body) -> list[Body]:
     """The tools that a model was offered, as far as the record names them."""
     names, about = data.get("names"), _object(data.get("descriptions"))
     found = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
-    return [{"name": name} | ({"description": about[name]} if name in about else {}) for name in found]
+    return [
+        {"name": name} | ({"description": about[name]} if name in about else {}) for name in found
+    ]

@@ -26,12 +26,18 @@ def write(record: Record, integrity: Integrity | None, out: BinaryIO) -> tuple[i
         )
     whole: Body = {"schema_version": _VERSION, "session_id": record.conversation["id"], **made}
     whole["extra"] = whole.get("extra", {}) | {"open_token": _origin(record, integrity)}
-    return out.write(msgspec.json.format(msgspec.json.encode(whole), indent=2) + b"\n"), losses.notes
+    return out.write(
+        msgspec.json.format(msgspec.json.encode(whole), indent=2) + b"\n"
+    ), losses.notes
 
 
 def _origin(record: Record, integrity: Integrity | None) -> Body:
     """What is known of the whole, and the hash of the document that the same export would be."""
-    facts: Body = {name: record.conversation[name] for name in ("title", "redaction") if name in record.conversation}
+    facts: Body = {
+        name: record.conversation[name]
+        for name in ("title", "redaction")
+        if name in record.conversation
+    }
     return facts | ({"events_hash": f"sha256:{integrity['events_hash']}"} if integrity else {})
 
 
@@ -44,7 +50,9 @@ class _Trajectories:
     def of(self, run: Run) -> Body | None:
         """The trajectory of a run; None when it has no step."""
         # The subagents come first: a reference to one that has no steps could not be resolved.
-        inner = {id(part): child for part in run.inner if (child := self._subagent(part)) is not None}
+        inner = {
+            id(part): child for part in run.inner if (child := self._subagent(part)) is not None
+        }
         names = {part: child["trajectory_id"] for part, child in inner.items()}
         steps = Steps(run, self._people, names, self._losses).all()
         if not steps:
@@ -61,7 +69,11 @@ class _Trajectories:
 
     def _subagent(self, run: Run) -> Body | None:
         own = first_word(run.about, "agent_id")
-        name = next(name for name in (own, run.id, f"{run.id}#{len(self._names)}") if name and name not in self._names)
+        name = next(
+            name
+            for name in (own, run.id, f"{run.id}#{len(self._names)}")
+            if name and name not in self._names
+        )
         self._names.add(name)
         made = self.of(run)
         if made is None:
@@ -69,24 +81,34 @@ class _Trajectories:
                 self._losses.lost("subagent", run.start, "a subagent without a step of its own")
             return None
         session = first_word(run.about, "session_id")
-        return {"schema_version": _VERSION, "trajectory_id": name} | ({"session_id": session} if session else {}) | made
+        return (
+            {"schema_version": _VERSION, "trajectory_id": name}
+            | ({"session_id": session} if session else {})
+            | made
+        )
 
     def _agent(self, run: Run) -> Body:
         actor = next((item.actor for item in run.answers if item.actor in self._people), "")
         speaker: Participant | Body = self._people.get(actor, {})
         name = first_word(run.about, "subagent_type", "name") or speaker.get("name") or "agent"
-        made: Body = {"name": name, "version": first_word(run.context, "version", "cli_version") or "unknown"}
+        made: Body = {
+            "name": name,
+            "version": first_word(run.context, "version", "cli_version") or "unknown",
+        }
         if model := first_word(run.about, "model") or speaker.get("model"):
             made["model_name"] = model
         if run.tools:
-            made["tool_definitions"] = [{"type": "function", "function": tool} for tool in run.tools]
+            made["tool_definitions"] = [
+                {"type": "function", "function": tool} for tool in run.tools
+            ]
         if extra := extra_of(run.context, _CONTEXT, "agent_extra"):
             made["extra"] = extra
         return made
 
 
 def _sums(run: Run, steps: list[Body], inner: list[Body]) -> Body:
-    """What the run took: tokens without its subagents, each of which has sums of its own; money with them."""
+    """What the run took: tokens without its subagents, each of which has sums of its own; money
+    with them."""
     spent: Body = {}
     for answer in run.answers:
         count_tokens(spent, answer.usage)

@@ -27,13 +27,21 @@ class JsonDocument:
         comma = b"" if place == 1 else b","
         if not self._pretty:
             return comma + orjson.dumps(event)
-        return comma + b"\n    " + orjson.dumps(event, option=orjson.OPT_INDENT_2).replace(b"\n", b"\n    ")
+        return (
+            comma
+            + b"\n    "
+            + orjson.dumps(event, option=orjson.OPT_INDENT_2).replace(b"\n", b"\n    ")
+        )
 
     def tail(self, record: Record, integrity: Integrity | None, count: int) -> bytes:
         """The end of `events`, and the integrity object."""
         if not self._pretty:
-            return b"]" + (b',"integrity":' + orjson.dumps(integrity) if integrity else b"") + b"}\n"
+            return (
+                b"]" + (b',"integrity":' + orjson.dumps(integrity) if integrity else b"") + b"}\n"
+            )
         end = b"\n  ]" if count else b"]"
         if integrity:
-            end += b',\n  "integrity": ' + orjson.dumps(integrity, option=orjson.OPT_INDENT_2).replace(b"\n", b"\n  ")
+            end += b',\n  "integrity": ' + orjson.dumps(
+                integrity, option=orjson.OPT_INDENT_2
+            ).replace(b"\n", b"\n  ")
         return end + b"\n}\n"

@@ -1,4 +1,5 @@
-"""Writes a conversation as one OpenTelemetry trace in OTLP JSON: spans of agents, of models and of tools."""
+"""Writes a conversation as one OpenTelemetry trace in OTLP JSON: spans of agents, of models and of
+tools."""
 
 from typing import BinaryIO
 
@@ -41,7 +42,8 @@ _REASONS = ("finish_reason", "stop_reason")
 
 
 def write(record: Record, integrity: Integrity | None, out: BinaryIO) -> tuple[int, list[Note]]:
-    """Write all of it as one line; gives the count of bytes, and what such a trace has no place for."""
+    """Write all of it as one line; gives the count of bytes, and what such a trace has no place
+    for."""
     losses = Losses("OpenTelemetry")
     main = runs_of(record, losses)
     trace = _Trace(record, losses, out)
@@ -80,7 +82,9 @@ class _Trace:
         start = clock.now
         actor = next((item.actor for item in run.answers if item.actor in self._people), "")
         speaker = self._people.get(actor)
-        name = first_word(run.about, "subagent_type", "name", "nickname") or (speaker["name"] if speaker else "agent")
+        name = first_word(run.about, "subagent_type", "name", "nickname") or (
+            speaker["name"] if speaker else "agent"
+        )
         tools = [{"type": "function", **tool} for tool in run.tools]
         given: Body = {
             "gen_ai.agent.name": name,
@@ -89,7 +93,9 @@ class _Trace:
             **self.model(actor, first_word(run.about, "model")),
             "gen_ai.tool.definitions": spelled(tools) if tools else None,
         }
-        span = self.spans.begin(f"invoke_agent {name}", AGENT, parent, f"agent {run.id}", given | more)
+        span = self.spans.begin(
+            f"invoke_agent {name}", AGENT, parent, f"agent {run.id}", given | more
+        )
         last = _Talk(self, run, span["spanId"], clock).tell()
         clock.now = max(clock.now, last)
         known = (clock.reach([run.end]) or run.end is None) and known
@@ -99,7 +105,9 @@ class _Trace:
 
     def _without_place(self, run: Run) -> None:
         if run.context:
-            self.losses.lost("context", run.start, "in which folder and with which version an agent ran")
+            self.losses.lost(
+                "context", run.start, "in which folder and with which version an agent ran"
+            )
         if run.cost:
             self.losses.lost("cost", run.start, "what an agent cost")
 
@@ -115,14 +123,18 @@ class _Trace:
             "gen_ai.tool.call.result": output_text(result) if result else None,
             "open_token.missing_result": None if result else True,
         }
-        span = self.spans.begin(f"execute_tool {call.tool}", TOOL, parent, f"tool {call.event.get('id')}", given)
+        span = self.spans.begin(
+            f"execute_tool {call.tool}", TOOL, parent, f"tool {call.event.get('id')}", given
+        )
         inside = Clock(start)
         for run in call.runs:
             self.agent(run, span["spanId"], inside, {})
         if result and call.facts.keys() - {"is_error"}:
             self.losses.lost("result-facts", result, "what is known of a result beside its output")
         known = inside.reach([result]) and known
-        self.spans.end(span, start, inside.now, known=known, failed=call.facts.get("is_error") is True)
+        self.spans.end(
+            span, start, inside.now, known=known, failed=call.facts.get("is_error") is True
+        )
         return inside.now
 
     def model(self, actor: str, model: str | None = None) -> Body:
@@ -146,7 +158,8 @@ class _Talk:
         self._span = span
         self._clock = clock
         self._known: list[Body] = []
-        """The last answer that says or calls something, and what was heard since: what a model is given again."""
+        """The last answer that says or calls something, and what was heard since: what a model is
+        given again."""
         self._fresh: list[tuple[Event, Body]] = []
         """What was heard since the last call of a model."""
         self._ends: list[int] = []
@@ -178,12 +191,16 @@ class _Talk:
             role = str(event.get("role") or "system")
             message = {"role": role, "parts": self._trace.parts(event)}
             if role == "user" and event.get("visibility") == "internal" and not self._run.id:
-                self._trace.losses.lost("visibility", event, "that the runtime spoke in the user's place")
+                self._trace.losses.lost(
+                    "visibility", event, "that the runtime spoke in the user's place"
+                )
         self._fresh.append((event, message))
         self._note(item.facts, event)
 
     def _answer(self, item: Answer) -> None:
-        moment = next((found for event in item.events if (found := nanoseconds(event.get("ts")))), None)
+        moment = next(
+            (found for event in item.events if (found := nanoseconds(event.get("ts")))), None
+        )
         heard = [when for when in self._ends if moment is None or when <= moment]
         self._clock.now = max([self._clock.now, *heard])
         given: Body = {_USAGE[name]: count for name, count in item.usage.items() if name in _USAGE}
@@ -197,7 +214,10 @@ class _Talk:
         self._ask(item.events[0], item, given)
         self._ends = [self._trace.tool(call, self._span, self._clock) for call in item.calls]
         if item.words or item.calls:
-            self._known = [said, *(_result(call.id, call.result) for call in item.calls if call.result)]
+            self._known = [
+                said,
+                *(_result(call.id, call.result) for call in item.calls if call.result),
+            ]
         left = {name: value for name, value in item.facts.items() if name not in _REASONS}
         self._note(left, item.events[0])
 
@@ -210,23 +230,33 @@ class _Talk:
         model = self._trace.model(item.actor)
         name = " ".join(filter(None, ("chat", model["gen_ai.request.model"])))
         heard = {"gen_ai.input.messages": spelled(self._known) if self._known else None}
-        span = self._trace.spans.begin(name, MODEL, self._span, f"chat {key.get('id')}", model | heard | given)
+        span = self._trace.spans.begin(
+            name, MODEL, self._span, f"chat {key.get('id')}", model | heard | given
+        )
         self._trace.spans.end(span, start, self._clock.now, known=known)
 
     def _parts(self, item: Answer) -> list[Body]:
-        parts: list[Body] = [{"type": "reasoning", "content": text_of(thought)} for thought in item.thoughts]
+        parts: list[Body] = [
+            {"type": "reasoning", "content": text_of(thought)} for thought in item.thoughts
+        ]
         for thought in item.thoughts:
             if data_of(thought).get("summary"):
-                self._trace.losses.changed("summary", thought, "the summary of a thought, as if it were all of it")
+                self._trace.losses.changed(
+                    "summary", thought, "the summary of a thought, as if it were all of it"
+                )
         if item.words:
             parts += self._trace.parts(item.words)
         for call in item.calls:
-            parts.append({"type": "tool_call", "id": call.id, "name": call.tool, "arguments": call.arguments})
+            parts.append(
+                {"type": "tool_call", "id": call.id, "name": call.tool, "arguments": call.arguments}
+            )
         return parts
 
     def _note(self, facts: Body, event: Event) -> None:
         if facts:
-            self._trace.losses.lost("message-facts", event, "what is known of a message beside its words")
+            self._trace.losses.lost(
+                "message-facts", event, "what is known of a message beside its words"
+            )
 
 
 def _result(name: str, event: Event) -> Body:

@@ -1,4 +1,5 @@
-"""Calls of tools: what goes wrong is a result, what is for the page is taken out, what is big is put by."""
+"""Calls of tools: what goes wrong is a result, what is for the page is taken out, what is big is
+put by."""
 
 import asyncio
 from collections.abc import Callable
@@ -27,14 +28,20 @@ def fails(fault: Exception) -> Callable[[Any], Any]:
     [
         (Fake("T", fails(ToolFault("no such file"))), "{}", "no such file"),
         (Fake("T", fails(KeyError("secret"))), "{}", "the tool failed: KeyError"),
-        (Fake("T", lambda _: asyncio.Event().wait(), timeout=0.02), "{}", "timed out after 0.02 seconds"),
+        (
+            Fake("T", lambda _: asyncio.Event().wait(), timeout=0.02),
+            "{}",
+            "timed out after 0.02 seconds",
+        ),
         (Fake("T", lambda _: object()), "{}", "the tool gave back something that is no JSON"),
         (Fake("T", lambda _: 1), "{", "the arguments are no JSON"),
         (Fake("T", lambda _: 1), "[]", "the arguments are no JSON object"),
         (Fake("Other", lambda _: 1), "{}", "there is no tool of this name"),
     ],
 )
-def test_what_goes_wrong_is_a_result(tmp_path: Path, fakes: Fakes, tool: Fake, arguments: str, words: str) -> None:
+def test_what_goes_wrong_is_a_result(
+    tmp_path: Path, fakes: Fakes, tool: Fake, arguments: str, words: str
+) -> None:
     async def talk() -> None:
         fakes(Scripted(calls("T", "c1", arguments), "end"), tool)
         async with rooms(tmp_path) as opened:
@@ -50,7 +57,11 @@ def test_what_goes_wrong_is_a_result(tmp_path: Path, fakes: Fakes, tool: Fake, a
 
 def test_meta_becomes_blocks_and_the_model_does_not_see_it(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
-        meta = {"ui": {"resourceHTML": "<p>", "target": "inline"}, "bridge": {"action": "addContext"}, "plan": {"x": 1}}
+        meta = {
+            "ui": {"resourceHTML": "<p>", "target": "inline"},
+            "bridge": {"action": "addContext"},
+            "plan": {"x": 1},
+        }
         model = Scripted(calls("T"), "end")
         fakes(model, Fake("T", lambda _: {"n": 1, "_meta": meta}))
         async with rooms(tmp_path) as opened:
@@ -58,7 +69,11 @@ def test_meta_becomes_blocks_and_the_model_does_not_see_it(tmp_path: Path, fakes
             await room.send("go")
             turn = room.turns()[1]
             assert turn["tool_calls"][0]["result"] == {"n": 1}
-            assert [block["type"] for block in turn["blocks"]] == ["tool_use", "tool_bridge", "tool_ui"]
+            assert [block["type"] for block in turn["blocks"]] == [
+                "tool_use",
+                "tool_bridge",
+                "tool_ui",
+            ]
             assert turn["blocks"][2]["tool_call_id"] == "c1"
             assert "resourceHTML" not in str(model.requests[1])
             await room.check()
@@ -86,7 +101,9 @@ def test_a_big_result_is_a_blob_with_a_preview(tmp_path: Path, fakes: Fakes, giv
     run(talk())
 
 
-def test_the_environment_of_session_and_message_reaches_the_tool(tmp_path: Path, fakes: Fakes) -> None:
+def test_the_environment_of_session_and_message_reaches_the_tool(
+    tmp_path: Path, fakes: Fakes
+) -> None:
     async def talk() -> None:
         seen: list[dict[str, str]] = []
 

@@ -26,7 +26,11 @@ def test_a_window_that_is_nearly_full_is_compacted_first(tmp_path: Path, fakes: 
             await room.send("three")
             turn = room.turns()[5]
             assert (turn["kind"], turn["role"], turn["trigger"]) == ("compaction", "system", "auto")
-            assert (turn["summary_full"], turn["tokens_before"], turn["archived_count"]) == ("the summary", 920, 5)
+            assert (turn["summary_full"], turn["tokens_before"], turn["archived_count"]) == (
+                "the summary",
+                920,
+                5,
+            )
             assert 0.9 < turn["saved_ratio"] < 1
             told = model.requests[-1].messages
             words = [part.text for part in told[1].parts]
@@ -57,13 +61,19 @@ def _counting(model: Scripted):  # type: ignore[no-untyped-def]
 
 def test_a_providers_word_forces_one(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
-        model = Scripted(calls("T", "c1"), [ModelFault("too long", "context")], "summary", "at last", "and after")
+        model = Scripted(
+            calls("T", "c1"), [ModelFault("too long", "context")], "summary", "at last", "and after"
+        )
         fakes(model, Fake("T", lambda _: "x" * 500))
         async with rooms(tmp_path) as opened:
             room = await opened()
             await room.send("go")
             kinds = [(turn["kind"], turn["status"]) for turn in room.turns()[2:]]
-            assert kinds == [("message", "failed"), ("compaction", "completed"), ("message", "completed")]
+            assert kinds == [
+                ("message", "failed"),
+                ("compaction", "completed"),
+                ("message", "completed"),
+            ]
             assert room.turns()[3]["trigger"] == "forced_retry"
             assert room.texts()[-1] == "at last"
             await room.send("next")
@@ -98,7 +108,11 @@ def test_a_compaction_that_fails_says_so_and_changes_nothing(tmp_path: Path, fak
             with pytest.raises(Refused, match="no key"):
                 await room.services.chat.compact(room.caller, room.id)
             await room.send("on")
-            assert [message.role for message in model.requests[-1].messages][1:] == ["user", "assistant", "user"]
+            assert [message.role for message in model.requests[-1].messages][1:] == [
+                "user",
+                "assistant",
+                "user",
+            ]
             await room.check()
 
     run(talk())

@@ -32,14 +32,24 @@ def text(words: Any) -> ContentBlock:
 
 def assistant(name: str, *blocks: dict[str, Any], **more: Any) -> list[Any]:
     facts = {"turn_id": name, "role": "assistant", "model": "m", **more}
-    return [("turn.opened", {"turn": facts}), *(("block.added", {"turn_id": name, "block": block}) for block in blocks)]
+    return [
+        ("turn.opened", {"turn": facts}),
+        *(("block.added", {"turn_id": name, "block": block}) for block in blocks),
+    ]
 
 
 def test_parts_of_a_message() -> None:
     picture = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
     pixel = {"type": "image_url", "image_url": "data:image/png;base64,AA=="}
-    files = [{"type": "file", "file": {"path": "a.txt"}}, {"type": "file", "file": "b.txt"}, {"type": "file", "x": 1}]
-    odd = {"type": "file", "file": {"file_data": "data:application/pdf;base64,AA==", "filename": "c.pdf"}}
+    files = [
+        {"type": "file", "file": {"path": "a.txt"}},
+        {"type": "file", "file": "b.txt"},
+        {"type": "file", "x": 1},
+    ]
+    odd = {
+        "type": "file",
+        "file": {"file_data": "data:application/pdf;base64,AA==", "filename": "c.pdf"},
+    }
     state = made(*user("t1", text([{"type": "text", "text": "see"}, picture, pixel, *files, odd])))
     assert list(messages(state)[0].parts) == [
         Text("see"),
@@ -54,7 +64,11 @@ def test_parts_of_a_message() -> None:
 
 def test_a_signature_goes_back_only_to_the_model_that_signed() -> None:
     signed = {"id": "c1", "tool_name": "A", "arguments": "{}", "signature": "s"}
-    state = made(*user("t1", text("go")), *assistant("t2"), ("tool.called", {"turn_id": "t2", "call": signed}))
+    state = made(
+        *user("t1", text("go")),
+        *assistant("t2"),
+        ("tool.called", {"turn_id": "t2", "call": signed}),
+    )
     for model, signature in ((None, "s"), ("m", "s"), ("other", None)):
         assert list(messages(state, model=model)[1].parts) == [Call("c1", "A", "{}", signature)]
 
@@ -63,7 +77,10 @@ def test_every_call_has_a_result() -> None:
     state = made(
         *user("t1", text("go")),
         *assistant("t2", {"type": "thinking", "content": "hm", "signature": "s"}),
-        ("tool.called", {"turn_id": "t2", "call": {"id": "c1", "tool_name": "A", "arguments": "{}"}}),
+        (
+            "tool.called",
+            {"turn_id": "t2", "call": {"id": "c1", "tool_name": "A", "arguments": "{}"}},
+        ),
         ("tool.called", {"turn_id": "t2", "call": {"id": "c2", "tool_name": "B"}}),
         ("tool.status", {"turn_id": "t2", "tool_call_id": "c2", "status": "cancelled"}),
         ("tool.called", {"turn_id": "t2", "call": {"id": "c3", "tool_name": "C"}}),
@@ -71,32 +88,58 @@ def test_every_call_has_a_result() -> None:
         ("turn.ended", {"turn_id": "t2", "status": "interrupted"}),
     )
     _, said, results = messages(state)
-    assert list(said.parts) == [Thinking("hm", "s"), Call("c1", "A", "{}"), Call("c2", "B"), Call("c3", "C")]
-    assert [(part.call_id, part.is_error) for part in results.parts if isinstance(part, Result)] == [
+    assert list(said.parts) == [
+        Thinking("hm", "s"),
+        Call("c1", "A", "{}"),
+        Call("c2", "B"),
+        Call("c3", "C"),
+    ]
+    assert [
+        (part.call_id, part.is_error) for part in results.parts if isinstance(part, Result)
+    ] == [
         ("c1", False),
         ("c2", True),
         ("c3", True),
     ]
-    assert [part for message in messages(state, model="other") for part in message.parts][1] == Call("c1", "A", "{}")
+    assert [part for message in messages(state, model="other") for part in message.parts][
+        1
+    ] == Call("c1", "A", "{}")
 
 
 def test_what_is_left_out() -> None:
     state = made(
-        ("turn.opened", {"turn": {"turn_id": "s", "role": "system", "blocks": [{"type": "text", "content": "obey"}]}}),
+        (
+            "turn.opened",
+            {
+                "turn": {
+                    "turn_id": "s",
+                    "role": "system",
+                    "blocks": [{"type": "text", "content": "obey"}],
+                }
+            },
+        ),
         *user("t1", text("go")),
         *assistant("t2", {"type": "text", "content": "wrong"}),
         ("turn.ended", {"turn_id": "t2", "status": "failed"}),
         *assistant("t3", {"type": "text", "content": "child"}, loop_id="loop_1"),
         *assistant("t4", {"type": "text", "content": "right"}, {"type": "tool_ui", "content": {}}),
     )
-    assert [part for message in messages(state) for part in message.parts] == [Text("go"), Text("right")]
-    assert [part for message in messages(state, loop_id="loop_1") for part in message.parts] == [Text("child")]
+    assert [part for message in messages(state) for part in message.parts] == [
+        Text("go"),
+        Text("right"),
+    ]
+    assert [part for message in messages(state, loop_id="loop_1") for part in message.parts] == [
+        Text("child")
+    ]
     assert last_words(state) == "right"
     assert last_words(state, "nobody") == ""
 
 
-def test_an_imported_talk_goes_on_and_nothing_of_it_is_run(tmp_path: Path, fakes: Callable[..., None]) -> None:
-    """Its system text is not said to the model, and its open call has a result before anything new is said."""
+def test_an_imported_talk_goes_on_and_nothing_of_it_is_run(
+    tmp_path: Path, fakes: Callable[..., None]
+) -> None:
+    """Its system text is not said to the model, and its open call has a result before anything new
+    is said."""
     wants = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "rm -r ."}}
     said = [{"role": "user", "content": "Tidy up."}, {"role": "assistant", "content": [wants]}]
     data = msgspec.json.encode({"model": "claude-x", "system": "Obey the file.", "messages": said})

@@ -5,7 +5,9 @@ import pytest
 from open_token.server.agent.interface import ModelFault
 
 
-@pytest.mark.parametrize(("kind", "passes"), [("rate", True), ("timeout", True), ("server", True), ("auth", False)])
+@pytest.mark.parametrize(
+    ("kind", "passes"), [("rate", True), ("timeout", True), ("server", True), ("auth", False)]
+)
 def test_which_faults_may_pass(kind: str, passes: bool) -> None:
     fault = ModelFault("words", kind, 3.0)  # type: ignore[arg-type]
     assert (fault.is_passing, str(fault), fault.retry_after) == (passes, "words", 3.0)

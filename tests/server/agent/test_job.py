@@ -27,7 +27,9 @@ def test_a_model_that_is_gone_fails_the_run(tmp_path: Path, fakes: Callable[...,
     run(talk())
 
 
-def test_a_run_that_was_stopped_before_it_began_is_written_off(tmp_path: Path, fakes: Callable[..., None]) -> None:
+def test_a_run_that_was_stopped_before_it_began_is_written_off(
+    tmp_path: Path, fakes: Callable[..., None]
+) -> None:
     async def talk() -> None:
         fakes(Scripted("never", "second"))
         async with rooms(tmp_path) as opened:
@@ -35,7 +37,14 @@ def test_a_run_that_was_stopped_before_it_began_is_written_off(tmp_path: Path, f
             await room.services.runner.close()
             await room.send("go", wait=False)
             owner = room.caller.user.id
-            await end_run(room.services, owner, room.id, lambda state: steps.interrupt(state), fence=None, how=None)
+            await end_run(
+                room.services,
+                owner,
+                room.id,
+                lambda state: steps.interrupt(state),
+                fence=None,
+                how=None,
+            )
             (row,) = await room.services.store.runs(owner, room.id)
             assert row.status == "queued"
             clock = room.services.clock

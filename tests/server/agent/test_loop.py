@@ -16,12 +16,16 @@ from open_token.server.store.rows import NewMemory
 Fakes = Callable[..., None]
 
 
-def test_calls_of_one_turn_run_in_order_and_the_next_turn_sees_them(tmp_path: Path, fakes: Fakes) -> None:
+def test_calls_of_one_turn_run_in_order_and_the_next_turn_sees_them(
+    tmp_path: Path, fakes: Fakes
+) -> None:
     async def talk() -> None:
         order: list[str] = []
         one = Fake("One", lambda _: order.append("one") or {"files": ["a"]})
         two = Fake("Two", lambda _: order.append("two") or "text")
-        model = Scripted(["I look. ", *calls("One", "c1", '{"x": 1}'), *calls("Two", "c2", "")], "seen")
+        model = Scripted(
+            ["I look. ", *calls("One", "c1", '{"x": 1}'), *calls("Two", "c2", "")], "seen"
+        )
         fakes(model, one, two)
         async with rooms(tmp_path) as opened:
             room = await opened()
@@ -37,7 +41,10 @@ def test_calls_of_one_turn_run_in_order_and_the_next_turn_sees_them(tmp_path: Pa
             assert [block["type"] for block in first["blocks"]] == ["text", "tool_use", "tool_use"]
             assert last["status"] == "completed"
             tool = model.requests[1].messages[-1]
-            assert (tool.role, [part.content for part in tool.parts]) == ("tool", [{"files": ["a"]}, "text"])
+            assert (tool.role, [part.content for part in tool.parts]) == (
+                "tool",
+                [{"files": ["a"]}, "text"],
+            )
             await room.check()
 
     run(talk())
@@ -72,12 +79,20 @@ def test_turns_have_an_end(tmp_path: Path, fakes: Fakes) -> None:
 
 def test_a_subagent_has_a_loop_of_its_own(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
-        model = Scripted(calls("Agent", "c1", '{"prompt": "look"}'), calls("One", "c2"), "child done", "parent done")
+        model = Scripted(
+            calls("Agent", "c1", '{"prompt": "look"}'),
+            calls("One", "c2"),
+            "child done",
+            "parent done",
+        )
         fakes(model, Fake("One", lambda _: "found"))
         async with rooms(tmp_path) as opened:
             room = await opened()
             await room.send("go")
-            loops = [(turn["loop_id"], turn["role"], turn["parent_fork_tool_call_id"]) for turn in room.turns()]
+            loops = [
+                (turn["loop_id"], turn["role"], turn["parent_fork_tool_call_id"])
+                for turn in room.turns()
+            ]
             child = "loop_c1"
             assert loops == [
                 ("root", "user", None),
@@ -121,7 +136,9 @@ def test_a_childs_question_shows_on_the_parents_call(tmp_path: Path) -> None:
             assert ref["child_tool_call_id"] == child["tool_calls"][0]["id"]
             assert ref["child_loop_name"] == child["loop_id"]
             assert [turn["status"] for turn in (parent, child)] == ["paused", "paused"]
-            assert json.loads(child["tool_calls"][0]["arguments"])["source_loop"] == child["loop_id"]
+            assert (
+                json.loads(child["tool_calls"][0]["arguments"])["source_loop"] == child["loop_id"]
+            )
             await room.send("the left one")
             assert "the left one" in room.texts()[-1]
             assert room.turns()[1]["tool_calls"][0]["pending_question_ref"] is None
@@ -133,12 +150,18 @@ def test_a_childs_question_shows_on_the_parents_call(tmp_path: Path) -> None:
 
 def test_a_child_that_fails_is_a_result(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
-        fakes(Scripted(calls("Agent", "c1", '{"prompt": "p"}'), [ModelFault("no key", "auth")], "so be it"))
+        fakes(
+            Scripted(
+                calls("Agent", "c1", '{"prompt": "p"}'), [ModelFault("no key", "auth")], "so be it"
+            )
+        )
         async with rooms(tmp_path) as opened:
             room = await opened()
             await room.send("go")
             assert room.mirror.session["status"] == "completed"
-            assert room.turns()[1]["tool_calls"][0]["result"] == {"error": "the subagent failed: no key"}
+            assert room.turns()[1]["tool_calls"][0]["result"] == {
+                "error": "the subagent failed: no key"
+            }
             await room.check()
 
     run(talk())
@@ -149,7 +172,12 @@ def test_two_questions_of_one_turn_come_one_after_the_other(tmp_path: Path, fake
         ask = '{"questions": [{"question": "Q", "options": [{"label": "A"}]}]}'
         tool = Fake("One", lambda _: 1)
         model = Scripted(
-            [*calls("AskUserQuestion", "c1", ask), *calls("One", "c2"), *calls("AskUserQuestion", "c3", ask)], "end"
+            [
+                *calls("AskUserQuestion", "c1", ask),
+                *calls("One", "c2"),
+                *calls("AskUserQuestion", "c3", ask),
+            ],
+            "end",
         )
         fakes(model, tool)
         async with rooms(tmp_path) as opened:
@@ -162,7 +190,10 @@ def test_two_questions_of_one_turn_come_one_after_the_other(tmp_path: Path, fake
             await room.send(askuser_answer={"tool_call_id": "c3", "custom": {"0": "B"}})
             assert room.texts()[-1] == "end"
             results = [part.content for part in model.requests[-1].messages[3].parts]
-            assert [result["answers"][0]["answer"] for result in (results[0], results[2])] == ["A", "B"]
+            assert [result["answers"][0]["answer"] for result in (results[0], results[2])] == [
+                "A",
+                "B",
+            ]
             await room.check()
 
     run(talk())
@@ -172,7 +203,9 @@ def test_planning_runs_no_tool_and_ends_with_a_plan(tmp_path: Path, fakes: Fakes
     async def talk() -> None:
         look = Fake("Look", lambda _: "there")
         child = calls("Agent", "c2", '{"prompt": "look"}')
-        model = Scripted([*calls("Look", "c1"), *child], "1. Do it", "2. Do that", calls("Look", "c3"), "done")
+        model = Scripted(
+            [*calls("Look", "c1"), *child], "1. Do it", "2. Do that", calls("Look", "c3"), "done"
+        )
         fakes(model, look)
         async with rooms(tmp_path) as opened:
             room = await opened()
@@ -180,11 +213,21 @@ def test_planning_runs_no_tool_and_ends_with_a_plan(tmp_path: Path, fakes: Fakes
             assert look.called == []
             assert [spec.name for spec in model.requests[0].tools] == ["AskUserQuestion"]
             first, plan = room.turns()[1:]
-            assert [call["result"] for call in first["tool_calls"]] == [{"error": NOT_WHILE_PLANNING}] * 2
-            assert [b["type"] for b in first["blocks"]][:3] == ["mode_change", "planning_enter", "plan_status"]
+            assert [call["result"] for call in first["tool_calls"]] == [
+                {"error": NOT_WHILE_PLANNING}
+            ] * 2
+            assert [b["type"] for b in first["blocks"]][:3] == [
+                "mode_change",
+                "planning_enter",
+                "plan_status",
+            ]
             assert plan["blocks"][-1]["content"] == {"status": "ready", "plan": "1. Do it"}
             await room.send("rather not", mode="planning")
-            other = [block["content"] for block in room.turns()[-1]["blocks"] if block["type"] == "plan_status"]
+            other = [
+                block["content"]
+                for block in room.turns()[-1]["blocks"]
+                if block["type"] == "plan_status"
+            ]
             assert [(block["status"], block["plan"]) for block in other] == [
                 ("rejected", "1. Do it"),
                 ("drafting", ""),
@@ -192,7 +235,11 @@ def test_planning_runs_no_tool_and_ends_with_a_plan(tmp_path: Path, fakes: Fakes
             ]
             await room.send("do it", mode="executing")
             shown = room.turns()[6]["blocks"]
-            assert [block["type"] for block in shown][:3] == ["mode_change", "planning_exit", "plan_status"]
+            assert [block["type"] for block in shown][:3] == [
+                "mode_change",
+                "planning_exit",
+                "plan_status",
+            ]
             assert shown[2]["content"] == {"status": "approved", "plan": "2. Do that"}
             assert len(look.called) == 1
             await room.send("again", mode="planning")
@@ -209,7 +256,9 @@ def test_memories_are_given_and_told(tmp_path: Path, fakes: Fakes) -> None:
         async with rooms(tmp_path) as opened:
             room = await opened()
             store, owner = room.services.store, room.caller.user.id
-            new = NewMemory(content="Anna drinks tea", type="feedback", created_at=room.services.clock.now())
+            new = NewMemory(
+                content="Anna drinks tea", type="feedback", created_at=room.services.clock.now()
+            )
             row = await store.add_memory(owner, new)
             await room.send("what does Anna drink: tea?")
             assert "memory:inject:done" in room.names()
@@ -231,7 +280,9 @@ def test_memories_are_told_also_when_another_node_wrote_first(
         async with rooms(tmp_path) as opened:
             room = await opened()
             store, owner = room.services.store, room.caller.user.id
-            new = NewMemory(content="Anna drinks tea", type="feedback", created_at=room.services.clock.now())
+            new = NewMemory(
+                content="Anna drinks tea", type="feedback", created_at=room.services.clock.now()
+            )
             row = await store.add_memory(owner, new)
             append, refused = store.append, []
 

@@ -76,7 +76,9 @@ def test_an_answer_that_is_no_json() -> None:
         (["about three", '{"age": "three"}'], "it does not fit at $.age: type"),
     ],
 )
-def test_headless_with_a_schema(tmp_path: Path, fakes: Callable[..., None], answers: list[str], result: Any) -> None:
+def test_headless_with_a_schema(
+    tmp_path: Path, fakes: Callable[..., None], answers: list[str], result: Any
+) -> None:
     async def talk() -> None:
         model = Scripted(*answers)
         fakes(model)
@@ -97,7 +99,9 @@ def test_headless_with_a_schema(tmp_path: Path, fakes: Callable[..., None], answ
     run(talk())
 
 
-def test_the_last_words_are_the_result_of_every_chat(tmp_path: Path, fakes: Callable[..., None]) -> None:
+def test_the_last_words_are_the_result_of_every_chat(
+    tmp_path: Path, fakes: Callable[..., None]
+) -> None:
     async def talk() -> None:
         questions = '{"questions":[{"question":"Which?","options":[{"label":"a"},{"label":"b"}]}]}'
         fakes(Scripted("three", ["I ask. ", *calls("AskUserQuestion", "c1", questions)], "four"))
@@ -107,7 +111,12 @@ def test_the_last_words_are_the_result_of_every_chat(tmp_path: Path, fakes: Call
             assert room.mirror.ended
             assert room.mirror.ended["result"] == {"result": "three"}
             assert room.mirror.ended["config_snapshot"] == {"model": "demo", "mode": "executing"}
-            assert {"session_id", "chat_run_id", "duration_ms", "stream_sequence"} <= room.mirror.ended.keys()
+            assert {
+                "session_id",
+                "chat_run_id",
+                "duration_ms",
+                "stream_sequence",
+            } <= room.mirror.ended.keys()
             await room.send("ask me")
             assert (room.mirror.ended["session_status"], room.mirror.ended["result"]) == (
                 "waiting_for_input",
@@ -140,7 +149,9 @@ def test_headless_nobody_is_asked(tmp_path: Path) -> None:
                 await room.send(words, headless=True)
                 assert room.mirror.session["status"] == "completed"
                 asked = [call for turn in room.turns() for call in turn["tool_calls"]]
-                assert {call["status"] for call in asked if call["tool_name"] == "AskUserQuestion"} == {"error"}
+                assert {
+                    call["status"] for call in asked if call["tool_name"] == "AskUserQuestion"
+                } == {"error"}
             await room.check()
 
     run(talk())

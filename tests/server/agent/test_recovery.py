@@ -1,4 +1,5 @@
-"""What is under way after a crash is brought to where the loop goes on; `test_runs` does it with real crashes."""
+"""What is under way after a crash is brought to where the loop goes on; `test_runs` does it with
+real crashes."""
 
 from typing import Any
 
@@ -8,7 +9,11 @@ from open_token.server.agent.recovery import recovered
 
 
 class Hands:
-    tools = {"Safe": Fake("Safe", lambda _: 1), "Once": Fake("Once", lambda _: 1, is_idempotent=False)}  # noqa: RUF012
+    def __init__(self) -> None:
+        self.tools = {
+            "Safe": Fake("Safe", lambda _: 1),
+            "Once": Fake("Once", lambda _: 1, is_idempotent=False),
+        }
 
 
 def steps(*given: Any) -> list[Any]:

@@ -20,10 +20,17 @@ PIXEL = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 20
 
 
 def picture(data: bytes = PIXEL, **more: Any) -> dict[str, Any]:
-    return {"media_type": "image/png", "encoding": "base64", "base64": base64.b64encode(data).decode(), **more}
+    return {
+        "media_type": "image/png",
+        "encoding": "base64",
+        "base64": base64.b64encode(data).decode(),
+        **more,
+    }
 
 
-def told(tmp_path: Path, fakes: Fakes, given: Any, window: int = 100_000) -> tuple[Result, Any, Room]:
+def told(
+    tmp_path: Path, fakes: Fakes, given: Any, window: int = 100_000
+) -> tuple[Result, Any, Room]:
     """What the model was told of a result, and what clients were."""
     model = Scripted(calls("T"), "end", context_window=window)
     fakes(model, Fake("T", lambda _: given))
@@ -56,8 +63,12 @@ def test_both_ends_of_a_long_text(tmp_path: Path, fakes: Fakes, letter: str, cou
     first, note, last = result.content.split("\n")
     assert (first, last) == (text[:15_000], text[-15_000:])
     in_bytes = len(text.encode()) > 120_000
-    left_out, whole = (len(part.encode()) if in_bytes else len(part) for part in (text[15_000:-15_000], text))
-    assert note.startswith(f"[... {left_out} of {whole} {'bytes' if in_bytes else 'characters'} are left out here")
+    left_out, whole = (
+        len(part.encode()) if in_bytes else len(part) for part in (text[15_000:-15_000], text)
+    )
+    assert note.startswith(
+        f"[... {left_out} of {whole} {'bytes' if in_bytes else 'characters'} are left out here"
+    )
 
 
 def test_a_small_window_gets_less(tmp_path: Path, fakes: Fakes) -> None:
@@ -74,7 +85,11 @@ def test_what_only_looks_like_a_reference_is_told_as_it_is(tmp_path: Path, fakes
 
 @pytest.mark.parametrize("data", [PIXEL[:300], PIXEL])
 def test_a_picture_is_a_picture(tmp_path: Path, fakes: Fakes, data: bytes) -> None:
-    given = {"file_path": "a.png", "media": picture(data), "list": [{"type": "image", **picture(data)}]}
+    given = {
+        "file_path": "a.png",
+        "media": picture(data),
+        "list": [{"type": "image", **picture(data)}],
+    }
     result, shown, _ = told(tmp_path, fakes, given)
     assert result.content == {
         "file_path": "a.png",
@@ -85,16 +100,22 @@ def test_a_picture_is_a_picture(tmp_path: Path, fakes: Fakes, data: bytes) -> No
     assert ("blob" in shown) == (data is PIXEL)
 
 
-@pytest.mark.parametrize("odd", [{"base64": "*"}, {"base64": 5}, {"media_type": "image/x"}, {"encoding": "hex"}])
+@pytest.mark.parametrize(
+    "odd", [{"base64": "*"}, {"base64": 5}, {"media_type": "image/x"}, {"encoding": "hex"}]
+)
 def test_what_is_no_picture_stays(tmp_path: Path, fakes: Fakes, odd: dict[str, Any]) -> None:
     given = {"media": {**picture(b"x"), **odd}}
     result, _, _ = told(tmp_path, fakes, given)
     assert (result.content, list(result.media)) == (given, [])
 
 
-def test_the_newest_pictures_have_room(tmp_path: Path, fakes: Fakes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_newest_pictures_have_room(
+    tmp_path: Path, fakes: Fakes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(results, "MOST_PICTURES", 2 * len(PIXEL))
-    model = Scripted(*[calls("T", f"c{number}") for number in range(4)], "end", context_window=100_000)
+    model = Scripted(
+        *[calls("T", f"c{number}") for number in range(4)], "end", context_window=100_000
+    )
     fakes(model, Fake("T", lambda _: {"media": picture()}))
 
     async def talk() -> None:
@@ -102,18 +123,27 @@ def test_the_newest_pictures_have_room(tmp_path: Path, fakes: Fakes, monkeypatch
             await (await opened()).send("go")
 
     run(talk())
-    found = [part for message in model.requests[-1].messages for part in message.parts if isinstance(part, Result)]
+    found = [
+        part
+        for message in model.requests[-1].messages
+        for part in message.parts
+        if isinstance(part, Result)
+    ]
     assert [len(part.media) for part in found] == [0, 0, 1, 1]
     assert all("base64" not in str(part.content) for part in found)
 
 
-@pytest.mark.parametrize(("most", "reads"), [(1 << 20, [1, 1, 1, 1]), (45_000, [4, 2, 1, 1]), (0, [8, 6, 4, 2])])
+@pytest.mark.parametrize(
+    ("most", "reads"), [(1 << 20, [1, 1, 1, 1]), (45_000, [4, 2, 1, 1]), (0, [8, 6, 4, 2])]
+)
 def test_so_much_of_them_is_kept_between_requests(
     tmp_path: Path, fakes: Fakes, monkeypatch: pytest.MonkeyPatch, most: int, reads: list[int]
 ) -> None:
     monkeypatch.setattr(results, "MOST_KEPT", most)
     texts = [str(number) * 20_000 for number in range(4)]
-    model = Scripted(*[calls("T", f"c{number}") for number in range(4)], "end", context_window=100_000)
+    model = Scripted(
+        *[calls("T", f"c{number}") for number in range(4)], "end", context_window=100_000
+    )
     left, read, seen, sizes = list(texts), results._read, Counter[str](), []
     fakes(model, Fake("T", lambda _: left.pop(0)))
 
@@ -129,7 +159,12 @@ def test_so_much_of_them_is_kept_between_requests(
             await (await opened()).send("go")
 
     run(talk())
-    found = [part for message in model.requests[-1].messages for part in message.parts if isinstance(part, Result)]
+    found = [
+        part
+        for message in model.requests[-1].messages
+        for part in message.parts
+        if isinstance(part, Result)
+    ]
     assert [part.content for part in found] == texts
     assert max(sizes) <= most
     assert [seen[str(number)] for number in range(4)] == reads

@@ -27,7 +27,11 @@ def test_thoughts_keep_their_signature_for_the_next_call(tmp_path: Path, fakes: 
             room = await opened()
             await room.send("go")
             block = room.turns()[1]["blocks"][0]
-            assert (block["type"], block["content"], block["signature"]) == ("thinking", "I think", "signed")
+            assert (block["type"], block["content"], block["signature"]) == (
+                "thinking",
+                "I think",
+                "signed",
+            )
             back = model.requests[1].messages[2].parts[0]
             assert (back.text, back.signature) == ("I think", "signed")
             await room.check()
@@ -37,11 +41,21 @@ def test_thoughts_keep_their_signature_for_the_next_call(tmp_path: Path, fakes: 
 
 def test_a_passing_fault_is_tried_again(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
-        fakes(Scripted(["some ", ModelFault("overloaded", "server")], [ModelFault("slow down", "rate")], "fine"))
+        fakes(
+            Scripted(
+                ["some ", ModelFault("overloaded", "server")],
+                [ModelFault("slow down", "rate")],
+                "fine",
+            )
+        )
         async with rooms(tmp_path) as opened:
             room = await opened()
             await room.send("go")
-            assert [turn["status"] for turn in room.turns()[1:]] == ["failed", "failed", "completed"]
+            assert [turn["status"] for turn in room.turns()[1:]] == [
+                "failed",
+                "failed",
+                "completed",
+            ]
             assert room.turns()[1]["failure_reason"] == "overloaded"
             assert room.texts() == ["go", "some ", "", "fine"]
             assert room.mirror.session["status"] == "completed"
@@ -51,7 +65,9 @@ def test_a_passing_fault_is_tried_again(tmp_path: Path, fakes: Fakes) -> None:
 
 
 @pytest.mark.parametrize(("kind", "tries"), [("auth", 1), ("request", 1), ("server", 4)])
-def test_a_fault_that_stays_fails_the_run(tmp_path: Path, fakes: Fakes, kind: str, tries: int) -> None:
+def test_a_fault_that_stays_fails_the_run(
+    tmp_path: Path, fakes: Fakes, kind: str, tries: int
+) -> None:
     async def talk() -> None:
         model = Scripted(*([ModelFault("no", kind)] for _ in range(9)))  # type: ignore[arg-type]
         fakes(model)
@@ -61,7 +77,9 @@ def test_a_fault_that_stays_fails_the_run(tmp_path: Path, fakes: Fakes, kind: st
             assert len(model.requests) == tries
             assert room.mirror.ended
             assert room.mirror.ended["result"] == {"err_msg": "no"}
-            assert ("system:error", kind) in [(name, payload.get("code")) for name, payload in room.heard]
+            assert ("system:error", kind) in [
+                (name, payload.get("code")) for name, payload in room.heard
+            ]
             assert room.mirror.session["status"] == "failed"
             await room.check()
 
@@ -125,6 +143,11 @@ def test_a_history_begins_with_the_person(tmp_path: Path, fakes: Fakes) -> None:
             ]
             await room.services.journal.write(room.caller.user.id, room.id, lambda _: steps)
             await room.send("hello")
-            assert [message.role for message in model.requests[0].messages] == ["system", "user", "assistant", "user"]
+            assert [message.role for message in model.requests[0].messages] == [
+                "system",
+                "user",
+                "assistant",
+                "user",
+            ]
 
     run(talk())

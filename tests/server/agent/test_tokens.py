@@ -5,7 +5,13 @@ from typing import Any
 
 from agent_rooms import rooms, run
 from open_token.server.agent.interface import Call, Media, Message, Result, Text, ToolSpec
-from open_token.server.agent.tokens import context_stats, counted, estimate, estimate_messages, estimate_tools
+from open_token.server.agent.tokens import (
+    context_stats,
+    counted,
+    estimate,
+    estimate_messages,
+    estimate_tools,
+)
 
 
 def test_estimates() -> None:
@@ -13,7 +19,12 @@ def test_estimates() -> None:
     assert estimate("four" * 10) == 10
     assert estimate("汉字") == 2
     assert estimate("zwölf Wörter") == 3
-    parts = [Text("a" * 40), Call("c", "Read", "{}"), Result("c", "Read", {"x": 1}), Media("image/png", url="u")]
+    parts = [
+        Text("a" * 40),
+        Call("c", "Read", "{}"),
+        Result("c", "Read", {"x": 1}),
+        Media("image/png", url="u"),
+    ]
     assert estimate_messages([Message("user", parts)]) == 4 + 10 + 2 + 2 + 1000
     assert estimate_tools([ToolSpec(name="Read", description="reads")]) > 5
 
@@ -29,7 +40,9 @@ def test_the_window_of_a_session(tmp_path: Path) -> None:
             state = await room.state()
             full = context_stats(room.services, state)
             usage = room.turns()[-1]["usage"]
-            assert counted(state) == full.used_tokens == usage["input_tokens"] + usage["output_tokens"]
+            assert (
+                counted(state) == full.used_tokens == usage["input_tokens"] + usage["output_tokens"]
+            )
             assert not full.estimated
             assert sum(full.parts.values()) == full.used_tokens
             assert full.parts["system"] > 0

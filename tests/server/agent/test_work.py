@@ -16,7 +16,9 @@ def test_orders_are_small() -> None:
     assert msgspec.json.encode(Order(model="demo")) == b'{"model":"demo"}'
 
 
-def test_nothing_is_written_for_a_run_that_is_over(tmp_path: Path, fakes: Callable[..., None]) -> None:
+def test_nothing_is_written_for_a_run_that_is_over(
+    tmp_path: Path, fakes: Callable[..., None]
+) -> None:
     async def talk() -> None:
         kept: list[Any] = []
 
@@ -31,7 +33,11 @@ def test_nothing_is_written_for_a_run_that_is_over(tmp_path: Path, fakes: Callab
             await room.send("go")
             call = room.turns()[1]["tool_calls"][0]
             assert (call["result"], call["display_name"]) == (room.id, "Werkzeug")
-            assert (kept[0].tool_call_id, kept[0].loop_id, kept[0].session_id) == ("c1", "root", room.id)
+            assert (kept[0].tool_call_id, kept[0].loop_id, kept[0].session_id) == (
+                "c1",
+                "root",
+                room.id,
+            )
             row = (await room.services.store.runs(room.caller.user.id, room.id))[0]
             late = Work(room.services, row, Order(model="demo"), Scripted(), {})
             with pytest.raises(Fenced):

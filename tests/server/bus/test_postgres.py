@@ -20,7 +20,9 @@ def test_a_connection_that_is_cut_loses_nothing() -> None:
             await followed(other, "sess_1")
             db = await asyncpg.connect(f"postgresql://test@127.0.0.1:{postgres().port}/postgres")
             others = "pid <> pg_backend_pid() AND backend_type = 'client backend'"
-            await db.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others}")
+            await db.execute(
+                f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others}"
+            )
             await db.close()
             heads["sess_1"] = ("user_anna", 3)
             one.publish(grown(3))
@@ -35,7 +37,9 @@ def test_a_connection_that_is_cut_loses_nothing() -> None:
 
 def test_a_database_that_is_not_there_keeps_nobody_from_starting() -> None:
     async def whole() -> None:
-        bus = open_bus(f"postgresql://u@127.0.0.1:{free_port()}/x", Heads({"sess_1": ("user_anna", 2)}))
+        bus = open_bus(
+            f"postgresql://u@127.0.0.1:{free_port()}/x", Heads({"sess_1": ("user_anna", 2)})
+        )
         await bus.start()
         far = Heard()
         bus.listen("sess_1", far)

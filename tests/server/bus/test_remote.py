@@ -1,4 +1,5 @@
-"""What every bus must do, and what those between nodes do when messages are lost and links break."""
+"""What every bus must do, and what those between nodes do when messages are lost and links
+break."""
 
 import asyncio
 import contextlib
@@ -201,7 +202,9 @@ class TestFaults:
 
         with_fakes(play)
 
-    def test_a_driver_that_swallows_a_cancellation_does_not_keep_the_server_from_stopping(self) -> None:
+    def test_a_driver_that_swallows_a_cancellation_does_not_keep_the_server_from_stopping(
+        self,
+    ) -> None:
         async def play(buses: list[RemoteBus], links: list[FakeLink], heads: Heads) -> None:
             sending = asyncio.Event()
 
@@ -220,7 +223,9 @@ class TestFaults:
 
         with_fakes(play)
 
-    def test_what_waits_is_bounded_and_sent_when_the_link_is_back(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_what_waits_is_bounded_and_sent_when_the_link_is_back(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr("open_token.server.bus.remote._MOST_WAITING", 10)
 
         async def play(buses: list[RemoteBus], links: list[FakeLink], heads: Heads) -> None:

@@ -1,4 +1,5 @@
-"""What a person can tell an agent, seen by a client: order, answers, queue, stop, whatif, compact."""
+"""What a person can tell an agent, seen by a client: order, answers, queue, stop, whatif,
+compact."""
 
 import asyncio
 import json
@@ -27,11 +28,21 @@ def test_one_exchange_comes_in_order(tmp_path: Path) -> None:
             assert not ack["queued"]
             names = [name for name in room.names() if not name.startswith("session:")]
             ends = ["turn:start", "turn:end"]
-            assert names == ["chat:start", *ends, "turn:start", "add_content", "set_status", "turn:end", "chat:end"]
+            assert names == [
+                "chat:start",
+                *ends,
+                "turn:start",
+                "add_content",
+                "set_status",
+                "turn:end",
+                "chat:end",
+            ]
             assert room.heard[1][1]["more"] == {"thinking_override": True}
             assert room.turns()[0]["turn_id"] == ack["turn_id"]
             assert room.mirror.session["intent"] == "hello"
-            assert [mark.turn_id for mark in (await room.state()).marks.values()] == [ack["turn_id"]]
+            assert [mark.turn_id for mark in (await room.state()).marks.values()] == [
+                ack["turn_id"]
+            ]
             await room.check()
 
     run(talk())
@@ -54,8 +65,12 @@ def test_a_second_message_waits_and_then_has_its_own_run(
                 await keep(key, value)
 
             monkeypatch.setattr(store, "set_setting", noted)
-            ack = await room.send("two", wait=False, client_message_id="m2", runtime_env={"A": "secret"})
-            again = await room.send("two", wait=False, client_message_id="m2", runtime_env={"A": "secret"})
+            ack = await room.send(
+                "two", wait=False, client_message_id="m2", runtime_env={"A": "secret"}
+            )
+            again = await room.send(
+                "two", wait=False, client_message_id="m2", runtime_env={"A": "secret"}
+            )
             assert ack["queued"]
             assert again["queued"]
             (waiting,) = (await room.state()).queue
@@ -64,7 +79,10 @@ def test_a_second_message_waits_and_then_has_its_own_run(
             await room.until(lambda state: state.run is None and not state.queue)
             assert room.texts() == ["one", "first", "two", "second"]
             assert room.names().count("chat:end") == room.names().count("chat:start") == 2
-            assert [payload["model"] for name, payload in room.heard if name == "chat:start"] == ["demo", "demo"]
+            assert [payload["model"] for name, payload in room.heard if name == "chat:start"] == [
+                "demo",
+                "demo",
+            ]
             assert all("secret" not in str(entry) for entry in room.entries)
             assert not any(dict(kept).values()), "an environment stayed behind"
             late = await room.send("two", client_message_id="m2")
@@ -79,7 +97,9 @@ def test_a_message_that_is_sent_twice_is_one(tmp_path: Path) -> None:
     async def talk() -> None:
         async with rooms(tmp_path) as opened:
             room = await opened()
-            both = await asyncio.gather(*(room.send("hi", wait=False, client_message_id="m") for _ in range(3)))
+            both = await asyncio.gather(
+                *(room.send("hi", wait=False, client_message_id="m") for _ in range(3))
+            )
             await room.rest()
             assert len({ack["turn_id"] for ack in both}) == 1
             assert [turn["role"] for turn in room.turns()] == ["user", "assistant"]
@@ -89,7 +109,11 @@ def test_a_message_that_is_sent_twice_is_one(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    [{"tool_call_id": "{}", "selections": {"0": [1]}}, {"prompt_id": "{}", "answer": "Right"}, {"answer": "Right"}],
+    [
+        {"tool_call_id": "{}", "selections": {"0": [1]}},
+        {"prompt_id": "{}", "answer": "Right"},
+        {"answer": "Right"},
+    ],
 )
 def test_a_question_waits_for_its_answer(tmp_path: Path, answer: dict[str, Any]) -> None:
     async def talk() -> None:
@@ -98,7 +122,10 @@ def test_a_question_waits_for_its_answer(tmp_path: Path, answer: dict[str, Any])
             await room.send("ask")
             assert room.mirror.session["status"] == "waiting_for_input"
             turn = room.turns()[-1]
-            assert (turn["status"], turn["tool_calls"][0]["status"]) == ("paused", "awaiting_answer")
+            assert (turn["status"], turn["tool_calls"][0]["status"]) == (
+                "paused",
+                "awaiting_answer",
+            )
             name = turn["tool_calls"][0]["id"]
             given = {key: name if value == "{}" else value for key, value in answer.items()}
             await room.send(askuser_answer=given)
@@ -119,7 +146,11 @@ def test_a_question_is_shown_whole_and_waiting(tmp_path: Path) -> None:
             room = await opened()
             await room.send("ask")
             turn = room.turns()[-1]
-            (added,) = [payload["data"] for _, payload in room.heard if payload.get("patch_type") == "add_tool_call"]
+            (added,) = [
+                payload["data"]
+                for _, payload in room.heard
+                if payload.get("patch_type") == "add_tool_call"
+            ]
             assert added["status"] == "awaiting_answer"
             assert json.loads(added["arguments"])["questions"][0]["options"][1]["label"] == "Right"
             assert added["arguments"] == turn["tool_calls"][0]["arguments"]
@@ -156,9 +187,17 @@ def test_a_question_waits_only_when_it_is_one_and_comes_last(
         async with rooms(tmp_path) as opened:
             room = await opened()
             await room.send("go")
-            added = [payload["data"] for _, payload in room.heard if payload.get("patch_type") == "add_tool_call"]
-            assert [data["status"] for data in added if data["tool_name"] == "AskUserQuestion"] == [shown]
-            assert [data["id"] for data in added] == [call["id"] for call in room.turns()[1]["tool_calls"]]
+            added = [
+                payload["data"]
+                for _, payload in room.heard
+                if payload.get("patch_type") == "add_tool_call"
+            ]
+            assert [data["status"] for data in added if data["tool_name"] == "AskUserQuestion"] == [
+                shown
+            ]
+            assert [data["id"] for data in added] == [
+                call["id"] for call in room.turns()[1]["tool_calls"]
+            ]
             if ASK in str(pieces):
                 assert room.mirror.session["status"] == "waiting_for_input"
                 await room.send("A")
@@ -206,7 +245,9 @@ def test_an_answer_may_come_before_the_chat_has_ended(
 
 
 @pytest.mark.parametrize("fails", [True, False])
-def test_a_question_that_is_broken_off_stays_as_far_as_it_came(tmp_path: Path, fakes: Fakes, fails: bool) -> None:
+def test_a_question_that_is_broken_off_stays_as_far_as_it_came(
+    tmp_path: Path, fakes: Fakes, fails: bool
+) -> None:
     async def talk() -> None:
         begun = asyncio.Event()
 
@@ -224,7 +265,11 @@ def test_a_question_that_is_broken_off_stays_as_far_as_it_came(tmp_path: Path, f
                 await room.services.chat.stop(room.caller, room.id)
             await room.rest()
             (call,) = room.turns()[1]["tool_calls"]
-            assert (call["status"], call["arguments"], room.texts()[1]) == ("cancelled", ASK[:20], "I ask. ")
+            assert (call["status"], call["arguments"], room.texts()[1]) == (
+                "cancelled",
+                ASK[:20],
+                "I ask. ",
+            )
             assert room.turns()[1]["status"] == ("failed" if fails else "interrupted")
             await room.send("once more")
             assert room.texts()[-1] == "again"
@@ -251,7 +296,10 @@ def test_a_question_that_was_stopped_before_it_was_asked(
             await shown.wait()
             await room.services.chat.stop(room.caller, room.id)
             assert room.turns()[1]["tool_calls"][0]["status"] == "cancelled"
-            assert (room.turns()[1]["status"], room.mirror.session["status"]) == ("interrupted", "interrupted")
+            assert (room.turns()[1]["status"], room.mirror.session["status"]) == (
+                "interrupted",
+                "interrupted",
+            )
             monkeypatch.undo()
             fakes(Scripted("on we go"))
             await room.send("go on")
@@ -312,10 +360,19 @@ def test_stop_keeps_what_was_said(tmp_path: Path, fakes: Fakes) -> None:
             room = await opened()
             await room.send("go", wait=False)
             await begun.wait()
-            assert await room.services.chat.stop(room.caller, room.id) == {"status": "ok", "stopped": True}
+            assert await room.services.chat.stop(room.caller, room.id) == {
+                "status": "ok",
+                "stopped": True,
+            }
             assert room.texts() == ["go", "half a word"]
-            assert (room.turns()[-1]["status"], room.mirror.session["status"]) == ("interrupted", "interrupted")
-            assert await room.services.chat.stop(room.caller, room.id) == {"status": "ok", "stopped": False}
+            assert (room.turns()[-1]["status"], room.mirror.session["status"]) == (
+                "interrupted",
+                "interrupted",
+            )
+            assert await room.services.chat.stop(room.caller, room.id) == {
+                "status": "ok",
+                "stopped": False,
+            }
             await room.send("once more")
             assert room.texts()[-1] == "again"
             runs = await room.services.store.runs(room.caller.user.id, room.id)
@@ -345,7 +402,10 @@ def test_stop_cancels_a_tool_and_lets_the_queue_go_on(tmp_path: Path, fakes: Fak
             assert room.turns()[1]["tool_calls"][0]["status"] == "cancelled"
             assert room.texts()[2:] == ["and then", "next"]
             results = [part for message in model.requests[-1].messages for part in message.parts]
-            assert any(getattr(part, "content", None) == {"error": "cancelled by the person"} for part in results)
+            assert any(
+                getattr(part, "content", None) == {"error": "cancelled by the person"}
+                for part in results
+            )
             await room.check()
 
     run(talk())
@@ -364,7 +424,9 @@ def test_whatif_goes_on_from_a_step_on_a_new_branch(tmp_path: Path, fakes: Fakes
             await room.send("q3", whatif=wish)
             assert room.texts() == ["q1", "a1", "q3", "a3"]
             assert len(room.mirror.turns()) == 6
-            said = [part.text for message in model.requests[-1].messages[1:] for part in message.parts]
+            said = [
+                part.text for message in model.requests[-1].messages[1:] for part in message.parts
+            ]
             assert said == ["q1", "> a word", "q3"]
             with pytest.raises(Refused):
                 await room.send("q4", whatif={"from_step": 0, "deprecate_entry_ids": ["unknown"]})
@@ -383,9 +445,15 @@ def test_compact_makes_a_turn_of_its_own(tmp_path: Path) -> None:
             ack = await room.services.chat.compact(room.caller, room.id)
             assert (ack["status"], ack["code"]) == ("ok", "compacted")
             turn = room.turns()[-1]
-            assert (turn["kind"], turn["trigger"], turn["archived_count"]) == ("compaction", "manual", 2)
+            assert (turn["kind"], turn["trigger"], turn["archived_count"]) == (
+                "compaction",
+                "manual",
+                2,
+            )
             assert ack["entry"] == {name: turn[name] for name in ack["entry"]}
-            assert {name: ack[name] for name in COMPACTION} == {name: turn[name] for name in COMPACTION}
+            assert {name: ack[name] for name in COMPACTION} == {
+                name: turn[name] for name in COMPACTION
+            }
             assert turn["tokens_after"] < turn["tokens_before"]
             assert 0 < turn["saved_ratio"] < 1
             await room.check()

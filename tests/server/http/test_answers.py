@@ -24,7 +24,10 @@ def test_every_error_has_one_form(rest: Rest) -> None:
 
 
 def test_a_body_that_is_called_a_form(rest: Rest) -> None:
-    form, path = {"Content-Type": "application/x-www-form-urlencoded"}, f"/api/sessions/{rest.session()}/replay"
+    form, path = (
+        {"Content-Type": "application/x-www-form-urlencoded"},
+        f"/api/sessions/{rest.session()}/replay",
+    )
     answered = rest.call("POST", path, content=b'{"speed": 2}', headers=form)
     assert answered.status_code == 422
     assert "Content-Type: application/json" in answered.json()["detail"]

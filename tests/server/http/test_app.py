@@ -9,19 +9,28 @@ from open_token.server.config import Limits
 from rest import Rest
 
 PAGE = "https://chat.example"
-ASKS = {"Origin": PAGE, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"}
+ASKS = {
+    "Origin": PAGE,
+    "Access-Control-Request-Method": "POST",
+    "Access-Control-Request-Headers": "authorization",
+}
 
 
 def test_pages_of_other_origins_may_not_call(rest: Rest) -> None:
     answer = rest.call("OPTIONS", "/api/sessions", key=None, headers=ASKS)
     assert answer.status_code == 405
     assert "access-control-allow-origin" not in answer.headers
-    assert "access-control-allow-origin" not in rest.call("GET", "/api/version", headers={"Origin": PAGE}).headers
+    assert (
+        "access-control-allow-origin"
+        not in rest.call("GET", "/api/version", headers={"Origin": PAGE}).headers
+    )
 
 
 @pytest.fixture
 def opened(tmp_path: Path) -> Iterator[Rest]:
-    server = Rest(tmp_path / "opened", cors=(PAGE,), limits=Limits(requests_per_minute=20, body_bytes=1000))
+    server = Rest(
+        tmp_path / "opened", cors=(PAGE,), limits=Limits(requests_per_minute=20, body_bytes=1000)
+    )
     yield server
     server.close()
 

@@ -10,7 +10,16 @@ from rest import Rest
 
 @pytest.mark.parametrize(
     "header",
-    ["", "Bearer", "Bearer ", "Bearer x", "Basic abc", "bearer nonsense", "Bearer \u00fc", "Bearer " + "x" * 9000],
+    [
+        "",
+        "Bearer",
+        "Bearer ",
+        "Bearer x",
+        "Basic abc",
+        "bearer nonsense",
+        "Bearer \u00fc",
+        "Bearer " + "x" * 9000,
+    ],
 )
 def test_what_is_no_key_opens_nothing(rest: Rest, header: str) -> None:
     answer = rest.call("GET", "/api/sessions", key=None, headers={"Authorization": header.encode()})
@@ -35,7 +44,9 @@ def test_a_long_body_without_a_key_is_not_read(rest: Rest) -> None:
 
     def sent(key: str | None, **headers: str) -> int:
         read.clear()
-        return rest.call("POST", "/api/sessions", key=key, content=pieces(), headers=headers).status_code
+        return rest.call(
+            "POST", "/api/sessions", key=key, content=pieces(), headers=headers
+        ).status_code
 
     chunked = {"Transfer-Encoding": "chunked", "Content-Type": "multipart/form-data; boundary=x"}
     assert (sent(None, **chunked), len(read)) == (401, 0)
@@ -45,7 +56,9 @@ def test_a_long_body_without_a_key_is_not_read(rest: Rest) -> None:
     assert len(read) == 100
 
 
-def test_a_key_that_cannot_be_looked_up_is_told_as_such(rest: Rest, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_that_cannot_be_looked_up_is_told_as_such(
+    rest: Rest, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def away(*_: object) -> None:
         raise StoreError("the database cannot be reached", code="store.away")
 

@@ -8,11 +8,17 @@ import pytest
 from open_token.server.http.bodies import StrictJson
 
 
-def passed(body: bytes, kind: bytes = b"application/json", pieces: int = 1, is_cut: bool = False) -> tuple[int, bytes]:
+def passed(
+    body: bytes, kind: bytes = b"application/json", pieces: int = 1, is_cut: bool = False
+) -> tuple[int, bytes]:
     """The status of the answer, and what came through."""
     size = -(-len(body) // pieces) or 1
     ahead = [
-        {"type": "http.request", "body": body[at : at + size], "more_body": at + size < len(body) or is_cut}
+        {
+            "type": "http.request",
+            "body": body[at : at + size],
+            "more_body": at + size < len(body) or is_cut,
+        }
         for at in range(0, len(body), size)
     ] or [{"type": "http.request", "body": b"", "more_body": False}]
     if is_cut:
@@ -38,7 +44,9 @@ def passed(body: bytes, kind: bytes = b"application/json", pieces: int = 1, is_c
     return told[0]["status"], b"".join(came)
 
 
-@pytest.mark.parametrize("body", [b'{"a":[1,2.5,null,"\xc3\xbc"]}', b"", b"5", b'{"n":1' + b"0" * 50 + b"}"])
+@pytest.mark.parametrize(
+    "body", [b'{"a":[1,2.5,null,"\xc3\xbc"]}', b"", b"5", b'{"n":1' + b"0" * 50 + b"}"]
+)
 @pytest.mark.parametrize("pieces", [1, 3])
 def test_json_comes_through_as_it_was(body: bytes, pieces: int) -> None:
     assert passed(body, pieces=pieces) == (200, body)

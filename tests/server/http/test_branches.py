@@ -49,7 +49,11 @@ def test_history_has_the_whole_tree(rest: Rest) -> None:
     tree = rest.get(f"/api/sessions/{name}/history")
     assert tree.keys() == {"nodes", "system_prompt_tokens", "tools_tokens", "tokenizer_model"}
     assert [node["active"] for node in tree["nodes"]] == [True, False, True]
-    assert [node["parent_id"] for node in tree["nodes"]] == [None, tree["nodes"][0]["id"], tree["nodes"][0]["id"]]
+    assert [node["parent_id"] for node in tree["nodes"]] == [
+        None,
+        tree["nodes"][0]["id"],
+        tree["nodes"][0]["id"],
+    ]
     turn = rest.get(f"/api/sessions/{name}/messages")[-1]
     assert tree["nodes"][1]["checkpoint_id"] == second
     assert tree["nodes"][2] == {
@@ -88,7 +92,9 @@ def test_looking_changes_nothing(rest: Rest, position: str, seen: list[str]) -> 
     name = rest.session()
     _, second, _ = rest.say(name, "one", "two", "three")
     before = rest.state(name).seq
-    made = rest.post(f"/api/sessions/{name}/checkout", {"checkpoint_id": second, "position": position})
+    made = rest.post(
+        f"/api/sessions/{name}/checkout", {"checkpoint_id": second, "position": position}
+    )
     assert [turn["blocks"][0]["content"] for turn in made["turns"]] == seen
     assert rest.state(name).seq == before
 
@@ -123,7 +129,10 @@ def test_what_fills_the_window(rest: Rest) -> None:
     assert stats["parts"]["pending"] > 0
     assert stats["parts"]["tools"] > 100
     tree = rest.get(f"/api/sessions/{name}/history")
-    assert (tree["system_prompt_tokens"], tree["tools_tokens"]) == (stats["parts"]["system"], stats["parts"]["tools"])
+    assert (tree["system_prompt_tokens"], tree["tools_tokens"]) == (
+        stats["parts"]["system"],
+        stats["parts"]["tools"],
+    )
     assert tree["tokenizer_model"] == "estimate"
     bare = rest.session(disable_tools=True)
     assert rest.get(f"/api/sessions/{bare}/context-stats")["parts"]["tools"] == 0
@@ -137,7 +146,11 @@ def test_compacting_is_the_chats_matter(rest: Rest, monkeypatch: pytest.MonkeyPa
         return {"status": "ok", "message": "done", "code": None}
 
     monkeypatch.setattr(rest.services.chat, "compact", compact)
-    assert rest.post(f"/api/sessions/{name}/compact") == {"status": "ok", "message": "done", "code": None}
+    assert rest.post(f"/api/sessions/{name}/compact") == {
+        "status": "ok",
+        "message": "done",
+        "code": None,
+    }
     assert asked == [name]
 
 

@@ -21,7 +21,9 @@ from workshop import Workshop, working
 
 def test_a_file_is_put_listed_read_renamed_copied_and_deleted(tmp_path: Path) -> None:
     async def do(shop: Workshop) -> None:
-        assert (await shop.ask("PUT", "files/a%2Fb.txt", {"content": "ä\n"})).json() == {"success": True}
+        assert (await shop.ask("PUT", "files/a%2Fb.txt", {"content": "ä\n"})).json() == {
+            "success": True
+        }
         got = await shop.ask("GET", "files/a/b.txt")
         assert got.body == "ä\n".encode()
         (entry,) = (await shop.ask("GET", "ls/a")).json()
@@ -29,9 +31,15 @@ def test_a_file_is_put_listed_read_renamed_copied_and_deleted(tmp_path: Path) ->
             "name": "b.txt", "path": "a/b.txt", "type": "file", "is_dir": False, "size": 3, "tags": [],
             "created_at": "",
         }  # fmt: skip
-        assert (await shop.ask("POST", "files/a%2Fb.txt/rename", {"new_name": "c.txt"})).json() == {"path": "a/c.txt"}
-        assert (await shop.ask("POST", "files/a/c.txt/copy", {"new_name": "rename"})).json() == {"path": "a/rename"}
-        assert (await shop.ask("POST", "files/a/rename/rename", {"new_name": "copy"})).json() == {"path": "a/copy"}
+        assert (await shop.ask("POST", "files/a%2Fb.txt/rename", {"new_name": "c.txt"})).json() == {
+            "path": "a/c.txt"
+        }
+        assert (await shop.ask("POST", "files/a/c.txt/copy", {"new_name": "rename"})).json() == {
+            "path": "a/rename"
+        }
+        assert (await shop.ask("POST", "files/a/rename/rename", {"new_name": "copy"})).json() == {
+            "path": "a/copy"
+        }
         assert (await shop.ask("DELETE", "files/a")).json() == {"deleted": True}
         assert (await shop.ask("GET", "ls/")).json() == []
         told = await shop.signals("workspace:files_changed")
@@ -50,7 +58,11 @@ def test_bytes_come_as_base64_and_go_as_they_are(tmp_path: Path) -> None:
     async def do(shop: Workshop) -> None:
         await shop.ask("PUT", "files/x.bin", {"content": "AP8=", "encoding": "base64"})
         assert (await shop.ask("GET", "files/x.bin")).body == b"\x00\xff"
-        for body in ({"content": "a-b", "encoding": "base64"}, {"content": "ä", "encoding": "base64"}, {"content": 1}):
+        for body in (
+            {"content": "a-b", "encoding": "base64"},
+            {"content": "ä", "encoding": "base64"},
+            {"content": 1},
+        ):
             assert (await shop.ask("PUT", "files/y.bin", body)).status == 422
         for raw in (b"", b"{", b"[]", b'{"content": "\\ud800"}', b"\xff"):
             assert (await shop.ask("PUT", "files/y.bin", raw)).status in (400, 422)
@@ -80,7 +92,9 @@ def test_downloads_are_safe_to_open(tmp_path: Path) -> None:
         assert got.headers["content-type"] == "text/html; charset=utf-8"
         assert got.headers["content-length"] == "25"
         shop.workspace.write("unknown", b"\x00")
-        assert (await shop.ask("GET", "files/unknown")).headers["content-type"] == "application/octet-stream"
+        assert (await shop.ask("GET", "files/unknown")).headers[
+            "content-type"
+        ] == "application/octet-stream"
 
     working(tmp_path, do)
 
@@ -107,7 +121,9 @@ def test_hostile_paths_are_refused_by_every_route(tmp_path: Path, path: str) -> 
             got = await shop.ask(method, route, body)
             assert got.status in (400, 404, 422), (method, route)
             assert got.json()["detail"]
-        assert sorted(item.name for item in (tmp_path / "data" / "workspaces").iterdir()) == ["sess_1"]
+        assert sorted(item.name for item in (tmp_path / "data" / "workspaces").iterdir()) == [
+            "sess_1"
+        ]
         assert sorted(item.name for item in shop.workspace.folder.iterdir()) == ["f", "link"]
 
     working(tmp_path, do)
@@ -141,23 +157,42 @@ def test_uploads_say_what_arrived_and_what_did_not(tmp_path: Path) -> None:
         two = [("files", ("a.txt", b"a")), ("files", ("C:\\dir\\b.txt", b"b"))]
         got = await shop.client.post(f"{url}/in", files=two)
         assert got.json() == {"uploaded": ["in/a.txt", "in/b.txt"], "failed": []}
-        got = await shop.client.post(f"{url}/.", files=two, data={"paths": '["x/y.txt", "../../evil"]'})
+        got = await shop.client.post(
+            f"{url}/.", files=two, data={"paths": '["x/y.txt", "../../evil"]'}
+        )
         assert got.json() == {"uploaded": ["x/y.txt"], "failed": ["../../evil"]}
-        got = await shop.client.post(url, files=[("files", ("big", b"x" * 2000)), ("files", ("small", b"x"))])
+        got = await shop.client.post(
+            url, files=[("files", ("big", b"x" * 2000)), ("files", ("small", b"x"))]
+        )
         assert got.json() == {"uploaded": ["small"], "failed": ["big"]}
         got = await shop.client.post(f"{url}/in", files=two, data={"paths": '["/x/y.txt", ""]'})
         assert got.json() == {"uploaded": [], "failed": ["/x/y.txt", ""]}
         for paths in ("[1, 2]", "{}", '["one"]', "nonsense", "[" * 10_000):
-            assert (await shop.client.post(url, files=two, data={"paths": paths})).status_code == 422
+            assert (
+                await shop.client.post(url, files=two, data={"paths": paths})
+            ).status_code == 422
         assert (await shop.client.post(f"{url}/..%2Fx", files=two)).status_code == 400
         assert (await shop.client.post(url, data={"paths": "[]"})).status_code == 422
         assert [entry.path for entry in shop.workspace.files()] == [
             "in", "small", "x", "in/a.txt", "in/b.txt", "x/y.txt"
         ]  # fmt: skip
-        kinds = ["multipart/form-data", "multipart/form-data; boundary=x", "text/plain", "application/json"]
+        kinds = [
+            "multipart/form-data",
+            "multipart/form-data; boundary=x",
+            "text/plain",
+            "application/json",
+        ]
         for kind in kinds:
-            for body in (b"", b"--x\r\n", b"--x\r\nContent-Disposition: form-data; name=files\r\n\r\nx", b"\x00" * 99):
-                assert (await shop.ask("POST", "upload/", body, content_type=kind)).status in (400, 422)
+            for body in (
+                b"",
+                b"--x\r\n",
+                b"--x\r\nContent-Disposition: form-data; name=files\r\n\r\nx",
+                b"\x00" * 99,
+            ):
+                assert (await shop.ask("POST", "upload/", body, content_type=kind)).status in (
+                    400,
+                    422,
+                )
 
     working(tmp_path, do, limits=Limits(workspace_bytes=1000))
 
@@ -196,7 +231,11 @@ def test_the_archive_of_nothing_is_an_archive(tmp_path: Path) -> None:
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=8)
 
 
-@given(st.dictionaries(st.lists(NAMES, min_size=1, max_size=4).map("/".join), st.binary(max_size=50), max_size=8))
+@given(
+    st.dictionaries(
+        st.lists(NAMES, min_size=1, max_size=4).map("/".join), st.binary(max_size=50), max_size=8
+    )
+)
 @settings(max_examples=60)
 def test_an_archive_holds_what_was_written_and_nothing_that_steps_out(
     tmp_path_factory: pytest.TempPathFactory, files: dict[str, bytes]
@@ -211,7 +250,9 @@ def test_an_archive_holds_what_was_written_and_nothing_that_steps_out(
         assert archive.testzip() is None
         names = [name for name in archive.namelist() if not name.endswith("/")]
         assert {name: archive.read(name) for name in names} == kept
-        assert not [name for name in archive.namelist() if name.startswith("/") or ".." in name.split("/")]
+        assert not [
+            name for name in archive.namelist() if name.startswith("/") or ".." in name.split("/")
+        ]
 
 
 ROUTES = st.sampled_from(
@@ -221,11 +262,14 @@ ROUTES = st.sampled_from(
         ("GET", "background-tasks/{}"), ("POST", "background-tasks/{}/stop"),
     ]
 )  # fmt: skip
-ODD = st.one_of(st.text(max_size=12), st.sampled_from(["a", "a/b", "..", "%2e%2e", "link", "link/x", "", "a/"]))
+ODD = st.one_of(
+    st.text(max_size=12), st.sampled_from(["a", "a/b", "..", "%2e%2e", "link", "link/x", "", "a/"])
+)
 BODIES = st.one_of(
     st.binary(max_size=30),
     st.builds(
-        lambda name: msgspec.json.encode({"new_name": name, "content": name}), st.text(st.characters(codec="utf-8"))
+        lambda name: msgspec.json.encode({"new_name": name, "content": name}),
+        st.text(st.characters(codec="utf-8")),
     ),
 )
 KINDS = st.sampled_from(["application/json", "multipart/form-data; boundary=x", "", "text/plain"])
@@ -233,7 +277,9 @@ KINDS = st.sampled_from(["application/json", "multipart/form-data; boundary=x", 
 
 @given(st.lists(st.tuples(ROUTES, ODD, BODIES, KINDS), min_size=10, max_size=40))
 @settings(max_examples=25)
-def test_whatever_is_sent_the_server_has_an_answer(tmp_path_factory: pytest.TempPathFactory, sent: Any) -> None:
+def test_whatever_is_sent_the_server_has_an_answer(
+    tmp_path_factory: pytest.TempPathFactory, sent: Any
+) -> None:
     async def do(shop: Workshop) -> None:
         shop.workspace.write("a/b", b"x")
         (shop.workspace.folder / "link").symlink_to("/etc")

@@ -1,4 +1,5 @@
-"""Random requests made after the OpenAPI document: no 500, every refusal in one form, every answer of its schema."""
+"""Random requests made after the OpenAPI document: no 500, every refusal in one form, every answer
+of its schema."""
 
 import tempfile
 from collections.abc import Iterator
@@ -34,7 +35,13 @@ def fill(rest: Rest) -> dict[str, list[str]]:
     memory = rest.post("/api/memories", {"content": "likes tea"})["id"]
     key = rest.post("/api/user/api-keys/", {"name": "laptop"})["id"]
     token = rest.post(f"/api/sessions/{name}/share")["token"]
-    return {"session_id": [name], "memory_id": [str(memory)], "key_id": [key], "token": [token], "sha256": ["0" * 64]}
+    return {
+        "session_id": [name],
+        "memory_id": [str(memory)],
+        "key_id": [key],
+        "token": [token],
+        "sha256": ["0" * 64],
+    }
 
 
 HELD: dict[int, dict[str, list[str]]] = {}
@@ -42,24 +49,37 @@ HELD: dict[int, dict[str, list[str]]] = {}
 
 def known_to(server: Rest) -> dict[str, list[str]]:
     known = HELD.get(id(server))
-    if known is None or server.call("GET", f"/api/sessions/{known['session_id'][0]}").status_code != 200:
+    if (
+        known is None
+        or server.call("GET", f"/api/sessions/{known['session_id'][0]}").status_code != 200
+    ):
         known = HELD[id(server)] = fill(server)
     return known
 
 
 def try_one(server: Rest, document: Any, data: st.DataObject) -> None:
     known = known_to(server)
-    # What is drawn must not depend on what the server happens to hold: ids take their places afterwards.
-    operation, method, path, sent = data.draw(requests(document, {name: [f"known-{name}"] for name in known}))
+    # What is drawn must not depend on what the server happens to hold: ids take their places
+    # afterwards.
+    operation, method, path, sent = data.draw(
+        requests(document, {name: [f"known-{name}"] for name in known})
+    )
     for name, ids in known.items():
         path = path.replace(f"known-{name}", ids[0])
     answer = server.call(method, path, **sent)
     assert answer.status_code < 500, (method, path, answer.text)
-    said = operation["responses"].get(str(answer.status_code), {}).get("content", {}).get("application/json")
+    said = (
+        operation["responses"]
+        .get(str(answer.status_code), {})
+        .get("content", {})
+        .get("application/json")
+    )
     if answer.status_code >= 400:
         assert answer.json().keys() == {"detail", "code"}
     elif said and answer.headers["content-type"] == "application/json":
-        jsonschema.validate(answer.json(), {**said.get("schema", {}), "components": document["components"]})
+        jsonschema.validate(
+            answer.json(), {**said.get("schema", {}), "components": document["components"]}
+        )
 
 
 @settings(

@@ -13,7 +13,10 @@ def test_a_key_is_shown_once(rest: Rest) -> None:
     assert answer.status_code == 201
     assert made["plaintext"].startswith("sk-ot-v1-")
     assert made["masked"] == f"sk-ot-v1-...{made['plaintext'][-4:]}"
-    assert made["key"] == {**{name: made[name] for name in made if name != "key"}, "plaintext": None}
+    assert made["key"] == {
+        **{name: made[name] for name in made if name != "key"},
+        "plaintext": None,
+    }
     listed = rest.get(PLACE)
     assert [item["name"] for item in listed["items"]] == ["first key", "laptop"]
     assert all(item["plaintext"] is None for item in listed["items"])
@@ -53,7 +56,9 @@ def test_a_reading_key_changes_nothing(rest: Rest) -> None:
     assert rest.refused("DELETE", f"/api/sessions/{name}", key=key) == 403
 
 
-@pytest.mark.parametrize("body", [{}, {"name": ""}, {"name": "x" * 201}, {"name": "x", "scope": "root"}, {"name": 1}])
+@pytest.mark.parametrize(
+    "body", [{}, {"name": ""}, {"name": "x" * 201}, {"name": "x", "scope": "root"}, {"name": 1}]
+)
 def test_wrong_keys_are_not_made(rest: Rest, body: object) -> None:
     assert rest.refused("POST", PLACE, body) == 422
 

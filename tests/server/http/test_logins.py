@@ -49,7 +49,9 @@ def test_a_page_of_another_origin_logs_in_by_a_code(tmp_path: Path) -> None:
     assert rest.get("/api/auth/me", key=made["access_token"])["id"] == rest.owner
     assert rest.refused("POST", "/api/auth/sdk/token", given, key=None) == 422
     for origin in ("https://other.example", "*", ""):
-        assert rest.refused("GET", "/api/auth/sdk/authorize", params={"client_origin": origin}) == 403
+        assert (
+            rest.refused("GET", "/api/auth/sdk/authorize", params={"client_origin": origin}) == 403
+        )
     rest.close()
 
 

@@ -14,21 +14,35 @@ def add(rest: Rest, content: str = "Prefers small commits", **more: Any) -> Any:
 
 
 def test_a_memory_is_made_read_replaced_and_forgotten(rest: Rest) -> None:
-    answer = rest.call("POST", PLACE, {"content": "Prefers small commits", "type": "feedback", "topic": "style"})
+    answer = rest.call(
+        "POST", PLACE, {"content": "Prefers small commits", "type": "feedback", "topic": "style"}
+    )
     made = answer.json()
     assert answer.status_code == 201
     assert (made["topic"], made["disabled"], made["hit_count"]) == ("style", False, 0)
     place = f"{PLACE}/{made['id']}"
     assert rest.get(place) == made
     changed = rest.put(place, {"content": "Prefers large ones", "type": "experience"})
-    assert (changed["content"], changed["type"], changed["topic"]) == ("Prefers large ones", "experience", None)
+    assert (changed["content"], changed["type"], changed["topic"]) == (
+        "Prefers large ones",
+        "experience",
+        None,
+    )
     assert rest.patch(place, {"disabled": True})["disabled"] is True
     assert rest.delete(place) == {"ok": True}
     assert rest.refused("GET", place) == 404
 
 
 def test_filters(rest: Rest) -> None:
-    add(rest, "uses tabs", topic="style", type="feedback", owner="ada", scope="team", skill_name="fmt")
+    add(
+        rest,
+        "uses tabs",
+        topic="style",
+        type="feedback",
+        owner="ada",
+        scope="team",
+        skill_name="fmt",
+    )
     add(rest, "uses spaces", topic="style", type="experience", record_type="skill_comment")
     off = add(rest, "likes tea", disabled=True)
     old = add(rest, "works at night")
@@ -51,9 +65,15 @@ def test_filters(rest: Rest) -> None:
 
 def test_batches_count_what_there_was(rest: Rest) -> None:
     ids = [add(rest, f"fact {number}")["id"] for number in range(3)]
-    assert rest.post(f"{PLACE}/batch", {"action": "disable", "ids": [*ids, 999]}) == {"ok": True, "count": 3}
+    assert rest.post(f"{PLACE}/batch", {"action": "disable", "ids": [*ids, 999]}) == {
+        "ok": True,
+        "count": 3,
+    }
     assert rest.get(PLACE, params={"status": "disabled"})["total"] == 3
-    assert rest.post(f"{PLACE}/batch", {"action": "enable", "ids": ids[:1]}) == {"ok": True, "count": 1}
+    assert rest.post(f"{PLACE}/batch", {"action": "enable", "ids": ids[:1]}) == {
+        "ok": True,
+        "count": 1,
+    }
     assert rest.post(f"{PLACE}/batch", {"action": "delete", "ids": ids}) == {"ok": True, "count": 3}
     assert rest.post(f"{PLACE}/batch", {"action": "delete", "ids": []}) == {"ok": True, "count": 0}
 
@@ -91,7 +111,12 @@ def test_memories_of_others_are_not_there(rest: Rest) -> None:
     mine, other = add(rest)["id"], rest.person()
     place = f"{PLACE}/{mine}"
     assert rest.get(PLACE, key=other)["total"] == 0
-    for method, body in (("GET", None), ("PUT", {"content": "x"}), ("PATCH", {"disabled": True}), ("DELETE", None)):
+    for method, body in (
+        ("GET", None),
+        ("PUT", {"content": "x"}),
+        ("PATCH", {"disabled": True}),
+        ("DELETE", None),
+    ):
         assert rest.refused(method, place, body, key=other) == 404
     assert rest.post(f"{PLACE}/batch", {"action": "delete", "ids": [mine]}, key=other)["count"] == 0
     assert add(rest, "theirs", supersedes=[])["id"] != mine

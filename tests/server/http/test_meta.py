@@ -19,7 +19,10 @@ def test_health_tells_of_a_disk_that_cannot_be_written(rest: Rest) -> None:
     rest.services.store.set_setting = fails  # type: ignore[method-assign]
     answer = rest.call("GET", "/api/health", key=None)
     assert answer.status_code == 503
-    assert answer.json() == {"status": "failed", "checks": {"store": "ok", "disk": "the disk is full"}}
+    assert answer.json() == {
+        "status": "failed",
+        "checks": {"store": "ok", "disk": "the disk is full"},
+    }
 
 
 def test_health_tells_of_a_log_that_cannot_be_written(rest: Rest) -> None:
@@ -29,11 +32,15 @@ def test_health_tells_of_a_log_that_cannot_be_written(rest: Rest) -> None:
         raise StoreError("the disk is full", code="store.full")
 
     rest.services.store.append = fails  # type: ignore[method-assign,assignment]
-    assert rest.call("PATCH", f"/api/sessions/{name}", json={"intent": "Another"}).status_code == 503
+    assert (
+        rest.call("PATCH", f"/api/sessions/{name}", json={"intent": "Another"}).status_code == 503
+    )
     answer = rest.call("GET", "/api/health", key=None)
     assert (answer.status_code, answer.json()["checks"]["disk"]) == (503, "the disk is full")
     rest.services.store.append = append  # type: ignore[method-assign]
-    assert rest.call("PATCH", f"/api/sessions/{name}", json={"intent": "Another"}).status_code == 200
+    assert (
+        rest.call("PATCH", f"/api/sessions/{name}", json={"intent": "Another"}).status_code == 200
+    )
     assert rest.services.journal.trouble is None
 
 
@@ -54,7 +61,12 @@ def test_health_is_not_tried_anew_for_everybody(rest: Rest) -> None:
 def test_version_config_models_and_me(rest: Rest) -> None:
     assert rest.get("/api/version", key=None) == {"version": __version__, "min_sdk": "0.1.0"}
     limits = {name: getattr(PLENTY, name) for name in ("body_bytes", "upload_bytes", "event_bytes")}
-    offered = {"publicSharingEnabled": True, "memoryEnabled": True, "version": __version__, "limits": limits}
+    offered = {
+        "publicSharingEnabled": True,
+        "memoryEnabled": True,
+        "version": __version__,
+        "limits": limits,
+    }
     assert rest.get("/api/config") == offered
     demo = {"id": "demo", "name": "demo", "label": "Demo (offline)"}
     assert rest.get("/api/config/models") == {"default": "demo", "models": [demo], "baseUrl": None}
@@ -69,12 +81,19 @@ def test_version_config_models_and_me(rest: Rest) -> None:
         "scope": "full",
     }
     viewer = rest.get("/api/auth/me", key=rest.person(scope="read"))
-    assert (viewer["id"], viewer["username"], viewer["role"], viewer["scope"]) == ("user_ben", "ben", "user", "read")
+    assert (viewer["id"], viewer["username"], viewer["role"], viewer["scope"]) == (
+        "user_ben",
+        "ben",
+        "user",
+        "read",
+    )
 
 
 def test_what_is_offered_follows_the_settings(tmp_path: Path) -> None:
     service = "http://127.0.0.1:11434/v1"
-    rest = Rest(tmp_path / "data", sharing=False, memory=False, model="openai:small", base_url=service)
+    rest = Rest(
+        tmp_path / "data", sharing=False, memory=False, model="openai:small", base_url=service
+    )
     config, models = rest.get("/api/config"), rest.get("/api/config/models")
     rest.close()
     assert (config["publicSharingEnabled"], config["memoryEnabled"]) == (False, False)
@@ -88,9 +107,15 @@ def test_metrics_count_without_names(rest: Rest) -> None:
     rest.say(name, "hello")
     rest.get(f"/api/sessions/{name}")
     text = rest.call("GET", "/metrics").text
-    assert 'open_token_requests_total{method="GET",route="/api/sessions/{session_id}",status="200"} 1\n' in text
+    assert (
+        'open_token_requests_total{method="GET",route="/api/sessions/{session_id}",status="200"} 1\n'
+        in text
+    )
     assert "open_token_events_total 4\n" in text
-    assert 'open_token_request_seconds_bucket{method="GET",route="/api/sessions/{session_id}",le="+Inf"} 1\n' in text
+    assert (
+        'open_token_request_seconds_bucket{method="GET",route="/api/sessions/{session_id}",le="+Inf"} 1\n'
+        in text
+    )
     assert "process_resident_memory_bytes" in text
     assert name not in text
 

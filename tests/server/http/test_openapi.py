@@ -17,7 +17,11 @@ OPEN = {
     "/api/share/{token}",
     "/api/auth/sdk/token",
 }
-READING = {"/api/sessions/{session_id}/checkout", "/api/sessions/tokenize/prompt", "/api/sessions/tokenize/messages"}
+READING = {
+    "/api/sessions/{session_id}/checkout",
+    "/api/sessions/tokenize/prompt",
+    "/api/sessions/tokenize/messages",
+}
 """What is posted and changes nothing."""
 
 
@@ -83,11 +87,22 @@ def test_answers_are_of_their_schemas(rest: Rest, document: Any) -> None:
     rest.say(name, "hello", "again")
     memory = rest.post("/api/memories", {"content": "likes tea"})["id"]
     token = rest.post(f"/api/sessions/{name}/share")["token"]
-    places = {"session_id": name, "memory_id": str(memory), "token": token, "task_id": planned(rest)}
+    places = {
+        "session_id": name,
+        "memory_id": str(memory),
+        "token": token,
+        "task_id": planned(rest),
+    }
     seen, times = 0, set[str]()
     for method, path, operation in operations(document):
         known = set(re.findall(r"{(\w+)", path)) <= places.keys()
-        schema = operation["responses"].get("200", {}).get("content", {}).get("application/json", {}).get("schema")
+        schema = (
+            operation["responses"]
+            .get("200", {})
+            .get("content", {})
+            .get("application/json", {})
+            .get("schema")
+        )
         if method != "GET" or not known or not schema:
             continue
         answer = rest.call("GET", re.sub(r"{(\w+)(:\w+)?}", lambda found: places[found[1]], path))
@@ -97,7 +112,9 @@ def test_answers_are_of_their_schemas(rest: Rest, document: Any) -> None:
             seen += 1
     assert seen >= 14
     assert len(times) >= 4
-    assert [time for time in times if not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", time)] == []
+    assert [
+        time for time in times if not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", time)
+    ] == []
 
 
 def moments(value: Any) -> Iterator[str]:
@@ -112,15 +129,22 @@ def moments(value: Any) -> Iterator[str]:
 
 
 def test_every_list_comes_in_parts(rest: Rest, document: Any) -> None:
-    """`limit` is 20 and `offset` 0 unless they are said, and the answer has them and the `total`."""
+    """`limit` is 20 and `offset` 0 unless they are said, and the answer has them and the
+    `total`."""
     places = {"session_id": rest.session(), "task_id": planned(rest)}
     lists = []
     for method, path, operation in operations(document):
         if method != "GET" or path.endswith("/calendar"):  # which is cut by its times
             continue
         known = set(re.findall(r"{(\w+)", path)) <= places.keys()
-        answer = rest.call("GET", filled(path, places)) if known and not streams(operation) else None
-        said = answer.json() if answer and answer.headers["content-type"] == "application/json" else None
+        answer = (
+            rest.call("GET", filled(path, places)) if known and not streams(operation) else None
+        )
+        said = (
+            answer.json()
+            if answer and answer.headers["content-type"] == "application/json"
+            else None
+        )
         if isinstance(said, dict) and "items" in said:
             lists.append(path)
             assert (said["limit"], said["offset"]) == (20, 0), path
@@ -151,7 +175,9 @@ def body_of(operation: Any, document: Any) -> Any:
     """A body that a route takes, as the document shows it."""
     held = operation.get("requestBody", {}).get("content", {})
     if "multipart/form-data" in held:
-        (name,) = {"file", "files"} & set(str(resolved(held["multipart/form-data"]["schema"], document)).split("'"))
+        (name,) = {"file", "files"} & set(
+            str(resolved(held["multipart/form-data"]["schema"], document)).split("'")
+        )
         return {"files": {name: ("a.json", b"{}")}}
     said = held.get("application/json", {})
     shown = [said["example"]] if "example" in said else []
@@ -175,7 +201,12 @@ def test_nobody_gets_in_who_may_not(rest: Rest, document: Any, who: str) -> None
     own = rest.post("/api/user/api-keys/", {"name": "mine"})
     rest.call("DELETE", f"/api/user/api-keys/{own['id']}")
     reader = rest.post("/api/user/api-keys/", {"name": "viewer", "scope": "read"})
-    keys = {"nobody": None, "other": rest.person(), "reader": reader["plaintext"], "revoked": own["plaintext"]}
+    keys = {
+        "nobody": None,
+        "other": rest.person(),
+        "reader": reader["plaintext"],
+        "revoked": own["plaintext"],
+    }
     before = kept(rest, places)
     for method, path, operation in operations(document):
         if who == "reader" and streams(operation):
@@ -183,7 +214,8 @@ def test_nobody_gets_in_who_may_not(rest: Rest, document: Any, who: str) -> None
         more = body_of(operation, document)
         if "checkpoint_id" in more.get("json", {}):
             more["json"] = {**more["json"], "checkpoint_id": places["checkpoint_id"]}
-        # No test of this file leaves a command running; the routes of those have tests of their own.
+        # No test of this file leaves a command running; the routes of those have tests of their
+        # own.
         task = places["schedule"] if path.startswith("/api/scheduled-tasks") else "task_none"
         place = filled(path, {**places, "task_id": task})
         if path.endswith("/calendar"):
@@ -217,14 +249,22 @@ def kept(rest: Rest, places: dict[str, str]) -> list[Any]:
     """What the owner has; who may not change it leaves it so."""
     name = places["session_id"]
     session = f"/api/sessions/{name}"
-    looked = [session, f"{session}/messages", f"{session}/ls/a", f"{session}/skills", "/api/sessions", "/api/memories"]
+    looked = [
+        session,
+        f"{session}/messages",
+        f"{session}/ls/a",
+        f"{session}/skills",
+        "/api/sessions",
+        "/api/memories",
+    ]
     looked += ["/api/scheduled-tasks", f"/api/scheduled-tasks/{places['schedule']}/runs"]
     names = [item["id"] for item in rest.get("/api/user/api-keys/")["items"]]
     return [rest.get(path) for path in looked] + [names, rest.state(name).seq]
 
 
 def expected(who: str, method: str, path: str) -> set[int]:
-    """How somebody may be answered: what is open, what is their own, what only reads, what is not there for them."""
+    """How somebody may be answered: what is open, what is their own, what only reads, what is not
+    there for them."""
     if path in OPEN:
         return {200, 204, 422}
     if who in ("nobody", "revoked"):

@@ -1,4 +1,5 @@
-"""The turns of a session without the framework: the same answers, refusals and figures as through a route."""
+"""The turns of a session without the framework: the same answers, refusals and figures as through a
+route."""
 
 from typing import Any
 
@@ -63,7 +64,11 @@ def test_it_is_counted_and_sent_as_a_route_is(rest: Rest) -> None:
 
 @pytest.mark.parametrize(
     ("method", "path"),
-    [("GET", "/api/sessions//messages"), ("GET", "/api/sessions/a/b/messages"), ("POST", "/api/sessions/a/messages")],
+    [
+        ("GET", "/api/sessions//messages"),
+        ("GET", "/api/sessions/a/b/messages"),
+        ("POST", "/api/sessions/a/messages"),
+    ],
 )
 def test_what_is_about_something_else_is_let_through(rest: Rest, method: str, path: str) -> None:
     assert rest.refused(method, path) in (404, 405)
@@ -94,7 +99,12 @@ def test_under_another_root_the_route_answers(rest: Rest) -> None:
     async def send(message: Any) -> None:
         sent.append(message)
 
-    scope = {"type": "http", "method": "GET", "root_path": "/below", "path": f"/below/api/sessions/{name}/messages"}
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "root_path": "/below",
+        "path": f"/below/api/sessions/{name}/messages",
+    }
     headers = [(b"authorization", f"Bearer {rest.key}".encode())]
     rest.run(rest.app({**scope, "headers": headers, "query_string": b""}, receive, send))
     assert sent[0]["status"] == 200

@@ -24,11 +24,16 @@ def test_speeds_that_there_are_not(tmp_path: Path, body: bytes) -> None:
     async def test(ask: Asking) -> Any:
         await ask.talk()
         made = await ask(
-            "POST", "/api/sessions/sess_1/replay", content=body, headers={"content-type": "application/json"}
+            "POST",
+            "/api/sessions/sess_1/replay",
+            content=body,
+            headers={"content-type": "application/json"},
         )
         replay = (await ask("POST", "/api/sessions/sess_1/replay")).json()["session_id"]
         route = f"/api/sessions/{replay}/replay"
-        changed = await ask("PATCH", route, content=body, headers={"content-type": "application/json"})
+        changed = await ask(
+            "PATCH", route, content=body, headers={"content-type": "application/json"}
+        )
         return made, changed, (await ask.services.store.sessions(ask.owner)).total
 
     made, changed, total = served(tmp_path, test)
@@ -37,11 +42,15 @@ def test_speeds_that_there_are_not(tmp_path: Path, body: bytes) -> None:
     assert total == 2
 
 
-@pytest.mark.parametrize("body", [{"status": "finished"}, {"status": "mismatch"}, {"status": 5}, {"speed": 4}])
+@pytest.mark.parametrize(
+    "body", [{"status": "finished"}, {"status": "mismatch"}, {"status": 5}, {"speed": 4}]
+)
 def test_states_that_nobody_sets(tmp_path: Path, body: Any) -> None:
     async def test(ask: Asking) -> Any:
         await ask.talk()
-        replay = (await ask("POST", "/api/sessions/sess_1/replay", json={"speed": 2})).json()["session_id"]
+        replay = (await ask("POST", "/api/sessions/sess_1/replay", json={"speed": 2})).json()[
+            "session_id"
+        ]
         return await ask("PATCH", f"/api/sessions/{replay}/replay", json=body)
 
     assert served(tmp_path, test).status_code == 422
@@ -54,7 +63,10 @@ def test_who_may_replay(tmp_path: Path) -> None:
         for method, path in (("POST", "replay"), ("GET", "replay/preview"), ("PATCH", "replay")):
             for who in ("nobody", "ben", "reader"):
                 answer = await ask(
-                    method, f"/api/sessions/sess_1/{path}", who=who, **({"json": {}} if method != "GET" else {})
+                    method,
+                    f"/api/sessions/sess_1/{path}",
+                    who=who,
+                    **({"json": {}} if method != "GET" else {}),
                 )
                 codes.append(answer.status_code)
         no_replay = await ask("PATCH", "/api/sessions/sess_1/replay", json={"speed": 1})

@@ -16,13 +16,17 @@ URL = "/api/scheduled-tasks"
 Call = Callable[..., Awaitable[httpx.Response]]
 
 
-def played(tmp_path: Path, play: Callable[[Call], Awaitable[None]], scope: str = "full", user: str = ANNA) -> None:
+def played(
+    tmp_path: Path, play: Callable[[Call], Awaitable[None]], scope: str = "full", user: str = ANNA
+) -> None:
     async def whole() -> None:
         async with scheduling(tmp_path) as (services, _, _):
             _, key = await services.store.add_key(user, "test", scope, services.clock.now())  # type: ignore[arg-type]
             transport = httpx.ASGITransport(make_app(services))
             headers = {"Authorization": f"Bearer {key}"}
-            async with httpx.AsyncClient(transport=transport, base_url="http://test", headers=headers) as client:
+            async with httpx.AsyncClient(
+                transport=transport, base_url="http://test", headers=headers
+            ) as client:
                 await play(client.request)
 
     asyncio.run(whole())
@@ -30,9 +34,17 @@ def played(tmp_path: Path, play: Callable[[Call], Awaitable[None]], scope: str =
 
 def test_tasks_are_listed_in_parts(tmp_path: Path) -> None:
     async def play(call: Call) -> None:
-        made = [(await call("POST", URL, json={**TASK, "title": f"number {n}"})).json()["id"] for n in range(3)]
+        made = [
+            (await call("POST", URL, json={**TASK, "title": f"number {n}"})).json()["id"]
+            for n in range(3)
+        ]
         page = (await call("GET", URL, params={"limit": 1, "offset": 1})).json()
-        assert ([item["id"] for item in page["items"]], page["total"], page["limit"], page["offset"]) == (
+        assert (
+            [item["id"] for item in page["items"]],
+            page["total"],
+            page["limit"],
+            page["offset"],
+        ) == (
             [made[1]],
             3,
             1,
@@ -57,10 +69,17 @@ def test_the_life_of_a_task(tmp_path: Path) -> None:
         assert (ran.status_code, ran.json()["status"]) == (201, "running")
         runs = (await call("GET", f"{place}/runs")).json()
         assert (runs["items"], runs["total"]) == ([ran.json()], 1)
-        shown = (await call("GET", f"{URL}/calendar", params={"from": "2026-01-31", "to": "2026-02-03"})).json()
+        shown = (
+            await call("GET", f"{URL}/calendar", params={"from": "2026-01-31", "to": "2026-02-03"})
+        ).json()
         assert [item["status"] for item in shown["items"]] == ["running", "planned", "planned"]
         assert (await call("DELETE", place)).json() == {"deleted": True}
-        for method, url in (("GET", place), ("DELETE", place), ("POST", f"{place}/run"), ("GET", f"{place}/runs")):
+        for method, url in (
+            ("GET", place),
+            ("DELETE", place),
+            ("POST", f"{place}/run"),
+            ("GET", f"{place}/runs"),
+        ):
             answer = await call(method, url)
             assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
 
@@ -117,8 +136,13 @@ def test_openapi_shows_examples(tmp_path: Path) -> None:
     async def play(call: Call) -> None:
         page: dict[str, Any] = (await call("GET", "/openapi.json")).json()
         post = page["paths"][URL]["post"]
-        assert "cron" in post["requestBody"]["content"]["application/json"]["examples"]["weekdays"]["value"]
-        assert post["responses"]["201"]["content"]["application/json"]["example"]["id"].startswith("task_")
+        assert (
+            "cron"
+            in post["requestBody"]["content"]["application/json"]["examples"]["weekdays"]["value"]
+        )
+        assert post["responses"]["201"]["content"]["application/json"]["example"]["id"].startswith(
+            "task_"
+        )
         assert [name for name in page["paths"] if name.startswith(URL)] == [
             URL,
             f"{URL}/calendar",

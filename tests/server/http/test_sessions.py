@@ -8,14 +8,24 @@ from rest import Rest
 
 
 def test_a_session_is_made_and_read(rest: Rest) -> None:
-    made = rest.post("/api/sessions", {"intent": "Mend the build", "model": "demo", "template_id": "t1"})
+    made = rest.post(
+        "/api/sessions", {"intent": "Mend the build", "model": "demo", "template_id": "t1"}
+    )
     assert made.keys() == {"session_id"}
     session = rest.get(f"/api/sessions/{made['session_id']}")
     assert session["id"] == made["session_id"]
-    assert (session["intent"], session["model"], session["status"]) == ("Mend the build", "demo", "created")
+    assert (session["intent"], session["model"], session["status"]) == (
+        "Mend the build",
+        "demo",
+        "created",
+    )
     assert session["template_id"] == "t1"
     assert session["created_at"].endswith("Z")
-    assert (session["viewer_role"], session["solution"], session["primary_skill_snapshot"]) == ("owner", None, None)
+    assert (session["viewer_role"], session["solution"], session["primary_skill_snapshot"]) == (
+        "owner",
+        None,
+        None,
+    )
     assert session["session_setup"]["template_id"] == "t1"
 
 
@@ -52,16 +62,28 @@ def test_everything_a_session_is_made_of_is_there_again(rest: Rest) -> None:
 
 def test_an_empty_body_makes_a_session(rest: Rest) -> None:
     assert rest.call("POST", "/api/sessions").status_code == 200
-    assert rest.post("/api/sessions", {"intent": "x", "model": None, "env": None, "disable_tools": ["Bash"]})
+    assert rest.post(
+        "/api/sessions", {"intent": "x", "model": None, "env": None, "disable_tools": ["Bash"]}
+    )
 
 
 def test_unknown_keys_are_kept_and_ours_are_not_taken(rest: Rest) -> None:
-    given = {"id": "sess_mine", "status": "failed", "user_id": "ben", "shared": True, "odd": {"deep": [1, None, "ü"]}}
+    given = {
+        "id": "sess_mine",
+        "status": "failed",
+        "user_id": "ben",
+        "shared": True,
+        "odd": {"deep": [1, None, "ü"]},
+    }
     name = rest.session(**given)
     session = rest.get(f"/api/sessions/{name}")
     assert name != "sess_mine"
     assert session["odd"] == given["odd"]
-    assert (session["status"], session["shared"], session["user_id"]) == ("created", False, rest.owner)
+    assert (session["status"], session["shared"], session["user_id"]) == (
+        "created",
+        False,
+        rest.owner,
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,7 +107,9 @@ def test_wrong_bodies_are_refused_and_nothing_is_made(rest: Rest, body: object) 
     assert rest.get("/api/sessions")["total"] == 0
 
 
-@pytest.mark.parametrize("raw", [b"{", b'{"intent": NaN}', b'{"intent": "\\ud800"}', b'{"n": 1e999}', b"\xff"])
+@pytest.mark.parametrize(
+    "raw", [b"{", b'{"intent": NaN}', b'{"intent": "\\ud800"}', b'{"n": 1e999}', b"\xff"]
+)
 def test_what_is_no_json_is_refused(rest: Rest, raw: bytes) -> None:
     for kind in ("application/json", "text/plain"):
         answer = rest.call("POST", "/api/sessions", content=raw, headers={"Content-Type": kind})
@@ -95,13 +119,17 @@ def test_what_is_no_json_is_refused(rest: Rest, raw: bytes) -> None:
 
 def test_a_long_number_is_kept_as_it_is(rest: Rest) -> None:
     raw = b'{"n": 1' + b"0" * 40 + b"}"
-    answer = rest.call("POST", "/api/sessions", content=raw, headers={"Content-Type": "application/json"})
+    answer = rest.call(
+        "POST", "/api/sessions", content=raw, headers={"Content-Type": "application/json"}
+    )
     assert rest.get(f"/api/sessions/{answer.json()['session_id']}")["n"] == 10**40
 
 
 def test_a_bottomless_body_is_refused(rest: Rest) -> None:
     raw = b'{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
-    answer = rest.call("POST", "/api/sessions", content=raw, headers={"Content-Type": "application/json"})
+    answer = rest.call(
+        "POST", "/api/sessions", content=raw, headers={"Content-Type": "application/json"}
+    )
     assert answer.status_code == 422
 
 
@@ -111,8 +139,16 @@ def test_the_list_shows_pinned_ones_first_then_the_newest(rest: Rest) -> None:
     assert (pinned["id"], pinned["is_pinned"], pinned["intent"]) == (names[1], True, "number 1")
     page = rest.get("/api/sessions", params={"limit": 3})
     assert [item["id"] for item in page["items"]] == [names[1], names[4], names[3]]
-    assert (page["total"], page["limit"], page["offset"], page["content_match_truncated"]) == (5, 3, 0, False)
-    assert [item["id"] for item in rest.get("/api/sessions?limit=3&offset=3")["items"]] == [names[2], names[0]]
+    assert (page["total"], page["limit"], page["offset"], page["content_match_truncated"]) == (
+        5,
+        3,
+        0,
+        False,
+    )
+    assert [item["id"] for item in rest.get("/api/sessions?limit=3&offset=3")["items"]] == [
+        names[2],
+        names[0],
+    ]
     rest.patch(f"/api/sessions/{names[1]}/pin", {"pinned": False})
     assert not rest.get(f"/api/sessions/{names[1]}")["is_pinned"]
     changed = rest.get(f"/api/sessions/{names[1]}")["updated_at"]
@@ -127,29 +163,53 @@ def test_a_part_has_twenty_unless_another_number_is_said(rest: Rest) -> None:
         rest.session()
     page = rest.get("/api/sessions")
     assert (len(page["items"]), page["total"], page["limit"], page["offset"]) == (20, 21, 20, 0)
-    assert (rest.get("/api/sessions?limit=0")["items"], rest.get("/api/sessions?offset=21")["items"]) == ([], [])
+    assert (
+        rest.get("/api/sessions?limit=0")["items"],
+        rest.get("/api/sessions?offset=21")["items"],
+    ) == ([], [])
 
 
 def test_the_list_is_searched_by_titles_and_words(rest: Rest) -> None:
     one, two = rest.session(intent="Mend the build"), rest.session(intent="Something else")
     rest.say(two, "why does the compiler complain")
-    assert [item["id"] for item in rest.get("/api/sessions", params={"q": "mend"})["items"]] == [one]
-    assert [item["id"] for item in rest.get("/api/sessions", params={"q": "compiler"})["items"]] == [two]
+    assert [item["id"] for item in rest.get("/api/sessions", params={"q": "mend"})["items"]] == [
+        one
+    ]
+    assert [
+        item["id"] for item in rest.get("/api/sessions", params={"q": "compiler"})["items"]
+    ] == [two]
     assert rest.get("/api/sessions", params={"q": "nowhere"})["total"] == 0
-    assert rest.get("/api/sessions", params={"q": "mend compiler"})["content_match_truncated"] is False
+    assert (
+        rest.get("/api/sessions", params={"q": "mend compiler"})["content_match_truncated"] is False
+    )
 
 
 def test_the_list_is_narrowed_to_a_template(rest: Rest) -> None:
-    daily, weekly = rest.session(template_id="report.daily"), rest.session(template_id="report.weekly")
+    daily, weekly = (
+        rest.session(template_id="report.daily"),
+        rest.session(template_id="report.weekly"),
+    )
     rest.session(template_id="other")
     found = rest.get("/api/sessions", params={"template_id_prefix": "report."})
     assert ([item["id"] for item in found["items"]], found["total"]) == ([weekly, daily], 2)
-    assert rest.get("/api/sessions", params={"template_id_prefix": "report.d", "q": "mend"})["items"][0]["id"] == daily
+    assert (
+        rest.get("/api/sessions", params={"template_id_prefix": "report.d", "q": "mend"})["items"][
+            0
+        ]["id"]
+        == daily
+    )
 
 
 @pytest.mark.parametrize(
     "query",
-    ["limit=-1", "limit=x", "offset=-1", "limit=99999", "q=" + "x" * 2000, "template_id_prefix=" + "x" * 201],
+    [
+        "limit=-1",
+        "limit=x",
+        "offset=-1",
+        "limit=99999",
+        "q=" + "x" * 2000,
+        "template_id_prefix=" + "x" * 201,
+    ],
 )
 def test_wrong_questions_are_refused(rest: Rest, query: str) -> None:
     assert rest.refused("GET", f"/api/sessions?{query}") == 422
@@ -182,9 +242,12 @@ def test_deleting_takes_all_of_it(rest: Rest) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "stays"), [("", True), ("?delete_workspace=false", True), ("?delete_workspace=true", False)]
+    ("query", "stays"),
+    [("", True), ("?delete_workspace=false", True), ("?delete_workspace=true", False)],
 )
-def test_files_go_with_a_session_only_when_that_is_said(rest: Rest, query: str, stays: bool) -> None:
+def test_files_go_with_a_session_only_when_that_is_said(
+    rest: Rest, query: str, stays: bool
+) -> None:
     name = rest.session()
     rest.put(f"/api/sessions/{name}/files/a.txt", {"content": "kept"})
     file = rest.services.workspaces.of(name).folder / "a.txt"
@@ -213,7 +276,9 @@ def test_the_environment_is_kept_out_of_the_log_and_masked(rest: Rest) -> None:
 
 def test_the_switches(rest: Rest) -> None:
     name = rest.session()
-    assert rest.patch(f"/api/sessions/{name}/memory", {"memory_enabled": False}) == {"memory_enabled": False}
+    assert rest.patch(f"/api/sessions/{name}/memory", {"memory_enabled": False}) == {
+        "memory_enabled": False
+    }
     assert rest.get(f"/api/sessions/{name}")["memory_enabled"] is False
     assert rest.patch(f"/api/sessions/{name}/sharing", {"shared": True}) == {"shared": True}
     assert rest.get(f"/api/sessions/{name}")["shared"] is True
@@ -250,7 +315,9 @@ def test_blobs_are_read_by_who_has_the_session(rest: Rest, size: int) -> None:
     answer = rest.call("GET", f"/api/sessions/{name}/blobs/{blob.sha256}")
     assert hashlib.sha256(answer.content).hexdigest() == blob.sha256
     assert answer.headers["content-disposition"].startswith("attachment")
-    assert rest.refused("GET", f"/api/sessions/{name}/blobs/{blob.sha256}", key=rest.person()) == 404
+    assert (
+        rest.refused("GET", f"/api/sessions/{name}/blobs/{blob.sha256}", key=rest.person()) == 404
+    )
     assert rest.refused("GET", f"/api/sessions/{name}/blobs/..%2Fpepper") == 404
 
 

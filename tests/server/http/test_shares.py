@@ -19,11 +19,24 @@ def talk(rest: Rest) -> str:
     rest.write(
         name,
         [
-            ("turn.opened", {"turn": {"turn_id": "turn_s", "role": "system", "status": "completed", "blocks": []}}),
+            (
+                "turn.opened",
+                {
+                    "turn": {
+                        "turn_id": "turn_s",
+                        "role": "system",
+                        "status": "completed",
+                        "blocks": [],
+                    }
+                },
+            ),
             ("turn.opened", {"turn": {"turn_id": "turn_a", "role": "assistant", "odd": "inside"}}),
             ("thinking.delta", {"turn_id": "turn_a", "text": "secret thought"}),
             ("text.delta", {"turn_id": "turn_a", "text": "good day"}),
-            ("memory.recalled", {"turn_id": "turn_a", "refs": [{"id": 1, "content_preview": "a preference"}]}),
+            (
+                "memory.recalled",
+                {"turn_id": "turn_a", "refs": [{"id": 1, "content_preview": "a preference"}]},
+            ),
             ("turn.ended", {"turn_id": "turn_a"}),
         ],
     )
@@ -88,7 +101,8 @@ def test_only_the_owner_opens_and_closes(rest: Rest, talk: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "terms", [{"ttl_seconds": 0}, {"ttl_seconds": -5}, {"ttl_seconds": 1 << 60}, {"ttl_seconds": "x"}]
+    "terms",
+    [{"ttl_seconds": 0}, {"ttl_seconds": -5}, {"ttl_seconds": 1 << 60}, {"ttl_seconds": "x"}],
 )
 def test_wrong_times_are_refused(rest: Rest, talk: str, terms: object) -> None:
     assert rest.refused("POST", f"/api/sessions/{talk}/share", terms) == 422

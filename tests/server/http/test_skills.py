@@ -12,10 +12,22 @@ MAIN = {"path": "SKILL.md", "content": "---\nname: greet\ndescription: Greets.\n
 
 def test_a_skill_is_uploaded_and_listed(tmp_path: Path) -> None:
     async def do(shop: Workshop) -> None:
-        files = [MAIN, {"path": "bin/x", "content": "AP8=", "encoding": "base64", "executable": True}]
-        stored = {"name": "team/greet", "skill_dir": ".skills/team/greet", "file_count": 2, "overwritten": False}
-        assert (await shop.ask("POST", "skills:upload", {"name": "team/greet", "files": files})).json() == stored
-        again = await shop.ask("POST", "skills:upload", {"name": "team/greet", "files": files, "more": 1})
+        files = [
+            MAIN,
+            {"path": "bin/x", "content": "AP8=", "encoding": "base64", "executable": True},
+        ]
+        stored = {
+            "name": "team/greet",
+            "skill_dir": ".skills/team/greet",
+            "file_count": 2,
+            "overwritten": False,
+        }
+        assert (
+            await shop.ask("POST", "skills:upload", {"name": "team/greet", "files": files})
+        ).json() == stored
+        again = await shop.ask(
+            "POST", "skills:upload", {"name": "team/greet", "files": files, "more": 1}
+        )
         assert again.json()["overwritten"] is True
         assert shop.workspace.read(".skills/team/greet/bin/x") == b"\x00\xff"
         listed = (await shop.ask("GET", "skills")).json()
@@ -23,7 +35,10 @@ def test_a_skill_is_uploaded_and_listed(tmp_path: Path) -> None:
         assert listed["items"][0] == {
             "name": "team/greet", "description": "Greets.", "source": "session", "skill_dir": ".skills/team/greet",
         }  # fmt: skip
-        assert (listed["items"][1]["name"], listed["items"][1]["skill_dir"]) == ("stream-of-consciousness", None)
+        assert (listed["items"][1]["name"], listed["items"][1]["skill_dir"]) == (
+            "stream-of-consciousness",
+            None,
+        )
         part = (await shop.ask("GET", "skills?limit=1&offset=1")).json()
         assert part == {"items": listed["items"][1:], "total": 2, "limit": 1, "offset": 1}
         assert [one["overwritten"] for one in await shop.signals("skills:changed")] == [False, True]

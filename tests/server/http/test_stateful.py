@@ -1,4 +1,5 @@
-"""The REST side against a model in memory: two people make, change, share, delete; nobody sees too much."""
+"""The REST side against a model in memory: two people make, change, share, delete; nobody sees too
+much."""
 
 import itertools
 import tempfile
@@ -59,12 +60,17 @@ class People(RuleBasedStateMachine):
         return self.rest.call(method, path, json, key=self.people[who].key)
 
     def mine(self, who: str, thing: Thing, method: str, path: str, json: Any = None) -> Any:
-        """A request about a thing; the answer when it is there and theirs, else it must be a 404."""
+        """A request about a thing; the answer when it is there and theirs, else it must be a
+        404."""
         owner, name = thing
         held = self.people[who]
-        is_there = who == owner and (name in held.sessions or (name.isdigit() and int(name) in held.memories))
+        is_there = who == owner and (
+            name in held.sessions or (name.isdigit() and int(name) in held.memories)
+        )
         answer = self.call(who, method, path, json)
-        assert answer.status_code in (200, 201) if is_there else answer.status_code == 404, answer.text
+        assert answer.status_code in (200, 201) if is_there else answer.status_code == 404, (
+            answer.text
+        )
         return answer.json() if is_there else None
 
     def touched(self, who: str, name: str) -> None:
@@ -73,8 +79,15 @@ class People(RuleBasedStateMachine):
 
     @rule(target=sessions, who=WHO, word=WORD)
     def make_session(self, who: str, word: str) -> Thing:
-        name = self.call(who, "POST", "/api/sessions", {"intent": f"about {word}"}).json()["session_id"]
-        self.people[who].sessions[name] = {"intent": f"about {word}", "pinned": False, "said": [], "shared": False}
+        name = self.call(who, "POST", "/api/sessions", {"intent": f"about {word}"}).json()[
+            "session_id"
+        ]
+        self.people[who].sessions[name] = {
+            "intent": f"about {word}",
+            "pinned": False,
+            "said": [],
+            "shared": False,
+        }
         self.touched(who, name)
         return who, name
 
@@ -100,7 +113,12 @@ class People(RuleBasedStateMachine):
         if name not in self.people[who].sessions:
             return
         turn = self.rest.services.clock.name("turn")
-        opened = {"turn_id": turn, "role": "user", "status": "completed", "blocks": [{"type": "text", "content": word}]}
+        opened = {
+            "turn_id": turn,
+            "role": "user",
+            "status": "completed",
+            "blocks": [{"type": "text", "content": word}],
+        }
         user = self.call(who, "GET", "/api/auth/me").json()["id"]
         steps = [("turn.opened", {"turn": opened}), ("turn.ended", {"turn_id": turn})]
         self.rest.run(self.rest.services.journal.write(user, name, lambda state: steps))
@@ -172,7 +190,9 @@ class People(RuleBasedStateMachine):
 
     @rule(target=memories, who=WHO, word=WORD, off=st.booleans())
     def remember(self, who: str, word: str, off: bool) -> Thing:
-        made = self.call(who, "POST", "/api/memories", {"content": f"likes {word}", "disabled": off}).json()
+        made = self.call(
+            who, "POST", "/api/memories", {"content": f"likes {word}", "disabled": off}
+        ).json()
         self.people[who].memories[made["id"]] = {"content": f"likes {word}", "disabled": off}
         return who, str(made["id"])
 
@@ -186,10 +206,16 @@ class People(RuleBasedStateMachine):
         if self.mine(who, thing, "PUT", f"/api/memories/{thing[1]}", {"content": word}):
             self.people[who].memories[int(thing[1])] = {"content": word, "disabled": False}
 
-    @rule(who=WHO, things=st.lists(memories, max_size=3), action=st.sampled_from(["delete", "disable", "enable"]))
+    @rule(
+        who=WHO,
+        things=st.lists(memories, max_size=3),
+        action=st.sampled_from(["delete", "disable", "enable"]),
+    )
     def batch(self, who: str, things: list[Thing], action: str) -> None:
         ids = {int(name) for _, name in things}
-        done = self.call(who, "POST", "/api/memories/batch", {"action": action, "ids": sorted(ids)}).json()
+        done = self.call(
+            who, "POST", "/api/memories/batch", {"action": action, "ids": sorted(ids)}
+        ).json()
         held = self.people[who].memories
         theirs = ids & held.keys()
         assert done == {"ok": True, "count": len(theirs)}
@@ -232,14 +258,21 @@ class People(RuleBasedStateMachine):
         for who, person in getattr(self, "people", {}).items():
             listed = self.call(who, "GET", "/api/sessions?limit=1000").json()
             order = sorted(person.sessions, key=lambda name: self._rank(person.sessions[name]))
-            assert [(item["id"], item["intent"], item["is_pinned"]) for item in listed["items"]] == [
-                (name, person.sessions[name]["intent"], person.sessions[name]["pinned"]) for name in order
+            assert [
+                (item["id"], item["intent"], item["is_pinned"]) for item in listed["items"]
+            ] == [
+                (name, person.sessions[name]["intent"], person.sessions[name]["pinned"])
+                for name in order
             ]
             remembered = self.call(who, "GET", "/api/memories?limit=1000").json()["items"]
-            assert {item["id"]: {"content": item["content"], "disabled": item["disabled"]} for item in remembered} == (
-                person.memories
-            )
-            ids = {item["id"] for item in self.call(who, "GET", "/api/user/api-keys/?limit=1000").json()["items"]}
+            assert {
+                item["id"]: {"content": item["content"], "disabled": item["disabled"]}
+                for item in remembered
+            } == (person.memories)
+            ids = {
+                item["id"]
+                for item in self.call(who, "GET", "/api/user/api-keys/?limit=1000").json()["items"]
+            }
             assert ids >= person.keys.keys()
             assert len(ids) == len(person.keys) + 1
 
@@ -253,7 +286,9 @@ class People(RuleBasedStateMachine):
             self.folder.cleanup()
 
 
-HOW = settings(max_examples=8, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck))
+HOW = settings(
+    max_examples=8, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+)
 TestPeople = People.TestCase
 TestPeople.settings = HOW
 

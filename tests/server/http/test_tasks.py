@@ -9,7 +9,9 @@ from workshop import Workshop, working
 
 async def begin(shop: Workshop, script: str) -> str:
     command = Sandbox(shell="/bin/bash").command(shop.workspace.make(), script, {}, 60, 1 << 20)
-    return (await shop.services.tasks.begin(shop.owner, shop.session_id, "call_1", script, command)).id
+    return (
+        await shop.services.tasks.begin(shop.owner, shop.session_id, "call_1", script, command)
+    ).id
 
 
 def test_tasks_are_listed_read_and_stopped(tmp_path: Path) -> None:
@@ -19,10 +21,21 @@ def test_tasks_are_listed_read_and_stopped(tmp_path: Path) -> None:
         while "two" not in (await shop.ask("GET", f"background-tasks/{task}")).json()["output"]:
             await asyncio.sleep(0.01)
         got = (await shop.ask("GET", f"background-tasks/{task}?tail=1")).json()
-        assert (got["output"], got["status"], got["session_id"]) == ("two\n", "running", shop.session_id)
-        fields = "id session_id tool_call_id command status started_at finished_at exit_code".split()
+        assert (got["output"], got["status"], got["session_id"]) == (
+            "two\n",
+            "running",
+            shop.session_id,
+        )
+        fields = (
+            "id session_id tool_call_id command status started_at finished_at exit_code".split()
+        )
         assert set(fields) <= got.keys()
-        assert (got["id"], got["tool_call_id"], got["finished_at"], got["exit_code"]) == (task, "call_1", None, None)
+        assert (got["id"], got["tool_call_id"], got["finished_at"], got["exit_code"]) == (
+            task,
+            "call_1",
+            None,
+            None,
+        )
         listed = (await shop.ask("GET", "background-tasks?limit=1")).json()
         (item,) = listed.pop("items")
         assert listed == {"total": 1, "limit": 1, "offset": 0}
@@ -61,7 +74,9 @@ def test_what_is_not_there_or_not_ones_own(tmp_path: Path) -> None:
             assert (await shop.ask("GET", f"background-tasks/{task}?tail={tail}")).status == 422
         for who, status in (("other", 404), ("nobody", 401)):
             for method, route in (("GET", ""), ("GET", f"/{task}"), ("POST", f"/{task}/stop")):
-                assert (await shop.ask(method, f"background-tasks{route}", who=who)).status == status
+                assert (
+                    await shop.ask(method, f"background-tasks{route}", who=who)
+                ).status == status
         assert (await shop.ask("POST", f"background-tasks/{task}/stop", who="reader")).status == 403
 
     working(tmp_path, do)

@@ -6,21 +6,31 @@ from rest import Rest
 
 
 def test_a_prompt_is_counted(rest: Rest) -> None:
-    made = rest.post("/api/sessions/tokenize/prompt", {"prompt": "Why does it fail?", "model": "demo"})
+    made = rest.post(
+        "/api/sessions/tokenize/prompt", {"prompt": "Why does it fail?", "model": "demo"}
+    )
     assert made["tokens"] == made["total_tokens"] > 0
     assert (made["estimated"], made["tokenizer"], made["model"]) == (True, "estimate", "demo")
     assert rest.post("/api/sessions/tokenize/prompt", {"prompt": ""})["tokens"] >= 0
 
 
 def test_messages_and_tools_are_counted(rest: Rest) -> None:
-    messages = [{"role": "user", "content": "one two three"}, {"role": "user", "content": [{"type": "text"}]}, {}]
-    made = rest.post("/api/sessions/tokenize/messages", {"messages": messages, "tools": [{"name": "Bash"}]})
+    messages = [
+        {"role": "user", "content": "one two three"},
+        {"role": "user", "content": [{"type": "text"}]},
+        {},
+    ]
+    made = rest.post(
+        "/api/sessions/tokenize/messages", {"messages": messages, "tools": [{"name": "Bash"}]}
+    )
     assert made["parts"]["messages"] > 0
     assert made["parts"]["tools"] > 0
     assert made["tokens"] == sum(made["parts"].values())
 
 
-@pytest.mark.parametrize("body", [{}, {"messages": "x"}, {"messages": ["x"]}, {"messages": [], "tools": 1}])
+@pytest.mark.parametrize(
+    "body", [{}, {"messages": "x"}, {"messages": ["x"]}, {"messages": [], "tools": 1}]
+)
 def test_wrong_messages_are_refused(rest: Rest, body: object) -> None:
     assert rest.refused("POST", "/api/sessions/tokenize/messages", body) == 422
     assert rest.refused("POST", "/api/sessions/tokenize/prompt", body) == 422

@@ -1,4 +1,5 @@
-"""Sessions over the wire: exported in every form, with every option; imported from anything, or refused in words."""
+"""Sessions over the wire: exported in every form, with every option; imported from anything, or
+refused in words."""
 
 import gzip
 import io
@@ -36,7 +37,9 @@ def test_a_plain_document(tmp_path: Path, words: str, form: str) -> None:
 
     answer = served(tmp_path, test)
     assert answer.status_code == 200
-    assert answer.headers["content-disposition"] == f'attachment; filename="sess_1.open-token.{form}"'
+    assert (
+        answer.headers["content-disposition"] == f'attachment; filename="sess_1.open-token.{form}"'
+    )
     assert answer.headers["content-type"].split(";")[0] == {"json": "application/json"}.get(
         form, "application/x-ndjson"
     )
@@ -53,7 +56,8 @@ def test_options_are_obeyed(tmp_path: Path) -> None:
     async def test(ask: Asking) -> Any:
         await ask.talk()
         shown = await ask(
-            "GET", f"{EXPORT}?format=json&include=include-internal&internal=full&exported-at=omit&pretty=false"
+            "GET",
+            f"{EXPORT}?format=json&include=include-internal&internal=full&exported-at=omit&pretty=false",
         )
         return shown, await ask("GET", f"{EXPORT}?format=json&integrity=none")
 
@@ -67,10 +71,20 @@ def test_options_are_obeyed(tmp_path: Path) -> None:
 
 SECRET, MAIL = "gh" + "p_" + "a1B2" * 9, "anna.schmidt@mail-of-anna.de"
 MORE: list[Step] = [
-    *user_message("turn_4", blocks_of(f"my key is {SECRET}, write to {MAIL}, {'word ' * 200}"), checkpoint_id="cp_4"),
+    *user_message(
+        "turn_4",
+        blocks_of(f"my key is {SECRET}, write to {MAIL}, {'word ' * 200}"),
+        checkpoint_id="cp_4",
+    ),
     ("turn.opened", {"turn": {"turn_id": "turn_5"}}),
-    ("tool.called", {"turn_id": "turn_5", "call": {"id": "tc_5", "tool_name": "Agent", "arguments": "{}"}}),
-    ("turn.opened", {"turn": {"turn_id": "turn_6", "loop_id": "child", "parent_fork_tool_call_id": "tc_5"}}),
+    (
+        "tool.called",
+        {"turn_id": "turn_5", "call": {"id": "tc_5", "tool_name": "Agent", "arguments": "{}"}},
+    ),
+    (
+        "turn.opened",
+        {"turn": {"turn_id": "turn_6", "loop_id": "child", "parent_fork_tool_call_id": "tc_5"}},
+    ),
     ("text.delta", {"turn_id": "turn_6", "text": "the child speaks"}),
     ("turn.ended", {"turn_id": "turn_6"}),
     ("tool.result", {"turn_id": "turn_5", "tool_call_id": "tc_5", "result": "done"}),
@@ -81,7 +95,9 @@ MORE: list[Step] = [
 
 
 def test_the_log_itself_comes_along_when_that_is_asked_for(tmp_path: Path) -> None:
-    whole = "format=json&native=full&redact=none&include=include-internal&internal=full&branches=all"
+    whole = (
+        "format=json&native=full&redact=none&include=include-internal&internal=full&branches=all"
+    )
 
     async def test(ask: Asking) -> Any:
         await ask.talk(*MORE)
@@ -106,7 +122,10 @@ def test_every_option_does_its_work_over_the_wire(tmp_path: Path) -> None:
                 if option.name == "mode":
                     words.pop("format")
                 answer = await ask("GET", EXPORT, params=words)
-                assert answer.status_code == (422 if value == "never" else 200), (words, answer.text)
+                assert answer.status_code == (422 if value == "never" else 200), (
+                    words,
+                    answer.text,
+                )
                 seen[f"{option.name}={value}"] = answer.text
 
     served(tmp_path, test)
@@ -193,7 +212,10 @@ def test_the_zip(tmp_path: Path) -> None:
         assert opened.getinfo("workspace/sub/b.sh").external_attr >> 16 & 0o777 == 0o755
         both = [opened.read(name) for name in opened.namelist()[:2]]
     assert [verify_bytes(data).status for data in both] == ["verified", "verified"]
-    document, footer = msgspec.json.decode(both[0]), msgspec.json.decode(both[1].strip().split(b"\n")[-1])
+    document, footer = (
+        msgspec.json.decode(both[0]),
+        msgspec.json.decode(both[1].strip().split(b"\n")[-1]),
+    )
     assert document["integrity"]["events_hash"] == footer["integrity"]["events_hash"]
 
 
@@ -222,7 +244,10 @@ def test_words_that_make_no_sense(tmp_path: Path, words: str, told: str) -> None
 def test_who_may_export(tmp_path: Path) -> None:
     async def test(ask: Asking) -> Any:
         await ask.talk()
-        return [(await ask("GET", EXPORT, who=who)).status_code for who in ("nobody", "ben", "reader", "owner")]
+        return [
+            (await ask("GET", EXPORT, who=who)).status_code
+            for who in ("nobody", "ben", "reader", "owner")
+        ]
 
     assert served(tmp_path, test) == [401, 404, 200, 200]
 
@@ -275,7 +300,11 @@ HOSTILE: dict[str, tuple[bytes, int, str]] = {
     "unknown json": (b'{"a": 1}', 422, "no conversation I know"),
     "no json": (b'{"a": ', 422, ""),
     "deep json": (b"[" * 100_000, 422, ""),
-    "deep object": (b'{"open_token_version":"0.1","events":' + b"[" * 100_000 + b"]" * 100_000 + b"}", 422, ""),
+    "deep object": (
+        b'{"open_token_version":"0.1","events":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        422,
+        "",
+    ),
     "deep event": (
         b'{"open_token_version":"0.1","events":[{"id":"evt_000001","type":"message","actor_id":"a","content":{"data":'
         + b'{"a":' * 90_000
@@ -313,20 +342,30 @@ HOSTILE: dict[str, tuple[bytes, int, str]] = {
 @pytest.mark.parametrize("route", ["import", "preview-import"])
 def test_hostile_files(tmp_path: Path, route: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is refused in words, and nothing of it stays."""
-    monkeypatch.setattr(Workspace, "write", lambda self, path, data: data.read() and None, raising=False)
+    monkeypatch.setattr(
+        Workspace, "write", lambda self, path, data: data.read() and None, raising=False
+    )
 
     async def test(ask: Asking) -> Any:
         found = {}
         for name, (data, status, told) in HOSTILE.items():
-            answer = await ask("POST", f"/api/sessions/{route}", files={"file": ("../../x/" + name, data)})
+            answer = await ask(
+                "POST", f"/api/sessions/{route}", files={"file": ("../../x/" + name, data)}
+            )
             detail = answer.json().get("detail", "")
             if answer.status_code != status or told not in detail or len(detail) > 400:
                 found[name] = (answer.status_code, detail[:200])
-        return found, (await ask.services.store.sessions(ask.owner)).total, await ask.services.store.setting("imports")
+        return (
+            found,
+            (await ask.services.store.sessions(ask.owner)).total,
+            await ask.services.store.setting("imports"),
+        )
 
     limits = Limits(upload_bytes=2 << 20, workspace_bytes=1 << 20)
     found, total, mark = served(tmp_path, test, limits=limits)
-    unread = {"less declared"} if route == "preview-import" else set()  # files are not unpacked for a look
+    unread = (
+        {"less declared"} if route == "preview-import" else set()
+    )  # files are not unpacked for a look
     assert {name: why for name, why in found.items() if name not in unread} == {}
     assert (total, mark) == (0, None)
     assert list((tmp_path / "workspaces").glob("*")) == []
@@ -335,7 +374,14 @@ def test_hostile_files(tmp_path: Path, route: str, monkeypatch: pytest.MonkeyPat
 def multipart(*parts: tuple[str, bytes], boundary: str = "b0") -> bytes:
     made = b""
     for head, data in parts:
-        made += b"--" + boundary.encode() + b"\r\nContent-Disposition: form-data; " + head.encode() + b"\r\n\r\n" + data
+        made += (
+            b"--"
+            + boundary.encode()
+            + b"\r\nContent-Disposition: form-data; "
+            + head.encode()
+            + b"\r\n\r\n"
+            + data
+        )
         made += b"\r\n"
     return made + b"--" + boundary.encode() + b"--\r\n"
 
@@ -356,7 +402,11 @@ FORMS: dict[str, tuple[str, bytes, int]] = {
     "plain form": ("application/x-www-form-urlencoded", b"file=a", 422),
     "part without a name": (FORM, multipart(("x=y", b"1")), 422),
     "huge field": (FORM, multipart(FILE, ('name="name"', b"x" * 100_000)), 422),
-    "many fields": (FORM, multipart(FILE, *[(f'name="n{place}"', b"x") for place in range(50)]), 422),
+    "many fields": (
+        FORM,
+        multipart(FILE, *[(f'name="n{place}"', b"x") for place in range(50)]),
+        422,
+    ),
     "too long": (FORM, multipart(('name="file"; filename="a"', b" " * (3 << 20))), 413),
 }
 
@@ -387,7 +437,9 @@ def test_who_may_import(tmp_path: Path, route: str) -> None:
     async def test(ask: Asking) -> Any:
         codes = {}
         for who in ("nobody", "reader", "ben", "owner"):
-            answer = await ask("POST", f"/api/sessions/{route}", who=who, files={"file": ("a", DOCUMENT)})
+            answer = await ask(
+                "POST", f"/api/sessions/{route}", who=who, files={"file": ("a", DOCUMENT)}
+            )
             codes[who] = answer.status_code
         return codes, (await ask.services.store.sessions("user_ben")).total
 
@@ -397,7 +449,10 @@ def test_who_may_import(tmp_path: Path, route: str) -> None:
 
 
 def test_what_a_file_would_become(tmp_path: Path) -> None:
-    answer = served(tmp_path, lambda ask: ask("POST", "/api/sessions/preview-import", files={"file": ("a", DOCUMENT)}))
+    answer = served(
+        tmp_path,
+        lambda ask: ask("POST", "/api/sessions/preview-import", files={"file": ("a", DOCUMENT)}),
+    )
     told = answer.json()
     document = msgspec.json.decode(DOCUMENT)
     assert told["events"] == len(document["events"])

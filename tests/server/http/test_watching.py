@@ -15,7 +15,9 @@ def fields(record: logging.LogRecord) -> dict[str, Any]:
     return dict(record.__dict__["fields"])
 
 
-def test_a_line_for_each_request_without_what_it_held(rest: Rest, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_line_for_each_request_without_what_it_held(
+    rest: Rest, caplog: pytest.LogCaptureFixture
+) -> None:
     name = rest.session()
     token = rest.post(f"/api/sessions/{name}/share")["token"]
     with caplog.at_level(logging.INFO, logger="open_token.server"):
@@ -56,7 +58,9 @@ def test_what_breaks_inside_is_a_plain_500(caplog: pytest.LogCaptureFixture) -> 
         told.append(message)
 
     metrics = Metrics()
-    asyncio.run(Watched(breaks, metrics)({"type": "http", "method": "BREW", "path": "/x"}, None, send))
+    asyncio.run(
+        Watched(breaks, metrics)({"type": "http", "method": "BREW", "path": "/x"}, None, send)
+    )
     assert told[0]["status"] == 500
     assert b"somebody" not in told[1]["body"]
     assert "somebody" not in repr([record.__dict__ for record in caplog.records])

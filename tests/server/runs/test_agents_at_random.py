@@ -1,4 +1,5 @@
-"""Whatever people do to agents, at whatever moment: the client, the fold and the rows agree, and nothing hangs on."""
+"""Whatever people do to agents, at whatever moment: the client, the fold and the rows agree, and
+nothing hangs on."""
 
 import asyncio
 from collections.abc import Callable
@@ -13,7 +14,18 @@ from open_token.server.agent.interface import ModelFault, Piece, Request, TextPi
 from open_token.server.refusals import Refused
 from open_token.server.runs import LEASE
 
-WORDS = ("hello", "think", "list files", "ask", "subagent", "subagent ask", "card", "plan", "fail", "read a, ask, card")
+WORDS = (
+    "hello",
+    "think",
+    "list files",
+    "ask",
+    "subagent",
+    "subagent ask",
+    "card",
+    "plan",
+    "fail",
+    "read a, ask, card",
+)
 
 
 class Killed(BaseException):
@@ -35,10 +47,14 @@ class Moody(Scripted):
 
     def _answer(self, request: Request) -> list[Any]:
         self.count += 1
-        pieces: list[Piece | Any] = [TextPiece(f"word{n} ") for n in range(self.random.randint(0, 5))]
+        pieces: list[Piece | Any] = [
+            TextPiece(f"word{n} ") for n in range(self.random.randint(0, 5))
+        ]
         ask = '{"questions": [{"question": "Q", "options": [{"label": "A"}]}]}'
         for n in range(self.random.choice((0, 0, 1, 2)) if request.depth < 2 else 0):
-            name = self.random.choice(("Safe", "Once", "Fails", "AskUserQuestion", "Agent", "Unknown"))
+            name = self.random.choice(
+                ("Safe", "Once", "Fails", "AskUserQuestion", "Agent", "Unknown")
+            )
             given = {"AskUserQuestion": ask, "Agent": '{"prompt": "p"}'}.get(name, "{}")
             pieces += calls(name, f"c{self.count}_{n}", given)
         fate = self.random.random()
@@ -62,7 +78,9 @@ async def does(room: Room, random: Random, deadly: bool) -> None:
             await chat.stop(room.caller, room.id)
         elif what == "answer" and state.questions:
             name = random.choice(list(state.questions))
-            await room.send(wait=False, askuser_answer={"tool_call_id": name, "custom": {"0": "so"}})
+            await room.send(
+                wait=False, askuser_answer={"tool_call_id": name, "custom": {"0": "so"}}
+            )
         elif what == "compact" and not deadly and state.run is None:
             await chat.compact(room.caller, room.id)
         elif what == "whatif":
@@ -101,7 +119,9 @@ def check_rest(room: Room) -> None:
 
 @pytest.mark.parametrize("deadly", [False, True])
 @pytest.mark.parametrize("seed", range(12))
-def test_whatever_happens(tmp_path: Path, fakes: Callable[..., None], seed: int, deadly: bool) -> None:
+def test_whatever_happens(
+    tmp_path: Path, fakes: Callable[..., None], seed: int, deadly: bool
+) -> None:
     async def talk() -> None:
         random = Random(seed)
 
@@ -110,7 +130,11 @@ def test_whatever_happens(tmp_path: Path, fakes: Callable[..., None], seed: int,
                 raise Killed
             raise OSError
 
-        tools = [Fake("Safe", lambda _: "x"), Fake("Once", lambda _: 1, is_idempotent=False), Fake("Fails", fails)]
+        tools = [
+            Fake("Safe", lambda _: "x"),
+            Fake("Once", lambda _: 1, is_idempotent=False),
+            Fake("Fails", fails),
+        ]
         fakes(Moody(random, deadly), *tools)
         async with rooms(tmp_path, Time(), max_turns=5) as opened:
             room = await opened()
@@ -123,8 +147,11 @@ def test_whatever_happens(tmp_path: Path, fakes: Callable[..., None], seed: int,
             assert not {row.status for row in rows} & {"running"} or deadly
             state = await room.state()
             waits = any(
-                question.turn_id in {turn.facts.turn_id for turn in state.path} for question in state.questions.values()
+                question.turn_id in {turn.facts.turn_id for turn in state.path}
+                for question in state.questions.values()
             )
-            assert (state.session.status == "waiting_for_input") == (waits and state.session.status != "interrupted")
+            assert (state.session.status == "waiting_for_input") == (
+                waits and state.session.status != "interrupted"
+            )
 
     run(talk())

@@ -1,4 +1,5 @@
-"""Runs survive what happens to their workers: crashes, lost leases, a server that stops in the middle."""
+"""Runs survive what happens to their workers: crashes, lost leases, a server that stops in the
+middle."""
 
 import asyncio
 import sqlite3
@@ -43,7 +44,9 @@ async def another(room: Room, after: float = LEASE + 1) -> None:
     await room.rest()
 
 
-@pytest.mark.parametrize("after", [LEASE + 1, 3600.0, -3600.0])  # also when the clock was set meanwhile
+@pytest.mark.parametrize(
+    "after", [LEASE + 1, 3600.0, -3600.0]
+)  # also when the clock was set meanwhile
 def test_a_crash_in_an_answer_keeps_its_words(tmp_path: Path, fakes: Fakes, after: float) -> None:
     async def talk() -> None:
         model = Scripted(["half " * 300, "lost", Killed()], "whole")
@@ -54,7 +57,11 @@ def test_a_crash_in_an_answer_keeps_its_words(tmp_path: Path, fakes: Fakes, afte
             await died(room)
             assert room.mirror.session["status"] == "running"
             await another(room, after)
-            assert [turn["status"] for turn in room.turns()] == ["completed", "interrupted", "completed"]
+            assert [turn["status"] for turn in room.turns()] == [
+                "completed",
+                "interrupted",
+                "completed",
+            ]
             assert room.texts() == ["go", "half " * 300, "whole"]
             last = model.requests[-1].messages
             assert [message.role for message in last] == ["system", "user", "assistant", "user"]
@@ -151,7 +158,11 @@ def test_a_worker_that_lost_its_run_writes_nothing_more(tmp_path: Path, fakes: F
             await another(room)
             gate.set()
             await asyncio.wait(list(slow._working.values()))
-            assert [turn["status"] for turn in room.turns()] == ["completed", "interrupted", "completed"]
+            assert [turn["status"] for turn in room.turns()] == [
+                "completed",
+                "interrupted",
+                "completed",
+            ]
             assert room.texts()[-1] == "three"
             assert "two" not in "".join(room.texts())
             await room.check()
@@ -191,7 +202,8 @@ def test_after_a_store_that_failed_workers_have_time_to_keep_their_runs(
 
 
 class Failing:
-    """A store whose writes to logs fail for a while, as when the disk is full or the database away."""
+    """A store whose writes to logs fail for a while, as when the disk is full or the database
+    away."""
 
     def __init__(self, room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
         self.failed = 0
@@ -227,11 +239,17 @@ def test_a_store_that_fails_for_a_while_is_waited_for(
         async with rooms(tmp_path) as opened:
             room = await opened()
             failing = Failing(room, monkeypatch)
-            model = Scripted(["half " * 300, lambda: failing.begin(5, code), "lost " * 300, "behind"], "whole")
+            model = Scripted(
+                ["half " * 300, lambda: failing.begin(5, code), "lost " * 300, "behind"], "whole"
+            )
             fakes(model)
             await room.send("go")
             assert failing.failed == 5
-            assert [turn["status"] for turn in room.turns()] == ["completed", "interrupted", "completed"]
+            assert [turn["status"] for turn in room.turns()] == [
+                "completed",
+                "interrupted",
+                "completed",
+            ]
             assert room.texts() == ["go", "half " * 300, "whole"]
             assert room.mirror.session["status"] == "completed"
             (done,) = await room.services.store.runs(room.caller.user.id, room.id)
@@ -244,7 +262,8 @@ def test_a_store_that_fails_for_a_while_is_waited_for(
 def test_the_model_is_not_asked_again_before_an_answer_would_fit(
     tmp_path: Path, fakes: Fakes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A disk that is nearly full has room for a lease and for a few words, and still none for an answer."""
+    """A disk that is nearly full has room for a lease and for a few words, and still none for an
+    answer."""
 
     async def talk() -> None:
         async with rooms(tmp_path) as opened:
@@ -290,7 +309,9 @@ def test_a_store_that_will_not_come_back_is_not_waited_for(
         async with rooms(tmp_path) as opened:
             room = await opened()
             failing = Failing(room, monkeypatch)
-            fakes(Scripted(["half " * 300, lambda: failing.begin(10**9, "store.full"), "lost " * 300]))
+            fakes(
+                Scripted(["half " * 300, lambda: failing.begin(10**9, "store.full"), "lost " * 300])
+            )
             asking: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
             async def broken(*_: Any) -> bool:
@@ -324,12 +345,19 @@ def test_a_fault_of_the_store_that_does_not_pass_is_told(
     run(talk())
 
 
-def test_a_stop_that_cannot_be_written_is_told(tmp_path: Path, fakes: Fakes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stop_that_cannot_be_written_is_told(
+    tmp_path: Path, fakes: Fakes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def talk() -> None:
         async with rooms(tmp_path) as opened:
             room = await opened()
             failing = Failing(room, monkeypatch)
-            fakes(Scripted(["half " * 300, lambda: failing.begin(10**9, "store.full"), "lost " * 300], "whole"))
+            fakes(
+                Scripted(
+                    ["half " * 300, lambda: failing.begin(10**9, "store.full"), "lost " * 300],
+                    "whole",
+                )
+            )
             await room.send("go", wait=False)
             await failing.is_failing.wait()
             with pytest.raises(StoreError):
@@ -466,7 +494,10 @@ def test_a_node_that_is_no_worker_leaves_runs_alone(tmp_path: Path) -> None:
         async with rooms(tmp_path, time, role="gateway") as opened:
             room = await opened()
             await room.send("hello", wait=False)
-            assert await room.services.chat.stop(room.caller, room.id) == {"status": "ok", "stopped": True}
+            assert await room.services.chat.stop(room.caller, room.id) == {
+                "status": "ok",
+                "stopped": True,
+            }
             await room.send("hello again", wait=False)
             assert room.services.runner._claiming is None
         async with rooms(tmp_path, time) as opened:
@@ -480,7 +511,8 @@ def test_a_node_that_is_no_worker_leaves_runs_alone(tmp_path: Path) -> None:
 
 
 def test_stop_at_the_very_moment_of_the_claim(tmp_path: Path, fakes: Fakes) -> None:
-    """A task that is cancelled before its first step hears nothing of it; the run is stopped all the same."""
+    """A task that is cancelled before its first step hears nothing of it; the run is stopped all
+    the same."""
 
     async def talk() -> None:
         fakes(Scripted("one", "two"))

@@ -18,7 +18,9 @@ def data(tmp_path: Path) -> Path:
     store = opened(tmp_path / "data")
     new_session(store)
     blob = store.put_blob(b"long result", "text/plain")
-    step = Step(owner=ANNA, session_id="sess_1", entries=entries(3), turns=[turn_row(0, text="words")])
+    step = Step(
+        owner=ANNA, session_id="sess_1", entries=entries(3), turns=[turn_row(0, text="words")]
+    )
     store.append(step)
     store.append(Step(owner=ANNA, session_id="sess_1", entries=entries(1), blobs=[blob.sha256]))
     store.put_blob(b"nobody has it", "text/plain")
@@ -53,7 +55,9 @@ def test_a_backup_under_load_is_one_moment(store: Blocking, tmp_path: Path) -> N
     again.close()
 
 
-def test_it_holds_the_blobs_that_sessions_have_and_private_files(data: Path, tmp_path: Path) -> None:
+def test_it_holds_the_blobs_that_sessions_have_and_private_files(
+    data: Path, tmp_path: Path
+) -> None:
     backup.backup(data, tmp_path / "copy")
     names = sorted(path.name for path in (tmp_path / "copy").rglob("*") if path.is_file())
     assert len(names) == 3

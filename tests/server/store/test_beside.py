@@ -38,7 +38,9 @@ def test_people_change_while_the_server_runs(tmp_path: Path) -> None:
                 with pytest.raises(Conflict):
                     people.add_user(User(id="user_2", name="ben", role="user", created_at=NOW))
                 assert [user.name for user in people.users()] == ["owner", "ben"]
-            await services.journal.create((await services.store.users())[0].id, {"intent": "still writes"})
+            await services.journal.create(
+                (await services.store.users())[0].id, {"intent": "still writes"}
+            )
 
     asyncio.run(changed())
 

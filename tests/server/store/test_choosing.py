@@ -36,12 +36,18 @@ def test_an_address_that_is_none_is_said(tmp_path: Path, address: str) -> None:
 
 
 def test_a_database_that_is_not_there_is_said(tmp_path: Path) -> None:
-    assert refused(tmp_path, f"postgresql://u:secret@127.0.0.1:{free_port()}/x").code == "store.away"
+    assert (
+        refused(tmp_path, f"postgresql://u:secret@127.0.0.1:{free_port()}/x").code == "store.away"
+    )
 
 
-def test_a_driver_that_is_not_installed_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_driver_that_is_not_installed_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "asyncpg", None)
-    for name in [name for name in sys.modules if name.startswith("open_token.server.store.") and "pg" in name]:
+    for name in [
+        name for name in sys.modules if name.startswith("open_token.server.store.") and "pg" in name
+    ]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.delitem(sys.modules, "open_token.server.store.postgres", raising=False)
     assert refused(tmp_path, "postgresql://h/x").code == "store.driver"

@@ -42,13 +42,18 @@ def test_the_checker_sees_what_is_planted(store: Blocking) -> None:
     store.append(step)
     store.append(step)
     found = crash_store.faults(store, [])
-    assert "sess_1: step (0, 1) is doubled or not whole" not in found  # two parts are right for the first
+    assert (
+        "sess_1: step (0, 1) is doubled or not whole" not in found
+    )  # two parts are right for the first
     assert "sess_1: the turns say otherwise than the log" in found
     assert "sess_1: the session's row is not that of the last step" in found
     store.append(step)
     assert "sess_1: step (0, 1) is doubled or not whole" in crash_store.faults(store, [])
     row = session_row("lane0 number1")
     turn = turn_row(0, body=b'{"done":1}')
-    parts = [NewEntry(kind="noted", at=at(1), data={"lane": 0, "number": 1, "part": part}) for part in (0, 1)]
+    parts = [
+        NewEntry(kind="noted", at=at(1), data={"lane": 0, "number": 1, "part": part})
+        for part in (0, 1)
+    ]
     store.append(Step(owner=ANNA, session_id="sess_2", entries=parts, turns=[turn], session=row))
     assert [problem for problem in crash_store.faults(store, []) if "sess_2" in problem] == []

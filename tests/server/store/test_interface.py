@@ -76,9 +76,16 @@ class TestLog:
 
     def test_a_message_that_comes_twice_is_written_once(self, store: Blocking) -> None:
         new_session(store)
-        once = store.append(step(entries=entries(2), client_message_id="m1", run=NewRun(id="run_1", at=at(1))))
+        once = store.append(
+            step(entries=entries(2), client_message_id="m1", run=NewRun(id="run_1", at=at(1)))
+        )
         again = store.append(
-            step(entries=entries(2), client_message_id="m1", run=NewRun(id="run_2", at=at(2)), expected=0)
+            step(
+                entries=entries(2),
+                client_message_id="m1",
+                run=NewRun(id="run_2", at=at(2)),
+                expected=0,
+            )
         )
         assert (again.first, again.last, again.run_id, again.repeated) == (1, 2, "run_1", True)
         assert not once.repeated
@@ -97,7 +104,9 @@ class TestLog:
 
     def test_of_many_who_expect_the_same_one_wins(self, store: Blocking) -> None:
         new_session(store)
-        answers = store.together(*(store.store.append(step(entries=entries(1), expected=0)) for _ in range(20)))
+        answers = store.together(
+            *(store.store.append(step(entries=entries(1), expected=0)) for _ in range(20))
+        )
         assert sum(isinstance(answer, Conflict) for answer in answers) == 19
         assert store.session(ANNA, "sess_1").stream_sequence == 1
 
@@ -123,19 +132,32 @@ class TestLog:
 class TestSessions:
     def test_it_comes_back_with_its_counters(self, store: Blocking) -> None:
         new_session(store)
-        row = session_row("数据 report", 9, is_pinned=True, head="entry_1", status="running", body=b'{"env":{}}')
+        row = session_row(
+            "数据 report", 9, is_pinned=True, head="entry_1", status="running", body=b'{"env":{}}'
+        )
         store.append(step(session=row, entries=entries(4), turns=[turn_row(0), turn_row(1, 0)]))
         store.append(step(entries=entries(2), is_projected=False))
         session = store.session(ANNA, "sess_1")
-        assert (session.intent, session.status, session.is_pinned) == ("数据 report", "running", True)
+        assert (session.intent, session.status, session.is_pinned) == (
+            "数据 report",
+            "running",
+            True,
+        )
         assert (session.head, session.body, session.owner) == ("entry_1", b'{"env":{}}', ANNA)
-        assert (session.stream_sequence, session.next_entry, session.projected_sequence) == (6, 2, 4)
+        assert (session.stream_sequence, session.next_entry, session.projected_sequence) == (
+            6,
+            2,
+            4,
+        )
 
     def test_how_far_sessions_are_is_told_of_everybody_s(self, store: Blocking) -> None:
         new_session(store, "sess_1")
         new_session(store, "sess_2", BEN)
         store.append(step(entries=entries(3)))
-        assert store.heads(["sess_1", "sess_2", "sess_3"]) == {"sess_1": (ANNA, 3), "sess_2": (BEN, 0)}
+        assert store.heads(["sess_1", "sess_2", "sess_3"]) == {
+            "sess_1": (ANNA, 3),
+            "sess_2": (BEN, 0),
+        }
         assert store.heads([]) == {}
 
     def test_pinned_ones_come_first_then_the_newest(self, store: Blocking) -> None:
@@ -149,10 +171,21 @@ class TestSessions:
         assert page.total == 4
 
     def test_the_list_is_narrowed_to_a_template(self, store: Blocking) -> None:
-        bodies = ['{"template_id":"report.daily"}', '{"template_id":"report"}', '{"template_id":"other"}', "{}"]
-        bodies += ['{"template_id":5}', '{"more":{"template_id":"report.inner"}}', '{"template_id":"rep\\"ort"}']
+        bodies = [
+            '{"template_id":"report.daily"}',
+            '{"template_id":"report"}',
+            '{"template_id":"other"}',
+            "{}",
+        ]
+        bodies += [
+            '{"template_id":5}',
+            '{"more":{"template_id":"report.inner"}}',
+            '{"template_id":"rep\\"ort"}',
+        ]
         for number, body in enumerate(bodies):
-            new_session(store, f"sess_{number}", second=number, body=body.encode(), is_pinned=number == 0)
+            new_session(
+                store, f"sess_{number}", second=number, body=body.encode(), is_pinned=number == 0
+            )
         new_session(store, "sess_ben", BEN, body=bodies[0].encode())
         page = store.sessions(ANNA, template="report")
         assert [session.id for session in page.items] == ["sess_0", "sess_1"]
@@ -162,11 +195,18 @@ class TestSessions:
         assert store.sessions(ANNA, "nowhere", template="report").total == 0
         assert [session.id for session in store.sessions(ANNA, template='rep"').items] == ["sess_6"]
         assert store.sessions(ANNA, template="").total == len(bodies)
-        assert store.sessions(ANNA, template="%").total == store.sessions(ANNA, template="\0").total == 0
+        assert (
+            store.sessions(ANNA, template="%").total
+            == store.sessions(ANNA, template="\0").total
+            == 0
+        )
 
     def test_its_environment_goes_with_a_session(self, store: Blocking) -> None:
         new_session(store, "sess_1")
-        gone, kept = ["env/sess_1", "env/sess_1/msg_1", "env/sess_1/msg_2"], ["env/sess_10", "env/sess_2/msg_1", "env/"]
+        gone, kept = (
+            ["env/sess_1", "env/sess_1/msg_1", "env/sess_1/msg_2"],
+            ["env/sess_10", "env/sess_2/msg_1", "env/"],
+        )
         for key in gone + kept:
             store.set_setting(key, "{}")
         assert store.delete_session(BEN, "sess_1") is False
@@ -187,7 +227,9 @@ class TestSessions:
         assert store.delete_session(BEN, "sess_1") is False
         for expected in (None, 0, 1):
             with pytest.raises(Missing):
-                store.append(step(owner=BEN, entries=entries(1), session=session_row(), expected=expected))
+                store.append(
+                    step(owner=BEN, entries=entries(1), session=session_row(), expected=expected)
+                )
         assert store.session(ANNA, "sess_1").stream_sequence == 1
 
     def test_a_deleted_one_is_gone_with_its_words(self, store: Blocking) -> None:
@@ -195,7 +237,9 @@ class TestSessions:
         blob = store.put_blob(b"long", "text/plain")
         point = Checkpoint(id="c1", created_at=at(1))
         turns = [turn_row(0, text="needle")]
-        store.append(step(entries=entries(1), turns=turns, checkpoints=[point], blobs=[blob.sha256]))
+        store.append(
+            step(entries=entries(1), turns=turns, checkpoints=[point], blobs=[blob.sha256])
+        )
         token = store.add_share(ANNA, "sess_1", at(1))
         assert store.delete_session(ANNA, "sess_1") is True
         assert store.delete_session(ANNA, "sess_1") is False
@@ -211,7 +255,11 @@ class TestSessions:
     @pytest.mark.parametrize("name", ["", "\ud800", "\0", "x" * 100_000, "' OR 1=1 --"])
     def test_strange_names_are_of_no_session(self, store: Blocking, name: str) -> None:
         new_session(store)
-        calls = [store.store.session(ANNA, name), store.store.session(name, "sess_1"), store.store.memory(name, 10**30)]
+        calls = [
+            store.store.session(ANNA, name),
+            store.store.session(name, "sess_1"),
+            store.store.memory(name, 10**30),
+        ]
         for answer in store.together(*calls):
             assert answer is None or answer.code == "store.value"
 
@@ -224,26 +272,37 @@ class TestSearch:
     def test_intents_and_turns_are_searched(self, store: Blocking) -> None:
         new_session(store, "sess_1", intent="Mend the build", second=1)
         new_session(store, "sess_2", intent="Write a letter", second=2)
-        store.append(step("sess_2", turns=[turn_row(0, text="the build is broken"), turn_row(1, text="still broken")]))
+        store.append(
+            step(
+                "sess_2",
+                turns=[turn_row(0, text="the build is broken"), turn_row(1, text="still broken")],
+            )
+        )
         assert found(store, "build") == ["sess_2", "sess_1"]
         assert found(store, "broken BUILD") == ["sess_2"]
         assert found(store, "letter") == ["sess_2"]
         assert found(store, "absent") == []
         assert store.sessions(ANNA, "build", limit=1, offset=1).total == 2
-        assert [session.id for session in store.sessions(ANNA, "build", limit=1, offset=1).items] == ["sess_1"]
+        assert [
+            session.id for session in store.sessions(ANNA, "build", limit=1, offset=1).items
+        ] == ["sess_1"]
 
     def test_the_last_word_may_be_begun(self, store: Blocking) -> None:
         new_session(store, intent="Summarise the quarterly figures")
         assert found(store, "quart") == found(store, "the figu") == ["sess_1"]
         assert found(store, "quart figures") == []
 
-    @pytest.mark.parametrize("q", ["数据", "今日数据", "据", "生成 摘要", "데이터", "größer", "GROSSER", "naive"])
+    @pytest.mark.parametrize(
+        "q", ["数据", "今日数据", "据", "生成 摘要", "데이터", "größer", "GROSSER", "naive"]
+    )
     def test_words_of_many_scripts_are_found(self, store: Blocking, q: str) -> None:
         new_session(store, intent="生成今日数据摘要 데이터를 Größer naïve")
         expected = [] if q == "GROSSER" else ["sess_1"]
         assert found(store, q) == expected
 
-    @pytest.mark.parametrize("q", ['"', "*", "a OR b", "NEAR(", "-x", "words:x", "(", "^", "\0", "'; --", "\ud800"])
+    @pytest.mark.parametrize(
+        "q", ['"', "*", "a OR b", "NEAR(", "-x", "words:x", "(", "^", "\0", "'; --", "\ud800"]
+    )
     def test_no_query_is_bad(self, store: Blocking, q: str) -> None:
         new_session(store, intent="plain")
         assert found(store, q) == []
@@ -274,7 +333,11 @@ class TestSearch:
         store.together(
             *(
                 store.store.append(
-                    step(f"sess_{n}", expected=0, session=session_row("report", n % 977, is_pinned=n % 500 == 0))
+                    step(
+                        f"sess_{n}",
+                        expected=0,
+                        session=session_row("report", n % 977, is_pinned=n % 500 == 0),
+                    )
                 )
                 for n in range(2100)
             )
@@ -315,7 +378,9 @@ class TestTurns:
 
     def test_a_circle_of_parents_ends(self, store: Blocking) -> None:
         new_session(store)
-        store.append(step(turns=[turn_row(0, 1), turn_row(1, 0)], session=session_row(head="entry_1")))
+        store.append(
+            step(turns=[turn_row(0, 1), turn_row(1, 0)], session=session_row(head="entry_1"))
+        )
         assert [turn.sequence for turn in store.turns(ANNA, "sess_1")] == [0, 1]
 
     def test_one_that_does_not_fit_spoils_nobody_else_s_step(self, store: Blocking) -> None:
@@ -324,15 +389,24 @@ class TestTurns:
         good = [step(entries=entries(1)) for _ in range(5)]
         bad = step(entries=entries(1), turns=[turn_row(0, id="entry_x")])
         answers = store.together(*(store.store.append(one) for one in [*good, bad, *good]))
-        assert [isinstance(answer, Conflict) for answer in answers] == [False] * 5 + [True] + [False] * 5
-        assert sorted(answer.last for answer in answers if not isinstance(answer, Conflict)) == list(range(1, 11))
+        assert [isinstance(answer, Conflict) for answer in answers] == [False] * 5 + [True] + [
+            False
+        ] * 5
+        assert sorted(
+            answer.last for answer in answers if not isinstance(answer, Conflict)
+        ) == list(range(1, 11))
 
     def test_checkpoints_know_what_was_before(self, store: Blocking) -> None:
         new_session(store)
         store.append(step(entries=entries(3)))
         point = Checkpoint(id="c1", turn_id="turn_0", label="before", created_at=at(3))
         store.append(step(entries=entries(2), checkpoints=[point]))
-        store.append(step(entries=entries(1), checkpoints=[Checkpoint(id="c2", parent_id="c1", created_at=at(4))]))
+        store.append(
+            step(
+                entries=entries(1),
+                checkpoints=[Checkpoint(id="c2", parent_id="c1", created_at=at(4))],
+            )
+        )
         points = store.checkpoints(ANNA, "sess_1")
         assert [(point.id, point.seq, point.parent_id, point.label) for point in points] == [
             ("c1", 3, None, "before"),
@@ -346,7 +420,11 @@ class TestBlobs:
         data = "größer ".encode() * 10_000
         blob = store.put_blob(data, "text/plain")
         assert store.put_blob(data, "text/plain") == blob
-        assert (blob.sha256, blob.size, blob.media_type) == (hashlib.sha256(data).hexdigest(), len(data), "text/plain")
+        assert (blob.sha256, blob.size, blob.media_type) == (
+            hashlib.sha256(data).hexdigest(),
+            len(data),
+            "text/plain",
+        )
         assert (len(blob.preview), blob.preview[:7]) == (2000, "größer ")
         assert store.read_blob(ANNA, "sess_1", blob.sha256) is None
         store.append(step(entries=entries(1), blobs=[blob.sha256]))
@@ -425,7 +503,15 @@ class TestPeople:
     def test_a_key_that_is_not_one_opens_nothing(self, store: Blocking) -> None:
         _, plaintext = store.add_key(ANNA, "laptop", "full", at(1))
         other = plaintext[:-10] + ("A" if plaintext[-10] != "A" else "B") + plaintext[-9:]
-        for wrong in ("", "x", plaintext[:-1], plaintext + "0", other, plaintext.swapcase(), "\ud800"):
+        for wrong in (
+            "",
+            "x",
+            plaintext[:-1],
+            plaintext + "0",
+            other,
+            plaintext.swapcase(),
+            "\ud800",
+        ):
             assert store.check_key(wrong, at(2)) is None
 
     def test_a_revoked_key_ends_at_once(self, store: Blocking) -> None:
@@ -450,7 +536,10 @@ class TestPeople:
 
     def test_a_share_opens_one_session_until_it_ends(self, store: Blocking) -> None:
         new_session(store)
-        for_ever, short = store.add_share(ANNA, "sess_1", at(1)), store.add_share(ANNA, "sess_1", at(1), at(100))
+        for_ever, short = (
+            store.add_share(ANNA, "sess_1", at(1)),
+            store.add_share(ANNA, "sess_1", at(1), at(100)),
+        )
         assert store.share(short, at(99)).session_id == "sess_1"
         assert (store.share(short, at(99)).owner, store.share(short, at(100))) == (ANNA, None)
         assert store.share(for_ever, at(9999)).expires_at is None
@@ -476,30 +565,53 @@ class TestPeople:
         assert store.setting("code") is None
 
 
-def remember(store: Blocking, content: str, user: str = ANNA, supersedes: tuple[int, ...] = (), **more: Any) -> int:
+def remember(
+    store: Blocking, content: str, user: str = ANNA, supersedes: tuple[int, ...] = (), **more: Any
+) -> int:
     memory = NewMemory(content=content, created_at=at(1), **{"type": "feedback"} | more)
     return int(store.add_memory(user, memory, supersedes).id)
 
 
 class TestMemories:
     def test_it_comes_back_as_it_was(self, store: Blocking) -> None:
-        number = remember(store, "likes tea", topic="food", source_session="sess_1", write_reason="said so")
+        number = remember(
+            store, "likes tea", topic="food", source_session="sess_1", write_reason="said so"
+        )
         memory = store.memory(ANNA, number)
-        assert (memory.content, memory.topic, memory.source_session) == ("likes tea", "food", "sess_1")
-        assert (memory.hit_count, memory.disabled, memory.superseded_by, memory.updated_at) == (0, False, None, None)
+        assert (memory.content, memory.topic, memory.source_session) == (
+            "likes tea",
+            "food",
+            "sess_1",
+        )
+        assert (memory.hit_count, memory.disabled, memory.superseded_by, memory.updated_at) == (
+            0,
+            False,
+            None,
+            None,
+        )
         assert store.memory(BEN, number) is None
 
     def test_filters(self, store: Blocking) -> None:
         tea = remember(store, "likes 100% tea", topic="food", scope="home")
-        code = remember(store, "uses_tabs", type="experience", skill_name="code", record_type="memory")
+        code = remember(
+            store, "uses_tabs", type="experience", skill_name="code", record_type="memory"
+        )
         remember(store, "other user's", BEN)
 
         def ids(**which: Any) -> list[int]:
             return [memory.id for memory in store.memories(ANNA, MemoryFilter(**which)).items]
 
         assert ids() == [code, tea]
-        assert ids(type="experience") == ids(skill_name="code") == ids(record_type="memory") == [code]
-        assert ids(topic="food") == ids(scope="home") == ids(keyword="TEA") == ids(keyword="0%") == [tea]
+        assert (
+            ids(type="experience") == ids(skill_name="code") == ids(record_type="memory") == [code]
+        )
+        assert (
+            ids(topic="food")
+            == ids(scope="home")
+            == ids(keyword="TEA")
+            == ids(keyword="0%")
+            == [tea]
+        )
         assert ids(keyword="s_t") == [code]
         assert ids(keyword="s%t") == ids(owner="x") == ids(type="feedback", skill_name="code") == []
         page = store.memories(ANNA, limit=1, offset=1)
@@ -511,7 +623,9 @@ class TestMemories:
         assert store.memory(ANNA, old).superseded_by == new
         assert store.memory(BEN, foreign).superseded_by is None
         assert [memory.id for memory in store.relevant_memories(ANNA, "tea")] == [new]
-        assert [memory.id for memory in store.memories(ANNA, MemoryFilter(status="superseded")).items] == [old]
+        assert [
+            memory.id for memory in store.memories(ANNA, MemoryFilter(status="superseded")).items
+        ] == [old]
         assert store.delete_memories(ANNA, [new]) == 1
         assert store.memory(ANNA, old).superseded_by is None
 
@@ -532,7 +646,9 @@ class TestMemories:
     def test_changes_hits_and_batches_stay_with_their_user(self, store: Blocking) -> None:
         mine, other = remember(store, "likes tea"), remember(store, "likes tea", BEN)
         assert store.change_memory(ANNA, other, {"content": "x"}, at(2)) is None
-        changed = store.change_memory(ANNA, mine, {"content": "likes coffee", "disabled": False}, at(2))
+        changed = store.change_memory(
+            ANNA, mine, {"content": "likes coffee", "disabled": False}, at(2)
+        )
         assert (changed.content, changed.updated_at) == ("likes coffee", at(2))
         assert store.relevant_memories(ANNA, "tea") == []
         assert store.hit_memories(ANNA, [mine, other], at(3)) == 1
@@ -546,13 +662,21 @@ class TestMemories:
 
 class TestRuns:
     def queued(self, store: Blocking, number: int, session_id: str = "sess_1") -> None:
-        store.append(step(session_id, entries=entries(1), run=NewRun(id=f"run_{number}", at=at(number))))
+        store.append(
+            step(session_id, entries=entries(1), run=NewRun(id=f"run_{number}", at=at(number)))
+        )
 
     def test_a_run_is_claimed_kept_and_ended(self, store: Blocking) -> None:
         new_session(store)
         self.queued(store, 1)
         run = store.claim_run("w1", at(10), at(40))
-        assert (run.id, run.status, run.worker, run.attempts, run.fencing_token) == ("run_1", "running", "w1", 1, 1)
+        assert (run.id, run.status, run.worker, run.attempts, run.fencing_token) == (
+            "run_1",
+            "running",
+            "w1",
+            1,
+            1,
+        )
         assert (run.session_id, run.owner) == ("sess_1", ANNA)
         assert store.claim_run("w2", at(11), at(41)) is None
         fence = Fence(run_id="run_1", token=1)
@@ -570,7 +694,12 @@ class TestRuns:
         self.queued(store, 1)
         store.claim_run("w1", at(10), at(40))
         again = store.claim_run("w2", at(41), at(71))
-        assert (again.worker, again.attempts, again.fencing_token, again.started_at) == ("w2", 2, 2, at(10))
+        assert (again.worker, again.attempts, again.fencing_token, again.started_at) == (
+            "w2",
+            2,
+            2,
+            at(10),
+        )
         old, new = Fence(run_id="run_1", token=1), Fence(run_id="run_1", token=2)
         assert store.renew_lease(old, at(99)) is False
         with pytest.raises(Fenced):
@@ -611,16 +740,26 @@ class TestRuns:
         new_session(store)
         self.queued(store, 1)
         for attempt in range(3):
-            assert store.claim_run("w", at(100 * attempt), at(100 * attempt + 30)).attempts == attempt + 1
+            assert (
+                store.claim_run("w", at(100 * attempt), at(100 * attempt + 30)).attempts
+                == attempt + 1
+            )
             assert store.give_up_runs(at(100 * attempt + 20), "too often") == []
         assert store.claim_run("w", at(900), at(930)) is None
         (run,) = store.give_up_runs(at(900), "too often")
-        assert (run.id, run.status, run.error, run.fencing_token) == ("run_1", "failed", "too often", 4)
+        assert (run.id, run.status, run.error, run.fencing_token) == (
+            "run_1",
+            "failed",
+            "too often",
+            4,
+        )
         with pytest.raises(Fenced):
             store.append(step(entries=entries(1), fence=Fence(run_id="run_1", token=3)))
 
     def test_of_many_workers_one_gets_it(self, store: Blocking) -> None:
         new_session(store)
         self.queued(store, 1)
-        claims = store.together(*(store.store.claim_run(f"w{n}", at(10), at(40)) for n in range(20)))
+        claims = store.together(
+            *(store.store.claim_run(f"w{n}", at(10), at(40)) for n in range(20))
+        )
         assert sum(claim is not None for claim in claims) == 1

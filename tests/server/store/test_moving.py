@@ -9,7 +9,18 @@ import pytest
 from open_token.errors import OpenTokenError, StoreError
 from open_token.server.store import moving
 from open_token.server.store.rows import Checkpoint, Firing, NewMemory, NewRun, NewTask, Step
-from stores import ANNA, BEN, Blocking, at, entries, new_postgres, new_session, opened, session_row, turn_row
+from stores import (
+    ANNA,
+    BEN,
+    Blocking,
+    at,
+    entries,
+    new_postgres,
+    new_session,
+    opened,
+    session_row,
+    turn_row,
+)
 
 
 def filled(folder: Path) -> str:
@@ -36,14 +47,23 @@ def filled(folder: Path) -> str:
         )
     store.add_share(ANNA, "sess_0", at(1), at(100))
     old = store.add_memory(ANNA, NewMemory(content="likes tea", type="feedback", created_at=at(1)))
-    store.add_memory(ANNA, NewMemory(content="likes coffee", type="feedback", created_at=at(2)), [old.id])
+    store.add_memory(
+        ANNA, NewMemory(content="likes coffee", type="feedback", created_at=at(2)), [old.id]
+    )
     gone = store.add_memory(ANNA, NewMemory(content="gone", type="feedback", created_at=at(3)))
     store.delete_memories(ANNA, [gone.id])
     store.claim_run("w", at(10), at(40))
     store.add_task(
-        ANNA, NewTask(id="task_1", title="T", prompt="P", cron="0 9 * * *", timezone="UTC", created_at=at(1))
+        ANNA,
+        NewTask(
+            id="task_1", title="T", prompt="P", cron="0 9 * * *", timezone="UTC", created_at=at(1)
+        ),
     )
-    store.fire_task(Firing(task_id="task_1", owner=ANNA, run_id="trun_1", fire_at=at(1), at=at(1), error="skipped"))
+    store.fire_task(
+        Firing(
+            task_id="task_1", owner=ANNA, run_id="trun_1", fire_at=at(1), at=at(1), error="skipped"
+        )
+    )
     store.set_setting("title", "Ours")
     store.close()
     return plaintext
@@ -51,10 +71,15 @@ def filled(folder: Path) -> str:
 
 def said(store: Blocking, plaintext: str) -> list[Any]:
     """What a store answers to many questions."""
-    lists = [store.sessions(owner, q) for owner in (ANNA, BEN) for q in (None, "naive needle", "数据")]
+    lists = [
+        store.sessions(owner, q) for owner in (ANNA, BEN) for q in (None, "naive needle", "数据")
+    ]
     names = ("sess_0", "sess_1")
     logs = [store.read_log(ANNA, name, 2400, 200) for name in names]
-    trees = [(store.turns(ANNA, name), store.checkpoints(ANNA, name), store.runs(ANNA, name)) for name in names]
+    trees = [
+        (store.turns(ANNA, name), store.checkpoints(ANNA, name), store.runs(ANNA, name))
+        for name in names
+    ]
     people = [store.users(), store.check_key(plaintext, at(1)).user, store.setting("title")]
     memories = [store.memories(ANNA), store.relevant_memories(ANNA, "coffee")]
     tasks = [store.tasks(ANNA), store.task_runs(ANNA)]
@@ -83,7 +108,9 @@ def test_there_and_back_everything_is_the_same(tmp_path: Path) -> None:
     third = opened(tmp_path / "back")
     assert said(third, plaintext) == answers
     assert third.append(Step(owner=ANNA, session_id="sess_0", entries=entries(1))).last == 2501
-    assert third.add_memory(ANNA, NewMemory(content="new", type="feedback", created_at=at(4))).id > 2
+    assert (
+        third.add_memory(ANNA, NewMemory(content="new", type="feedback", created_at=at(4))).id > 2
+    )
     third.close()
     assert answers[0][0][0].data["text"] == "a\0b 数据"
 
@@ -95,7 +122,9 @@ def test_numbers_go_on_after_a_move(tmp_path: Path) -> None:
     asyncio.run(moving.to_postgres(tmp_path / "data", url))
     (tmp_path / "data" / "url").write_text(url)
     store = opened(tmp_path / "data", "postgres")
-    assert store.add_memory(ANNA, NewMemory(content="new", type="feedback", created_at=at(4))).id == 4
+    assert (
+        store.add_memory(ANNA, NewMemory(content="new", type="feedback", created_at=at(4))).id == 4
+    )
     new_session(store, "sess_new")
     assert store.sessions(ANNA).total == 3
     assert store.claim_run("w", at(11), at(41)).id == "run_1"

@@ -1,4 +1,5 @@
-"""A node that was paused and wakes finds itself fenced off: what it was about to write is not written."""
+"""A node that was paused and wakes finds itself fenced off: what it was about to write is not
+written."""
 
 import signal
 import subprocess
@@ -29,13 +30,17 @@ def _one_round(folder: Path, wait: float) -> None:
     first = store.claim_run("slow", at(10), at(40))
     command = [sys.executable, paused_worker.__file__, str(folder), str(first.fencing_token)]
     env = {"PYTHONPATH": ":".join(sys.path)}
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, env=env, bufsize=0)  # nothing is read ahead
+    child = subprocess.Popen(
+        command, stdout=subprocess.PIPE, env=env, bufsize=0
+    )  # nothing is read ahead
     assert child.stdout
     lines = [child.stdout.readline()]
     time.sleep(wait)
     child.send_signal(signal.SIGSTOP)
     second = store.claim_run("quick", at(100), at(130))
-    while second is None:  # the paused one may hold the row in the middle of a step, which the database ends with it
+    while (
+        second is None
+    ):  # the paused one may hold the row in the middle of a step, which the database ends with it
         second = store.claim_run("quick", at(100), at(130))
         time.sleep(0.05)
     history = History()
@@ -51,7 +56,8 @@ def _one_round(folder: Path, wait: float) -> None:
     for _, number, at_sequence in words[:-1]:
         history.acknowledged("sess_1", [(1, int(number))], int(at_sequence))
     log = [
-        (entry.seq, (entry.data["token"], entry.data["number"])) for entry in store.read_log(ANNA, "sess_1", 0, 10**6)
+        (entry.seq, (entry.data["token"], entry.data["number"]))
+        for entry in store.read_log(ANNA, "sess_1", 0, 10**6)
     ]
     assert history.faults({"sess_1": log}) == []
     tokens = [event[0] for _, event in log]

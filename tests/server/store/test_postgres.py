@@ -1,4 +1,5 @@
-"""What is special about the store in PostgreSQL: several nodes on one database, and a database that goes away."""
+"""What is special about the store in PostgreSQL: several nodes on one database, and a database that
+goes away."""
 
 import asyncio
 import shutil
@@ -25,7 +26,9 @@ def step(session_id: str = "sess_1", **more: Any) -> Step:
     return Step(owner=ANNA, session_id=session_id, **more)
 
 
-def on_nodes(tmp_path: Path, play: Callable[..., Coroutine[Any, Any, None]], count: int = 2) -> None:
+def on_nodes(
+    tmp_path: Path, play: Callable[..., Coroutine[Any, Any, None]], count: int = 2
+) -> None:
     """Run something with several stores on one database."""
     url = new_postgres()
 
@@ -42,7 +45,10 @@ def on_nodes(tmp_path: Path, play: Callable[..., Coroutine[Any, Any, None]], cou
 
 
 def test_a_connection_to_a_machine_that_is_gone_is_noticed() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as door, socket.create_connection(door.getsockname()) as link:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as door,
+        socket.create_connection(door.getsockname()) as link,
+    ):
         notice_death(link)
         assert link.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
         if hasattr(socket, "TCP_KEEPIDLE"):
@@ -86,7 +92,9 @@ class TestNodes:
 
         on_nodes(tmp_path, play)
 
-    def test_one_of_many_workers_gets_a_run_and_the_slow_one_is_fenced_off(self, tmp_path: Path) -> None:
+    def test_one_of_many_workers_gets_a_run_and_the_slow_one_is_fenced_off(
+        self, tmp_path: Path
+    ) -> None:
         async def play(*stores: PostgresStore) -> None:
             for number in range(30):
                 name = f"sess_run_{number}"
@@ -140,9 +148,14 @@ class TestNodes:
 
 @pytest.mark.full
 class TestFaults:
-    def test_a_node_that_stops_in_the_middle_of_a_step_holds_nothing_for_ever(self, tmp_path: Path) -> None:
+    def test_a_node_that_stops_in_the_middle_of_a_step_holds_nothing_for_ever(
+        self, tmp_path: Path
+    ) -> None:
         async def play(store: PostgresStore) -> None:
-            assert await store.read(lambda db: db.fetchval("SHOW idle_in_transaction_session_timeout")) == "10s"
+            assert (
+                await store.read(lambda db: db.fetchval("SHOW idle_in_transaction_session_timeout"))
+                == "10s"
+            )
 
             async def stops(db: asyncpg.Connection) -> None:
                 await db.execute("SET LOCAL idle_in_transaction_session_timeout = '50ms'")
@@ -167,7 +180,9 @@ class TestFaults:
 
         on_nodes(tmp_path, play, 1)
 
-    def test_a_database_that_restarts_loses_nothing_and_is_found_again(self, tmp_path: Path) -> None:
+    def test_a_database_that_restarts_loses_nothing_and_is_found_again(
+        self, tmp_path: Path
+    ) -> None:
         async def play(store: PostgresStore) -> None:
             await store.append(step(entries=entries(3)))
             server = postgres()
@@ -209,7 +224,9 @@ class TestFaults:
 
     def test_a_read_only_database_is_said_and_outlived(self, tmp_path: Path) -> None:
         async def play(store: PostgresStore) -> None:
-            await store.read(lambda db: db.execute("ALTER SYSTEM SET default_transaction_read_only = on"))
+            await store.read(
+                lambda db: db.execute("ALTER SYSTEM SET default_transaction_read_only = on")
+            )
             await store.read(lambda db: db.execute("SELECT pg_reload_conf()"))
             codes: set[str | None] = set()
             for _ in range(200):
@@ -219,7 +236,9 @@ class TestFaults:
                     codes.add(problem.code)
                     break
                 await asyncio.sleep(0.01)
-            await store.read(lambda db: db.execute("ALTER SYSTEM RESET default_transaction_read_only"))
+            await store.read(
+                lambda db: db.execute("ALTER SYSTEM RESET default_transaction_read_only")
+            )
             await store.read(lambda db: db.execute("SELECT pg_reload_conf()"))
             assert codes == {"store.read-only"}
             for _ in range(200):
@@ -237,7 +256,9 @@ class TestFaults:
 class TestMigrations:
     def test_a_newer_version_is_left_alone(self, tmp_path: Path) -> None:
         async def play(store: PostgresStore) -> None:
-            await store.write(lambda db: db.execute("INSERT INTO schema_version (version) VALUES (999)"))
+            await store.write(
+                lambda db: db.execute("INSERT INTO schema_version (version) VALUES (999)")
+            )
             other = PostgresStore(store._url, tmp_path / "data")
             with pytest.raises(StoreError) as caught:
                 await other.users()
@@ -282,6 +303,6 @@ def test_a_connection_that_cannot_be_made_may_be_made_later() -> None:
         asyncpg.DiskFullError("no space"): "store.full",
         asyncpg.InvalidPasswordError("no"): "store.open",
     }
-    assert {getattr(not_connected(problem), "code", None): code for problem, code in cases.items()} == {
-        code: code for code in cases.values()
-    }
+    assert {
+        getattr(not_connected(problem), "code", None): code for problem, code in cases.items()
+    } == {code: code for code in cases.values()}

@@ -1,4 +1,5 @@
-"""What every store must do for tasks by the clock: a slot is taken once, with its session, or not at all."""
+"""What every store must do for tasks by the clock: a slot is taken once, with its session, or not
+at all."""
 
 from typing import Any
 
@@ -11,7 +12,13 @@ from stores import ANNA, BEN, Blocking, at, entries, session_row
 
 
 def task(number: int = 1, **more: Any) -> NewTask:
-    values = {"title": "Report", "prompt": "Write it", "cron": "0 9 * * *", "timezone": "UTC", "next_fire": at(100)}
+    values = {
+        "title": "Report",
+        "prompt": "Write it",
+        "cron": "0 9 * * *",
+        "timezone": "UTC",
+        "next_fire": at(100),
+    }
     return NewTask(id=f"task_{number}", created_at=at(number), **values | more)
 
 
@@ -37,10 +44,22 @@ def ended(store: Blocking, status: str, error: str | None = None, number: int = 
 
 class TestTasks:
     def test_it_comes_back_as_it_was(self, store: Blocking) -> None:
-        added = store.add_task(ANNA, task(skip_confirmations=True, model="demo", expires_at=at(900), body=b'{"x":1}'))
+        added = store.add_task(
+            ANNA, task(skip_confirmations=True, model="demo", expires_at=at(900), body=b'{"x":1}')
+        )
         assert store.task(ANNA, "task_1") == added
-        assert (added.owner, added.title, added.enabled, added.skip_confirmations) == (ANNA, "Report", True, True)
-        assert (added.next_fire, added.expires_at, added.updated_at, added.body) == (at(100), at(900), None, b'{"x":1}')
+        assert (added.owner, added.title, added.enabled, added.skip_confirmations) == (
+            ANNA,
+            "Report",
+            True,
+            True,
+        )
+        assert (added.next_fire, added.expires_at, added.updated_at, added.body) == (
+            at(100),
+            at(900),
+            None,
+            b'{"x":1}',
+        )
         with pytest.raises(Missing):
             store.add_task("user_nobody", task(2))
 
@@ -58,8 +77,15 @@ class TestTasks:
 
     def test_it_changes(self, store: Blocking) -> None:
         store.add_task(ANNA, task())
-        changed = store.change_task(ANNA, "task_1", {"title": "Other", "enabled": False, "next_fire": None}, at(5))
-        assert (changed.title, changed.enabled, changed.next_fire, changed.updated_at) == ("Other", False, None, at(5))
+        changed = store.change_task(
+            ANNA, "task_1", {"title": "Other", "enabled": False, "next_fire": None}, at(5)
+        )
+        assert (changed.title, changed.enabled, changed.next_fire, changed.updated_at) == (
+            "Other",
+            False,
+            None,
+            at(5),
+        )
         assert store.task(ANNA, "task_1") == changed
         for strange in ("id", "owner", "created_at", "x = 1 --"):
             with pytest.raises(StoreError):
@@ -76,7 +102,9 @@ class TestTasks:
 
     def test_those_that_are_due_come_in_order(self, store: Blocking) -> None:
         assert store.nearest_fire() is None
-        for number, (enabled, fire) in enumerate([(True, 300), (True, 50), (False, 10), (True, 100), (True, None)]):
+        for number, (enabled, fire) in enumerate(
+            [(True, 300), (True, 50), (False, 10), (True, 100), (True, None)]
+        ):
             owner = BEN if number % 2 else ANNA
             store.add_task(owner, task(number, enabled=enabled, next_fire=fire and at(fire)))
         assert [one.id for one in store.due_tasks(at(100))] == ["task_1", "task_3"]
@@ -91,7 +119,12 @@ class TestSlots:
     def test_a_slot_is_one_run_one_session_and_the_next_slot(self, store: Blocking) -> None:
         store.add_task(ANNA, task())
         run = store.fire_task(firing())
-        assert (run.id, run.session_id, run.status, run.error) == ("trun_1", "sess_1", "running", None)
+        assert (run.id, run.session_id, run.status, run.error) == (
+            "trun_1",
+            "sess_1",
+            "running",
+            None,
+        )
         assert (run.fire_at, run.triggered_at, run.finished_at) == (at(100), at(101), None)
         assert store.task(ANNA, "task_1").next_fire == at(200)
         assert [one.id for one in store.runs(ANNA, "sess_1")] == ["run_1"]
@@ -141,11 +174,21 @@ class TestSlots:
     def test_none_begins_while_another_goes_on(self, store: Blocking) -> None:
         store.add_task(ANNA, task())
         store.fire_task(firing())
-        again = {"fire_at": at(200), "due": at(200), "next_fire": at(300), "if_running": "skipped: busy"}
+        again = {
+            "fire_at": at(200),
+            "due": at(200),
+            "next_fire": at(300),
+            "if_running": "skipped: busy",
+        }
         run = store.fire_task(firing(2, **again))
         assert (run.status, run.error, run.session_id) == ("failed", "skipped: busy", None)
         ended(store, "completed")
-        later = {"fire_at": at(300), "due": at(300), "next_fire": at(400), "if_running": "skipped: busy"}
+        later = {
+            "fire_at": at(300),
+            "due": at(300),
+            "next_fire": at(400),
+            "if_running": "skipped: busy",
+        }
         assert store.fire_task(firing(3, **later)).status == "running"
         both = {"fire_at": at(400), "due": at(400), "next_fire": None}
         assert store.fire_task(firing(4, **both)).status == "running"
@@ -191,9 +234,16 @@ class TestSlots:
         store.add_task(ANNA, task(2))
         for number in range(1, 6):
             place = f"task_{1 + number % 2}"
-            store.fire_task(firing(number, place, fire_at=at(number * 10), due=None, step=None, error="skipped"))
-        assert [run.id for run in store.task_runs(ANNA).items] == [f"trun_{number}" for number in (5, 4, 3, 2, 1)]
+            store.fire_task(
+                firing(number, place, fire_at=at(number * 10), due=None, step=None, error="skipped")
+            )
+        assert [run.id for run in store.task_runs(ANNA).items] == [
+            f"trun_{number}" for number in (5, 4, 3, 2, 1)
+        ]
         assert [run.id for run in store.task_runs(ANNA, "task_1").items] == ["trun_4", "trun_2"]
-        assert [run.id for run in store.task_runs(ANNA, None, at(20), at(40)).items] == ["trun_3", "trun_2"]
+        assert [run.id for run in store.task_runs(ANNA, None, at(20), at(40)).items] == [
+            "trun_3",
+            "trun_2",
+        ]
         page = store.task_runs(ANNA, limit=2, offset=1)
         assert ([run.id for run in page.items], page.total) == (["trun_4", "trun_3"], 5)

@@ -1,4 +1,5 @@
-"""What is special about the store in a folder: one process, one thread that writes, and disks that fail."""
+"""What is special about the store in a folder: one process, one thread that writes, and disks that
+fail."""
 
 import asyncio
 import contextlib
@@ -75,10 +76,17 @@ class TestFolder:
         assert store.session(ANNA, "sess_1").stream_sequence == 3
         assert store.check_key(plaintext, "2026-01-31T00:00:01.000Z").user.id == ANNA
         store.close()
-        assert sorted(path.name for path in (tmp_path / "data").iterdir()) == ["blobs", "lock", "pepper", "server.db"]
+        assert sorted(path.name for path in (tmp_path / "data").iterdir()) == [
+            "blobs",
+            "lock",
+            "pepper",
+            "server.db",
+        ]
 
     @pytest.mark.parametrize("pepper", [None, b"2" * 32])
-    def test_without_its_pepper_it_does_not_start(self, tmp_path: Path, pepper: bytes | None) -> None:
+    def test_without_its_pepper_it_does_not_start(
+        self, tmp_path: Path, pepper: bytes | None
+    ) -> None:
         opened(tmp_path / "data").close()
         (tmp_path / "data" / "pepper").unlink()
         if pepper:
@@ -104,7 +112,10 @@ class TestFolder:
     def test_a_damaged_database_is_refused_and_left_as_it_is(self, tmp_path: Path) -> None:
         opened(tmp_path / "data").close()
         path = tmp_path / "data" / "server.db"
-        for image in (b"not a database" * 1000, path.read_bytes()[:4096] + b"\xa5" * (path.stat().st_size - 4096)):
+        for image in (
+            b"not a database" * 1000,
+            path.read_bytes()[:4096] + b"\xa5" * (path.stat().st_size - 4096),
+        ):
             path.write_bytes(image)
             with pytest.raises(StoreError) as caught:
                 opened(tmp_path / "data")
@@ -129,7 +140,10 @@ class TestCore:
         assert core.write(_log.append, _log.prepared(step(entries=entries(2)))).last == 2
         assert core.read(_sessions.sessions, ANNA, limit=5).total == 1
         core.close()
-        for late in (lambda: core.write(_sessions.sessions, ANNA), lambda: core.read(_sessions.sessions, ANNA)):
+        for late in (
+            lambda: core.write(_sessions.sessions, ANNA),
+            lambda: core.read(_sessions.sessions, ANNA),
+        ):
             with pytest.raises(StoreError, match="closed"):
                 late()
 
@@ -138,7 +152,9 @@ class TestCore:
         new_session(store)
         core = database(store)
         prepared = _log.prepared(step(entries=entries(1)))
-        threads = [threading.Thread(target=core.write, args=(_log.append, prepared)) for _ in range(30)]
+        threads = [
+            threading.Thread(target=core.write, args=(_log.append, prepared)) for _ in range(30)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -150,7 +166,11 @@ class TestCore:
         new_session(store)
         commits: list[str] = []
         core = database(store)
-        core.write(lambda db: db.set_trace_callback(lambda sql: commits.append(sql) if sql == "COMMIT" else None))
+        core.write(
+            lambda db: db.set_trace_callback(
+                lambda sql: commits.append(sql) if sql == "COMMIT" else None
+            )
+        )
         store.together(*(store.store.append(step(entries=entries(1))) for _ in range(50)))
         core.write(lambda db: db.set_trace_callback(None))
         assert len(commits) < 10
@@ -171,7 +191,10 @@ class TestCore:
 
         async def work() -> list[object]:
             writer = database(store).writer
-            jobs = [writer.submit(_log.append, _log.prepared(step(entries=entries(1)))), writer.submit(broken)]
+            jobs = [
+                writer.submit(_log.append, _log.prepared(step(entries=entries(1)))),
+                writer.submit(broken),
+            ]
             return await asyncio.gather(*jobs, return_exceptions=True)
 
         good, bad = store.loop.run_until_complete(work())
@@ -209,7 +232,10 @@ class TestFaults:
         assert store.session(ANNA, "sess_1").stream_sequence == 1
         assert store.check_key(plaintext, "2026-01-31T09:00:00.000Z") is not None
         core.write(lambda db: db.execute("PRAGMA max_page_count = 1073741823").fetchall())
-        assert store.append(step(entries=entries(1, words="x" * 100_000), turns=[turn_row(0)])).last == 2
+        assert (
+            store.append(step(entries=entries(1, words="x" * 100_000), turns=[turn_row(0)])).last
+            == 2
+        )
         assert store.check() == []
 
     def test_a_read_only_disk_is_said_and_outlived(self, store: Blocking) -> None:
@@ -222,7 +248,8 @@ class TestFaults:
         assert store.append(step(entries=entries(1))).last == 1
 
     def test_a_disk_that_stops_writing_is_said_and_outlived(self, store: Blocking) -> None:
-        """The system refuses files beyond a size: a real write fails, in the log of SQLite and in a blob."""
+        """The system refuses files beyond a size: a real write fails, in the log of SQLite and in a
+        blob."""
         new_session(store)
         soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, hard))
@@ -261,7 +288,10 @@ class TestMigrations:
         db.executescript((self.DUMPS / f"{version}.sql").read_text(encoding="utf-8"))
         db.close()
         store = opened(folder)
-        assert [entry.data["text"] for entry in store.read_log(ANNA, "sess_old")] == ["kept", "数据"]
+        assert [entry.data["text"] for entry in store.read_log(ANNA, "sess_old")] == [
+            "kept",
+            "数据",
+        ]
         assert [session.id for session in store.sessions(ANNA, "数据").items] == ["sess_old"]
         assert store.append(Step(owner=ANNA, session_id="sess_old", entries=entries(1))).last == 3
         assert store.check() == []

@@ -7,7 +7,15 @@ from pathlib import Path
 import hypothesis.strategies as st
 import pytest
 from hypothesis import settings
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    initialize,
+    invariant,
+    multiple,
+    rule,
+)
 
 from open_token.errors import StoreError
 from open_token.server.store.rows import Appended, SessionRow, Step, TurnRow
@@ -61,7 +69,13 @@ class Beside(RuleBasedStateMachine):
             self.store.close()
             self.folder.cleanup()
 
-    @rule(target=sessions, owner=owners, intent=texts, second=st.integers(0, 99), is_pinned=st.booleans())
+    @rule(
+        target=sessions,
+        owner=owners,
+        intent=texts,
+        second=st.integers(0, 99),
+        is_pinned=st.booleans(),
+    )
     def create(self, owner: str, intent: str, second: int, is_pinned: bool) -> str:
         self.made += 1
         name, row = f"sess_{self.made}", session_row(intent, second, is_pinned=is_pinned)
@@ -103,7 +117,10 @@ class Beside(RuleBasedStateMachine):
         told = self.store.append(step)
         if message in session.messages:
             assert told.repeated
-            assert (told.first, told.last) == (session.messages[message].first, session.messages[message].last)
+            assert (told.first, told.last) == (
+                session.messages[message].first,
+                session.messages[message].last,
+            )
             return
         self.enter(session, step, told)
 
@@ -121,7 +138,11 @@ class Beside(RuleBasedStateMachine):
             known = session.turns.get(turn.sequence)
             text = turn.text if turn.text is not None or known is None else known.text
             session.turns[turn.sequence] = turn_row(
-                turn.sequence, None, parent_id=turn.parent_id, patch_sequence=turn.patch_sequence, text=text
+                turn.sequence,
+                None,
+                parent_id=turn.parent_id,
+                patch_sequence=turn.patch_sequence,
+                text=text,
             )
         session.row = step.session or session.row
         session.projected = len(session.numbers) if step.is_projected else session.projected
@@ -143,7 +164,9 @@ class Beside(RuleBasedStateMachine):
         self.store.close()
         self.store = opened(Path(self.folder.name) / "data", self.kind)
 
-    @rule(owner=owners, word=st.sampled_from(WORDS), limit=st.integers(1, 5), offset=st.integers(0, 3))
+    @rule(
+        owner=owners, word=st.sampled_from(WORDS), limit=st.integers(1, 5), offset=st.integers(0, 3)
+    )
     def search(self, owner: str, word: str, limit: int, offset: int) -> None:
         wanted = [name for name in self.in_order(owner) if self.model[name].has(word)]
         page = self.store.sessions(owner, word, limit, offset)
@@ -156,11 +179,17 @@ class Beside(RuleBasedStateMachine):
         owner = session.owner if session else ANNA
         log = self.store.read_log(owner, name, after, limit)
         numbers = session.numbers if session else []
-        assert [(entry.seq, entry.data["number"]) for entry in log] == list(enumerate(numbers, start=1))[after:][:limit]
+        assert [(entry.seq, entry.data["number"]) for entry in log] == list(
+            enumerate(numbers, start=1)
+        )[after:][:limit]
 
     def in_order(self, owner: str) -> list[str]:
         names = [name for name, session in self.model.items() if session.owner == owner]
-        key = lambda name: (self.model[name].row.is_pinned, self.model[name].row.updated_at, int(name[5:]))  # noqa: E731
+
+        def key(name: str) -> tuple[bool, str, int]:
+            row = self.model[name].row
+            return row.is_pinned, row.updated_at, int(name[5:])
+
         return sorted(names, key=key, reverse=True)
 
     @invariant()
@@ -183,14 +212,17 @@ class Beside(RuleBasedStateMachine):
         for name, known in getattr(self, "model", {}).items():
             held = self.store.turns(known.owner, name, whole_tree=True)
             assert [(turn.sequence, turn.parent_id, turn.patch_sequence) for turn in held] == [
-                (turn.sequence, turn.parent_id, turn.patch_sequence) for _, turn in sorted(known.turns.items())
+                (turn.sequence, turn.parent_id, turn.patch_sequence)
+                for _, turn in sorted(known.turns.items())
             ]
             assert [turn.sequence for turn in self.store.turns(known.owner, name)] == known.branch()
 
 
 def compare(kind: str, examples: int) -> None:
     machine = type(f"Beside_{kind}", (Beside,), {"kind": kind})
-    machine.TestCase.settings = settings(max_examples=examples, stateful_step_count=30, deadline=None)
+    machine.TestCase.settings = settings(
+        max_examples=examples, stateful_step_count=30, deadline=None
+    )
     machine.TestCase().runTest()
 
 

@@ -1,4 +1,5 @@
-"""The four ways in which agents ask models: which one a request uses, how it is read, how it is answered."""
+"""The four ways in which agents ask models: which one a request uses, how it is read, how it is
+answered."""
 
 import re
 from types import ModuleType

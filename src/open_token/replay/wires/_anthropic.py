@@ -9,19 +9,29 @@ from open_token.replay.asked import Answer, Asked, Got, Item, Made, Said, Tool
 from open_token.replay.plain import MEDIA, flat, is_media, list_of, object_of, text_of
 from open_token.replay.wires._events import named
 
-_USAGE = {"input_tokens": 1, "output_tokens": 1, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
+_USAGE = {
+    "input_tokens": 1,
+    "output_tokens": 1,
+    "cache_creation_input_tokens": 0,
+    "cache_read_input_tokens": 0,
+}
 
 
 def read(body: dict[str, Any], _: str) -> Asked:
-    """The request; system entries among the messages are the agent's own and say nothing of the place."""
+    """The request; system entries among the messages are the agent's own and say nothing of the
+    place."""
     items: list[Item] = []
     for message in map(object_of, list_of(body.get("messages"))):
         content, role = message.get("content"), message.get("role")
         if role not in ("user", "assistant"):
             continue
-        for block in [{"type": "text", "text": content}] if isinstance(content, str) else list_of(content):
+        for block in (
+            [{"type": "text", "text": content}] if isinstance(content, str) else list_of(content)
+        ):
             items += _items(object_of(block), is_model=role == "assistant")
-    form = object_of(object_of(body.get("output_config")).get("format") or body.get("output_format"))
+    form = object_of(
+        object_of(body.get("output_config")).get("format") or body.get("output_format")
+    )
     limit = body.get("max_tokens")
     return Asked(
         "anthropic",
@@ -61,9 +71,17 @@ def _blocks(answer: Answer) -> list[dict[str, Any]]:
     ]
 
 
-def _message(answer: Answer, asked: Asked, content: list[dict[str, Any]], reason: str | None) -> dict[str, Any]:
+def _message(
+    answer: Answer, asked: Asked, content: list[dict[str, Any]], reason: str | None
+) -> dict[str, Any]:
     about = {"id": f"msg_{answer.id}", "type": "message", "role": "assistant", "model": asked.model}
-    return {**about, "content": content, "stop_reason": reason, "stop_sequence": None, "usage": _USAGE}
+    return {
+        **about,
+        "content": content,
+        "stop_reason": reason,
+        "stop_sequence": None,
+        "usage": _USAGE,
+    }
 
 
 def reply(answer: Answer, asked: Asked) -> bytes:
@@ -85,10 +103,16 @@ def _events(answer: Answer, asked: Asked) -> Iterator[dict[str, Any]]:
     for index, block in enumerate(_blocks(answer)):
         empty: dict[str, Any]
         if block["type"] == "text":
-            empty, delta = {"type": "text", "text": ""}, {"type": "text_delta", "text": block["text"]}
+            empty, delta = (
+                {"type": "text", "text": ""},
+                {"type": "text_delta", "text": block["text"]},
+            )
         else:
             given = msgspec.json.encode(block["input"]).decode()
-            empty, delta = {**block, "input": {}}, {"type": "input_json_delta", "partial_json": given}
+            empty, delta = (
+                {**block, "input": {}},
+                {"type": "input_json_delta", "partial_json": given},
+            )
         yield {"type": "content_block_start", "index": index, "content_block": empty}
         yield {"type": "content_block_delta", "index": index, "delta": delta}
         yield {"type": "content_block_stop", "index": index}

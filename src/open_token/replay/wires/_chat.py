@@ -1,4 +1,5 @@
-"""OpenAI Chat Completions, as many services and agents speak it: messages with calls, chunks without names."""
+"""OpenAI Chat Completions, as many services and agents speak it: messages with calls, chunks
+without names."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -47,7 +48,9 @@ def _items(message: dict[str, Any]) -> Iterator[Item]:
                 yield Said("model" if role == "assistant" else "user", text)
         for call in map(object_of, list_of(message.get("tool_calls"))):
             told = object_of(call.get("function"))
-            yield Made(text_of(call.get("id")), text_of(told.get("name")), parsed(told.get("arguments")))
+            yield Made(
+                text_of(call.get("id")), text_of(told.get("name")), parsed(told.get("arguments"))
+            )
 
 
 def _tool(function: dict[str, Any]) -> Tool:
@@ -59,7 +62,10 @@ def _calls(answer: Answer) -> list[dict[str, Any]]:
         {
             "id": call.id,
             "type": "function",
-            "function": {"name": call.name, "arguments": msgspec.json.encode(call.arguments).decode()},
+            "function": {
+                "name": call.name,
+                "arguments": msgspec.json.encode(call.arguments).decode(),
+            },
         }
         for call in answer.calls
     ]
@@ -79,18 +85,25 @@ def reply(answer: Answer, asked: Asked) -> bytes:
     if answer.calls:
         message["tool_calls"] = _calls(answer)
     choice = {"index": 0, "message": message, "finish_reason": _reason(answer), "logprobs": None}
-    return msgspec.json.encode({**_about(answer, asked, "chat.completion"), "choices": [choice], "usage": _USAGE})
+    return msgspec.json.encode(
+        {**_about(answer, asked, "chat.completion"), "choices": [choice], "usage": _USAGE}
+    )
 
 
 def stream(answer: Answer, asked: Asked) -> bytes:
     """The answer as chunks, and the mark that ends them."""
     about = _about(answer, asked, "chat.completion.chunk")
-    return b"".join(unnamed({**about, **chunk}) for chunk in _chunks(answer, asked)) + b"data: [DONE]\n\n"
+    return (
+        b"".join(unnamed({**about, **chunk}) for chunk in _chunks(answer, asked))
+        + b"data: [DONE]\n\n"
+    )
 
 
 def _chunks(answer: Answer, asked: Asked) -> Iterator[dict[str, Any]]:
     deltas: list[dict[str, Any]] = [{"role": "assistant", "content": answer.text}]
-    deltas += [{"tool_calls": [{"index": place, **call}]} for place, call in enumerate(_calls(answer))]
+    deltas += [
+        {"tool_calls": [{"index": place, **call}]} for place, call in enumerate(_calls(answer))
+    ]
     for delta in deltas:
         yield {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
     yield {"choices": [{"index": 0, "delta": {}, "finish_reason": _reason(answer)}]}
@@ -100,5 +113,10 @@ def _chunks(answer: Answer, asked: Asked) -> Iterator[dict[str, Any]]:
 
 def error(_: int, message: str) -> bytes:
     """An error as this provider tells it."""
-    told = {"message": message, "type": "invalid_request_error", "param": None, "code": "replay_miss"}
+    told = {
+        "message": message,
+        "type": "invalid_request_error",
+        "param": None,
+        "code": "replay_miss",
+    }
     return msgspec.json.encode({"error": told})

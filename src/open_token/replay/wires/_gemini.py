@@ -38,17 +38,25 @@ def read(body: dict[str, Any], target: str) -> Asked:
 
 
 def _either(value: dict[str, Any], name: str) -> Any:
-    """A field under its usual name, or under the one with underscores that the service takes as well."""
+    """A field under its usual name, or under the one with underscores that the service takes as
+    well."""
     other = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
     return value.get(name, value.get(other))
 
 
 def _items(part: dict[str, Any], *, is_model: bool) -> Iterator[Item]:
-    call, response = object_of(_either(part, "functionCall")), object_of(_either(part, "functionResponse"))
+    call, response = (
+        object_of(_either(part, "functionCall")),
+        object_of(_either(part, "functionResponse")),
+    )
     if call:
         yield Made(text_of(call.get("id")), text_of(call.get("name")), call.get("args") or {})
     elif response:
-        yield Got(text_of(response.get("id")), text_of(response.get("name")), flat(response.get("response")))
+        yield Got(
+            text_of(response.get("id")),
+            text_of(response.get("name")),
+            flat(response.get("response")),
+        )
     elif is_media(part) and not is_model:
         yield Said("user", MEDIA)
     elif part.get("thought") is not True and (text := text_of(part.get("text"))):
@@ -92,4 +100,6 @@ def stream(answer: Answer, asked: Asked) -> bytes:
 
 def error(status: int, message: str) -> bytes:
     """An error as this provider tells it."""
-    return msgspec.json.encode({"error": {"code": status, "message": message, "status": "INVALID_ARGUMENT"}})
+    return msgspec.json.encode(
+        {"error": {"code": status, "message": message, "status": "INVALID_ARGUMENT"}}
+    )

@@ -1,4 +1,5 @@
-"""OpenAI Responses: a flat list of items, events that tell each item as it grows and once more when it is done."""
+"""OpenAI Responses: a flat list of items, events that tell each item as it grows and once more when
+it is done."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -56,7 +57,8 @@ def _items(item: dict[str, Any]) -> Iterator[Item]:
 
 
 def _offered(body: dict[str, Any]) -> list[Any]:
-    """The tools of a request; Codex puts them into an item of the input where its model takes them there."""
+    """The tools of a request; Codex puts them into an item of the input where its model takes them
+    there."""
     items = (object_of(item) for item in list_of(body.get("input")))
     more = [list_of(item.get("tools")) for item in items if item.get("type") == "additional_tools"]
     return [tool for tools in (list_of(body.get("tools")), *more) for tool in tools]
@@ -79,22 +81,50 @@ def _output(answer: Answer, asked: Asked) -> list[dict[str, Any]]:
         name = f"{answer.id}_{number}"
         if isinstance(part, str):
             content = [{"type": "output_text", "text": part, "annotations": []}]
-            about = {"type": "message", "id": f"msg_{name}", "role": "assistant", "status": "completed"}
+            about = {
+                "type": "message",
+                "id": f"msg_{name}",
+                "role": "assistant",
+                "status": "completed",
+            }
             made.append({**about, "content": content})
         elif part.name in custom:
-            about = {"type": "custom_tool_call", "id": f"ctc_{name}", "call_id": part.id, "name": part.name}
+            about = {
+                "type": "custom_tool_call",
+                "id": f"ctc_{name}",
+                "call_id": part.id,
+                "name": part.name,
+            }
             made.append({**about, "input": part.arguments, "status": "completed"})
         else:
             given = msgspec.json.encode(part.arguments).decode()
-            about = {"type": "function_call", "id": f"fc_{name}", "call_id": part.id, "name": part.name}
+            about = {
+                "type": "function_call",
+                "id": f"fc_{name}",
+                "call_id": part.id,
+                "name": part.name,
+            }
             made.append({**about, "arguments": given, "status": "completed"})
     return made
 
 
-def _response(answer: Answer, asked: Asked, output: list[dict[str, Any]], status: str) -> dict[str, Any]:
-    about = {"id": f"resp_{answer.id}", "object": "response", "created_at": 0, "status": status, "model": asked.model}
+def _response(
+    answer: Answer, asked: Asked, output: list[dict[str, Any]], status: str
+) -> dict[str, Any]:
+    about = {
+        "id": f"resp_{answer.id}",
+        "object": "response",
+        "created_at": 0,
+        "status": status,
+        "model": asked.model,
+    }
     told = {"output": output, "usage": _USAGE if status == "completed" else None, "error": None}
-    choice = {"parallel_tool_calls": True, "tool_choice": "auto", "tools": [], "incomplete_details": None}
+    choice = {
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+        "incomplete_details": None,
+    }
     return {**about, **told, **choice, "instructions": None, "metadata": {}}
 
 
@@ -133,13 +163,35 @@ def _words(item: dict[str, Any], at: dict[str, Any]) -> Iterator[dict[str, Any]]
     part = item["content"][0]
     empty = {**item, "content": [], "status": "in_progress"}
     yield {"type": "response.output_item.added", "output_index": at["output_index"], "item": empty}
-    yield {"type": "response.content_part.added", **at, "content_index": 0, "part": {**part, "text": ""}}
-    yield {"type": "response.output_text.delta", **at, "content_index": 0, "delta": part["text"], "logprobs": []}
-    yield {"type": "response.output_text.done", **at, "content_index": 0, "text": part["text"], "logprobs": []}
+    yield {
+        "type": "response.content_part.added",
+        **at,
+        "content_index": 0,
+        "part": {**part, "text": ""},
+    }
+    yield {
+        "type": "response.output_text.delta",
+        **at,
+        "content_index": 0,
+        "delta": part["text"],
+        "logprobs": [],
+    }
+    yield {
+        "type": "response.output_text.done",
+        **at,
+        "content_index": 0,
+        "text": part["text"],
+        "logprobs": [],
+    }
     yield {"type": "response.content_part.done", **at, "content_index": 0, "part": part}
 
 
 def error(_: int, message: str) -> bytes:
     """An error as this provider tells it."""
-    told = {"message": message, "type": "invalid_request_error", "param": None, "code": "replay_miss"}
+    told = {
+        "message": message,
+        "type": "invalid_request_error",
+        "param": None,
+        "code": "replay_miss",
+    }
     return msgspec.json.encode({"error": told})

@@ -4,7 +4,16 @@ from typing import Any
 
 import msgspec
 
-from open_token.server.agent.interface import Call, Media, Message, Part, Result, Text, Thinking, ToolSpec
+from open_token.server.agent.interface import (
+    Call,
+    Media,
+    Message,
+    Part,
+    Result,
+    Text,
+    Thinking,
+    ToolSpec,
+)
 
 _PER_MEDIA = 1000
 _DENSE = 0x2E80
@@ -26,7 +35,9 @@ def estimate_messages(messages: list[Message]) -> int:
 
 def estimate_tools(specs: list[ToolSpec]) -> int:
     """About how many tokens the descriptions of tools are."""
-    return sum(estimate(spec.name + spec.description) + estimate(_json(spec.parameters)) for spec in specs)
+    return sum(
+        estimate(spec.name + spec.description) + estimate(_json(spec.parameters)) for spec in specs
+    )
 
 
 def _part(part: Part) -> int:

@@ -1,4 +1,5 @@
-"""Carries out calls of tools: arguments checked, time limited, what is for the page taken out, big results put by."""
+"""Carries out calls of tools: arguments checked, time limited, what is for the page taken out, big
+results put by."""
 
 import asyncio
 import contextlib
@@ -52,7 +53,9 @@ def arguments_of(call: ToolCallProjection) -> Json:
     return given
 
 
-async def carried_out(work: Work, turn_id: str, loop_id: str, call: ToolCallProjection, mode: str) -> Came:
+async def carried_out(
+    work: Work, turn_id: str, loop_id: str, call: ToolCallProjection, mode: str
+) -> Came:
     """Call a tool; whatever goes wrong with it is a result too."""
     tool = work.tools.get(call.tool_name)
     if tool is None:
@@ -79,7 +82,9 @@ def _came(given: Any, call: ToolCallProjection) -> Came:
     result, meta = without_meta(given)
     try:
         result = msgspec.json.decode(msgspec.json.encode(result))
-        blocks = [block for block in blocks_of_meta(meta, call) if msgspec.json.encode(block.content)]
+        blocks = [
+            block for block in blocks_of_meta(meta, call) if msgspec.json.encode(block.content)
+        ]
     except (TypeError, ValueError, OverflowError, RecursionError, msgspec.DecodeError):
         return failed("the tool gave back something that is no JSON")
     if call.tool_name == showing.Plan.spec.name and isinstance(meta.get("plan"), dict):
@@ -88,7 +93,9 @@ def _came(given: Any, call: ToolCallProjection) -> Came:
     return Came(result, "error" if is_error else "done", blocks)
 
 
-async def write_result(work: Work, turn_id: str, call: ToolCallProjection, came: Came, began: str) -> None:
+async def write_result(
+    work: Work, turn_id: str, call: ToolCallProjection, came: Came, began: str
+) -> None:
     """Write down what a call came to; what is too long for the log is kept beside it."""
     result, blobs = came.result, []
     encoded = msgspec.json.encode(result)
@@ -107,7 +114,9 @@ async def write_result(work: Work, turn_id: str, call: ToolCallProjection, came:
         "status": came.status,
         "duration_ms": milliseconds(began, now),
     }
-    steps: list[Step] = [("block.added", {"turn_id": turn_id, "block": plain(block)}) for block in came.blocks]
+    steps: list[Step] = [
+        ("block.added", {"turn_id": turn_id, "block": plain(block)}) for block in came.blocks
+    ]
     await work.write([*steps, ("tool.result", told)], blobs=blobs)
 
 

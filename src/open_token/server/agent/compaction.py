@@ -1,4 +1,5 @@
-"""Compaction: when the window is nearly full, the talk so far becomes a summary; it stays in history and export."""
+"""Compaction: when the window is nearly full, the talk so far becomes a summary; it stays in
+history and export."""
 
 import msgspec
 
@@ -6,7 +7,16 @@ from open_token.entries import Json, Step
 from open_token.reducer import State, steps
 from open_token.server.agent import history, results, streaming, tokens
 from open_token.server.agent.calls import milliseconds
-from open_token.server.agent.interface import Call, Message, ModelFault, Request, Result, Text, TextPiece, Thinking
+from open_token.server.agent.interface import (
+    Call,
+    Message,
+    ModelFault,
+    Request,
+    Result,
+    Text,
+    TextPiece,
+    Thinking,
+)
 from open_token.server.agent.work import Spot, Work
 
 PROMPT = (
@@ -32,7 +42,8 @@ async def is_due(work: Work, spot: Spot) -> bool:
 
 
 async def compact(work: Work, spot: Spot, trigger: str) -> str:
-    """Put the talk of a loop together as a turn of its own; gives the turn. ModelFault when it cannot be done."""
+    """Put the talk of a loop together as a turn of its own; gives the turn. ModelFault when it
+    cannot be done."""
     state = await work.state()
     told = history.messages(state, loop_id=spot.loop_id)
     if not told:
@@ -40,7 +51,12 @@ async def compact(work: Work, spot: Spot, trigger: str) -> str:
     before = tokens.counted(state, spot.loop_id) or tokens.estimate_messages(told)
     archived = _archived(state, spot.loop_id)
     turn_id = work.services.clock.name("turn")
-    facts: Json = {"turn_id": turn_id, "loop_id": spot.loop_id, "kind": "compaction", "role": "system"}
+    facts: Json = {
+        "turn_id": turn_id,
+        "loop_id": spot.loop_id,
+        "kind": "compaction",
+        "role": "system",
+    }
     facts |= {"model": work.model.name, "context_window": work.model.context_window}
     facts |= {"parent_fork_tool_call_id": spot.fork} if spot.fork else {}
     await work.write([("turn.opened", {"turn": facts})])
@@ -86,7 +102,11 @@ async def _summary(work: Work, told: list[Message]) -> str:
         model=work.model.name,
         messages=[Message("system", [Text(PROMPT)]), Message("user", [Text(transcript)])],
     )
-    words = [piece.text async for piece in streaming.pieces_of(work, asked) if isinstance(piece, TextPiece)]
+    words = [
+        piece.text
+        async for piece in streaming.pieces_of(work, asked)
+        if isinstance(piece, TextPiece)
+    ]
     summary = "".join(words).strip()
     if not summary:
         raise ModelFault("the model gave no summary", "unknown")
@@ -102,11 +122,18 @@ def _line(message: Message) -> str:
         elif isinstance(part, Call):
             parts.append(f"[calls {part.name} {part.arguments}]")
         elif isinstance(part, Result):
-            words = part.content if isinstance(part.content, str) else msgspec.json.encode(part.content).decode()
+            words = (
+                part.content
+                if isinstance(part.content, str)
+                else msgspec.json.encode(part.content).decode()
+            )
             parts.append(f"[{part.name} gave {words}]")
         elif not isinstance(part, Thinking):
             parts.append(f"[{part.media_type}]")
-    cut = [words if len(words) <= _LONGEST_PART else f"{words[:_LONGEST_PART]} [...]" for words in parts]
+    cut = [
+        words if len(words) <= _LONGEST_PART else f"{words[:_LONGEST_PART]} [...]"
+        for words in parts
+    ]
     return f"{message.role}: {' '.join(cut)}"
 
 

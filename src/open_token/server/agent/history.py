@@ -1,4 +1,5 @@
-"""What a model is told of a session: the turns of one loop on the current branch, from the last compaction on."""
+"""What a model is told of a session: the turns of one loop on the current branch, from the last
+compaction on."""
 
 from typing import Any
 
@@ -14,11 +15,11 @@ _WITHOUT = {"error": "there is no result of this call"}
 
 
 def messages(state: State, *, loop_id: str = ROOT, model: str | None = None) -> list[Message]:
-    """The history as a model sees it; thoughts and signatures only of the model that is named, or of all when none is.
+    """The history as a model sees it; thoughts and signatures only of the model that is named, or
+    of all when none is.
 
-    Every call has its result: one that was cancelled or never answered says so. Turns that failed are left out, and so
-    is the system text of an imported document, which nobody vouches for.
-    """
+    Every call has its result: one that was cancelled or never answered says so. Turns that failed
+    are left out, and so is the system text of an imported document, which nobody vouches for."""
     left_out = branches.deprecated(state)
     own = [turn for turn in state.path if turn.facts.loop_id == loop_id]
     start = _last_compaction(own)
@@ -37,7 +38,9 @@ def last_words(state: State, loop_id: str = ROOT) -> str:
     if own is None:
         return ""
     return "".join(
-        block.content for block in own.whole().blocks if block.type == "text" and isinstance(block.content, str)
+        block.content
+        for block in own.whole().blocks
+        if block.type == "text" and isinstance(block.content, str)
     )
 
 
@@ -49,11 +52,15 @@ def _speaks(turn: Turn, loop_id: str) -> bool:
 def _last_compaction(own: list[Turn]) -> int | None:
     places = range(len(own) - 1, -1, -1)
     ended = ("completed",)
-    return next((p for p in places if own[p].facts.kind == "compaction" and own[p].facts.status in ended), None)
+    return next(
+        (p for p in places if own[p].facts.kind == "compaction" and own[p].facts.status in ended),
+        None,
+    )
 
 
 def _summary(own: list[Turn], place: int) -> Message:
-    """A compaction: its summary; one that came while the agent worked also repeats what it works on."""
+    """A compaction: its summary; one that came while the agent worked also repeats what it works
+    on."""
     facts = own[place].facts
     parts: list[Part] = [Text(f"{SUMMARY}{facts.summary_full or ''}")]
     if facts.trigger in ("auto", "forced_retry"):
@@ -86,12 +93,20 @@ def _block(block: ContentBlock, turn: TurnProjection, model: str | None) -> list
     if block.type == "tool_use":
         call = next((call for call in turn.tool_calls if call.id == block.tool_call_id), None)
         if call is not None:
-            return [Call(call.id, call.tool_name, call.arguments or "{}", _signature(call) if is_own else None)]
+            return [
+                Call(
+                    call.id,
+                    call.tool_name,
+                    call.arguments or "{}",
+                    _signature(call) if is_own else None,
+                )
+            ]
     return []
 
 
 def _signature(signed: ContentBlock | ToolCallProjection) -> str | None:
-    """What the provider signed a thought or a call with; only the model that had them may see it again."""
+    """What the provider signed a thought or a call with; only the model that had them may see it
+    again."""
     signature = signed.more.get("signature") if isinstance(signed.more, dict) else None
     return signature if isinstance(signature, str) else None
 
@@ -99,11 +114,14 @@ def _signature(signed: ContentBlock | ToolCallProjection) -> str | None:
 def _result(call: ToolCallProjection) -> Result:
     if call.status in ("done", "error"):
         return Result(call.id, call.tool_name, call.result, call.status == "error")
-    return Result(call.id, call.tool_name, _CANCELLED if call.status == "cancelled" else _WITHOUT, True)
+    return Result(
+        call.id, call.tool_name, _CANCELLED if call.status == "cancelled" else _WITHOUT, True
+    )
 
 
 def _user(turn: TurnProjection) -> list[Part]:
-    """What the person said; an answer to a question is the result of the call that asked, and stands there."""
+    """What the person said; an answer to a question is the result of the call that asked, and
+    stands there."""
     parts: list[Part] = []
     quotes = turn.more.get("quotes") if isinstance(turn.more, dict) else None
     for quote in quotes if isinstance(quotes, list) else ():
@@ -113,7 +131,11 @@ def _user(turn: TurnProjection) -> list[Part]:
     for block in turn.blocks:
         if block.type != "text":
             continue
-        listed = block.content if isinstance(block.content, list) else [{"type": "text", "text": block.content}]
+        listed = (
+            block.content
+            if isinstance(block.content, list)
+            else [{"type": "text", "text": block.content}]
+        )
         parts += [part for item in listed if isinstance(item, dict) for part in _said(item)]
     return parts
 

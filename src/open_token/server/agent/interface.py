@@ -1,4 +1,5 @@
-"""What a model is to the loop: words and calls in, pieces of an answer out; providers hide behind it."""
+"""What a model is to the loop: words and calls in, pieces of an answer out; providers hide behind
+it."""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Literal, Protocol
@@ -31,7 +32,8 @@ class Thinking(Struct, frozen=True, tag="thinking"):
 
 
 class Call(Struct, frozen=True, tag="call"):
-    """A call that the model made; arguments are JSON text. Some providers want it back with their signature."""
+    """A call that the model made; arguments are JSON text. Some providers want it back with their
+    signature."""
 
     id: str
     name: str
@@ -53,7 +55,8 @@ Part = Text | Media | Thinking | Call | Result
 
 
 class Message(Struct, frozen=True):
-    """One message of the history that the model sees: results of calls stand in a message of role `tool`."""
+    """One message of the history that the model sees: results of calls stand in a message of role
+    `tool`."""
 
     role: Literal["system", "user", "assistant", "tool"]
     parts: Sequence[Part]
@@ -110,7 +113,8 @@ class CallPiece(Struct, frozen=True):
 
 
 class Counted(Struct, frozen=True):
-    """What the answer took: input_tokens (cached ones too), output_tokens, and what else the provider tells."""
+    """What the answer took: input_tokens (cached ones too), output_tokens, and what else the
+    provider tells."""
 
     usage: dict[str, int]
 
@@ -136,7 +140,9 @@ class ModelFault(Exception):
     def __init__(
         self,
         message: str,
-        kind: Literal["context", "rate", "auth", "timeout", "server", "request", "unknown"] = "unknown",
+        kind: Literal[
+            "context", "rate", "auth", "timeout", "server", "request", "unknown"
+        ] = "unknown",
         retry_after: float | None = None,
     ) -> None:
         super().__init__(message)

@@ -1,4 +1,5 @@
-"""A run from its claim to its end: prepared, worked on, and ended in one transaction with what waits behind it."""
+"""A run from its claim to its end: prepared, worked on, and ended in one transaction with what
+waits behind it."""
 
 import asyncio
 import contextlib
@@ -104,16 +105,22 @@ class Job:
             if self._work is not None and self._work.leftover:
                 await self._work.write(self._leftover())
         now = await self._services.store.time(self._services.clock.now())
-        await self._services.store.renew_lease(self._fence, iso(moment_of(now) - timedelta(seconds=1)))
+        await self._services.store.renew_lease(
+            self._fence, iso(moment_of(now) - timedelta(seconds=1))
+        )
 
     async def _is_wanted(self) -> bool:
-        """Does the log still wait for this run? One that was stopped before it began is only written off."""
+        """Does the log still wait for this run? One that was stopped before it began is only
+        written off."""
         state = await self._services.journal.state(self._run.owner, self._run.session_id)
         if state.run is None or state.run.run_id != self._run.id:
             await self._let_go()
             return False
         if self._run.attempts > MOST_ATTEMPTS:
-            raise Failed(f"given up: the server stopped {MOST_ATTEMPTS} times while it worked on this", "attempts")
+            raise Failed(
+                f"given up: the server stopped {MOST_ATTEMPTS} times while it worked on this",
+                "attempts",
+            )
         return True
 
     async def _carried_out(self) -> None:
@@ -122,11 +129,17 @@ class Job:
             await work.write(lambda state: recovered(work, state))
         if work.order.kind == "compact":
             await compaction.compact(work, Spot(), "manual")
-            await self._end(lambda _: [("run.ended", {"run_id": self._run.id, "output": None})], "completed")
+            await self._end(
+                lambda _: [("run.ended", {"run_id": self._run.id, "output": None})], "completed"
+            )
             return
         outcome = await loop.go_on(work)
         output: Any = outcome.text if outcome.asks is None else None
-        if work.order.output_schema is not None and outcome.asks is None and outcome.finish_reason is None:
+        if (
+            work.order.output_schema is not None
+            and outcome.asks is None
+            and outcome.finish_reason is None
+        ):
             output = await self._fitting(work, outcome.text)
         await self._end(lambda state: self._ended(state, outcome, output), "completed")
 
@@ -139,7 +152,9 @@ class Job:
         tools = await tools_of(services, run.owner, state, is_headless=order.headless)
         kept = await services.store.setting(f"env/{run.session_id}")
         env = msgspec.json.decode(kept) if kept else {}
-        work = Work(services, run, order, model, tools, {**env, **order.runtime_env}, self._is_closing)
+        work = Work(
+            services, run, order, model, tools, {**env, **order.runtime_env}, self._is_closing
+        )
         if state.session.memory_enabled and services.config.memory and order.kind == "chat":
             work.memories = list(await memories.recall(services, run.owner, _last_said(state)))
         return work
@@ -152,19 +167,29 @@ class Job:
             outcome = await loop.go_on(work, note=prompt.refitted(fault))
             value, fault = await asyncio.to_thread(_read, outcome.text, schema)
         if fault:
-            raise Failed(f"the model did not answer as output_schema says: {fault}", "output_schema")
+            raise Failed(
+                f"the model did not answer as output_schema says: {fault}", "output_schema"
+            )
         return value
 
     def _ended(self, state: State, outcome: loop.Outcome, output: Any) -> Iterator[Step]:
         if outcome.asks is not None:
             asks = outcome.asks
             yield from steps.ask(state, asks.turn_id, asks.tool_call_id, asks.questions)
-            paused = [turn.facts.turn_id for turn in reversed(state.path) if turn.facts.status == "streaming"]
+            paused = [
+                turn.facts.turn_id
+                for turn in reversed(state.path)
+                if turn.facts.status == "streaming"
+            ]
             names = paused if asks.turn_id in paused else [asks.turn_id, *paused]
             for name in names:
                 yield from steps.halted(name, "paused")
         work = self._work
-        told: Json = {"run_id": self._run.id, "finish_reason": outcome.finish_reason, "output": output}
+        told: Json = {
+            "run_id": self._run.id,
+            "finish_reason": outcome.finish_reason,
+            "output": output,
+        }
         if work is not None:
             told["config_snapshot"] = {"model": work.model.name, "mode": work.order.mode}
             told["schema"] = work.order.output_schema
@@ -182,7 +207,9 @@ class Job:
         with contextlib.suppress(Fenced, Missing):
             await self._end(failed, "failed", message)
 
-    async def _end(self, make: Callable[[State], Iterable[Step]], status: Any, error: str | None = None) -> None:
+    async def _end(
+        self, make: Callable[[State], Iterable[Step]], status: Any, error: str | None = None
+    ) -> None:
         def ours(state: State) -> Iterable[Step]:
             if state.run is None or state.run.run_id != self._run.id:
                 raise Fenced
@@ -209,13 +236,24 @@ class Job:
 
 
 async def tools_of(
-    services: "Services", owner: str, state: State, *, is_headless: bool = False, starts: bool = True
+    services: "Services",
+    owner: str,
+    state: State,
+    *,
+    is_headless: bool = False,
+    starts: bool = True,
 ) -> dict[str, Tool]:
-    """The tools of a run; a session may be made without some, or without any. See `tools_for` for `starts`."""
-    barred = state.session.more.get("disable_tools") if isinstance(state.session.more, dict) else None
+    """The tools of a run; a session may be made without some, or without any. See `tools_for` for
+    `starts`."""
+    barred = (
+        state.session.more.get("disable_tools") if isinstance(state.session.more, dict) else None
+    )
     if barred is True:
         return {}
-    tools: dict[str, Tool] = {**await tools_for(services, owner, state.session_id, starts=starts), **calls.own_tools()}
+    tools: dict[str, Tool] = {
+        **await tools_for(services, owner, state.session_id, starts=starts),
+        **calls.own_tools(),
+    }
     tools[Agent.spec.name] = Agent()
     if not is_headless:
         tools[AskUserQuestion.spec.name] = AskUserQuestion()

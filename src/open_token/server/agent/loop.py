@@ -1,7 +1,8 @@
-"""The agent's loop: one model call is one turn; its calls are carried out; then the next, until there is none.
+"""The agent's loop: one model call is one turn; its calls are carried out; then the next, until
+there is none.
 
-Where a loop stands is read from the log each time, so it goes on alike after a question, a restart or a crash.
-"""
+Where a loop stands is read from the log each time, so it goes on alike after a question, a restart
+or a crash."""
 
 import contextlib
 from typing import Any
@@ -40,8 +41,8 @@ class Outcome(Struct, frozen=True):
 async def go_on(work: Work, spot: Spot | None = None, note: str | None = None) -> Outcome:
     """Work from where the log stands until the agent is done, asks, or has had all its turns.
 
-    A note is said to the model behind the history, once: it has answered already and is to answer again.
-    """
+    A note is said to the model behind the history, once: it has answered already and is to answer
+    again."""
     spot = spot or Spot()
     while True:
         state = await work.state()
@@ -63,9 +64,12 @@ async def go_on(work: Work, spot: Spot | None = None, note: str | None = None) -
 
 
 async def _speak(work: Work, spot: Spot, note: str | None) -> None:
-    """One model call; the conversation is compacted before it when it is too long, or after the provider said so."""
+    """One model call; the conversation is compacted before it when it is too long, or after the
+    provider said so."""
     if await compaction.is_due(work, spot):
-        with contextlib.suppress(ModelFault):  # there is still some room; the next fault tells whether it is enough
+        with contextlib.suppress(
+            ModelFault
+        ):  # there is still some room; the next fault tells whether it is enough
             await compaction.compact(work, spot, "auto")
     try:
         await streaming.turn(work, spot, note)
@@ -83,7 +87,11 @@ def _last(state: State, loop_id: str) -> Turn | None:
 def _is_open(turn: Turn, loop_id: str) -> bool:
     """Has the model spoken, and its turn is not over? One that asked stands before the answer."""
     facts = turn.facts
-    return facts.loop_id == loop_id and facts.role == "assistant" and facts.status in ("streaming", "paused")
+    return (
+        facts.loop_id == loop_id
+        and facts.role == "assistant"
+        and facts.status in ("streaming", "paused")
+    )
 
 
 def _is_done(turn: Turn) -> bool:
@@ -101,7 +109,8 @@ def _turns_had(state: State, loop_id: str) -> int:
 
 
 async def _settle(work: Work, spot: Spot, turn_id: str) -> Asks | None:
-    """Carry out the calls of a turn that wait, in order, and end it; gives the question at which it stopped."""
+    """Carry out the calls of a turn that wait, in order, and end it; gives the question at which it
+    stopped."""
     while True:
         state = await work.state()
         turn = state.turns[turn_id]
@@ -115,7 +124,9 @@ async def _settle(work: Work, spot: Spot, turn_id: str) -> Asks | None:
             return asks
 
 
-async def _settle_call(work: Work, spot: Spot, turn_id: str, call: ToolCallProjection, mode: str) -> Asks | None:
+async def _settle_call(
+    work: Work, spot: Spot, turn_id: str, call: ToolCallProjection, mode: str
+) -> Asks | None:
     began = work.services.clock.now()
     try:
         if call.tool_name == asking.NAME and call.tool_name in work.tools:

@@ -18,7 +18,9 @@ _ONE = ("not", "if", "then", "else")
 _MANY = ("allOf", "anyOf", "oneOf")
 
 
-def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator[jsonschema.ValidationError]:
+def _pattern(
+    validator: Any, pattern: str, instance: Any, schema: Any
+) -> Iterator[jsonschema.ValidationError]:
     """Patterns run on RE2, which no pattern makes slow."""
     if isinstance(instance, str) and not re2.search(pattern, instance):
         yield jsonschema.ValidationError("does not match the pattern")
@@ -38,13 +40,20 @@ def schema_fault(schema: Json) -> str | None:
         kind.check_schema(schema)
     except jsonschema.SchemaError as problem:
         return f"it is no JSON Schema at {problem.json_path}"
-    except (RecursionError, TypeError, ValueError, AttributeError, referencing.exceptions.Unresolvable):
+    except (
+        RecursionError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        referencing.exceptions.Unresolvable,
+    ):
         return "it is no JSON Schema"
     return None
 
 
 def _unfit(value: Any, depth: int) -> Iterator[str]:
-    """What a schema may not have: depth without end, references to elsewhere, patterns that cost too much."""
+    """What a schema may not have: depth without end, references to elsewhere, patterns that cost
+    too much."""
     if depth > _DEEPEST:
         yield f"it is deeper than {_DEEPEST} levels"
         return
@@ -56,12 +65,15 @@ def _unfit(value: Any, depth: int) -> Iterator[str]:
             yield "patternProperties is not supported"
         if isinstance(pattern, str) and not _compiles(pattern):
             yield "a pattern is not one that RE2 knows"
-    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+    for inner in (
+        value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    ):
         yield from _unfit(inner, depth + 1)
 
 
 def _weight(schema: Any, root: Json, left: int) -> int:
-    """How many schemas one value is held to, references followed; stops counting when it is too many."""
+    """How many schemas one value is held to, references followed; stops counting when it is too
+    many."""
     if not isinstance(schema, dict) or left <= 0:
         return 1
     inner = [schema[name] for name in _ONE if name in schema]
@@ -79,7 +91,11 @@ def _weight(schema: Any, root: Json, left: int) -> int:
 def _referred(root: Any, name: str) -> Any:
     value = root
     for part in name.removeprefix("#").removeprefix("/").split("/") if len(name) > 1 else ():
-        value = value.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(value, dict) else None
+        value = (
+            value.get(part.replace("~1", "/").replace("~0", "~"))
+            if isinstance(value, dict)
+            else None
+        )
     return value
 
 
@@ -106,9 +122,13 @@ def output_of(text: str) -> Any:
 
 def output_fault(value: Any, schema: Json) -> str | None:
     """Where and how a value does not fit a schema; None when it does."""
-    kind = extend(validator_for(schema, default=jsonschema.Draft202012Validator), {"pattern": _pattern})
+    kind = extend(
+        validator_for(schema, default=jsonschema.Draft202012Validator), {"pattern": _pattern}
+    )
     try:
         fault = next(kind(schema, registry=referencing.Registry()).iter_errors(value), None)
     except (RecursionError, referencing.exceptions.Unresolvable):
         return "the schema refers to something that is not in it, or to itself without end"
-    return f"it does not fit at {fault.json_path}: {fault.validator or 'pattern'}" if fault else None
+    return (
+        f"it does not fit at {fault.json_path}: {fault.validator or 'pattern'}" if fault else None
+    )

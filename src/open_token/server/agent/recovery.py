@@ -9,11 +9,12 @@ from open_token.server.agent.work import Work
 
 
 def recovered(work: Work, state: State) -> Iterator[Step]:
-    """Close what the model had not finished, with its words; answer for the call that was under way.
+    """Close what the model had not finished, with its words; answer for the call that was under
+    way.
 
-    A turn whose model call was complete has its usage. Of its calls, which are carried out in order, the first without
-    a result may have been begun: it is called again only when that does no harm.
-    """
+    A turn whose model call was complete has its usage. Of its calls, which are carried out in
+    order, the first without a result may have been begun: it is called again only when that does no
+    harm."""
     for turn in reversed(state.path):
         if turn.facts.status == "streaming" and turn.facts.usage is None:
             yield from _closed(turn)
@@ -30,7 +31,9 @@ def _closed(turn: Turn) -> Iterator[Step]:
 
 
 def _answered_for(work: Work, turn: Turn) -> Iterator[Step]:
-    call = next((calling.call for calling in turn.calls.values() if calling.call.status == "pending"), None)
+    call = next(
+        (calling.call for calling in turn.calls.values() if calling.call.status == "pending"), None
+    )
     tool = work.tools.get(call.tool_name) if call else None
     if call is None or tool is None or tool.is_idempotent:
         return

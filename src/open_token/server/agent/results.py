@@ -1,4 +1,5 @@
-"""Results as the model sees them: of one that lies beside the log its two ends, and pictures as pictures."""
+"""Results as the model sees them: of one that lies beside the log its two ends, and pictures as
+pictures."""
 
 import asyncio
 import base64
@@ -13,7 +14,8 @@ from open_token.server.agent.interface import Json, Media, Message, Result
 from open_token.server.agent.work import Work
 
 MOST_LETTERS = 30_000
-"""Of a result that lies beside the log; clients get its preview, and the whole of it when they ask."""
+"""Of a result that lies beside the log; clients get its preview, and the whole of it when they
+ask."""
 _WIDEST = 4
 """Bytes that a letter takes at most."""
 MOST_PICTURES = 20 << 20
@@ -32,7 +34,10 @@ async def shown(work: Work, messages: Sequence[Message]) -> list[Message]:
     kept = Kept()
     for message in reversed(messages):
         if message.role == "tool":
-            parts = [await _shown(work, part, kept) if isinstance(part, Result) else part for part in message.parts]
+            parts = [
+                await _shown(work, part, kept) if isinstance(part, Result) else part
+                for part in message.parts
+            ]
             for place, part in enumerate(parts):
                 if isinstance(part, Result) and part.media:
                     room -= sum(len(media.data) for media in part.media)
@@ -46,7 +51,8 @@ async def shown(work: Work, messages: Sequence[Message]) -> list[Message]:
 
 
 class Kept:
-    """Results that the next request will want too: those first that it will show, the newest before the older."""
+    """Results that the next request will want too: those first that it will show, the newest before
+    the older."""
 
     def __init__(self) -> None:
         self.items: dict[str, tuple[int, Any]] = {}
@@ -74,7 +80,8 @@ async def _shown(work: Work, result: Result, kept: Kept) -> Result:
 
 
 def _weight(held: Json, content: Any) -> int:
-    """About how many bytes a result is: of a text that was cut what is left, of what has pictures in it all."""
+    """About how many bytes a result is: of a text that was cut what is left, of what has pictures
+    in it all."""
     size = held["size"]
     return len(content) if isinstance(content, str) or not isinstance(size, int) else size
 
@@ -86,7 +93,9 @@ async def _read(work: Work, held: Json) -> Any:
     if '"base64"' in str(held["preview"]) and size <= _LARGEST_PICTURE:
         data = await store.read_blob(owner, session_id, name)
         return held if data is None else await asyncio.to_thread(_decoded, data, held)
-    most = min(MOST_LETTERS, work.model.context_window)  # a quarter of the window, at four letters a token
+    most = min(
+        MOST_LETTERS, work.model.context_window
+    )  # a quarter of the window, at four letters a token
     if size <= most * _WIDEST:
         data = await store.read_blob(owner, session_id, name)
         return held if data is None else cut(data.decode("utf-8", "replace"), most)
@@ -131,12 +140,16 @@ def _without_pictures(value: Any, found: list[Media], depth: int) -> Any:
         picture = _picture(value)
         if picture is not None:
             found.append(picture)
-            return {name: item for name, item in value.items() if name not in ("base64", "encoding")}
+            return {
+                name: item for name, item in value.items() if name not in ("base64", "encoding")
+            }
     return {name: _without_pictures(item, found, depth + 1) for name, item in value.items()}
 
 
 def _picture(value: Json) -> Media | None:
     try:
-        return Media(value["media_type"], data=base64.b64decode(value.get("base64", ""), validate=True))
+        return Media(
+            value["media_type"], data=base64.b64decode(value.get("base64", ""), validate=True)
+        )
     except (binascii.Error, TypeError, ValueError):
         return None

@@ -1,4 +1,5 @@
-"""Writes down what streams: pieces are put together, and written at 40 ms, at 1 KB, or before anything else is."""
+"""Writes down what streams: pieces are put together, and written at 40 ms, at 1 KB, or before
+anything else is."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

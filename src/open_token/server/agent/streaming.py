@@ -28,7 +28,8 @@ from open_token.server.agent.work import Spot, Work
 from open_token.turns import plain
 
 BACKOFF = (0.5, 2.0, 8.0)
-"""Seconds before a call that failed for a passing reason is tried again; a provider may ask for more."""
+"""Seconds before a call that failed for a passing reason is tried again; a provider may ask for
+more."""
 _LONGEST_PAUSE = 60.0
 
 
@@ -45,12 +46,16 @@ def specs(work: Work, spot: Spot, mode: str) -> list[ToolSpec]:
 
 async def request(work: Work, spot: Spot, state: State, note: str | None = None) -> Request:
     """What the model is asked: who it is, what was said, what it can do."""
-    told = await results.shown(work, history.messages(state, loop_id=spot.loop_id, model=work.model.name))
+    told = await results.shown(
+        work, history.messages(state, loop_id=spot.loop_id, model=work.model.name)
+    )
     if told and told[-1].role == "assistant":
         told.append(Message("user", [Text(note or prompt.GO_ON)]))
     elif note:
         told.append(Message("user", [Text(note)]))
-    if told and told[0].role != "user":  # providers want the person to begin, and an imported talk may not
+    if (
+        told and told[0].role != "user"
+    ):  # providers want the person to begin, and an imported talk may not
         told.insert(0, Message("user", [Text(prompt.BEGINS)]))
     mode = work.order.mode
     schema = work.order.output_schema if spot.depth == 0 else None
@@ -75,14 +80,17 @@ async def pieces_of(work: Work, asked: Request) -> AsyncGenerator[Piece, None]:
                 async with asyncio.timeout(limit):
                     piece = await anext(stream, None)
             except TimeoutError:
-                raise ModelFault(f"the model said nothing for {limit:g} seconds", "timeout") from None
+                raise ModelFault(
+                    f"the model said nothing for {limit:g} seconds", "timeout"
+                ) from None
             if piece is None:
                 return
             yield piece
 
 
 async def turn(work: Work, spot: Spot, note: str | None = None) -> None:
-    """Have the model answer; raises ModelFault when it does not, after as many tries as make sense."""
+    """Have the model answer; raises ModelFault when it does not, after as many tries as make
+    sense."""
     for pause in (*BACKOFF, None):
         turn_id = work.services.clock.name("turn")
         state = await work.state()
@@ -106,7 +114,10 @@ async def _break(work: Work, turn_id: str, reason: str) -> None:
         yield from said
         for name, calling in state.turns[turn_id].calls.items():
             if calling.call.status == "pending":
-                yield "tool.status", {"turn_id": turn_id, "tool_call_id": name, "status": "cancelled"}
+                yield (
+                    "tool.status",
+                    {"turn_id": turn_id, "tool_call_id": name, "status": "cancelled"},
+                )
         yield from steps.halted(turn_id, "failed", reason)
 
     await work.write(broken)
@@ -117,7 +128,9 @@ def ending(work: Work, state: State, turn_id: str) -> list[Step]:
     turn = state.turns[turn_id]
     made: list[Step] = []
     is_plan = state.mode == "planning" and turn.facts.loop_id == "root" and not turn.calls
-    words = "".join(growing.whole().content or "" for growing in turn.blocks if growing.block.type == "text")
+    words = "".join(
+        growing.whole().content or "" for growing in turn.blocks if growing.block.type == "text"
+    )
     if is_plan and words:
         made.append(("block.added", {"turn_id": turn_id, "block": _plan("ready", words)}))
     took = milliseconds(turn.facts.started_at, work.services.clock.now())
@@ -148,7 +161,8 @@ class _Answer:
         self.length = 0
 
     async def take(self) -> None:
-        """Open the turn, take every piece, and say what it took; the turn is over unless it calls tools."""
+        """Open the turn, take every piece, and say what it took; the turn is over unless it calls
+        tools."""
         await self.work.write(self._opened)
         self.work.memories_told = self.work.memories_told or self.spot.depth == 0
         try:
@@ -177,7 +191,11 @@ class _Answer:
         elif isinstance(piece, CallBegun):
             await self._call(piece)
         elif isinstance(piece, CallPiece) and piece.arguments:
-            data = {"turn_id": self.turn_id, "tool_call_id": self.names[piece.id], "delta": piece.arguments}
+            data = {
+                "turn_id": self.turn_id,
+                "tool_call_id": self.names[piece.id],
+                "delta": piece.arguments,
+            }
             self.length += len(piece.arguments)
             await self.scribe.piece("tool.arguments", data, len(piece.arguments))
         elif isinstance(piece, Counted):
@@ -205,7 +223,11 @@ class _Answer:
         state = await self.work.state()
         taken = not piece.id or piece.id in state.callers
         name = self.names[piece.id] = self.work.services.clock.name("call") if taken else piece.id
-        call: Json = {"id": name, "tool_name": piece.name, "display_name": self.work.display_name(piece.name)}
+        call: Json = {
+            "id": name,
+            "tool_name": piece.name,
+            "display_name": self.work.display_name(piece.name),
+        }
         call |= {"signature": piece.signature} if piece.signature else {}
         if piece.name == asking.NAME and piece.name in self.work.tools:
             self.question = _Held(piece.id, call)
@@ -213,7 +235,8 @@ class _Answer:
         await self.scribe.flush(("tool.called", {"turn_id": self.turn_id, "call": call}))
 
     def _asking(self, status: str) -> list[Step]:
-        """The call that asks the person, whole; it says for which loop when that is not the one they talk with."""
+        """The call that asks the person, whole; it says for which loop when that is not the one
+        they talk with."""
         if self.question is None:
             return []
         words = "".join(self.question.pieces)
@@ -224,17 +247,23 @@ class _Answer:
     def _opened(self, state: State) -> list[Step]:
         model, fork = self.work.model, self.spot.fork
         facts: Json = {"turn_id": self.turn_id, "loop_id": self.spot.loop_id, "model": model.name}
-        facts |= {"context_window": model.context_window} | ({"parent_fork_tool_call_id": fork} if fork else {})
+        facts |= {"context_window": model.context_window} | (
+            {"parent_fork_tool_call_id": fork} if fork else {}
+        )
         made: list[Step] = [("turn.opened", {"turn": facts})]
         if self.spot.depth == 0:
             made += self._mode(state)
             if self.work.memories and not self.work.memories_told:
-                refs = [plain(prompt.preview(row.content, row.id, row.skill_name)) for row in self.work.memories]
+                refs = [
+                    plain(prompt.preview(row.content, row.id, row.skill_name))
+                    for row in self.work.memories
+                ]
                 made.append(("memory.recalled", {"turn_id": self.turn_id, "refs": refs}))
         return made
 
     def _mode(self, state: State) -> list[Step]:
-        """The agent is set to plan, or to do what was planned: the first turn shows so, and what becomes of a plan."""
+        """The agent is set to plan, or to do what was planned: the first turn shows so, and what
+        becomes of a plan."""
         to = self.work.order.mode
         if "planning" not in (to, state.mode):
             return []
@@ -246,13 +275,20 @@ class _Answer:
             blocks.append(_plan("approved" if to == "executing" else "rejected", plan))
         if to == "planning" and (plan is not None or to != state.mode):
             blocks.append(_plan("drafting"))
-        changed: list[Step] = [("mode.changed", {"turn_id": self.turn_id, "to": to})] if to != state.mode else []
-        return changed + [("block.added", {"turn_id": self.turn_id, "block": block}) for block in blocks]
+        changed: list[Step] = (
+            [("mode.changed", {"turn_id": self.turn_id, "to": to})] if to != state.mode else []
+        )
+        return changed + [
+            ("block.added", {"turn_id": self.turn_id, "block": block}) for block in blocks
+        ]
 
     def _signed(self, state: State, signature: str) -> list[Step]:
-        """The thought that was just had, with the provider's signature, which it wants back with it."""
+        """The thought that was just had, with the provider's signature, which it wants back with
+        it."""
         blocks = state.turns[self.turn_id].blocks if self.has_thought else []
-        place = next((n for n in range(len(blocks) - 1, -1, -1) if blocks[n].block.type == "thinking"), None)
+        place = next(
+            (n for n in range(len(blocks) - 1, -1, -1) if blocks[n].block.type == "thinking"), None
+        )
         words = blocks[place].whole().content if place is not None else ""
         block = {"type": "thinking", "content": words, "signature": signature}
         return [("block.added", {"turn_id": self.turn_id, "block": block, "block_index": place})]
@@ -261,10 +297,14 @@ class _Answer:
         """What the answer took: with this entry the model's part of the turn is complete."""
         usage = self.usage
         if not usage:
-            took = tokens.estimate_messages(list(self.asked.messages)) + tokens.estimate_tools(list(self.asked.tools))
+            took = tokens.estimate_messages(list(self.asked.messages)) + tokens.estimate_tools(
+                list(self.asked.tools)
+            )
             usage = {"input_tokens": took, "output_tokens": (self.length + 3) // 4, "estimated": 1}
         calls = state.turns[self.turn_id].calls
-        is_asked = self.question is not None and not calls and asking.is_one("".join(self.question.pieces))
+        is_asked = (
+            self.question is not None and not calls and asking.is_one("".join(self.question.pieces))
+        )
         made = self._asking("awaiting_answer" if is_asked else "pending")
         is_over = not calls and not made
         made.append(("usage.counted", {"turn_id": self.turn_id, "usage": usage}))
@@ -279,4 +319,8 @@ def _last_plan(state: State) -> str | None:
     """The plan that is ready, and of which nobody has said yet what becomes of it."""
     blocks = (growing.block for turn in reversed(state.path) for growing in reversed(turn.blocks))
     last = next((block.content for block in blocks if block.type == "plan_status"), None)
-    return str(last.get("plan", "")) if isinstance(last, dict) and last.get("status") == "ready" else None
+    return (
+        str(last.get("plan", ""))
+        if isinstance(last, dict) and last.get("status") == "ready"
+        else None
+    )

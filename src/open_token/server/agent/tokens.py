@@ -1,4 +1,5 @@
-"""How full a model's window is: what the provider counted where it did, and otherwise an estimate that says so."""
+"""How full a model's window is: what the provider counted where it did, and otherwise an estimate
+that says so."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
 
 def counted(state: State, loop_id: str = ROOT) -> int | None:
-    """What the provider counted last: what went in and came out; None before that, or when a compaction came since."""
+    """What the provider counted last: what went in and came out; None before that, or when a
+    compaction came since."""
     for turn in reversed(state.path):
         facts = turn.facts
         if facts.loop_id != loop_id:
@@ -33,13 +35,22 @@ def counted(state: State, loop_id: str = ROOT) -> int | None:
 
 
 def context_stats(services: "Services", state: State, tools: Iterable[Tool] = ()) -> ContextStats:
-    """What fills the window of the model that the session talks with; the parts are the whole, taken apart."""
+    """What fills the window of the model that the session talks with; the parts are the whole,
+    taken apart."""
     models = catalogue(services.config, services.env)
     model = state.session.model or models.default
     messages = history.messages(state)
-    memory = sum(estimate(ref.content_preview) for turn in state.path[-1:] for ref in turn.facts.memory_refs or ())
+    memory = sum(
+        estimate(ref.content_preview)
+        for turn in state.path[-1:]
+        for ref in turn.facts.memory_refs or ()
+    )
     pending = messages.pop() if messages and messages[-1].role == "user" else None
-    offered = [tool.spec for tool in tools if not (state.mode == "planning" and tool.spec.name != asking.NAME)]
+    offered = [
+        tool.spec
+        for tool in tools
+        if not (state.mode == "planning" and tool.spec.name != asking.NAME)
+    ]
     parts = {
         "system": estimate(prompt.system_text(state.mode)),
         "tools": estimate_tools(offered),
@@ -60,7 +71,8 @@ def context_stats(services: "Services", state: State, tools: Iterable[Tool] = ()
 
 
 def _shared_out(known: int, parts: dict[str, int]) -> dict[str, int]:
-    """What a provider counted as a whole, shared out as the estimates of the parts stand to each other."""
+    """What a provider counted as a whole, shared out as the estimates of the parts stand to each
+    other."""
     whole = sum(parts.values())
     made: dict[str, int] = {}
     so_far = given = 0

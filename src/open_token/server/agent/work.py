@@ -1,4 +1,5 @@
-"""A run while it is worked on: what was ordered, with which model and tools, and the right to write for it."""
+"""A run while it is worked on: what was ordered, with which model and tools, and the right to write
+for it."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -33,7 +34,8 @@ class Order(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Put(Exception):
-    """The server is about to stop: the run is put down at a safe point, and goes on at the next start."""
+    """The server is about to stop: the run is put down at a safe point, and goes on at the next
+    start."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,8 @@ class Work:
     """What the model is reminded of; told to clients with the first turn."""
     memories_told: bool = False
     shown: dict[str, tuple[int, Any]] = field(default_factory=dict)
-    """What the model is told of results that lie beside the log, with its size, by the names of their blobs."""
+    """What the model is told of results that lie beside the log, with its size, by the names of
+    their blobs."""
 
     @property
     def owner(self) -> str:
@@ -84,7 +87,9 @@ class Work:
         """The session as it is now."""
         return await self.services.journal.state(self.owner, self.session_id)
 
-    async def write(self, make: Callable[[State], Iterable[Step]] | list[Step], **more: Any) -> Written:
+    async def write(
+        self, make: Callable[[State], Iterable[Step]] | list[Step], **more: Any
+    ) -> Written:
         """Write for this run; Fenced when it belongs to another by now."""
 
         def steps(state: State) -> Iterable[Step]:
@@ -92,7 +97,9 @@ class Work:
                 raise Fenced
             return make(state) if callable(make) else make
 
-        return await self.services.journal.write(self.owner, self.session_id, steps, fence=self.fence, **more)
+        return await self.services.journal.write(
+            self.owner, self.session_id, steps, fence=self.fence, **more
+        )
 
     def place(self, turn_id: str, tool_call_id: str, loop_id: str) -> Place:
         """Where a call of a tool happens."""

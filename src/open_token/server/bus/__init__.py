@@ -1,1 +1,2 @@
-"""How those who watch a session learn that it has grown; the log is the truth, this only points at it."""
+"""How those who watch a session learn that it has grown; the log is the truth, this only points at
+it."""

@@ -1,4 +1,5 @@
-"""Which bus a server has: Redis if it has an address, else the database that nodes share, else its own process."""
+"""Which bus a server has: Redis if it has an address, else the database that nodes share, else its
+own process."""
 
 import importlib
 

@@ -9,10 +9,11 @@ from open_token.entries import Entry
 
 
 class Grown(Struct, frozen=True):
-    """A session's log goes on to `last`; the entries come along where they were made in this process.
+    """A session's log goes on to `last`; the entries come along where they were made in this
+    process.
 
-    A name that is no session's, with `last` 0, is a call to whoever listens to it; it may be lost like all the rest.
-    """
+    A name that is no session's, with `last` 0, is a call to whoever listens to it; it may be lost
+    like all the rest."""
 
     session_id: str
     owner: str

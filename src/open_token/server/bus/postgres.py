@@ -38,9 +38,15 @@ class PostgresLink:
 
     async def send(self, messages: Collection[tuple[str, bytes]]) -> None:
         """Notify whoever listens."""
-        told = [(channel(name), message.decode()) for name, message in messages if len(message) <= _MOST_BYTES]
+        told = [
+            (channel(name), message.decode())
+            for name, message in messages
+            if len(message) <= _MOST_BYTES
+        ]
         sql = "SELECT pg_notify(channel, message) FROM unnest($1::text[], $2::text[]) AS told (channel, message)"
-        await self._connected().execute(sql, [name for name, _ in told], [message for _, message in told])
+        await self._connected().execute(
+            sql, [name for name, _ in told], [message for _, message in told]
+        )
 
     async def follow(self, sessions: Collection[str], dropped: Collection[str]) -> None:
         """Listen to the channels of sessions."""

@@ -1,4 +1,5 @@
-"""The bus over Redis, for many nodes and many sockets; Redis holds nothing and may go away at any time."""
+"""The bus over Redis, for many nodes and many sockets; Redis holds nothing and may go away at any
+time."""
 
 import asyncio
 import contextlib
@@ -26,7 +27,9 @@ class RedisLink:
             )
         except ValueError:
             raise StoreError(
-                "the address of Redis cannot be read", help="it reads as in redis://host:6379/0", code="bus.address"
+                "the address of Redis cannot be read",
+                help="it reads as in redis://host:6379/0",
+                code="bus.address",
             ) from None
         self._followed: Any = None
         self._task: asyncio.Task[None] | None = None

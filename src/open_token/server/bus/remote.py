@@ -1,8 +1,9 @@
-"""A bus between nodes: pointers over a link that may break; what it loses is found again in the store.
+"""A bus between nodes: pointers over a link that may break; what it loses is found again in the
+store.
 
-Whoever listens here hears at once what this node writes, and soon what others write: one channel for each session
-that is listened to. After every start of the link, and now and then, the store is asked how far those sessions are.
-"""
+Whoever listens here hears at once what this node writes, and soon what others write: one channel
+for each session that is listened to. After every start of the link, and now and then, the store is
+asked how far those sessions are."""
 
 import asyncio
 import contextlib
@@ -63,7 +64,9 @@ class Link(Protocol):
 class RemoteBus:
     """The bus of one node of several."""
 
-    def __init__(self, link: Link, heads: Heads, poll: float = POLL, poll_away: float = POLL_AWAY) -> None:
+    def __init__(
+        self, link: Link, heads: Heads, poll: float = POLL, poll_away: float = POLL_AWAY
+    ) -> None:
         self._link, self._heads = link, heads
         self._poll, self._poll_away = poll, poll_away
         self._node = secrets.token_hex(8)
@@ -100,7 +103,9 @@ class RemoteBus:
         first = grown.first if known is None else min(known.first, grown.first)
         pointer = Pointer(self._node, grown.session_id, grown.owner, first, grown.last)
         self._waiting[grown.session_id] = pointer
-        if len(self._waiting) > _MOST_WAITING:  # the link is away for long; the others look into the store
+        if (
+            len(self._waiting) > _MOST_WAITING
+        ):  # the link is away for long; the others look into the store
             self._waiting.pop(next(iter(self._waiting)))
         self._stirred.set()
 
@@ -137,7 +142,9 @@ class RemoteBus:
         except (msgspec.DecodeError, UnicodeError):
             return
         seen = self._seen.get(told.session_id, 0)
-        if told.node != self._node and (told.last > seen or not told.last):  # 0: a call, no place in a log
+        if told.node != self._node and (
+            told.last > seen or not told.last
+        ):  # 0: a call, no place in a log
             self._deliver(Grown(told.session_id, told.owner, max(told.first, seen + 1), told.last))
 
     async def _work(self) -> None:
@@ -149,7 +156,9 @@ class RemoteBus:
                 await self._linked()
             except asyncio.CancelledError:
                 raise
-            except Exception:  # whatever the driver raises means the same: go on without it, and try again
+            except (
+                Exception
+            ):  # whatever the driver raises means the same: go on without it, and try again
                 self.is_linked = False
                 await self._link.close()
                 await self._away()
@@ -165,7 +174,9 @@ class RemoteBus:
                 await self._heal(self._listening)
                 next_look = loop.time() + self._poll
             elif new:
-                await self._heal(new)  # what was written between their last look and the first message
+                await self._heal(
+                    new
+                )  # what was written between their last look and the first message
             if not self._waiting:
                 await _first_of(self._stirred, self._link.lost, next_look - loop.time())
         raise ConnectionError
@@ -188,7 +199,9 @@ class RemoteBus:
         while self._waiting:
             names = list(self._waiting)[:_TOGETHER]
             pointers = [self._waiting[name] for name in names]
-            await self._link.send([(pointer.session_id, msgspec.json.encode(pointer)) for pointer in pointers])
+            await self._link.send(
+                [(pointer.session_id, msgspec.json.encode(pointer)) for pointer in pointers]
+            )
             for name, pointer in zip(names, pointers, strict=True):
                 if self._waiting.get(name) is pointer:
                     del self._waiting[name]
@@ -204,7 +217,9 @@ class RemoteBus:
             for session_id, (owner, last) in heads.items():
                 seen = self._seen.get(session_id)
                 if session_id in self._listening and (seen is None or last > seen):
-                    self._deliver(Grown(session_id, owner, last if seen is None else seen + 1, last))
+                    self._deliver(
+                        Grown(session_id, owner, last if seen is None else seen + 1, last)
+                    )
 
 
 async def _first_of(stirred: asyncio.Event, lost: asyncio.Event, seconds: float) -> None:

@@ -35,7 +35,8 @@ class _Sink(io.RawIOBase):
 
 
 def zipped(workspace: Workspace, folder: str) -> Iterator[bytes]:
-    """The archive of a folder, piece by piece, with names as seen from it; a file that vanishes is left out."""
+    """The archive of a folder, piece by piece, with names as seen from it; a file that vanishes is
+    left out."""
     sink = _Sink()
     start = len(folder) + 1 if folder else 0
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -51,7 +52,9 @@ def zipped(workspace: Workspace, folder: str) -> Iterator[bytes]:
     yield sink.taken()
 
 
-def _packed(archive: zipfile.ZipFile, workspace: Workspace, entry: DirEntry, info: zipfile.ZipInfo) -> Iterator[None]:
+def _packed(
+    archive: zipfile.ZipFile, workspace: Workspace, entry: DirEntry, info: zipfile.ZipInfo
+) -> Iterator[None]:
     try:
         opened, _ = workspace.open(entry.path)
     except Refused:

@@ -1,4 +1,5 @@
-"""How answers are sent: JSON that is encoded once, by msgspec, and errors that are always `{"detail": ...}`."""
+"""How answers are sent: JSON that is encoded once, by msgspec, and errors that are always
+`{"detail": ...}`."""
 
 from typing import Any
 
@@ -49,9 +50,13 @@ async def invalid(request: Request, problem: Exception) -> Response:
     faults = problem.errors()[:5]
     places = [f"{'.'.join(str(part) for part in fault['loc'])}: {fault['msg']}" for fault in faults]
     # curl calls every body a form unless it is told otherwise, and a form is not looked into.
-    if any(fault["loc"] == ("body",) for fault in faults) and "json" not in request.headers.get("content-type", ""):
+    if any(fault["loc"] == ("body",) for fault in faults) and "json" not in request.headers.get(
+        "content-type", ""
+    ):
         places.append("a JSON body needs the header Content-Type: application/json")
-    return answer({"detail": "; ".join(places) or "the request is not valid", "code": "invalid"}, 422)
+    return answer(
+        {"detail": "; ".join(places) or "the request is not valid", "code": "invalid"}, 422
+    )
 
 
 async def plain_error(_: Request, problem: Exception) -> Response:

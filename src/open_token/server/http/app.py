@@ -59,9 +59,14 @@ unless a route is open."""
 
 
 def make_app(services: Services) -> FastAPI:
-    """The REST side of a server; its lifetime is that of the services, which somebody else starts and stops."""
+    """The REST side of a server; its lifetime is that of the services, which somebody else starts
+    and stops."""
     app = FastAPI(
-        title="Open-Token session server", version=__version__, description=_WORDS, docs_url=None, redoc_url=None
+        title="Open-Token session server",
+        version=__version__,
+        description=_WORDS,
+        docs_url=None,
+        redoc_url=None,
     )
     app.state.services = services
     app.add_exception_handler(Refused, answers.refused)

@@ -17,7 +17,8 @@ _bearer = HTTPBearer(auto_error=False, description="An API key: `sk-ot-v1-...`")
 
 
 async def services_of(request: Request) -> Services:
-    """The services of the app that a request came to; async, or it would run in a thread of its own."""
+    """The services of the app that a request came to; async, or it would run in a thread of its
+    own."""
     services: Services = request.app.state.services
     return services
 
@@ -26,7 +27,9 @@ async def caller_of(scope: MutableMapping[str, Any], services: Services, key: st
     """Whose key that is; 401 when it is nobody's."""
     caller = await services.store.check_key(key, services.clock.now()) if key else None
     if caller is None:
-        raise Refused(401, "this needs a valid API key: Authorization: Bearer <key>", "unauthorized")
+        raise Refused(
+            401, "this needs a valid API key: Authorization: Bearer <key>", "unauthorized"
+        )
     scope["open_token.user"] = caller.user.id
     return caller
 
@@ -48,7 +51,8 @@ async def may_write(caller: Annotated[Caller, Depends(may_read)]) -> Caller:
 
 
 class KeyFirst:
-    """Before a long body is read: is there a key at all? The framework reads bodies before it asks who sends them."""
+    """Before a long body is read: is there a key at all? The framework reads bodies before it asks
+    who sends them."""
 
     def __init__(self, app: Any, services: Services) -> None:
         self._app = app

@@ -11,7 +11,8 @@ _encode = msgspec.json.Encoder().encode
 
 
 class StrictJson:
-    """Refuses what a lenient parser would take and the log could not keep; the body is read whole, within its limit."""
+    """Refuses what a lenient parser would take and the log could not keep; the body is read whole,
+    within its limit."""
 
     def __init__(self, app: Any) -> None:
         self._app = app
@@ -36,7 +37,9 @@ class StrictJson:
             except (ValueError, OverflowError, TypeError, RecursionError) as problem:
                 await _refuse(send, _words(problem))
                 return
-        ahead = [{"type": "http.request", "body": body, "more_body": False}] if is_whole else [message]
+        ahead = (
+            [{"type": "http.request", "body": body, "more_body": False}] if is_whole else [message]
+        )
 
         async def again() -> Any:
             return ahead.pop() if ahead else await receive()

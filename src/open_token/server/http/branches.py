@@ -1,4 +1,5 @@
-"""Routes of a session's tree: history, checkpoints, going back and across, compaction, what fills the window."""
+"""Routes of a session's tree: history, checkpoints, going back and across, compaction, what fills
+the window."""
 
 from typing import Annotated, Any, Literal
 
@@ -46,7 +47,8 @@ _STATS = {
 
 
 class History(Struct):
-    """The whole tree of turns, abandoned branches too, and what stands before every call of the model."""
+    """The whole tree of turns, abandoned branches too, and what stands before every call of the
+    model."""
 
     nodes: list[HistoryNode]
     system_prompt_tokens: int
@@ -75,7 +77,8 @@ class PlaceInTime(Struct, kw_only=True):
 
 
 class Head(Struct, kw_only=True):
-    """Where the session goes on: the last entry of the current branch (null: the beginning) and its checkpoint."""
+    """Where the session goes on: the last entry of the current branch (null: the beginning) and its
+    checkpoint."""
 
     session_id: str
     checkpoint_id: str
@@ -115,7 +118,13 @@ class Compaction(Struct, kw_only=True):
 @router.get(
     "/api/sessions/{session_id}/history",
     responses=gives(
-        History, {"nodes": [], "system_prompt_tokens": 100, "tools_tokens": 200, "tokenizer_model": "estimate"}
+        History,
+        {
+            "nodes": [],
+            "system_prompt_tokens": 100,
+            "tools_tokens": 200,
+            "tokenizer_model": "estimate",
+        },
     ),
 )
 async def history(services: Serving, caller: Reader, session_id: str) -> Response:
@@ -156,19 +165,35 @@ async def checkpoints(services: Serving, caller: Reader, session_id: str) -> Res
     return answer({"nodes": made, "leaf_id": leaf})
 
 
-_HEAD = {"session_id": "sess_7Fq2", "checkpoint_id": "cp_4Hn8", "head": None, "turn_id": None, "leaf_id": None}
+_HEAD = {
+    "session_id": "sess_7Fq2",
+    "checkpoint_id": "cp_4Hn8",
+    "head": None,
+    "turn_id": None,
+    "leaf_id": None,
+}
 
 
-@router.post("/api/sessions/{session_id}/rewind", responses=gives(Head, _HEAD), openapi_extra=takes(Place, _PLACE))
-async def rewind(services: Serving, caller: Writer, session_id: str, given: Annotated[Any, sent(Place)]) -> Response:
+@router.post(
+    "/api/sessions/{session_id}/rewind",
+    responses=gives(Head, _HEAD),
+    openapi_extra=takes(Place, _PLACE),
+)
+async def rewind(
+    services: Serving, caller: Writer, session_id: str, given: Annotated[Any, sent(Place)]
+) -> Response:
     """Go back to the point before a turn of the person's; nothing is deleted."""
     return await _move(services, caller.user.id, session_id, given.checkpoint_id, branches.rewind)
 
 
 @router.post(
-    "/api/sessions/{session_id}/switch-branch", responses=gives(Head, _HEAD), openapi_extra=takes(Place, _PLACE)
+    "/api/sessions/{session_id}/switch-branch",
+    responses=gives(Head, _HEAD),
+    openapi_extra=takes(Place, _PLACE),
 )
-async def switch(services: Serving, caller: Writer, session_id: str, given: Annotated[Any, sent(Place)]) -> Response:
+async def switch(
+    services: Serving, caller: Writer, session_id: str, given: Annotated[Any, sent(Place)]
+) -> Response:
     """Go to the newest end of the branch that has a checkpoint; nothing is deleted."""
     return await _move(services, caller.user.id, session_id, given.checkpoint_id, branches.switch)
 
@@ -176,7 +201,8 @@ async def switch(services: Serving, caller: Writer, session_id: str, given: Anno
 @router.post(
     "/api/sessions/{session_id}/checkout",
     responses=gives(
-        AtThatTime, {"session_id": "sess_7Fq2", "checkpoint_id": "cp_4Hn8", "position": "before", "turns": []}
+        AtThatTime,
+        {"session_id": "sess_7Fq2", "checkpoint_id": "cp_4Hn8", "position": "before", "turns": []},
     ),
     openapi_extra=takes(PlaceInTime, _PLACE | {"position": "turn_end"}),
 )
@@ -187,7 +213,11 @@ async def checkout(
     state = await services.journal.state(caller.user.id, session_id)
     _must_know(state, given.checkpoint_id)
     turns = branches.checkout(state, given.checkpoint_id, given.position)
-    place = {"session_id": session_id, "checkpoint_id": given.checkpoint_id, "position": given.position}
+    place = {
+        "session_id": session_id,
+        "checkpoint_id": given.checkpoint_id,
+        "position": given.position,
+    }
     return answer({**place, "turns": turns})
 
 
@@ -212,7 +242,9 @@ async def _stats(services: Services, owner: str, state: State) -> ContextStats:
     return context_stats(services, state, tools.values())
 
 
-async def _move(services: Services, owner: str, session_id: str, checkpoint_id: str, step: Any) -> Response:
+async def _move(
+    services: Services, owner: str, session_id: str, checkpoint_id: str, step: Any
+) -> Response:
     def make(state: State) -> list[Step]:
         _must_know(state, checkpoint_id)
         if state.run is not None:
@@ -223,7 +255,15 @@ async def _move(services: Services, owner: str, session_id: str, checkpoint_id: 
     state = await services.journal.state(owner, session_id)
     last = state.path[-1].facts.turn_id if state.path else None
     _, leaf = branches.checkpoints(state)
-    return answer(Head(session_id=session_id, checkpoint_id=checkpoint_id, head=state.head, turn_id=last, leaf_id=leaf))
+    return answer(
+        Head(
+            session_id=session_id,
+            checkpoint_id=checkpoint_id,
+            head=state.head,
+            turn_id=last,
+            leaf_id=leaf,
+        )
+    )
 
 
 def _must_know(state: State, checkpoint_id: str) -> None:

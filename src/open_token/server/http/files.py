@@ -1,4 +1,5 @@
-"""Routes of a session's files: listed, read, written, moved, uploaded, and a folder as one archive."""
+"""Routes of a session's files: listed, read, written, moved, uploaded, and a folder as one
+archive."""
 
 import asyncio
 import base64
@@ -33,7 +34,8 @@ _SAFE = {
     "Cross-Origin-Resource-Policy": "same-site",
     "Cache-Control": "private, no-cache",
 }
-"""What an agent wrote is opened by a browser as a file to keep, and never as a page of this server."""
+"""What an agent wrote is opened by a browser as a file to keep, and never as a page of this
+server."""
 
 _LISTED = {
     "name": "notes.md",
@@ -100,7 +102,9 @@ class NewName(BaseModel):
 
 @router.get("/ls", include_in_schema=False)
 @router.get("/ls/{dir:path}", responses=shown(list[Listed], [_LISTED]))
-async def list_folder(session_id: str, services: Serving, caller: Reader, dir: str = "") -> Response:
+async def list_folder(
+    session_id: str, services: Serving, caller: Reader, dir: str = ""
+) -> Response:
     """What a folder of the workspace holds; the root is empty or `.`."""
     workspace = await workspace_of(services, caller, session_id)
     return answer(await asyncio.to_thread(workspace.list, dir))
@@ -109,7 +113,9 @@ async def list_folder(session_id: str, services: Serving, caller: Reader, dir: s
 @router.get(
     "/files/{path:path}",
     response_class=Response,
-    responses={200: {"content": {"application/octet-stream": {}}, "description": "The bytes of the file."}},
+    responses={
+        200: {"content": {"application/octet-stream": {}}, "description": "The bytes of the file."}
+    },
 )
 async def read_file(session_id: str, path: str, services: Serving, caller: Reader) -> Response:
     """A file of the workspace, as something to save."""
@@ -122,7 +128,9 @@ async def read_file(session_id: str, path: str, services: Serving, caller: Reade
 
 
 @router.put("/files/{path:path}", responses=shown(Written, {"success": True}))
-async def write_file(session_id: str, path: str, body: FileContent, services: Serving, caller: Writer) -> Response:
+async def write_file(
+    session_id: str, path: str, body: FileContent, services: Serving, caller: Writer
+) -> Response:
     """Put a file into the workspace; one that is there is replaced."""
     workspace = await workspace_of(services, caller, session_id)
     await asyncio.to_thread(workspace.write, path, _bytes_of(body))
@@ -140,7 +148,9 @@ async def delete_file(session_id: str, path: str, services: Serving, caller: Wri
 
 
 @router.post("/files/{path:path}/rename", responses=shown(NewPath, {"path": "docs/notes-2.md"}))
-async def rename_file(session_id: str, path: str, body: NewName, services: Serving, caller: Writer) -> Response:
+async def rename_file(
+    session_id: str, path: str, body: NewName, services: Serving, caller: Writer
+) -> Response:
     """Give a file or folder another name."""
     workspace = await workspace_of(services, caller, session_id)
     now = await asyncio.to_thread(workspace.rename, path, body.new_name)
@@ -149,7 +159,9 @@ async def rename_file(session_id: str, path: str, body: NewName, services: Servi
 
 
 @router.post("/files/{path:path}/copy", responses=shown(NewPath, {"path": "docs/notes-2.md"}))
-async def copy_file(session_id: str, path: str, body: NewName, services: Serving, caller: Writer) -> Response:
+async def copy_file(
+    session_id: str, path: str, body: NewName, services: Serving, caller: Writer
+) -> Response:
     """Copy a file or folder beside itself."""
     workspace = await workspace_of(services, caller, session_id)
     now = await asyncio.to_thread(workspace.copy, path, body.new_name)
@@ -158,13 +170,17 @@ async def copy_file(session_id: str, path: str, body: NewName, services: Serving
 
 
 @router.post("/upload", include_in_schema=False)
-@router.post("/upload/{dir:path}", responses=shown(Uploaded, {"uploaded": ["docs/a.txt"], "failed": []}))
+@router.post(
+    "/upload/{dir:path}", responses=shown(Uploaded, {"uploaded": ["docs/a.txt"], "failed": []})
+)
 async def upload_files(
     session_id: str,
     services: Serving,
     caller: Writer,
     files: Annotated[list[UploadFile], File(description="One part for each file.")],
-    paths: Annotated[str | None, Form(description="Where each goes, as a JSON array; else by its own name.")] = None,
+    paths: Annotated[
+        str | None, Form(description="Where each goes, as a JSON array; else by its own name.")
+    ] = None,
     dir: str = "",
 ) -> Response:
     """Put files into a folder of the workspace; each is there whole or is named in `failed`."""
@@ -189,15 +205,23 @@ async def upload_files(
 @router.get(
     "/download-dir/{dir:path}",
     response_class=Response,
-    responses={200: {"content": {"application/zip": {}}, "description": "The folder as a zip archive."}},
+    responses={
+        200: {"content": {"application/zip": {}}, "description": "The folder as a zip archive."}
+    },
 )
-async def download_folder(session_id: str, services: Serving, caller: Reader, dir: str = "") -> Response:
+async def download_folder(
+    session_id: str, services: Serving, caller: Reader, dir: str = ""
+) -> Response:
     """A folder with all that is in it, as one archive; links are left out."""
     workspace = await workspace_of(services, caller, session_id)
-    await asyncio.to_thread(workspace.list, dir)  # a folder that is not there is told before the archive begins
+    await asyncio.to_thread(
+        workspace.list, dir
+    )  # a folder that is not there is told before the archive begins
     name = (parts_of(dir) or ("workspace",))[-1]
     headers = {**_SAFE, "Content-Disposition": _kept_as(f"{name}.zip")}
-    return StreamingResponse(zipped(workspace, _plain(dir)), media_type="application/zip", headers=headers)
+    return StreamingResponse(
+        zipped(workspace, _plain(dir)), media_type="application/zip", headers=headers
+    )
 
 
 def _plain(path: str) -> str:
@@ -231,7 +255,8 @@ def _bytes_of(body: FileContent) -> bytes:
 
 
 def _names(files: list[UploadFile], paths: str | None) -> list[str]:
-    """Where each file goes: by the list that came along, else by the name that its sender gave it."""
+    """Where each file goes: by the list that came along, else by the name that its sender gave
+    it."""
     if len(files) > _MOST_UPLOADED:
         raise bad(f"at most {_MOST_UPLOADED} files at once")
     if paths:

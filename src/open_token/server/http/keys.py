@@ -52,18 +52,24 @@ class KeyList(Struct):
 @router.post(
     "/api/user/api-keys/",
     status_code=201,
-    responses=gives(ApiKey, _KEY | {"plaintext": "sk-ot-v1-..."}, "Its plain text, told once", status=201),
+    responses=gives(
+        ApiKey, _KEY | {"plaintext": "sk-ot-v1-..."}, "Its plain text, told once", status=201
+    ),
     openapi_extra=takes(NewKey, {"name": "laptop", "scope": "read"}),
 )
 @router.post("/api/user/api-keys", status_code=201, include_in_schema=False)
 async def make(services: Serving, caller: Writer, given: Annotated[Any, sent(NewKey)]) -> Response:
-    """Make a key. `plaintext` is told here and never again; `key` repeats the rest for older clients."""
+    """Make a key. `plaintext` is told here and never again; `key` repeats the rest for older
+    clients."""
     made = await keys.make(services, caller, given.name, given.scope)
     again = msgspec.structs.replace(made, plaintext=None)
     return answer({**plain(made), "key": plain(again)}, 201, {"Cache-Control": "no-store"})
 
 
-@router.get("/api/user/api-keys/", responses=gives(KeyList, {"items": [_KEY], "total": 1, "limit": 20, "offset": 0}))
+@router.get(
+    "/api/user/api-keys/",
+    responses=gives(KeyList, {"items": [_KEY], "total": 1, "limit": 20, "offset": 0}),
+)
 @router.get("/api/user/api-keys", include_in_schema=False)
 async def listing(
     services: Serving,
@@ -73,13 +79,24 @@ async def listing(
 ) -> Response:
     """List the keys that can be used, masked."""
     held = await keys.listed(services, caller)
-    return answer({"items": held[offset : offset + limit], "total": len(held), "limit": limit, "offset": offset})
+    return answer(
+        {
+            "items": held[offset : offset + limit],
+            "total": len(held),
+            "limit": limit,
+            "offset": offset,
+        }
+    )
 
 
 @router.patch(
-    "/api/user/api-keys/{key_id}", responses=gives(ApiKey, _KEY), openapi_extra=takes(KeyName, {"name": "desktop"})
+    "/api/user/api-keys/{key_id}",
+    responses=gives(ApiKey, _KEY),
+    openapi_extra=takes(KeyName, {"name": "desktop"}),
 )
-async def rename(services: Serving, caller: Writer, key_id: str, given: Annotated[Any, sent(KeyName)]) -> Response:
+async def rename(
+    services: Serving, caller: Writer, key_id: str, given: Annotated[Any, sent(KeyName)]
+) -> Response:
     """Give a key another name."""
     return answer(await keys.rename(services, caller, key_id, given.name))
 

@@ -65,7 +65,8 @@ def _login(user: User, key: str) -> Response:
 
 @router.post("/api/auth/login", responses=gives(Login, _LOGIN))
 async def login(services: Serving, caller: Writer) -> Response:
-    """Show a key and get one for this login alone, which may do the same and ends with the logout."""
+    """Show a key and get one for this login alone, which may do the same and ends with the
+    logout."""
     return _login(caller.user, await logins.login(services, caller))
 
 
@@ -87,8 +88,12 @@ async def logout(services: Serving, caller: Writer) -> Response:
 async def authorize(
     services: Serving,
     caller: Writer,
-    client_origin: Annotated[str, Query(max_length=300, description="Where the page is from: one that `cors` names")],
-    state: Annotated[str, Query(max_length=300, description="The page's own word, which it must show again")] = "",
+    client_origin: Annotated[
+        str, Query(max_length=300, description="Where the page is from: one that `cors` names")
+    ],
+    state: Annotated[
+        str, Query(max_length=300, description="The page's own word, which it must show again")
+    ] = "",
 ) -> Response:
     """A code with which a page of another origin can log in as you: once, within a minute."""
     code = await logins.authorize(services, caller, client_origin, state)
@@ -97,13 +102,21 @@ async def authorize(
 
 @router.post(
     "/api/auth/sdk/token",
-    responses={**gives(Login, _LOGIN), **gives(Problem, _ELSEWHERE, "Asked from another origin", status=403)},
-    openapi_extra=takes(CodeGiven, {name: _CODE[name] for name in ("code", "state", "client_origin")}),
+    responses={
+        **gives(Login, _LOGIN),
+        **gives(Problem, _ELSEWHERE, "Asked from another origin", status=403),
+    },
+    openapi_extra=takes(
+        CodeGiven, {name: _CODE[name] for name in ("code", "state", "client_origin")}
+    ),
 )
 async def token(
-    services: Serving, given: Annotated[Any, sent(CodeGiven)], origin: Annotated[str | None, Header()] = None
+    services: Serving,
+    given: Annotated[Any, sent(CodeGiven)],
+    origin: Annotated[str | None, Header()] = None,
 ) -> Response:
-    """The login that a code stands for. A browser says itself where a page is from: where the code is for."""
+    """The login that a code stands for. A browser says itself where a page is from: where the code
+    is for."""
     if origin is not None and origin != given.client_origin:
         raise Refused(403, **_ELSEWHERE)
     return _login(*await logins.exchange(services, given.code, given.state, given.client_origin))

@@ -95,22 +95,36 @@ class DoneTo(Struct):
     "/api/memories",
     status_code=201,
     responses=gives(Memory, _MEMORY, "What is remembered", status=201),
-    openapi_extra=takes(MemoryFields, {"content": "Prefers small commits", "type": "feedback", "topic": "style"}),
+    openapi_extra=takes(
+        MemoryFields, {"content": "Prefers small commits", "type": "feedback", "topic": "style"}
+    ),
 )
-async def create(services: Serving, caller: Writer, given: Annotated[Any, sent(MemoryFields)]) -> Response:
+async def create(
+    services: Serving, caller: Writer, given: Annotated[Any, sent(MemoryFields)]
+) -> Response:
     """Remember something."""
     fields = _fields(given)
     made = await memories.remember(
-        services, caller.user.id, given.content, type=given.type, supersedes=given.supersedes, fields=fields
+        services,
+        caller.user.id,
+        given.content,
+        type=given.type,
+        supersedes=given.supersedes,
+        fields=fields,
     )
     return answer(made, 201)
 
 
-@router.get("/api/memories", responses=gives(MemoryList, {"items": [_MEMORY], "total": 1, "limit": 20, "offset": 0}))
+@router.get(
+    "/api/memories",
+    responses=gives(MemoryList, {"items": [_MEMORY], "total": 1, "limit": 20, "offset": 0}),
+)
 async def listing(
     services: Serving,
     caller: Reader,
-    keyword: Annotated[str | None, Query(max_length=500, description="A part of the content")] = None,
+    keyword: Annotated[
+        str | None, Query(max_length=500, description="A part of the content")
+    ] = None,
     skill_name: str | None = None,
     type: MemoryType | None = None,
     record_type: RecordType | None = None,
@@ -166,11 +180,17 @@ async def replace(
 
 
 @router.patch(
-    "/api/memories/{memory_id}", responses=gives(Memory, _MEMORY), openapi_extra=takes(Disabled, {"disabled": True})
+    "/api/memories/{memory_id}",
+    responses=gives(Memory, _MEMORY),
+    openapi_extra=takes(Disabled, {"disabled": True}),
 )
-async def switch(services: Serving, caller: Writer, memory_id: Id, given: Annotated[Any, sent(Disabled)]) -> Response:
+async def switch(
+    services: Serving, caller: Writer, memory_id: Id, given: Annotated[Any, sent(Disabled)]
+) -> Response:
     """Keep a memory from being used, or let it be used again."""
-    return answer(await memories.change(services, caller.user.id, memory_id, {"disabled": given.disabled}))
+    return answer(
+        await memories.change(services, caller.user.id, memory_id, {"disabled": given.disabled})
+    )
 
 
 @router.delete("/api/memories/{memory_id}", responses=gives(Done, {"ok": True}))
@@ -181,4 +201,8 @@ async def forget(services: Serving, caller: Writer, memory_id: Id) -> Response:
 
 
 def _fields(given: MemoryFields) -> dict[str, Any]:
-    return {name: getattr(given, name) for name in MemoryFields.__struct_fields__ if name != "supersedes"}
+    return {
+        name: getattr(given, name)
+        for name in MemoryFields.__struct_fields__
+        if name != "supersedes"
+    }

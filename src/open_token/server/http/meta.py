@@ -1,4 +1,5 @@
-"""Routes about the server itself: is it well, which version, what does it offer, who am I, how busy is it."""
+"""Routes about the server itself: is it well, which version, what does it offer, who am I, how busy
+is it."""
 
 import asyncio
 import time
@@ -128,7 +129,11 @@ async def offered(services: Serving, caller: Reader) -> Response:
     "/api/config/models",
     responses=gives(
         Models,
-        {"default": "demo", "models": [{"id": "demo", "name": "demo", "label": "Demo (offline)"}], "baseUrl": None},
+        {
+            "default": "demo",
+            "models": [{"id": "demo", "name": "demo", "label": "Demo (offline)"}],
+            "baseUrl": None,
+        },
     ),
 )
 async def models(services: Serving, caller: Reader) -> Response:
@@ -157,7 +162,9 @@ async def me(caller: Reader) -> Response:
     return answer(Me(user.id, user.name, None, user.created_at, user.role, caller.key.scope))
 
 
-@router.get("/metrics", response_class=Response, responses=sends("text/plain", "Figures for Prometheus"))
+@router.get(
+    "/metrics", response_class=Response, responses=sends("text/plain", "Figures for Prometheus")
+)
 async def metrics(services: Serving, caller: Reader) -> Response:
     """How busy the server is, for Prometheus; with a key of the owner's."""
     refuse_unless(caller.user.role == "owner", "only the owner may see this", "owner_only")

@@ -1,4 +1,5 @@
-"""Bodies and answers in the OpenAPI document: made of the types that check and encode them, so that it is true."""
+"""Bodies and answers in the OpenAPI document: made of the types that check and encode them, so that
+it is true."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
@@ -42,7 +43,11 @@ class Problem(Struct, kw_only=True):
 
 def sent(kind: type[T]) -> Any:
     """The JSON body of a request as a type of ours; an empty body is an empty object."""
-    decode = msgspec.json.Decoder().decode if issubclass(kind, Open) else msgspec.json.Decoder(kind).decode
+    decode = (
+        msgspec.json.Decoder().decode
+        if issubclass(kind, Open)
+        else msgspec.json.Decoder(kind).decode
+    )
 
     async def read(request: Request) -> T:
         try:
@@ -62,14 +67,20 @@ def takes(kind: type[Struct], example: Any, *, required: bool = True) -> Json:
     return {"requestBody": {"required": required, "content": _json(_ref(kind), example)}}
 
 
-def gives(kind: Any, example: Any, words: str = "Done", *, status: int = 200) -> dict[int | str, Json]:
+def gives(
+    kind: Any, example: Any, words: str = "Done", *, status: int = 200
+) -> dict[int | str, Json]:
     """What `responses` says of an answer: a type, `[type]` for a list of it, or a schema."""
     return {status: {"description": words, "content": _json(_schema(kind), example)}}
 
 
 def sends(media_type: str, words: str) -> dict[int | str, Json]:
     """What `responses` says of an answer that is no JSON."""
-    schema = {"type": "string"} if media_type.startswith("text/") else {"type": "string", "format": "binary"}
+    schema = (
+        {"type": "string"}
+        if media_type.startswith("text/")
+        else {"type": "string", "format": "binary"}
+    )
     return {200: {"description": words, "content": {media_type: {"schema": schema}}}}
 
 
@@ -102,7 +113,11 @@ def _calls(dependant: Dependant) -> Iterator[Any]:
 
 def _completed(app: FastAPI) -> Json:
     made = get_openapi(
-        title=app.title, version=app.version, routes=app.routes, description=app.description, tags=app.openapi_tags
+        title=app.title,
+        version=app.version,
+        routes=app.routes,
+        description=app.description,
+        tags=app.openapi_tags,
     )
     schemas = made.setdefault("components", {}).setdefault("schemas", {})
     for name in ("HTTPValidationError", "ValidationError"):
@@ -124,7 +139,9 @@ def _api_routes(app: FastAPI) -> Iterator[APIRoute]:
 def _flat(routes: Any) -> Iterator[Any]:
     for route in routes:
         yield route
-        inner = getattr(route, "original_router", route)  # FastAPI keeps an included router as it is
+        inner = getattr(
+            route, "original_router", route
+        )  # FastAPI keeps an included router as it is
         if not isinstance(route, APIRoute):
             yield from _flat(getattr(inner, "routes", None) or ())
 

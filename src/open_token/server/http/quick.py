@@ -1,4 +1,5 @@
-"""The request that clients make most, answered before the framework, whose way takes longer than all the rest."""
+"""The request that clients make most, answered before the framework, whose way takes longer than
+all the rest."""
 
 import re
 from typing import Any
@@ -29,7 +30,11 @@ class Quick:
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         """Answer, or let a request through that is about something else."""
-        is_asked = scope["type"] == "http" and scope["method"] in ("GET", "HEAD") and not scope.get("root_path")
+        is_asked = (
+            scope["type"] == "http"
+            and scope["method"] in ("GET", "HEAD")
+            and not scope.get("root_path")
+        )
         found = _PATH.fullmatch(scope["path"]) if is_asked else None
         if found is None:
             await self._app(scope, receive, send)

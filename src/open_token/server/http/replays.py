@@ -11,7 +11,13 @@ from open_token.server.http.auth import Reader, Serving, Writer
 
 router = APIRouter(tags=["replay"])
 
-_STATE = {"source_session_id": "sess_1", "speed": 2, "status": "playing", "position": 12, "total": 80}
+_STATE = {
+    "source_session_id": "sess_1",
+    "speed": 2,
+    "status": "playing",
+    "position": 12,
+    "total": 80,
+}
 
 
 def _example(description: str, value: Any) -> dict[int | str, dict[str, Any]]:
@@ -35,12 +41,24 @@ class ReplayChange(BaseModel):
     )
 
 
-@router.post("/api/sessions/{session_id}/replay", responses=_example("the new session", {"session_id": "sess_2"}))
+@router.post(
+    "/api/sessions/{session_id}/replay",
+    responses=_example("the new session", {"session_id": "sess_2"}),
+)
 async def begin(
-    session_id: str, services: Serving, caller: Writer, body: Annotated[NewReplay | None, Body()] = None
+    session_id: str,
+    services: Serving,
+    caller: Writer,
+    body: Annotated[NewReplay | None, Body()] = None,
 ) -> Response:
     """A new session that plays this one as it was recorded; no tool runs."""
-    return answer({"session_id": await services.replays.begin(caller.user.id, session_id, (body or NewReplay()).speed)})
+    return answer(
+        {
+            "session_id": await services.replays.begin(
+                caller.user.id, session_id, (body or NewReplay()).speed
+            )
+        }
+    )
 
 
 @router.get(
@@ -60,8 +78,13 @@ async def preview(session_id: str, services: Serving, caller: Reader) -> Respons
     return answer(await services.replays.preview(caller.user.id, session_id))
 
 
-@router.patch("/api/sessions/{session_id}/replay", responses=_example("how it stands", {"replay_state": _STATE}))
+@router.patch(
+    "/api/sessions/{session_id}/replay",
+    responses=_example("how it stands", {"replay_state": _STATE}),
+)
 async def steer(session_id: str, body: ReplayChange, services: Serving, caller: Writer) -> Response:
     """Change the speed of a replay, pause it, go on, let it run by itself."""
     changes = {name: getattr(body, name) for name in body.model_fields_set}
-    return answer({"replay_state": await services.replays.steer(caller.user.id, session_id, changes)})
+    return answer(
+        {"replay_state": await services.replays.steer(caller.user.id, session_id, changes)}
+    )

@@ -1,4 +1,5 @@
-"""Routes of scheduled tasks: set up, change, start and stop, run now, look at what ran and what is planned."""
+"""Routes of scheduled tasks: set up, change, start and stop, run now, look at what ran and what is
+planned."""
 
 from typing import Annotated, Any
 
@@ -41,7 +42,12 @@ _RUN = {
     "triggered_at": "2026-01-30T07:30:00.012Z",
     "finished_at": "2026-01-30T07:31:10.400Z",
 }
-_PLANNED = {"task_id": _TASK["id"], "title": "Morning report", "fire_at": _TASK["next_run_at"], "status": "planned"}
+_PLANNED = {
+    "task_id": _TASK["id"],
+    "title": "Morning report",
+    "fire_at": _TASK["next_run_at"],
+    "status": "planned",
+}
 
 
 class TaskList(Struct):
@@ -78,19 +84,34 @@ To = Annotated[str, Query(max_length=64, examples=["2026-02-01T00:00:00Z"])]
 
 @router.post("", status_code=201, responses=_shows(ScheduledTask, _TASK, 201))
 async def add(services: Serving, caller: Writer, task: New) -> Response:
-    """Set a task up: words that go to an agent by the clock, each time in a session of their own."""
+    """Set a task up: words that go to an agent by the clock, each time in a session of their
+    own."""
     return answer(await services.schedules.add(caller.user.id, task), 201)
 
 
-@router.get("", responses=_shows(TaskList, {"items": [_TASK], "total": 1, "limit": 20, "offset": 0}))
-async def every(services: Serving, caller: Reader, limit: Limit = 20, offset: Offset = 0) -> Response:
+@router.get(
+    "", responses=_shows(TaskList, {"items": [_TASK], "total": 1, "limit": 20, "offset": 0})
+)
+async def every(
+    services: Serving, caller: Reader, limit: Limit = 20, offset: Offset = 0
+) -> Response:
     """A part of the tasks, oldest first."""
     items = await services.schedules.all(caller.user.id)
-    return answer({"items": items[offset : offset + limit], "total": len(items), "limit": limit, "offset": offset})
+    return answer(
+        {
+            "items": items[offset : offset + limit],
+            "total": len(items),
+            "limit": limit,
+            "offset": offset,
+        }
+    )
 
 
 @router.get(
-    "/calendar", responses=_shows({"type": "object"}, {"items": [_RUN, _PLANNED], "total": 2, "truncated": False})
+    "/calendar",
+    responses=_shows(
+        {"type": "object"}, {"items": [_RUN, _PLANNED], "total": 2, "truncated": False}
+    ),
 )
 async def calendar(services: Serving, caller: Reader, since: From, to: To) -> Response:
     """What ran between two times, and what is planned between them."""
@@ -122,19 +143,31 @@ async def start(services: Serving, caller: Writer, task_id: str) -> Response:
     return answer(await services.schedules.change(caller.user.id, task_id, {"enabled": True}))
 
 
-@router.post("/{task_id}/stop", responses=_shows(ScheduledTask, {**_TASK, "enabled": False, "next_run_at": None}))
+@router.post(
+    "/{task_id}/stop",
+    responses=_shows(ScheduledTask, {**_TASK, "enabled": False, "next_run_at": None}),
+)
 async def stop(services: Serving, caller: Writer, task_id: str) -> Response:
     """Keep a task from running by the clock; what is under way goes on."""
     return answer(await services.schedules.change(caller.user.id, task_id, {"enabled": False}))
 
 
-@router.post("/{task_id}/run", status_code=201, responses=_shows(ScheduledTaskRun, {**_RUN, "status": "running"}, 201))
+@router.post(
+    "/{task_id}/run",
+    status_code=201,
+    responses=_shows(ScheduledTaskRun, {**_RUN, "status": "running"}, 201),
+)
 async def run(services: Serving, caller: Writer, task_id: str) -> Response:
     """Start a task now, whether or not it is enabled."""
     return answer(await services.schedules.run_now(caller.user.id, task_id), 201)
 
 
-@router.get("/{task_id}/runs", responses=_shows(RunList, {"items": [_RUN], "total": 1, "limit": 20, "offset": 0}))
-async def runs(services: Serving, caller: Reader, task_id: str, limit: Limit = 20, offset: Offset = 0) -> Response:
+@router.get(
+    "/{task_id}/runs",
+    responses=_shows(RunList, {"items": [_RUN], "total": 1, "limit": 20, "offset": 0}),
+)
+async def runs(
+    services: Serving, caller: Reader, task_id: str, limit: Limit = 20, offset: Offset = 0
+) -> Response:
     """A part of the runs of a task, newest first."""
     return answer(await services.schedules.runs(caller.user.id, task_id, limit, offset))

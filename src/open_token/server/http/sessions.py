@@ -122,10 +122,15 @@ class Deleted(Struct):
 @router.post(
     "/api/sessions",
     responses=gives(Created, {"session_id": _SESSION["id"]}),
-    openapi_extra=takes(sessions.NewSession, {"intent": "Mend the build", "model": "demo"}, required=False),
+    openapi_extra=takes(
+        sessions.NewSession, {"intent": "Mend the build", "model": "demo"}, required=False
+    ),
 )
-async def create(services: Serving, caller: Writer, given: Annotated[Any, sent(sessions.NewSession)]) -> Response:
-    """Begin a session. Keys that are not known are stored, not refused; all of it may have 256 KiB."""
+async def create(
+    services: Serving, caller: Writer, given: Annotated[Any, sent(sessions.NewSession)]
+) -> Response:
+    """Begin a session. Keys that are not known are stored, not refused; all of it may have 256
+    KiB."""
     return answer({"session_id": await sessions.create(services, caller, given)})
 
 
@@ -133,22 +138,36 @@ async def create(services: Serving, caller: Writer, given: Annotated[Any, sent(s
     "/api/sessions",
     responses=gives(
         SessionList,
-        {"items": [_SESSION], "total": 1, "limit": 20, "offset": 0, "content_match_truncated": False},
+        {
+            "items": [_SESSION],
+            "total": 1,
+            "limit": 20,
+            "offset": 0,
+            "content_match_truncated": False,
+        },
         "Pinned ones first, then the newest",
     ),
 )
 async def listing(
     services: Serving,
     caller: Reader,
-    q: Annotated[str | None, Query(max_length=1000, description="Words in titles and in what was said")] = None,
+    q: Annotated[
+        str | None, Query(max_length=1000, description="Words in titles and in what was said")
+    ] = None,
     limit: Annotated[int, Query(ge=0, le=1000)] = 20,
     offset: Annotated[int, Query(ge=0, le=1 << 53)] = 0,
     template_id_prefix: Annotated[
-        str | None, Query(max_length=200, description="How the `template_id` begins that a session was made with")
+        str | None,
+        Query(
+            max_length=200, description="How the `template_id` begins that a session was made with"
+        ),
     ] = None,
 ) -> Response:
-    """List sessions; with `q` those whose title or turns have its words, with `template_id_prefix` those made so."""
-    return answer(await sessions.listed(services, caller.user.id, q, limit, offset, template_id_prefix))
+    """List sessions; with `q` those whose title or turns have its words, with `template_id_prefix`
+    those made so."""
+    return answer(
+        await sessions.listed(services, caller.user.id, q, limit, offset, template_id_prefix)
+    )
 
 
 @router.get("/api/sessions/{session_id}", responses=gives(SessionWhole, _SESSION | _MORE))
@@ -162,7 +181,9 @@ async def one(services: Serving, caller: Reader, session_id: str) -> Response:
     responses=gives(Session, _SESSION),
     openapi_extra=takes(Intent, {"intent": "Mend the build"}),
 )
-async def rename(services: Serving, caller: Writer, session_id: str, given: Annotated[Any, sent(Intent)]) -> Response:
+async def rename(
+    services: Serving, caller: Writer, session_id: str, given: Annotated[Any, sent(Intent)]
+) -> Response:
     """Give a session another title."""
     owner = caller.user.id
     if given.intent is None:
@@ -171,8 +192,11 @@ async def rename(services: Serving, caller: Writer, session_id: str, given: Anno
 
 
 @router.delete("/api/sessions/{session_id}", responses=gives(Deleted, {"deleted": True}))
-async def delete(services: Serving, caller: Writer, session_id: str, delete_workspace: bool = False) -> Response:
-    """Delete a session with its log, turns and shares; its files only with `delete_workspace=true`."""
+async def delete(
+    services: Serving, caller: Writer, session_id: str, delete_workspace: bool = False
+) -> Response:
+    """Delete a session with its log, turns and shares; its files only with
+    `delete_workspace=true`."""
     await sessions.delete(services, caller, session_id, delete_workspace)
     return answer({"deleted": True})
 
@@ -185,7 +209,8 @@ async def delete(services: Serving, caller: Writer, session_id: str, delete_work
 async def set_env(
     services: Serving, caller: Writer, session_id: str, given: Annotated[Any, sent(Environment)]
 ) -> Response:
-    """Set the environment of the session's tools; values of names that look secret are never shown again."""
+    """Set the environment of the session's tools; values of names that look secret are never shown
+    again."""
     await sessions.set_environment(services, caller.user.id, session_id, given.env)
     return answer(await sessions.whole(services, caller.user.id, session_id))
 
@@ -195,9 +220,13 @@ async def set_env(
     responses=gives(Session, _SESSION | {"is_pinned": True}),
     openapi_extra=takes(Pinned, {"pinned": True}),
 )
-async def pin(services: Serving, caller: Writer, session_id: str, given: Annotated[Any, sent(Pinned)]) -> Response:
+async def pin(
+    services: Serving, caller: Writer, session_id: str, given: Annotated[Any, sent(Pinned)]
+) -> Response:
     """Put a session first in the list, or back."""
-    return answer(await sessions.change(services, caller.user.id, session_id, is_pinned=given.pinned))
+    return answer(
+        await sessions.change(services, caller.user.id, session_id, is_pinned=given.pinned)
+    )
 
 
 @router.patch(
@@ -205,7 +234,9 @@ async def pin(services: Serving, caller: Writer, session_id: str, given: Annotat
     responses=gives(Shared, {"shared": True}),
     openapi_extra=takes(Shared, {"shared": True}),
 )
-async def sharing(services: Serving, caller: Writer, session_id: str, given: Annotated[Any, sent(Shared)]) -> Response:
+async def sharing(
+    services: Serving, caller: Writer, session_id: str, given: Annotated[Any, sent(Shared)]
+) -> Response:
     """Allow shares of a session, or take all of them back."""
     await shares.switch(services, caller.user.id, session_id, given.shared)
     return answer({"shared": given.shared})

@@ -18,7 +18,8 @@ _TOKEN = "a token of 43 letters and digits"
 
 
 class NewShare(Struct, kw_only=True):
-    """For how long, and whether thoughts and internal things may be seen too; without a time until it is revoked."""
+    """For how long, and whether thoughts and internal things may be seen too; without a time until
+    it is revoked."""
 
     ttl_seconds: Annotated[int, Meta(ge=1, le=10 * 366 * 86400)] | None = None
     include_thinking: bool = False
@@ -44,21 +45,35 @@ class SharedSession(Struct):
     "/api/sessions/{session_id}/share",
     responses=gives(
         shares.Opened,
-        {"token": _TOKEN, "url": "https://agents.example/api/share/...", "expires_at": "2026-02-01T08:00:00.000Z"},
+        {
+            "token": _TOKEN,
+            "url": "https://agents.example/api/share/...",
+            "expires_at": "2026-02-01T08:00:00.000Z",
+        },
     ),
     openapi_extra=takes(NewShare, {"ttl_seconds": 86400}, required=False),
 )
 async def create(
-    request: Request, services: Serving, caller: Writer, session_id: str, given: Annotated[Any, sent(NewShare)]
+    request: Request,
+    services: Serving,
+    caller: Writer,
+    session_id: str,
+    given: Annotated[Any, sent(NewShare)],
 ) -> Response:
     """Open a session for reading; the token is shown once."""
-    terms = shares.Terms(include_thinking=given.include_thinking, include_internal=given.include_internal)
+    terms = shares.Terms(
+        include_thinking=given.include_thinking, include_internal=given.include_internal
+    )
     address = str(request.base_url)
-    made = await shares.open_share(services, caller.user.id, session_id, given.ttl_seconds, terms, address)
+    made = await shares.open_share(
+        services, caller.user.id, session_id, given.ttl_seconds, terms, address
+    )
     return answer(made, headers={"Cache-Control": "no-store"})
 
 
-@router.delete("/api/sessions/{session_id}/share/{token}", responses=gives(Revoked, {"revoked": True}))
+@router.delete(
+    "/api/sessions/{session_id}/share/{token}", responses=gives(Revoked, {"revoked": True})
+)
 async def revoke(services: Serving, caller: Writer, session_id: str, token: str) -> Response:
     """Take a token back."""
     await shares.revoke(services, caller.user.id, session_id, token)

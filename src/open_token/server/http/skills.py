@@ -18,7 +18,12 @@ from open_token.server.skills import UPLOADED, skills_of, store_skill
 
 router = APIRouter(prefix="/api/sessions/{session_id}", tags=["skills"])
 
-_STORED = {"name": "team/greet", "skill_dir": ".skills/team/greet", "file_count": 2, "overwritten": False}
+_STORED = {
+    "name": "team/greet",
+    "skill_dir": ".skills/team/greet",
+    "file_count": 2,
+    "overwritten": False,
+}
 _LISTED = {
     "name": "team/greet",
     "description": "Greets people.",
@@ -87,7 +92,9 @@ class SkillList(BaseModel):
 
 
 @router.post("/skills:upload", responses=shown(Stored, _STORED))
-async def upload_skill(session_id: str, body: SkillUpload, services: Serving, caller: Writer) -> Response:
+async def upload_skill(
+    session_id: str, body: SkillUpload, services: Serving, caller: Writer
+) -> Response:
     """Give a session a skill; one of that name that it has is replaced as a whole."""
     workspace = await workspace_of(services, caller, session_id)
     files = {file.path: (_bytes_of(file), file.executable) for file in body.files}
@@ -100,12 +107,18 @@ async def upload_skill(session_id: str, body: SkillUpload, services: Serving, ca
         "file_count": len(files),
         "overwritten": is_replaced,
     }
-    step = ("signal.sent", {"event": "skills:changed", "payload": {"session_id": session_id, **stored}})
+    step = (
+        "signal.sent",
+        {"event": "skills:changed", "payload": {"session_id": session_id, **stored}},
+    )
     await services.journal.write(caller.user.id, session_id, lambda _: [step])
     return answer(stored)
 
 
-@router.get("/skills", responses=shown(SkillList, {"items": [_LISTED], "total": 1, "limit": 20, "offset": 0}))
+@router.get(
+    "/skills",
+    responses=shown(SkillList, {"items": [_LISTED], "total": 1, "limit": 20, "offset": 0}),
+)
 async def list_skills(
     session_id: str,
     services: Serving,
@@ -131,6 +144,10 @@ async def list_skills(
 
 def _bytes_of(file: SkillFile) -> bytes:
     try:
-        return base64.b64decode(file.content, validate=True) if file.encoding == "base64" else file.content.encode()
+        return (
+            base64.b64decode(file.content, validate=True)
+            if file.encoding == "base64"
+            else file.content.encode()
+        )
     except (binascii.Error, ValueError):
         raise bad(f"the content of a file is not {file.encoding}") from None

@@ -65,7 +65,14 @@ async def list_tasks(
     """The tasks of a session, newest first."""
     await workspace_of(services, caller, session_id)
     found = await services.tasks.of(session_id)
-    return answer({"items": found[offset : offset + limit], "total": len(found), "limit": limit, "offset": offset})
+    return answer(
+        {
+            "items": found[offset : offset + limit],
+            "total": len(found),
+            "limit": limit,
+            "offset": offset,
+        }
+    )
 
 
 @router.get("/{task_id}", responses=shown(TaskWithOutput, {**_TASK, "output": "ok\nok\n"}))
@@ -74,7 +81,9 @@ async def read_task(
     task_id: str,
     services: Serving,
     caller: Reader,
-    tail: Annotated[int, Query(ge=1, le=5000, description="How many of the last lines of its output.")] = 200,
+    tail: Annotated[
+        int, Query(ge=1, le=5000, description="How many of the last lines of its output.")
+    ] = 200,
 ) -> Response:
     """One task with the last lines that it wrote."""
     await workspace_of(services, caller, session_id)

@@ -1,4 +1,5 @@
-"""Routes that count tokens; no tokenizer is fetched from anywhere, so they are estimates that say so."""
+"""Routes that count tokens; no tokenizer is fetched from anywhere, so they are estimates that say
+so."""
 
 from typing import Annotated, Any
 
@@ -45,7 +46,14 @@ class Counted(Struct, kw_only=True):
 
 def _counted(parts: dict[str, int], model: str | None) -> Response:
     total = sum(parts.values())
-    made = Counted(tokens=total, total_tokens=total, tokenizer=TOKENIZER, estimated=True, model=model, parts=parts)
+    made = Counted(
+        tokens=total,
+        total_tokens=total,
+        tokenizer=TOKENIZER,
+        estimated=True,
+        model=model,
+        parts=parts,
+    )
     return answer(made)
 
 
@@ -86,12 +94,16 @@ async def prompt(caller: Reader, given: Annotated[Any, sent(Prompt)]) -> Respons
 )
 async def messages(caller: Reader, given: Annotated[Any, sent(Messages)]) -> Response:
     """Count the tokens of messages and tools."""
-    parts = {"messages": sum(map(_tokens, given.messages)), "tools": sum(map(_tokens, given.tools or []))}
+    parts = {
+        "messages": sum(map(_tokens, given.messages)),
+        "tools": sum(map(_tokens, given.tools or [])),
+    }
     return _counted(parts, given.model)
 
 
 def _tokens(value: dict[str, Any]) -> int:
-    """A message costs its words and a few signs around them; whatever is no text is counted as JSON."""
+    """A message costs its words and a few signs around them; whatever is no text is counted as
+    JSON."""
     content = value.get("content")
     words = content if isinstance(content, str) else msgspec.json.encode(value).decode()
     return estimate(words) + 4

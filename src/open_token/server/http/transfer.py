@@ -25,20 +25,29 @@ def _example(description: str, value: Any) -> dict[int | str, dict[str, Any]]:
     return {200: {"description": description, "content": {"application/json": {"example": value}}}}
 
 
-_FORMAT = {"name": "format", "in": "query", "description": "what is sent", "schema": {"enum": list(transfer.FORMS)}}
+_FORMAT = {
+    "name": "format",
+    "in": "query",
+    "description": "what is sent",
+    "schema": {"enum": list(transfer.FORMS)},
+}
 _OPTIONS: list[dict[str, Any]] = [
     {
         "name": option.name,
         "in": "query",
         "description": option.meaning,
-        "schema": {"type": "string"} if option.free or not option.values else {"enum": list(option.values)},
+        "schema": {"type": "string"}
+        if option.free or not option.values
+        else {"enum": list(option.values)},
     }
     for option in TABLE
 ]
 _EXPORT: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "the session",
-        "content": {media_type: {"schema": {"type": "string"}} for media_type in transfer.FORMS.values()},
+        "content": {
+            media_type: {"schema": {"type": "string"}} for media_type in transfer.FORMS.values()
+        },
     }
 }
 _FIELD_BYTES = 1 << 16
@@ -56,12 +65,18 @@ _FORM: dict[str, Any] = {
                             "format": "binary",
                             "description": "our zip, or what a reader knows",
                         },
-                        "name": {"type": "string", "description": "what the session is to be called"},
+                        "name": {
+                            "type": "string",
+                            "description": "what the session is to be called",
+                        },
                         "conversation": {
                             "type": "string",
                             "description": "which of several conversations: id or number",
                         },
-                        "reader": {"type": "string", "description": "the format, where the content does not tell"},
+                        "reader": {
+                            "type": "string",
+                            "description": "the format, where the content does not tell",
+                        },
                     },
                 }
             }
@@ -79,11 +94,19 @@ _PREVIEW = _example(
         "models": ["gpt-5"],
         "started_at": "2026-01-31T08:00:00Z",
         "warnings": [],
-        "loss": [{"code": "unknown-record", "place": "line 7", "detail": "a record of another kind", "count": 2}],
+        "loss": [
+            {
+                "code": "unknown-record",
+                "place": "line 7",
+                "detail": "a record of another kind",
+                "count": 2,
+            }
+        ],
     },
 )
 _IMPORTED = _example(
-    "the new session", {"id": "sess_1", "session_id": "sess_1", "intent": "Fix the build", "status": "completed"}
+    "the new session",
+    {"id": "sess_1", "session_id": "sess_1", "intent": "Fix the build", "status": "completed"},
 )
 
 
@@ -94,22 +117,30 @@ _IMPORTED = _example(
     openapi_extra={"parameters": [_FORMAT, *_OPTIONS]},
 )
 async def export(session_id: str, request: Request, services: Serving, caller: Reader) -> Response:
-    """The session as a zip of its Open-Token document, its events and its workspace, or as the plain document."""
-    parcel = await transfer.export(services, caller.user.id, session_id, request.query_params.multi_items())
-    headers = {"content-length": str(parcel.size), "content-disposition": f'attachment; filename="{parcel.name}"'}
+    """The session as a zip of its Open-Token document, its events and its workspace, or as the
+    plain document."""
+    parcel = await transfer.export(
+        services, caller.user.id, session_id, request.query_params.multi_items()
+    )
+    headers = {
+        "content-length": str(parcel.size),
+        "content-disposition": f'attachment; filename="{parcel.name}"',
+    }
     return StreamingResponse(parcel.pieces(), media_type=parcel.media_type, headers=headers)
 
 
 @router.post("/api/sessions/preview-import", responses=_PREVIEW, openapi_extra=_FORM)
 async def preview_import(request: Request, services: Serving, caller: Writer) -> Response:
-    """What a file would become as a session: which reader knows it, how much it holds, what would be lost."""
+    """What a file would become as a session: which reader knows it, how much it holds, what would
+    be lost."""
     async with _upload(request, services) as upload:
         return answer(await transfer.preview(services, upload))
 
 
 @router.post("/api/sessions/import", responses=_IMPORTED, openapi_extra=_FORM)
 async def import_session(request: Request, services: Serving, caller: Writer) -> Response:
-    """Make a session of our zip, an Open-Token file, or anything that a reader understands; nothing in it is run."""
+    """Make a session of our zip, an Open-Token file, or anything that a reader understands; nothing
+    in it is run."""
     async with _upload(request, services) as upload:
         session = await transfer.bring_in(services, caller.user.id, upload)
         return answer({**plain(session), "session_id": session.id})
@@ -117,12 +148,17 @@ async def import_session(request: Request, services: Serving, caller: Writer) ->
 
 @contextlib.asynccontextmanager
 async def _upload(request: Request, services: Services) -> AsyncIterator[transfer.Upload]:
-    """The parts of the form. It is read here and not by the framework, so that the key was asked for before."""
+    """The parts of the form. It is read here and not by the framework, so that the key was asked
+    for before."""
     most = services.config.limits.upload_bytes
     if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
         raise bad("send multipart/form-data with the file in a part `file`", "multipart")
     parser = MultiPartParser(
-        request.headers, _bounded(request, most), max_files=1, max_fields=8, max_part_size=_FIELD_BYTES
+        request.headers,
+        _bounded(request, most),
+        max_files=1,
+        max_fields=8,
+        max_part_size=_FIELD_BYTES,
     )
     try:
         form = await parser.parse()
@@ -138,7 +174,9 @@ async def _upload(request: Request, services: Services) -> AsyncIterator[transfe
         yield transfer.Upload(file.file, file.filename, **said)
     finally:
         await form.close()
-        for spooled in parser._files_to_close_on_error:  # the part of a form that was cut off is in no form
+        for (
+            spooled
+        ) in parser._files_to_close_on_error:  # the part of a form that was cut off is in no form
             spooled.close()
 
 
@@ -150,7 +188,8 @@ def _text(form: FormData, name: str) -> str | None:
 
 
 async def _bounded(request: Request, most: int) -> AsyncGenerator[bytes, None]:
-    """The body, as long as it is not longer than allowed; what says so beforehand is not read at all."""
+    """The body, as long as it is not longer than allowed; what says so beforehand is not read at
+    all."""
     told = request.headers.get("content-length", "")
     length = 0
     async for piece in request.stream():

@@ -1,4 +1,5 @@
-"""Around every request: security headers, a line in the log without content, figures, and no traceback to anybody."""
+"""Around every request: security headers, a line in the log without content, figures, and no
+traceback to anybody."""
 
 import logging
 import time
@@ -19,7 +20,8 @@ _HEADERS = (
 
 
 class Watched:
-    """Measures and logs requests by the route they took, never by their path: a path may hold a token."""
+    """Measures and logs requests by the route they took, never by their path: a path may hold a
+    token."""
 
     def __init__(self, app: Any, metrics: Metrics) -> None:
         self._app = app
@@ -52,7 +54,9 @@ class Watched:
     def _note(self, scope: dict[str, Any], status: int, size: int, seconds: float) -> None:
         method = scope["method"] if scope["method"] in _METHODS else "OTHER"
         route = str(getattr(scope.get("route"), "path", "") or "")
-        self._metrics.count("open_token_requests_total", method=method, route=route, status=str(status))
+        self._metrics.count(
+            "open_token_requests_total", method=method, route=route, status=str(status)
+        )
         self._metrics.observe("open_token_request_seconds", seconds, method=method, route=route)
         if LOG.isEnabledFor(logging.INFO):
             fields: dict[str, Any] = {"method": method, "route": route, "status": status}

@@ -1,4 +1,5 @@
-"""Big results as files named after their content: written whole, checked when read, swept when nobody needs them."""
+"""Big results as files named after their content: written whole, checked when read, swept when
+nobody needs them."""
 
 import contextlib
 import hashlib
@@ -90,4 +91,6 @@ def needed(db: sqlite3.Connection) -> list[str]:
 
 
 def _is_needed(db: sqlite3.Connection, sha256: str) -> bool:
-    return db.execute("SELECT 1 FROM blobs WHERE sha256 = ? LIMIT 1", (sha256,)).fetchone() is not None
+    return (
+        db.execute("SELECT 1 FROM blobs WHERE sha256 = ? LIMIT 1", (sha256,)).fetchone() is not None
+    )

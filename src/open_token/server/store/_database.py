@@ -1,4 +1,5 @@
-"""A data folder and the database in it: opened by one process at a time, written by one thread, read by several."""
+"""A data folder and the database in it: opened by one process at a time, written by one thread,
+read by several."""
 
 import contextlib
 import os
@@ -53,12 +54,22 @@ class Database:
             opened.callback(self.readers.close)
             self._opened = opened.pop_all()
 
-    def write(self, function: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def write(
+        self,
+        function: Callable[Concatenate[sqlite3.Connection, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
         """Run a function that writes, and wait until it is committed."""
         result: T = self.writer.write(lambda db: function(db, *args, **kwargs))
         return result
 
-    def read(self, function: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def read(
+        self,
+        function: Callable[Concatenate[sqlite3.Connection, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
         """Run a function that reads, on one view of the database."""
         result: T = self.readers.read(lambda db: function(db, *args, **kwargs))
         return result
@@ -68,7 +79,9 @@ class Database:
         self._opened.close()
 
     def _leave_tidy(self, db: sqlite3.Connection) -> None:
-        with contextlib.suppress(sqlite3.Error):  # the log beside the database is read at the next start
+        with contextlib.suppress(
+            sqlite3.Error
+        ):  # the log beside the database is read at the next start
             db.execute("PRAGMA optimize")
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
@@ -77,7 +90,11 @@ def connect_to_read(folder: Path) -> Reading:
     """A connection that cannot change anything."""
     path = urllib.parse.quote(str((folder / DATABASE).absolute()))
     db = sqlite3.connect(
-        f"file:{path}?mode=ro", uri=True, isolation_level=None, check_same_thread=False, factory=Reading
+        f"file:{path}?mode=ro",
+        uri=True,
+        isolation_level=None,
+        check_same_thread=False,
+        factory=Reading,
     )
     db.execute(f"PRAGMA busy_timeout = {int(_WAIT_SECONDS * 1000)}")
     db.execute("PRAGMA query_only = ON")
@@ -87,9 +104,15 @@ def connect_to_read(folder: Path) -> Reading:
 
 def _open_to_write(folder: Path) -> sqlite3.Connection:
     path = folder / DATABASE
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # nobody else reads it, nor the files SQLite puts beside it
+    os.close(
+        os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    )  # nobody else reads it, nor the files SQLite puts beside it
     db = sqlite3.connect(
-        path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
+        path,
+        timeout=_WAIT_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=256,
     )
     try:
         if db.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
@@ -102,7 +125,9 @@ def _open_to_write(folder: Path) -> sqlite3.Connection:
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA foreign_keys = ON")
         db.execute("PRAGMA cache_size = -65536")
-        db.execute("PRAGMA wal_autocheckpoint = 8000")  # a page that changes often is copied back less often
+        db.execute(
+            "PRAGMA wal_autocheckpoint = 8000"
+        )  # a page that changes often is copied back less often
         db.execute("PRAGMA journal_size_limit = 67108864")
         migrate(db)
     except BaseException:
@@ -125,11 +150,14 @@ def _take_lock(folder: Path, opened: contextlib.ExitStack) -> None:
     try:
         is_ours = opened.enter_context(locked(path))
     except OpenTokenError as problem:
-        raise StoreError(problem.what, where=str(path), help=problem.help, code="store.read-only") from None
+        raise StoreError(
+            problem.what, where=str(path), help=problem.help, code="store.read-only"
+        ) from None
     if not is_ours:
         holder = (read_optional(path) or b"").decode(errors="replace").strip()
         raise StoreError(
-            "another server has this data folder" + (f" (process {holder})" if holder.isdigit() else ""),
+            "another server has this data folder"
+            + (f" (process {holder})" if holder.isdigit() else ""),
             where=str(folder),
             help="stop it first, or name another folder",
             code="store.locked",
@@ -139,7 +167,8 @@ def _take_lock(folder: Path, opened: contextlib.ExitStack) -> None:
 
 
 def _pepper(db: sqlite3.Connection, folder: Path) -> bytes:
-    """The secret under which digests are made; it lies beside the database, so that a copy of that alone is no use."""
+    """The secret under which digests are made; it lies beside the database, so that a copy of that
+    alone is no use."""
     path = folder / PEPPER
     known = _shares.setting(db, "store.pepper")
     pepper = read_optional(path)
@@ -152,5 +181,7 @@ def _pepper(db: sqlite3.Connection, folder: Path) -> bytes:
                 os.fsync(out.fileno())
         _shares.set_setting(db, "store.pepper", tokens.fingerprint(pepper))
     elif pepper is None or tokens.fingerprint(pepper) != known:
-        raise damaged(f"the file {PEPPER} is missing or another one: no key could be checked", folder)
+        raise damaged(
+            f"the file {PEPPER} is missing or another one: no key could be checked", folder
+        )
     return pepper

@@ -6,14 +6,19 @@ from pathlib import Path
 from open_token.errors import StoreError
 
 PASSING = frozenset({"store.away", "store.busy", "store.disk", "store.full", "store.read-only"})
-"""What may be over soon without anybody asking for something else: trying again later makes sense."""
+"""What may be over soon without anybody asking for something else: trying again later makes
+sense."""
 
 
 class Conflict(StoreError):
     """Somebody else wrote first."""
 
     def __init__(
-        self, what: str, *, actual: int | None = None, help: str = "read what is there now, and try again"
+        self,
+        what: str,
+        *,
+        actual: int | None = None,
+        help: str = "read what is there now, and try again",
     ) -> None:
         super().__init__(what, help=help, code="store.conflict")
         self.actual = actual
@@ -22,7 +27,8 @@ class Conflict(StoreError):
 def name_taken() -> Conflict:
     """A user of that name is there, perhaps disabled."""
     return Conflict(
-        "there is a user of that name", help="choose another one; `open-token server user list` tells who is there"
+        "there is a user of that name",
+        help="choose another one; `open-token server user list` tells who is there",
     )
 
 
@@ -37,7 +43,9 @@ class Fenced(StoreError):
     """Another worker has taken the run over."""
 
     def __init__(self) -> None:
-        super().__init__("the run belongs to another worker now", help="stop working on it", code="store.fenced")
+        super().__init__(
+            "the run belongs to another worker now", help="stop working on it", code="store.fenced"
+        )
 
 
 def damaged(what: str, folder: Path) -> StoreError:
@@ -57,7 +65,9 @@ def explained(problem: Exception, folder: Path) -> Exception:
     if not isinstance(problem, sqlite3.Error):
         return problem
     name = getattr(problem, "sqlite_errorname", None) or type(problem).__name__
-    known = next((fault for start, fault in _faults(str(folder)).items() if name.startswith(start)), None)
+    known = next(
+        (fault for start, fault in _faults(str(folder)).items() if name.startswith(start)), None
+    )
     return known or StoreError(f"the database refuses: {name}", where=str(folder), code="store.sql")
 
 
@@ -68,7 +78,12 @@ def _faults(where: str) -> dict[str, StoreError]:
         help="check that the folder is there and that this user may write to it",
         code="store.open",
     )
-    busy = StoreError("another process holds the database", where=where, help="end it and try again", code="store.busy")
+    busy = StoreError(
+        "another process holds the database",
+        where=where,
+        help="end it and try again",
+        code="store.busy",
+    )
     return {
         "SQLITE_FULL": StoreError(
             "the disk is full",
@@ -89,7 +104,10 @@ def _faults(where: str) -> dict[str, StoreError]:
             code="store.disk",
         ),
         "SQLITE_CONSTRAINT": StoreError(
-            "a row does not fit what is stored", where=where, help="look at its ids and times", code="store.value"
+            "a row does not fit what is stored",
+            where=where,
+            help="look at its ids and times",
+            code="store.value",
         ),
         "SQLITE_CANTOPEN": cannot_open,
         "SQLITE_PERM": cannot_open,

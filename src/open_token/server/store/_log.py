@@ -60,7 +60,9 @@ def prepared(step: Step) -> Prepared:
     try:
         entries = [(entry.at, entry.kind, _encode(entry.data).decode()) for entry in step.entries]
     except (TypeError, ValueError, OverflowError, RecursionError):
-        raise StoreError("an entry is no JSON", help="look at its numbers and texts", code="store.json") from None
+        raise StoreError(
+            "an entry is no JSON", help="look at its numbers and texts", code="store.json"
+        ) from None
     words = [(turn.sequence, indexed(turn.text)) for turn in step.turns if turn.text is not None]
     return Prepared(step, entries, words)
 
@@ -69,7 +71,9 @@ def append(db: sqlite3.Connection, given: Prepared) -> Appended:
     """Write a step; what may refuse it is asked before anything is written."""
     step = given.step
     found = _session(db, step)
-    if step.client_message_id is not None and (before := _said_before(db, found.number, step.client_message_id)):
+    if step.client_message_id is not None and (
+        before := _said_before(db, found.number, step.client_message_id)
+    ):
         return before
     if step.expected is not None and step.expected != found.last:
         raise Conflict(f"the log has gone on to {found.last}", actual=found.last)
@@ -85,7 +89,9 @@ def append(db: sqlite3.Connection, given: Prepared) -> Appended:
     return Appended(first=first, last=last, run_id=step.run.id if step.run else None)
 
 
-def read_log(db: sqlite3.Connection, owner: str, session_id: str, after: int = 0, limit: int = 100) -> list[Entry]:
+def read_log(
+    db: sqlite3.Connection, owner: str, session_id: str, after: int = 0, limit: int = 100
+) -> list[Entry]:
     """Up to `limit` entries behind a sequence, in order."""
     rows = db.execute(
         """SELECT seq, at, kind, data FROM log
@@ -108,7 +114,8 @@ def _session(db: sqlite3.Connection, step: Step) -> Found:
 
 def _said_before(db: sqlite3.Connection, number: int, client_message_id: str) -> Appended | None:
     row = db.execute(
-        "SELECT first, last, run_id FROM client_messages WHERE session = ? AND id = ?", (number, client_message_id)
+        "SELECT first, last, run_id FROM client_messages WHERE session = ? AND id = ?",
+        (number, client_message_id),
     ).fetchone()
     return Appended(first=row[0], last=row[1], run_id=row[2], repeated=True) if row else None
 
@@ -131,7 +138,9 @@ def _new_session(db: sqlite3.Connection, step: Step) -> Found:
 
 
 def _write_log(db: sqlite3.Connection, found: Found, given: Prepared) -> int:
-    rows = [(found.number, seq, *entry) for seq, entry in enumerate(given.entries, start=found.last + 1)]
+    rows = [
+        (found.number, seq, *entry) for seq, entry in enumerate(given.entries, start=found.last + 1)
+    ]
     db.executemany("INSERT INTO log (session, seq, at, kind, data) VALUES (?, ?, ?, ?, ?)", rows)
     return found.last + len(rows)
 
@@ -139,13 +148,26 @@ def _write_log(db: sqlite3.Connection, found: Found, given: Prepared) -> int:
 def _write_turns(db: sqlite3.Connection, number: int, given: Prepared) -> None:
     for turn in given.step.turns:
         if not 0 <= turn.sequence < 1 << TURN_BITS:
-            raise StoreError(f"a session holds {1 << TURN_BITS} turns and no more", code="store.turns")
+            raise StoreError(
+                f"a session holds {1 << TURN_BITS} turns and no more", code="store.turns"
+            )
         place = (number << TURN_BITS) | turn.sequence
-        values = (place, number, turn.id, turn.turn_id, turn.parent_id, turn.patch_sequence, turn.body)
+        values = (
+            place,
+            number,
+            turn.id,
+            turn.turn_id,
+            turn.parent_id,
+            turn.patch_sequence,
+            turn.body,
+        )
         if db.execute(_TURN, values).rowcount != 1:
             raise Conflict(f"another turn has the sequence {turn.sequence}")
     for sequence, words in given.words:
-        db.execute("REPLACE INTO turn_words (rowid, words) VALUES (?, ?)", ((number << TURN_BITS) | sequence, words))
+        db.execute(
+            "REPLACE INTO turn_words (rowid, words) VALUES (?, ?)",
+            ((number << TURN_BITS) | sequence, words),
+        )
 
 
 def _write_session(db: sqlite3.Connection, found: Found, step: Step, last: int) -> None:
@@ -155,10 +177,21 @@ def _write_session(db: sqlite3.Connection, found: Found, step: Step, last: int) 
     if row is None:
         db.execute(_COUNT, (last, next_entry, projected, found.number))
         return
-    shown = (row.intent, row.status, row.created_at, row.updated_at, row.is_pinned, row.head, row.body)
+    shown = (
+        row.intent,
+        row.status,
+        row.created_at,
+        row.updated_at,
+        row.is_pinned,
+        row.head,
+        row.body,
+    )
     db.execute(_UPDATE, (last, next_entry, projected, *shown, found.number))
     if row.intent != found.intent:
-        db.execute("REPLACE INTO intent_words (rowid, words) VALUES (?, ?)", (found.number, indexed(row.intent)))
+        db.execute(
+            "REPLACE INTO intent_words (rowid, words) VALUES (?, ?)",
+            (found.number, indexed(row.intent)),
+        )
 
 
 def _write_rest(db: sqlite3.Connection, found: Found, step: Step, last: int) -> None:
@@ -167,7 +200,10 @@ def _write_rest(db: sqlite3.Connection, found: Found, step: Step, last: int) -> 
         shown = (point.id, point.turn_id, point.parent_id, point.label, point.created_at)
         db.execute(_CHECKPOINT, (number, *shown, found.last))
     for sha256 in step.blobs:
-        db.execute("INSERT INTO blobs (sha256, session) VALUES (?, ?) ON CONFLICT DO NOTHING", (sha256, number))
+        db.execute(
+            "INSERT INTO blobs (sha256, session) VALUES (?, ?) ON CONFLICT DO NOTHING",
+            (sha256, number),
+        )
     if step.run is not None:
         _runs.queue(db, number, step.run)
     if step.run_end is not None:
@@ -176,4 +212,7 @@ def _write_rest(db: sqlite3.Connection, found: Found, step: Step, last: int) -> 
         first = min(found.last + 1, last)
         run_id = step.run.id if step.run else None
         values = (number, step.client_message_id, first, last, run_id)
-        db.execute("INSERT INTO client_messages (session, id, first, last, run_id) VALUES (?, ?, ?, ?, ?)", values)
+        db.execute(
+            "INSERT INTO client_messages (session, id, first, last, run_id) VALUES (?, ?, ?, ?, ?)",
+            values,
+        )

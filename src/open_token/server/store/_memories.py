@@ -1,4 +1,5 @@
-"""What agents remember for a user: kept, filtered, found by words, counted when used, replaced by what is newer."""
+"""What agents remember for a user: kept, filtered, found by words, counted when used, replaced by
+what is newer."""
 
 import sqlite3
 from collections.abc import Collection, Mapping
@@ -22,12 +23,16 @@ STATUS = {
 }
 
 
-def add_memory(db: sqlite3.Connection, user_id: str, memory: NewMemory, supersedes: Collection[int] = ()) -> MemoryRow:
+def add_memory(
+    db: sqlite3.Connection, user_id: str, memory: NewMemory, supersedes: Collection[int] = ()
+) -> MemoryRow:
     """Remember something; it takes the place of what it supersedes."""
     if not db.execute("SELECT 1 FROM users WHERE id = ?", (user_id,)).fetchone():
         raise Missing("user")
     row = _row(db.execute(_INSERT, (user_id, *(getattr(memory, name) for name in _NEW))).fetchone())
-    db.execute("INSERT INTO memory_words (rowid, words) VALUES (?, ?)", (row.id, indexed(memory.content)))
+    db.execute(
+        "INSERT INTO memory_words (rowid, words) VALUES (?, ?)", (row.id, indexed(memory.content))
+    )
     db.execute(
         """UPDATE memories SET superseded_by = ?, updated_at = ?
         WHERE user_id = ? AND id <> ? AND id IN (SELECT value FROM json_each(?))""",
@@ -38,12 +43,18 @@ def add_memory(db: sqlite3.Connection, user_id: str, memory: NewMemory, supersed
 
 def memory(db: sqlite3.Connection, user_id: str, memory_id: int) -> MemoryRow | None:
     """One memory, if it is this user's."""
-    found = db.execute(f"SELECT {_COLUMNS} FROM memories WHERE id = ? AND user_id = ?", (memory_id, user_id)).fetchone()
+    found = db.execute(
+        f"SELECT {_COLUMNS} FROM memories WHERE id = ? AND user_id = ?", (memory_id, user_id)
+    ).fetchone()
     return found and _row(found)
 
 
 def memories(
-    db: sqlite3.Connection, user_id: str, which: MemoryFilter | None = None, limit: int = 20, offset: int = 0
+    db: sqlite3.Connection,
+    user_id: str,
+    which: MemoryFilter | None = None,
+    limit: int = 20,
+    offset: int = 0,
 ) -> MemoryPage:
     """A part of a user's memories, newest first."""
     where, values = ["user_id = ?"], [user_id]
@@ -60,7 +71,9 @@ def memories(
             values.append(value)
     those = f"FROM memories WHERE {' AND '.join(where)}"
     total = db.execute(f"SELECT count(*) {those}", values).fetchone()[0]
-    rows = db.execute(f"SELECT {_COLUMNS} {those} ORDER BY id DESC LIMIT ? OFFSET ?", (*values, limit, offset))
+    rows = db.execute(
+        f"SELECT {_COLUMNS} {those} ORDER BY id DESC LIMIT ? OFFSET ?", (*values, limit, offset)
+    )
     return MemoryPage(items=[_row(row) for row in rows], total=total)
 
 
@@ -73,7 +86,9 @@ def change_memory(
     if memory(db, user_id, memory_id) is None:
         return None
     sets = "".join(f", {name} = ?" for name in changes)
-    db.execute(f"UPDATE memories SET updated_at = ?{sets} WHERE id = ?", (at, *changes.values(), memory_id))
+    db.execute(
+        f"UPDATE memories SET updated_at = ?{sets} WHERE id = ?", (at, *changes.values(), memory_id)
+    )
     if "content" in changes:
         words = indexed(changes["content"])
         db.execute("REPLACE INTO memory_words (rowid, words) VALUES (?, ?)", (memory_id, words))
@@ -88,7 +103,9 @@ def delete_memories(db: sqlite3.Connection, user_id: str, ids: Collection[int]) 
     return db.execute(f"DELETE {those}", values).rowcount
 
 
-def disable_memories(db: sqlite3.Connection, user_id: str, ids: Collection[int], is_off: bool, at: str) -> int:
+def disable_memories(
+    db: sqlite3.Connection, user_id: str, ids: Collection[int], is_off: bool, at: str
+) -> int:
     """Keep memories from being used, or let them be used again; tells how many there were."""
     changed = db.execute(
         """UPDATE memories SET disabled = ?, updated_at = ?
@@ -98,7 +115,9 @@ def disable_memories(db: sqlite3.Connection, user_id: str, ids: Collection[int],
     return changed.rowcount
 
 
-def relevant_memories(db: sqlite3.Connection, user_id: str, text: str, limit: int = 5) -> list[MemoryRow]:
+def relevant_memories(
+    db: sqlite3.Connection, user_id: str, text: str, limit: int = 5
+) -> list[MemoryRow]:
     """The memories in use that have most to do with a text, best first."""
     query = any_of(text)
     if query is None:

@@ -45,8 +45,11 @@ def user(db: sqlite3.Connection, user_id: str) -> User | None:
 
 
 def disable_user(db: sqlite3.Connection, user_id: str, at: str | None) -> bool:
-    """Lock a user out from now on, or let them in again (None); the owner stays. False when there is none."""
-    changed = db.execute("UPDATE users SET disabled_at = ? WHERE id = ? AND role <> 'owner'", (at, user_id))
+    """Lock a user out from now on, or let them in again (None); the owner stays. False when there
+    is none."""
+    changed = db.execute(
+        "UPDATE users SET disabled_at = ? WHERE id = ? AND role <> 'owner'", (at, user_id)
+    )
     return changed.rowcount == 1
 
 
@@ -57,7 +60,10 @@ def delete_user(db: sqlite3.Connection, user_id: str) -> bool:
         return False
     if db.execute("SELECT 1 FROM sessions WHERE owner = ? LIMIT 1", (user_id,)).fetchone():
         raise Conflict("the user has sessions; lock the user out instead")
-    db.execute("DELETE FROM memory_words WHERE rowid IN (SELECT id FROM memories WHERE user_id = ?)", (user_id,))
+    db.execute(
+        "DELETE FROM memory_words WHERE rowid IN (SELECT id FROM memories WHERE user_id = ?)",
+        (user_id,),
+    )
     db.execute("DELETE FROM users WHERE id = ?", (user_id,))
     return True
 
@@ -76,7 +82,8 @@ def add_key(db: sqlite3.Connection, key: KeyRow, digest: bytes) -> KeyRow:
 def keys(db: sqlite3.Connection, user_id: str) -> list[KeyRow]:
     """The keys of a user that were not revoked, oldest first."""
     rows = db.execute(
-        f"SELECT {_KEY} FROM api_keys WHERE user_id = ? AND revoked_at IS NULL ORDER BY created_at, rowid", (user_id,)
+        f"SELECT {_KEY} FROM api_keys WHERE user_id = ? AND revoked_at IS NULL ORDER BY created_at, rowid",
+        (user_id,),
     )
     return [_key(row) for row in rows]
 
@@ -123,7 +130,9 @@ def new_key(user_id: str, name: str, scope: Scope, at: str) -> tuple[KeyRow, str
     """A key to be entered, and its plain text."""
     key_id, plaintext = tokens.new_key()
     masked = tokens.masked(plaintext[-4:])
-    return KeyRow(id=key_id, user_id=user_id, name=name, scope=scope, masked=masked, created_at=at), plaintext
+    return KeyRow(
+        id=key_id, user_id=user_id, name=name, scope=scope, masked=masked, created_at=at
+    ), plaintext
 
 
 def _user(row: tuple[Any, ...]) -> User:

@@ -15,10 +15,22 @@ _KNOWN = {
         "it is a standby or set to read only; the server goes on by itself once it is not",
         "store.read-only",
     ),
-    "53100": ("the disk of the database is full", "free some space; nothing is damaged", "store.full"),
-    "58": ("the disk of the database does not read or write", "see the log of the database", "store.disk"),
+    "53100": (
+        "the disk of the database is full",
+        "free some space; nothing is damaged",
+        "store.full",
+    ),
+    "58": (
+        "the disk of the database does not read or write",
+        "see the log of the database",
+        "store.disk",
+    ),
     "XX001": ("the database is damaged", "restore the last backup", "store.damaged"),
-    "28": ("the database refuses this user", "check user and password in the address", "store.open"),
+    "28": (
+        "the database refuses this user",
+        "check user and password in the address",
+        "store.open",
+    ),
     "3D": ("there is no such database", "make it, or check the address", "store.open"),
 }
 
@@ -40,14 +52,18 @@ def explained(problem: Exception) -> Exception:
         return StoreError("a number or a text does not fit into the database", code="store.value")
     if isinstance(problem, asyncpg.PostgresError):
         return _of_state(problem)
-    # When the connection dies in the middle of a step, asyncpg may stumble over its own state on the way out.
-    if isinstance(problem, OSError | TimeoutError | asyncpg.InterfaceError | asyncpg.InternalClientError):
+    # When the connection dies in the middle of a step, asyncpg may stumble over its own state on
+    # the way out.
+    if isinstance(
+        problem, OSError | TimeoutError | asyncpg.InterfaceError | asyncpg.InternalClientError
+    ):
         return away()
     return problem
 
 
 def not_connected(problem: Exception) -> Exception:
-    """The same of a connection that could not be made; what PostgreSQL has no class for passes with what caused it.
+    """The same of a connection that could not be made; what PostgreSQL has no class for passes with
+    what caused it.
 
     On a full disk it says XX000, as it cannot write the file that each new connection begins with.
     """

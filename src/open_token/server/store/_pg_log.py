@@ -1,4 +1,5 @@
-"""The log of a session in PostgreSQL: a step is one transaction under the lock of the session's row."""
+"""The log of a session in PostgreSQL: a step is one transaction under the lock of the session's
+row."""
 
 from collections.abc import Callable
 from typing import Any
@@ -47,7 +48,8 @@ _TURNS = """
 """
 
 
-# A step that is only entries, as words that stream: one statement, one way to the database and back.
+# A step that is only entries, as words that stream: one statement, one way to the database and
+# back.
 _PLAIN = """
     WITH run AS (
         SELECT session FROM runs WHERE id = $8 AND status = 'running' AND fencing_token = $9 FOR NO KEY UPDATE
@@ -130,7 +132,9 @@ def _encoded(step: Step) -> tuple[list[str], list[str], list[str]]:
     try:
         data = [_encode(entry.data).decode() for entry in step.entries]
     except (TypeError, ValueError, OverflowError, RecursionError):
-        raise StoreError("an entry is no JSON", help="look at its numbers and texts", code="store.json") from None
+        raise StoreError(
+            "an entry is no JSON", help="look at its numbers and texts", code="store.json"
+        ) from None
     return [entry.at for entry in step.entries], [entry.kind for entry in step.entries], data
 
 
@@ -145,9 +149,13 @@ async def _session(db: asyncpg.Connection, step: Step) -> Found:
     return Found(0, 0, 0, None)
 
 
-async def _said_before(db: asyncpg.Connection, number: int, client_message_id: str) -> Appended | None:
+async def _said_before(
+    db: asyncpg.Connection, number: int, client_message_id: str
+) -> Appended | None:
     row = await db.fetchrow(
-        "SELECT first, last, run_id FROM client_messages WHERE session = $1 AND id = $2", number, client_message_id
+        "SELECT first, last, run_id FROM client_messages WHERE session = $1 AND id = $2",
+        number,
+        client_message_id,
     )
     return Appended(first=row[0], last=row[1], run_id=row[2], repeated=True) if row else None
 
@@ -156,7 +164,9 @@ async def _check_blobs(db: asyncpg.Connection, step: Step) -> None:
     """What a step refers to must be there, and a sweep must wait until the step is written."""
     if step.blobs:
         named = set(step.blobs)
-        there = await db.fetch("SELECT 1 FROM blob_data WHERE sha256 = ANY ($1) FOR KEY SHARE", list(named))
+        there = await db.fetch(
+            "SELECT 1 FROM blob_data WHERE sha256 = ANY ($1) FOR KEY SHARE", list(named)
+        )
         if len(there) != len(named):
             raise Missing("blob")
 
@@ -183,7 +193,8 @@ async def _new_session(db: asyncpg.Connection, step: Step) -> Found:
 async def _write_turns(db: asyncpg.Connection, number: int, step: Step) -> None:
     if not all(0 <= turn.sequence < 1 << TURN_BITS for turn in step.turns):
         raise StoreError(f"a session holds {1 << TURN_BITS} turns and no more", code="store.turns")
-    # Of a turn that a step has twice the later one counts; another id at the same place is a conflict below.
+    # Of a turn that a step has twice the later one counts; another id at the same place is a
+    # conflict below.
     turns = {(turn.sequence, turn.id): turn for turn in step.turns}.values()
     places = [(number << TURN_BITS) | turn.sequence for turn in turns]
     if len(set(places)) != len(places):
@@ -222,10 +233,22 @@ async def _write_rest(db: asyncpg.Connection, found: Found, step: Step, last: in
         await db.execute(
             """INSERT INTO checkpoints (session, id, turn_id, parent_id, label, created_at, seq)
             VALUES ($1, $2, $3, $4, $5, $6, $7)""",
-            *(number, point.id, point.turn_id, point.parent_id, point.label, point.created_at, found.last),
+            *(
+                number,
+                point.id,
+                point.turn_id,
+                point.parent_id,
+                point.label,
+                point.created_at,
+                found.last,
+            ),
         )
     for sha256 in step.blobs:
-        await db.execute("INSERT INTO blobs (sha256, session) VALUES ($1, $2) ON CONFLICT DO NOTHING", sha256, number)
+        await db.execute(
+            "INSERT INTO blobs (sha256, session) VALUES ($1, $2) ON CONFLICT DO NOTHING",
+            sha256,
+            number,
+        )
     if step.run is not None:
         await _pg_runs.queue(db, number, step.run)
     if step.run_end is not None:

@@ -41,12 +41,18 @@ async def add_memory(
 
 async def memory(db: asyncpg.Connection, user_id: str, memory_id: int) -> MemoryRow | None:
     """One memory, if it is this user's."""
-    row = await db.fetchrow(f"SELECT {_COLUMNS} FROM memories WHERE id = $1 AND user_id = $2", memory_id, user_id)
+    row = await db.fetchrow(
+        f"SELECT {_COLUMNS} FROM memories WHERE id = $1 AND user_id = $2", memory_id, user_id
+    )
     return row and MemoryRow(**dict(row))
 
 
 async def memories(
-    db: asyncpg.Connection, user_id: str, which: MemoryFilter | None = None, limit: int = 20, offset: int = 0
+    db: asyncpg.Connection,
+    user_id: str,
+    which: MemoryFilter | None = None,
+    limit: int = 20,
+    offset: int = 0,
 ) -> MemoryPage:
     """A part of a user's memories, newest first."""
     where, values = ["user_id = $1"], [user_id]
@@ -57,12 +63,17 @@ async def memories(
             where.append(STATUS[value])
             continue
         values.append(like(value) if name == "keyword" else value)
-        where.append(f"content ILIKE ${len(values)}" if name == "keyword" else f"{name} = ${len(values)}")
+        where.append(
+            f"content ILIKE ${len(values)}" if name == "keyword" else f"{name} = ${len(values)}"
+        )
     those = f"FROM memories WHERE {' AND '.join(where)}"
     total = await db.fetchval(f"SELECT count(*) {those}", *values)
     place = len(values)
     rows = await db.fetch(
-        f"SELECT {_COLUMNS} {those} ORDER BY id DESC LIMIT ${place + 1} OFFSET ${place + 2}", *values, limit, offset
+        f"SELECT {_COLUMNS} {those} ORDER BY id DESC LIMIT ${place + 1} OFFSET ${place + 2}",
+        *values,
+        limit,
+        offset,
     )
     return MemoryPage(items=[MemoryRow(**dict(row)) for row in rows], total=total)
 
@@ -87,11 +98,17 @@ async def change_memory(
 async def delete_memories(db: asyncpg.Connection, user_id: str, ids: Collection[int]) -> int:
     """Forget; tells how many there were."""
     return _count(
-        await db.execute("DELETE FROM memories WHERE user_id = $1 AND id = ANY ($2::bigint[])", user_id, list(ids))
+        await db.execute(
+            "DELETE FROM memories WHERE user_id = $1 AND id = ANY ($2::bigint[])",
+            user_id,
+            list(ids),
+        )
     )
 
 
-async def disable_memories(db: asyncpg.Connection, user_id: str, ids: Collection[int], is_off: bool, at: str) -> int:
+async def disable_memories(
+    db: asyncpg.Connection, user_id: str, ids: Collection[int], is_off: bool, at: str
+) -> int:
     """Keep memories from being used, or let them be used again; tells how many there were."""
     return _count(
         await db.execute(
@@ -101,8 +118,11 @@ async def disable_memories(db: asyncpg.Connection, user_id: str, ids: Collection
     )
 
 
-async def relevant_memories(db: asyncpg.Connection, user_id: str, text: str, limit: int = 5) -> list[MemoryRow]:
-    """The memories in use that have most to do with a text, best first: rare words weigh more than usual ones."""
+async def relevant_memories(
+    db: asyncpg.Connection, user_id: str, text: str, limit: int = 5
+) -> list[MemoryRow]:
+    """The memories in use that have most to do with a text, best first: rare words weigh more than
+    usual ones."""
     sought = any_of(text)
     if sought is None:
         return []
@@ -114,9 +134,18 @@ async def relevant_memories(db: asyncpg.Connection, user_id: str, text: str, lim
     phrases = [f" {' '.join(phrase)} " for phrase in sought.phrases]
     held = {phrase: sum(phrase in row["words"] for row in rows) for phrase in phrases}
     weights = {phrase: math.log(1 + len(rows) / count) for phrase, count in held.items() if count}
-    scored = [(sum(weight for phrase, weight in weights.items() if phrase in row["words"]), row) for row in rows]
-    best = sorted((score for score in scored if score[0]), key=lambda score: (-score[0], len(score[1]["words"])))
-    return [MemoryRow(**{name: row[name] for name in MemoryRow.__struct_fields__}) for _, row in best[:limit]]
+    scored = [
+        (sum(weight for phrase, weight in weights.items() if phrase in row["words"]), row)
+        for row in rows
+    ]
+    best = sorted(
+        (score for score in scored if score[0]),
+        key=lambda score: (-score[0], len(score[1]["words"])),
+    )
+    return [
+        MemoryRow(**{name: row[name] for name in MemoryRow.__struct_fields__})
+        for _, row in best[:limit]
+    ]
 
 
 async def hit_memories(db: asyncpg.Connection, user_id: str, ids: Collection[int], at: str) -> int:

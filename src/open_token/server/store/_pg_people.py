@@ -14,7 +14,9 @@ _KEY = "api_keys.id, user_id, api_keys.name, scope, last4 AS masked, api_keys.cr
 
 async def add_user(db: asyncpg.Connection, user: User) -> User:
     """Enter a user; there is one owner, and no name twice."""
-    await db.execute("LOCK TABLE users IN SHARE ROW EXCLUSIVE MODE")  # of two nodes that look, one looks later
+    await db.execute(
+        "LOCK TABLE users IN SHARE ROW EXCLUSIVE MODE"
+    )  # of two nodes that look, one looks later
     if user.role == "owner" and await db.fetchval("SELECT 1 FROM users WHERE role = 'owner'"):
         raise Conflict("the server has its owner already")
     if await db.fetchval("SELECT 1 FROM users WHERE id = $1 OR name = $2", user.id, user.name):
@@ -38,14 +40,19 @@ async def user(db: asyncpg.Connection, user_id: str) -> User | None:
 
 
 async def disable_user(db: asyncpg.Connection, user_id: str, at: str | None) -> bool:
-    """Lock a user out from now on, or let them in again (None); the owner stays. False when there is none."""
-    changed = await db.execute("UPDATE users SET disabled_at = $1 WHERE id = $2 AND role <> 'owner'", at, user_id)
+    """Lock a user out from now on, or let them in again (None); the owner stays. False when there
+    is none."""
+    changed = await db.execute(
+        "UPDATE users SET disabled_at = $1 WHERE id = $2 AND role <> 'owner'", at, user_id
+    )
     return bool(changed == "UPDATE 1")
 
 
 async def delete_user(db: asyncpg.Connection, user_id: str) -> bool:
     """Take a user away who has no session; the owner stays."""
-    held = await db.fetchval("SELECT sessions_held FROM users WHERE id = $1 AND role <> 'owner' FOR UPDATE", user_id)
+    held = await db.fetchval(
+        "SELECT sessions_held FROM users WHERE id = $1 AND role <> 'owner' FOR UPDATE", user_id
+    )
     if held is None:
         return False
     if held:
@@ -69,7 +76,8 @@ async def add_key(db: asyncpg.Connection, key: KeyRow, digest: bytes) -> KeyRow:
 async def keys(db: asyncpg.Connection, user_id: str) -> list[KeyRow]:
     """The keys of a user that were not revoked, oldest first."""
     rows = await db.fetch(
-        f"SELECT {_KEY} FROM api_keys WHERE user_id = $1 AND revoked_at IS NULL ORDER BY created_at, entered", user_id
+        f"SELECT {_KEY} FROM api_keys WHERE user_id = $1 AND revoked_at IS NULL ORDER BY created_at, entered",
+        user_id,
     )
     return [_key(row) for row in rows]
 
@@ -135,7 +143,9 @@ async def share(db: asyncpg.Connection, digest: bytes, now: str) -> Share | None
     return row and Share(**dict(row))
 
 
-async def revoke_share(db: asyncpg.Connection, owner: str, session_id: str, digest: bytes | None) -> int:
+async def revoke_share(
+    db: asyncpg.Connection, owner: str, session_id: str, digest: bytes | None
+) -> int:
     """Close a session to a token, or (None) to all of them; tells how many there were."""
     changed = await db.execute(
         """DELETE FROM shares WHERE session = (SELECT number FROM sessions WHERE id = $1 AND owner = $2)
@@ -164,7 +174,9 @@ async def set_setting(db: asyncpg.Connection, key: str, value: str | None) -> No
 
 async def take_setting(db: asyncpg.Connection, key: str) -> str | None:
     """Take a setting away and tell what it was."""
-    value: str | None = await db.fetchval("DELETE FROM settings WHERE key = $1 RETURNING value", key)
+    value: str | None = await db.fetchval(
+        "DELETE FROM settings WHERE key = $1 RETURNING value", key
+    )
     return value
 
 

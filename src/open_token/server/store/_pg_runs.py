@@ -42,7 +42,8 @@ async def queue(db: asyncpg.Connection, session: int, run: NewRun) -> None:
 async def check_fence(db: asyncpg.Connection, session: int, fence: Fence) -> None:
     """Refuse who no longer has the run; nobody takes it over before this step is written."""
     row = await db.fetchrow(
-        "SELECT session, status, fencing_token FROM runs WHERE id = $1 FOR NO KEY UPDATE", fence.run_id
+        "SELECT session, status, fencing_token FROM runs WHERE id = $1 FOR NO KEY UPDATE",
+        fence.run_id,
     )
     if row is None or tuple(row) != (session, "running", fence.token):
         raise Fenced
@@ -69,7 +70,9 @@ async def claim_run(
     lapsed: str | None = None,
 ) -> Run | None:
     """Take the oldest run that nobody works on, or whose worker has let its lease run out."""
-    run_id = await db.fetchval(_NEXT, now if lapsed is None else lapsed, most_attempts, too_far(now, lease_until))
+    run_id = await db.fetchval(
+        _NEXT, now if lapsed is None else lapsed, most_attempts, too_far(now, lease_until)
+    )
     if run_id is None:
         return None
     await db.execute(
@@ -89,7 +92,9 @@ async def renew_lease(db: asyncpg.Connection, fence: Fence, lease_until: str) ->
     return bool(changed == "UPDATE 1")
 
 
-async def give_up_runs(db: asyncpg.Connection, now: str, error: str, most_attempts: int = 3) -> list[Run]:
+async def give_up_runs(
+    db: asyncpg.Connection, now: str, error: str, most_attempts: int = 3
+) -> list[Run]:
     """End as failed the runs that were tried too often and that nobody works on."""
     rows = await db.fetch(
         """UPDATE runs SET status = 'failed', finished_at = $1, error = $2, lease_until = NULL,

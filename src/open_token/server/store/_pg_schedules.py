@@ -39,14 +39,17 @@ async def add_task(db: asyncpg.Connection, owner: str, task: NewTask) -> TaskRow
 async def tasks(db: asyncpg.Connection, owner: str) -> list[TaskRow]:
     """The tasks of a user, oldest first."""
     rows = await db.fetch(
-        f"SELECT {_COLUMNS} FROM scheduled_tasks WHERE owner = $1 ORDER BY created_at, entered", owner
+        f"SELECT {_COLUMNS} FROM scheduled_tasks WHERE owner = $1 ORDER BY created_at, entered",
+        owner,
     )
     return [TaskRow(**dict(row)) for row in rows]
 
 
 async def task(db: asyncpg.Connection, owner: str, task_id: str) -> TaskRow | None:
     """One task, if it is this owner's."""
-    row = await db.fetchrow(f"SELECT {_COLUMNS} FROM scheduled_tasks WHERE id = $1 AND owner = $2", task_id, owner)
+    row = await db.fetchrow(
+        f"SELECT {_COLUMNS} FROM scheduled_tasks WHERE id = $1 AND owner = $2", task_id, owner
+    )
     return row and TaskRow(**dict(row))
 
 
@@ -56,7 +59,9 @@ async def change_task(
     """Give a task other values; None when the user has no such task."""
     if strange := set(changes) - CHANGEABLE:
         raise StoreError(f"a task does not let {min(strange)} be changed", code="store.value")
-    sets = ", ".join(f"{name} = ${place}" for place, name in enumerate(("updated_at", *changes), start=3))
+    sets = ", ".join(
+        f"{name} = ${place}" for place, name in enumerate(("updated_at", *changes), start=3)
+    )
     row = await db.fetchrow(
         f"UPDATE scheduled_tasks SET {sets} WHERE id = $1 AND owner = $2 RETURNING {_COLUMNS}",
         *(task_id, owner, at, *changes.values()),
@@ -67,7 +72,8 @@ async def change_task(
 async def delete_task(db: asyncpg.Connection, owner: str, task_id: str) -> bool:
     """Take a task away with its runs; their sessions stay."""
     return bool(
-        await db.execute("DELETE FROM scheduled_tasks WHERE id = $1 AND owner = $2", task_id, owner) == "DELETE 1"
+        await db.execute("DELETE FROM scheduled_tasks WHERE id = $1 AND owner = $2", task_id, owner)
+        == "DELETE 1"
     )
 
 
@@ -83,12 +89,15 @@ async def due_tasks(db: asyncpg.Connection, now: str, limit: int = 100) -> list[
 
 async def nearest_fire(db: asyncpg.Connection) -> str | None:
     """When the next task is due."""
-    found: str | None = await db.fetchval(f"SELECT min(next_fire) FROM scheduled_tasks WHERE {AWAKE}")
+    found: str | None = await db.fetchval(
+        f"SELECT min(next_fire) FROM scheduled_tasks WHERE {AWAKE}"
+    )
     return found
 
 
 async def fire_task(db: asyncpg.Connection, firing: Firing) -> TaskRun | None:
-    """Take a slot: its run, its session and the task's next slot, all or nothing; None when another node did."""
+    """Take a slot: its run, its session and the task's next slot, all or nothing; None when another
+    node did."""
     task_id, owner = firing.task_id, firing.owner
     if firing.due is None:
         if not await db.fetchval(
@@ -97,11 +106,15 @@ async def fire_task(db: asyncpg.Connection, firing: Firing) -> TaskRun | None:
             raise Missing("task")
     elif not await db.fetchval(_TAKE, firing.next_fire, task_id, owner, firing.due):
         return None
-    if await db.fetchval("SELECT 1 FROM scheduled_runs WHERE task_id = $1 AND fire_at = $2", task_id, firing.fire_at):
+    if await db.fetchval(
+        "SELECT 1 FROM scheduled_runs WHERE task_id = $1 AND fire_at = $2", task_id, firing.fire_at
+    ):
         return None
     error = firing.error
     if firing.if_running is not None:
-        is_running = "SELECT 1 FROM scheduled_runs WHERE task_id = $1 AND status = 'running' LIMIT 1"
+        is_running = (
+            "SELECT 1 FROM scheduled_runs WHERE task_id = $1 AND status = 'running' LIMIT 1"
+        )
         error = firing.if_running if await db.fetchval(is_running, task_id) else error
     run = new_run(firing, error)
     await db.execute(
@@ -122,7 +135,8 @@ async def task_runs(
     limit: int = 100,
     offset: int = 0,
 ) -> TaskRunPage:
-    """A part of the runs of one task, or of all of a user's, whose slots lie in [since, until); newest first."""
+    """A part of the runs of one task, or of all of a user's, whose slots lie in [since, until);
+    newest first."""
     where, values = ["owner = $1"], [owner]
     for condition, value in (("task_id =", task_id), ("fire_at >=", since), ("fire_at <", until)):
         if value is not None:

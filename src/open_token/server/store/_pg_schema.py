@@ -1,8 +1,9 @@
-"""The tables in PostgreSQL, version by version; their columns and numbers are those of the SQLite tables.
+"""The tables in PostgreSQL, version by version; their columns and numbers are those of the SQLite
+tables.
 
-Words to search stand beside what they are of, folded by ourselves. The log has no foreign key: its rows are written
-under the lock of their session and deleted with it, and a trigger for every event would cost a third of the rate.
-"""
+Words to search stand beside what they are of, folded by ourselves. The log has no foreign key: its
+rows are written under the lock of their session and deleted with it, and a trigger for every event
+would cost a third of the rate."""
 
 from collections.abc import Sequence
 
@@ -212,7 +213,8 @@ _KEY = 0x6F70746F6B656E  # one node at a time looks at the version
 
 
 async def migrate(db: asyncpg.Connection, migrations: Sequence[str] = MIGRATIONS) -> int:
-    """Bring the tables to the newest version, whole or not at all; tells the version that they had."""
+    """Bring the tables to the newest version, whole or not at all; tells the version that they
+    had."""
     async with db.transaction():
         await db.execute("SELECT pg_advisory_xact_lock($1)", _KEY)
         await db.execute("CREATE TABLE IF NOT EXISTS schema_version (version int NOT NULL)")

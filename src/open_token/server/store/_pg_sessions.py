@@ -1,4 +1,5 @@
-"""Sessions in PostgreSQL, in lists and alone, their turns and checkpoints; every question names the owner."""
+"""Sessions in PostgreSQL, in lists and alone, their turns and checkpoints; every question names the
+owner."""
 
 from collections.abc import Collection
 
@@ -34,17 +35,22 @@ async def session(db: asyncpg.Connection, owner: str, session_id: str) -> Stored
 
 
 async def progress(db: asyncpg.Connection, owner: str, session_id: str) -> tuple[int, int] | None:
-    """How far the log of a session has come, and how far its turns are stored; if it is this owner's."""
+    """How far the log of a session has come, and how far its turns are stored; if it is this
+    owner's."""
     row = await db.fetchrow(
-        "SELECT stream_sequence, projected_sequence FROM sessions WHERE id = $1 AND owner = $2", session_id, owner
+        "SELECT stream_sequence, projected_sequence FROM sessions WHERE id = $1 AND owner = $2",
+        session_id,
+        owner,
     )
     return row and (row[0], row[1])
 
 
 async def heads(db: asyncpg.Connection, session_ids: Collection[str]) -> dict[str, tuple[str, int]]:
-    """The owner and the last sequence of sessions of anybody's, for who tells those who watch; not of those gone."""
+    """The owner and the last sequence of sessions of anybody's, for who tells those who watch; not
+    of those gone."""
     rows = await db.fetch(
-        "SELECT id, owner, stream_sequence FROM sessions WHERE id = ANY ($1::text[])", list(session_ids)
+        "SELECT id, owner, stream_sequence FROM sessions WHERE id = ANY ($1::text[])",
+        list(session_ids),
     )
     return {name: (owner, last) for name, owner, last in rows}
 
@@ -57,15 +63,17 @@ async def sessions(
     offset: int = 0,
     template: str | None = None,
 ) -> SessionPage:
-    """A part of an owner's list, pinned ones first and then the newest; `q` looks in intents and in turns.
+    """A part of an owner's list, pinned ones first and then the newest; `q` looks in intents and in
+    turns.
 
-    `template` is how the template begins that the sessions were made from.
-    """
+    `template` is how the template begins that the sessions were made from."""
     if template:
         return await _from_template(db, owner, q, limit, offset, template)
     if q is None or not q.strip():
         held = await db.fetchval("SELECT sessions_held FROM users WHERE id = $1", owner)
-        rows = await db.fetch(f"{_SESSION} WHERE owner = $1 {_IN_ORDER} LIMIT $2 OFFSET $3", owner, limit, offset)
+        rows = await db.fetch(
+            f"{_SESSION} WHERE owner = $1 {_IN_ORDER} LIMIT $2 OFFSET $3", owner, limit, offset
+        )
         return SessionPage(items=[StoredSession(**dict(row)) for row in rows], total=held or 0)
     numbers, is_cut = await _matching(db, owner, q)
     return await _page(db, owner, numbers, limit, offset, is_cut)
@@ -86,7 +94,12 @@ async def _from_template(
 
 
 async def _page(
-    db: asyncpg.Connection, owner: str, numbers: Collection[int], limit: int, offset: int, is_cut: bool
+    db: asyncpg.Connection,
+    owner: str,
+    numbers: Collection[int],
+    limit: int,
+    offset: int,
+    is_cut: bool,
 ) -> SessionPage:
     rows = await db.fetch(
         f"{_SESSION} WHERE number = ANY ($1::bigint[]) AND owner = $2 {_IN_ORDER} LIMIT $3 OFFSET $4",
@@ -99,7 +112,9 @@ async def _page(
 async def delete_session(db: asyncpg.Connection, owner: str, session_id: str) -> bool:
     """Take a session away with everything that belongs to it; False when there is none."""
     row = await db.fetchrow(
-        "SELECT number, updated_at FROM sessions WHERE id = $1 AND owner = $2 FOR UPDATE", session_id, owner
+        "SELECT number, updated_at FROM sessions WHERE id = $1 AND owner = $2 FOR UPDATE",
+        session_id,
+        owner,
     )
     if row is None:
         return False
@@ -108,7 +123,8 @@ async def delete_session(db: asyncpg.Connection, owner: str, session_id: str) ->
         WHERE session_id = $3 AND status = 'running'""",
         *(GONE, row["updated_at"], session_id),
     )
-    # What its tools find in their environment, and what messages that waited brought along for theirs.
+    # What its tools find in their environment, and what messages that waited brought along for
+    # theirs.
     own = f"env/{session_id}"
     await db.execute("DELETE FROM settings WHERE key = $1 OR starts_with(key, $2)", own, f"{own}/")
     await db.execute("DELETE FROM log WHERE session = $1", row["number"])
@@ -117,14 +133,21 @@ async def delete_session(db: asyncpg.Connection, owner: str, session_id: str) ->
     return True
 
 
-async def turns(db: asyncpg.Connection, owner: str, session_id: str, whole_tree: bool = False) -> list[TurnRow]:
-    """The turns of the current branch in order; or of all branches, in the order in which they began."""
-    row = await db.fetchrow("SELECT number, head FROM sessions WHERE id = $1 AND owner = $2", session_id, owner)
+async def turns(
+    db: asyncpg.Connection, owner: str, session_id: str, whole_tree: bool = False
+) -> list[TurnRow]:
+    """The turns of the current branch in order; or of all branches, in the order in which they
+    began."""
+    row = await db.fetchrow(
+        "SELECT number, head FROM sessions WHERE id = $1 AND owner = $2", session_id, owner
+    )
     if row is None:
         return []
     if whole_tree:
         first, end = row["number"] << TURN_BITS, (row["number"] + 1) << TURN_BITS
-        found = await db.fetch(f"{_TURN} WHERE place >= $1 AND place < $2 ORDER BY place", first, end)
+        found = await db.fetch(
+            f"{_TURN} WHERE place >= $1 AND place < $2 ORDER BY place", first, end
+        )
     else:
         found = await db.fetch(f"{_BRANCH} {_TURN} JOIN branch USING (place) ORDER BY place", *row)
     return [TurnRow(**dict(turn)) for turn in found]
@@ -142,7 +165,8 @@ async def checkpoints(db: asyncpg.Connection, owner: str, session_id: str) -> li
 
 
 async def _matching(db: asyncpg.Connection, owner: str, q: str) -> tuple[set[int], bool]:
-    """The numbers of the sessions that have the words, and whether there were more turns than we look at."""
+    """The numbers of the sessions that have the words, and whether there were more turns than we
+    look at."""
     sought = all_of(q)
     user = await db.fetchval("SELECT number FROM users WHERE id = $1", owner)
     if sought is None or user is None:
@@ -150,7 +174,10 @@ async def _matching(db: asyncpg.Connection, owner: str, q: str) -> tuple[set[int
     first, end = user << COUNT_BITS, (user + 1) << COUNT_BITS
     what = (sought.query("&"), sought.patterns())
     intents = await db.fetch(
-        f"SELECT number FROM sessions WHERE {_MATCH} AND number BETWEEN $3 AND $4", *what, first, end - 1
+        f"SELECT number FROM sessions WHERE {_MATCH} AND number BETWEEN $3 AND $4",
+        *what,
+        first,
+        end - 1,
     )
     places = await db.fetch(
         f"SELECT place FROM turns WHERE {_MATCH} AND place BETWEEN $3 AND $4 ORDER BY place DESC LIMIT $5",

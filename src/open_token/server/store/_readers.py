@@ -17,13 +17,15 @@ _MOST_RECALLED = 1000
 
 
 class Reading(sqlite3.Connection):
-    """A connection that reads, with the answers that it gave since somebody last committed anything."""
+    """A connection that reads, with the answers that it gave since somebody last committed
+    anything."""
 
     _version = -1
     _answers: dict[tuple[Any, ...], Any]
 
     def recall(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """The answer of a function that is often asked the same; it must be small, and nobody changes it."""
+        """The answer of a function that is often asked the same; it must be small, and nobody
+        changes it."""
         version = self.execute("PRAGMA data_version").fetchone()[0]
         if version != self._version or len(self._answers) >= _MOST_RECALLED:
             self._version, self._answers = version, {}
@@ -51,15 +53,17 @@ class Readers:
     def submit(self, function: Callable[..., Any], *arguments: Any) -> "asyncio.Future[Any]":
         """Run it; the future is one of this event loop."""
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[Any] = self._guarded(loop.run_in_executor, self._threads, self._run, function, arguments)
+        future: asyncio.Future[Any] = self._guarded(
+            loop.run_in_executor, self._threads, self._run, function, arguments
+        )
         return future
 
     def look_up(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Run a function that finds a row by its key, here and now: that takes less than to wake a thread.
+        """Run a function that finds a row by its key, here and now: that takes less than to wake a
+        thread.
 
-        It asks one question, which is one view by itself. None of those that write keeps it waiting; where the database
-        is busy all the same, the answer is a future.
-        """
+        It asks one question, which is one view by itself. None of those that write keeps it
+        waiting; where the database is busy all the same, the answer is a future."""
         with self._looking:
             if self._is_closed:
                 raise self._closed()

@@ -1,4 +1,5 @@
-"""Work that sessions wait for: a queue with leases, and a fencing token that a worker who was too slow has lost."""
+"""Work that sessions wait for: a queue with leases, and a fencing token that a worker who was too
+slow has lost."""
 
 import sqlite3
 from datetime import datetime
@@ -34,7 +35,9 @@ def queue(db: sqlite3.Connection, session: int, run: NewRun) -> None:
 
 def check_fence(db: sqlite3.Connection, session: int, fence: Fence) -> None:
     """Refuse who no longer has the run."""
-    row = db.execute("SELECT session, status, fencing_token FROM runs WHERE id = ?", (fence.run_id,)).fetchone()
+    row = db.execute(
+        "SELECT session, status, fencing_token FROM runs WHERE id = ?", (fence.run_id,)
+    ).fetchone()
     if row != (session, "running", fence.token):
         raise Fenced
 
@@ -52,7 +55,8 @@ def end(db: sqlite3.Connection, fence: Fence | None, how: RunEnd) -> None:
 
 
 def _end_slot(db: sqlite3.Connection, run_id: str, how: RunEnd) -> None:
-    """A slot of a scheduled task ends with the first run of its session, in the same transaction."""
+    """A slot of a scheduled task ends with the first run of its session, in the same
+    transaction."""
     status, error = slot_end(how)
     db.execute(
         """UPDATE scheduled_runs SET status = ?, error = ?, finished_at = ? WHERE status = 'running' AND session_id =
@@ -69,7 +73,8 @@ def slot_end(how: RunEnd) -> tuple[str, str | None]:
 
 
 def too_far(now: str, lease_until: str) -> str:
-    """A time that no lease reaches when it is made and kept by a clock that goes forward: one was set back since."""
+    """A time that no lease reaches when it is made and kept by a clock that goes forward: one was
+    set back since."""
     until = datetime.fromisoformat(lease_until)
     return f"{until + (until - datetime.fromisoformat(now)):%Y-%m-%dT%H:%M:%S}.999Z"
 
@@ -83,7 +88,11 @@ def claim_run(
     lapsed: str | None = None,
 ) -> Run | None:
     """Take the oldest run that nobody works on, or whose worker has let its lease run out."""
-    given = {"lapsed": now if lapsed is None else lapsed, "far": too_far(now, lease_until), "most": most_attempts}
+    given = {
+        "lapsed": now if lapsed is None else lapsed,
+        "far": too_far(now, lease_until),
+        "most": most_attempts,
+    }
     row = db.execute(_NEXT, given).fetchone()
     if row is None:
         return None
@@ -107,7 +116,8 @@ def renew_lease(db: sqlite3.Connection, fence: Fence, lease_until: str) -> bool:
 def give_up_runs(db: sqlite3.Connection, now: str, error: str, most_attempts: int = 3) -> list[Run]:
     """End as failed the runs that were tried too often and that nobody works on."""
     rows = db.execute(
-        "SELECT id FROM runs WHERE status = 'running' AND lease_until < ? AND attempts >= ?", (now, most_attempts)
+        "SELECT id FROM runs WHERE status = 'running' AND lease_until < ? AND attempts >= ?",
+        (now, most_attempts),
     ).fetchall()
     db.executemany(
         """UPDATE runs SET status = 'failed', finished_at = ?, error = ?, lease_until = NULL,
@@ -122,7 +132,8 @@ def give_up_runs(db: sqlite3.Connection, now: str, error: str, most_attempts: in
 def runs(db: sqlite3.Connection, owner: str, session_id: str) -> list[Run]:
     """The runs of a session, oldest first."""
     rows = db.execute(
-        f"{_RUN} WHERE sessions.id = ? AND sessions.owner = ? ORDER BY runs.created_at, runs.rowid", (session_id, owner)
+        f"{_RUN} WHERE sessions.id = ? AND sessions.owner = ? ORDER BY runs.created_at, runs.rowid",
+        (session_id, owner),
     )
     return [_run(row) for row in rows]
 

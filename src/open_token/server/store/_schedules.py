@@ -1,4 +1,5 @@
-"""Tasks by the clock: a slot is taken by one node, in the same transaction as the session that it begins."""
+"""Tasks by the clock: a slot is taken by one node, in the same transaction as the session that it
+begins."""
 
 import sqlite3
 from collections.abc import Mapping
@@ -30,13 +31,18 @@ def add_task(db: sqlite3.Connection, owner: str, task: NewTask) -> TaskRow:
 
 def tasks(db: sqlite3.Connection, owner: str) -> list[TaskRow]:
     """The tasks of a user, oldest first."""
-    rows = db.execute(f"SELECT {_COLUMNS} FROM scheduled_tasks WHERE owner = ? ORDER BY created_at, rowid", (owner,))
+    rows = db.execute(
+        f"SELECT {_COLUMNS} FROM scheduled_tasks WHERE owner = ? ORDER BY created_at, rowid",
+        (owner,),
+    )
     return [_task(row) for row in rows]
 
 
 def task(db: sqlite3.Connection, owner: str, task_id: str) -> TaskRow | None:
     """One task, if it is this owner's."""
-    row = db.execute(f"SELECT {_COLUMNS} FROM scheduled_tasks WHERE id = ? AND owner = ?", (task_id, owner)).fetchone()
+    row = db.execute(
+        f"SELECT {_COLUMNS} FROM scheduled_tasks WHERE id = ? AND owner = ?", (task_id, owner)
+    ).fetchone()
     return row and _task(row)
 
 
@@ -56,7 +62,12 @@ def change_task(
 
 def delete_task(db: sqlite3.Connection, owner: str, task_id: str) -> bool:
     """Take a task away with its runs; their sessions stay."""
-    return db.execute("DELETE FROM scheduled_tasks WHERE id = ? AND owner = ?", (task_id, owner)).rowcount == 1
+    return (
+        db.execute(
+            "DELETE FROM scheduled_tasks WHERE id = ? AND owner = ?", (task_id, owner)
+        ).rowcount
+        == 1
+    )
 
 
 def due_tasks(db: sqlite3.Connection, now: str, limit: int = 100) -> list[TaskRow]:
@@ -76,7 +87,8 @@ def nearest_fire(db: sqlite3.Connection) -> str | None:
 
 
 def fire_task(db: sqlite3.Connection, firing: Firing, step: _log.Prepared | None) -> TaskRun | None:
-    """Take a slot: its run, its session and the task's next slot, all or nothing; None when another node did."""
+    """Take a slot: its run, its session and the task's next slot, all or nothing; None when another
+    node did."""
     place = (firing.task_id, firing.owner)
     if firing.due is None:
         if task(db, firing.owner, firing.task_id) is None:
@@ -94,7 +106,8 @@ def fire_task(db: sqlite3.Connection, firing: Firing, step: _log.Prepared | None
     run = new_run(firing, error)
     values = tuple(getattr(run, name) for name in TaskRun.__struct_fields__)
     db.execute(
-        f"INSERT INTO scheduled_runs ({_RUN.replace('scheduled_runs.', '')}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values
+        f"INSERT INTO scheduled_runs ({_RUN.replace('scheduled_runs.', '')}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        values,
     )
     if error is None and step is not None:
         _log.append(db, step)
@@ -125,16 +138,22 @@ def task_runs(
     limit: int = 100,
     offset: int = 0,
 ) -> TaskRunPage:
-    """A part of the runs of one task, or of all of a user's, whose slots lie in [since, until); newest first."""
+    """A part of the runs of one task, or of all of a user's, whose slots lie in [since, until);
+    newest first."""
     where, values = ["owner = ?"], [owner]
-    for condition, value in (("task_id = ?", task_id), ("fire_at >= ?", since), ("fire_at < ?", until)):
+    for condition, value in (
+        ("task_id = ?", task_id),
+        ("fire_at >= ?", since),
+        ("fire_at < ?", until),
+    ):
         if value is not None:
             where.append(condition)
             values.append(value)
     those = f"FROM scheduled_runs JOIN scheduled_tasks ON scheduled_tasks.id = task_id WHERE {' AND '.join(where)}"
     total = db.execute(f"SELECT count(*) {those}", values).fetchone()[0]
     rows = db.execute(
-        f"SELECT {_RUN} {those} ORDER BY fire_at DESC, scheduled_runs.id LIMIT ? OFFSET ?", (*values, limit, offset)
+        f"SELECT {_RUN} {those} ORDER BY fire_at DESC, scheduled_runs.id LIMIT ? OFFSET ?",
+        (*values, limit, offset),
     )
     return TaskRunPage(items=[_run(row) for row in rows], total=total)
 

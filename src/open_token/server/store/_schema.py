@@ -1,12 +1,15 @@
-"""The tables in SQLite, version by version: a version that is out is never changed, only followed by another."""
+"""The tables in SQLite, version by version: a version that is out is never changed, only followed
+by another."""
 
 import sqlite3
 from collections.abc import Sequence
 
 from open_token.errors import StoreError
 
-# A session's number is its owner's number and a count, a turn's place is that and its sequence: so the rows of one
-# owner and of one session lie together, and the full-text index is cut by owner without looking anything up.
+# A session's number is its owner's number and a count, a turn's place is that and its sequence: so
+# the rows of one
+# owner and of one session lie together, and the full-text index is cut by owner without looking
+# anything up.
 OWNER_BITS, COUNT_BITS, TURN_BITS = 18, 24, 20
 
 _TIME = "LIKE '____-__-__T__:__:__.___Z'"
@@ -203,7 +206,8 @@ MIGRATIONS: Sequence[str] = (VERSION_1, VERSION_2)
 
 
 def migrate(db: sqlite3.Connection, migrations: Sequence[str] = MIGRATIONS) -> int:
-    """Bring the tables to the newest version, each step whole or not at all; tells the version that they had."""
+    """Bring the tables to the newest version, each step whole or not at all; tells the version that
+    they had."""
     found = int(db.execute("PRAGMA user_version").fetchone()[0])
     if found > len(migrations):
         raise StoreError(
@@ -213,7 +217,9 @@ def migrate(db: sqlite3.Connection, migrations: Sequence[str] = MIGRATIONS) -> i
         )
     for version, statements in enumerate(migrations[found:], start=found + 1):
         try:
-            db.executescript(f"BEGIN IMMEDIATE;\n{statements}\nPRAGMA user_version = {version};\nCOMMIT;")
+            db.executescript(
+                f"BEGIN IMMEDIATE;\n{statements}\nPRAGMA user_version = {version};\nCOMMIT;"
+            )
         except sqlite3.Error:
             if db.in_transaction:
                 db.execute("ROLLBACK")

@@ -37,15 +37,18 @@ def session(db: sqlite3.Connection, owner: str, session_id: str) -> StoredSessio
 
 
 def progress(db: sqlite3.Connection, owner: str, session_id: str) -> tuple[int, int] | None:
-    """How far the log of a session has come, and how far its turns are stored; if it is this owner's."""
+    """How far the log of a session has come, and how far its turns are stored; if it is this
+    owner's."""
     row: tuple[int, int] | None = db.execute(
-        "SELECT stream_sequence, projected_sequence FROM sessions WHERE id = ? AND owner = ?", (session_id, owner)
+        "SELECT stream_sequence, projected_sequence FROM sessions WHERE id = ? AND owner = ?",
+        (session_id, owner),
     ).fetchone()
     return row
 
 
 def heads(db: sqlite3.Connection, session_ids: Collection[str]) -> dict[str, tuple[str, int]]:
-    """The owner and the last sequence of sessions of anybody's, for who tells those who watch; not of those gone."""
+    """The owner and the last sequence of sessions of anybody's, for who tells those who watch; not
+    of those gone."""
     rows = db.execute(
         "SELECT id, owner, stream_sequence FROM sessions WHERE id IN (SELECT value FROM json_each(?))",
         (msgspec.json.encode(list(session_ids)).decode(),),
@@ -61,18 +64,24 @@ def sessions(
     offset: int = 0,
     template: str | None = None,
 ) -> SessionPage:
-    """A part of an owner's list, pinned ones first and then the newest; `q` looks in intents and in turns.
+    """A part of an owner's list, pinned ones first and then the newest; `q` looks in intents and in
+    turns.
 
-    `template` is how the template begins that the sessions were made from.
-    """
+    `template` is how the template begins that the sessions were made from."""
     if template:
         return _from_template(db, owner, q, limit, offset, template)
     if q is None or not q.strip():
         held = db.execute("SELECT sessions_held FROM users WHERE id = ?", (owner,)).fetchone()
-        rows = db.execute(f"{_SESSION} WHERE owner = ? {_IN_ORDER} LIMIT ? OFFSET ?", (owner, limit, offset))
+        rows = db.execute(
+            f"{_SESSION} WHERE owner = ? {_IN_ORDER} LIMIT ? OFFSET ?", (owner, limit, offset)
+        )
         return SessionPage(items=[_session(row) for row in rows], total=held[0] if held else 0)
     numbers, is_cut = _matching(db, owner, q)
-    items = _few(db, owner, numbers) if len(numbers) <= _FEW else _many(db, owner, numbers, offset + limit)
+    items = (
+        _few(db, owner, numbers)
+        if len(numbers) <= _FEW
+        else _many(db, owner, numbers, offset + limit)
+    )
     return _page(db, items[offset : offset + limit], len(numbers), is_cut)
 
 
@@ -80,7 +89,8 @@ def _from_template(
     db: sqlite3.Connection, owner: str, q: str | None, limit: int, offset: int, template: str
 ) -> SessionPage:
     rows = db.execute(
-        f"SELECT number, body FROM sessions WHERE owner = ? AND instr(body, ?) {_IN_ORDER}", (owner, needle(template))
+        f"SELECT number, body FROM sessions WHERE owner = ? AND instr(body, ?) {_IN_ORDER}",
+        (owner, needle(template)),
     )
     items, is_cut = [number for number, body in rows if is_made_from(body, template)], False
     if q is not None and q.strip():
@@ -91,23 +101,31 @@ def _from_template(
 
 def _page(db: sqlite3.Connection, wanted: Collection[int], total: int, is_cut: bool) -> SessionPage:
     whole = {row[-1]: _session(row[:-1]) for row in _whole(db, wanted)}
-    return SessionPage(items=[whole[number] for number in wanted], total=total, content_match_truncated=is_cut)
+    return SessionPage(
+        items=[whole[number] for number in wanted], total=total, content_match_truncated=is_cut
+    )
 
 
 def delete_session(db: sqlite3.Connection, owner: str, session_id: str) -> bool:
     """Take a session away with everything that belongs to it; False when there is none."""
-    row = db.execute("SELECT number FROM sessions WHERE id = ? AND owner = ?", (session_id, owner)).fetchone()
+    row = db.execute(
+        "SELECT number FROM sessions WHERE id = ? AND owner = ?", (session_id, owner)
+    ).fetchone()
     if row is None:
         return False
     first = row[0] << TURN_BITS
-    db.execute("DELETE FROM turn_words WHERE rowid BETWEEN ? AND ?", (first, first | ((1 << TURN_BITS) - 1)))
+    db.execute(
+        "DELETE FROM turn_words WHERE rowid BETWEEN ? AND ?",
+        (first, first | ((1 << TURN_BITS) - 1)),
+    )
     db.execute("DELETE FROM intent_words WHERE rowid = ?", row)
     db.execute(
         """UPDATE scheduled_runs SET status = 'failed', error = ?, finished_at = (SELECT updated_at FROM sessions
         WHERE number = ?) WHERE session_id = ? AND status = 'running'""",
         (GONE, *row, session_id),
     )
-    # What its tools find in their environment, and what messages that waited brought along for theirs.
+    # What its tools find in their environment, and what messages that waited brought along for
+    # theirs.
     below = (f"env/{session_id}", f"env/{session_id}/", f"env/{session_id}0")
     db.execute("DELETE FROM settings WHERE key = ? OR (key >= ? AND key < ?)", below)
     db.execute("DELETE FROM sessions WHERE number = ?", row)
@@ -115,12 +133,22 @@ def delete_session(db: sqlite3.Connection, owner: str, session_id: str) -> bool:
     return True
 
 
-def turns(db: sqlite3.Connection, owner: str, session_id: str, whole_tree: bool = False) -> list[TurnRow]:
-    """The turns of the current branch in order; or of all branches, in the order in which they began."""
-    row = db.execute("SELECT number, head FROM sessions WHERE id = ? AND owner = ?", (session_id, owner)).fetchone()
+def turns(
+    db: sqlite3.Connection, owner: str, session_id: str, whole_tree: bool = False
+) -> list[TurnRow]:
+    """The turns of the current branch in order; or of all branches, in the order in which they
+    began."""
+    row = db.execute(
+        "SELECT number, head FROM sessions WHERE id = ? AND owner = ?", (session_id, owner)
+    ).fetchone()
     if row is None:
         return []
-    values = {"session": row[0], "head": row[1], "first": row[0] << TURN_BITS, "end": (row[0] + 1) << TURN_BITS}
+    values = {
+        "session": row[0],
+        "head": row[1],
+        "first": row[0] << TURN_BITS,
+        "end": (row[0] + 1) << TURN_BITS,
+    }
     if whole_tree:
         found = db.execute(f"{_TURN} WHERE place >= :first AND place < :end ORDER BY place", values)
     else:
@@ -140,14 +168,16 @@ def checkpoints(db: sqlite3.Connection, owner: str, session_id: str) -> list[Che
 
 
 def _matching(db: sqlite3.Connection, owner: str, q: str) -> tuple[set[int], bool]:
-    """The numbers of the sessions that have the words, and whether there were more turns than we look at."""
+    """The numbers of the sessions that have the words, and whether there were more turns than we
+    look at."""
     query = all_of(q)
     row = db.execute("SELECT number FROM users WHERE id = ?", (owner,)).fetchone()
     if query is None or row is None:
         return set(), False
     first, end = row[0] << COUNT_BITS, (row[0] + 1) << COUNT_BITS
     intents = db.execute(
-        "SELECT rowid FROM intent_words WHERE intent_words MATCH ? AND rowid BETWEEN ? AND ?", (query, first, end - 1)
+        "SELECT rowid FROM intent_words WHERE intent_words MATCH ? AND rowid BETWEEN ? AND ?",
+        (query, first, end - 1),
     )
     numbers = {number for (number,) in intents}
     places = db.execute(
@@ -170,7 +200,9 @@ def _few(db: sqlite3.Connection, owner: str, numbers: Collection[int]) -> list[i
 def _many(db: sqlite3.Connection, owner: str, numbers: Collection[int], wanted: int) -> list[int]:
     """The first ones of many: the list is walked in its order until there are enough."""
     found = []
-    for (number,) in db.execute(f"SELECT number FROM sessions WHERE owner = ? {_IN_ORDER}", (owner,)):
+    for (number,) in db.execute(
+        f"SELECT number FROM sessions WHERE owner = ? {_IN_ORDER}", (owner,)
+    ):
         if number in numbers:
             found.append(number)
             if len(found) == wanted:
@@ -180,7 +212,9 @@ def _many(db: sqlite3.Connection, owner: str, numbers: Collection[int], wanted: 
 
 def _whole(db: sqlite3.Connection, numbers: Collection[int]) -> Iterable[tuple[Any, ...]]:
     columns = _SESSION.replace("projected_sequence", "projected_sequence, number")
-    return db.execute(f"{columns} WHERE number IN (SELECT value FROM json_each(?))", (_json(numbers),))
+    return db.execute(
+        f"{columns} WHERE number IN (SELECT value FROM json_each(?))", (_json(numbers),)
+    )
 
 
 def _json(numbers: Collection[int]) -> str:

@@ -6,7 +6,8 @@ from msgspec import Struct
 
 
 class Table(Struct, frozen=True):
-    """A table: its columns, the key in whose order it is read, and where its words are in SQLite."""
+    """A table: its columns, the key in whose order it is read, and where its words are in
+    SQLite."""
 
     name: str
     columns: tuple[str, ...]
@@ -19,7 +20,8 @@ class Table(Struct, frozen=True):
         if not self.booleans:
             return row
         return tuple(
-            bool(value) if name in self.booleans else value for name, value in zip(self.columns, row, strict=True)
+            bool(value) if name in self.booleans else value
+            for name, value in zip(self.columns, row, strict=True)
         )
 
 
@@ -33,8 +35,16 @@ def _table(
 TABLES: dict[str, Table] = dict(
     (
         _table("settings", "key value", "key"),
-        _table("users", "number id name role created_at disabled_at sessions_held sessions_made body", "number"),
-        _table("api_keys", "id user_id name digest last4 scope created_at last_used_at revoked_at", "created_at id"),
+        _table(
+            "users",
+            "number id name role created_at disabled_at sessions_held sessions_made body",
+            "number",
+        ),
+        _table(
+            "api_keys",
+            "id user_id name digest last4 scope created_at last_used_at revoked_at",
+            "created_at id",
+        ),
         _table(
             "sessions",
             "number id owner intent status created_at updated_at is_pinned head stream_sequence next_entry"
@@ -45,7 +55,9 @@ TABLES: dict[str, Table] = dict(
         ),
         _table("log", "session seq at kind data", "session seq"),
         _table("client_messages", "session id first last run_id", "session id"),
-        _table("turns", "place session id turn_id parent_id patch_sequence body", "place", "turn_words"),
+        _table(
+            "turns", "place session id turn_id parent_id patch_sequence body", "place", "turn_words"
+        ),
         _table("checkpoints", "session id turn_id parent_id label created_at seq", "session id"),
         _table("blobs", "sha256 session", "sha256 session"),
         _table("shares", "digest session created_at expires_at body", "digest"),
@@ -71,7 +83,9 @@ TABLES: dict[str, Table] = dict(
             ("enabled", "skip_confirmations"),
         ),
         _table(
-            "scheduled_runs", "id task_id fire_at session_id status error triggered_at finished_at", "task_id fire_at"
+            "scheduled_runs",
+            "id task_id fire_at session_id status error triggered_at finished_at",
+            "task_id fire_at",
         ),
     )
 )

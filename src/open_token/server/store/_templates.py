@@ -9,7 +9,8 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def needle(prefix: str) -> bytes:
-    """Bytes that the body of every session has whose template begins so; others may have them, too."""
+    """Bytes that the body of every session has whose template begins so; others may have them,
+    too."""
     return _KEY + msgspec.json.encode(prefix)[:-1]
 
 

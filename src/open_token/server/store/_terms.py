@@ -1,4 +1,5 @@
-"""Text as PostgreSQL finds it: words folded by ourselves, so that both stores find the same whatever its locale is."""
+"""Text as PostgreSQL finds it: words folded by ourselves, so that both stores find the same
+whatever its locale is."""
 
 import re
 import unicodedata
@@ -37,7 +38,8 @@ class Sought(Struct, frozen=True):
 
 
 def words(text: str) -> list[str]:
-    """The words of a text without case and accents; signs of unspaced scripts are words of their own."""
+    """The words of a text without case and accents; signs of unspaced scripts are words of their
+    own."""
     spaced = _words.indexed(text).lower()
     if not spaced.isascii():
         spaced = unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFD", spaced)))
@@ -53,7 +55,8 @@ def stored(text: str) -> str:
 
 
 def all_of(text: str) -> Sought | None:
-    """Rows that have every word, the last of which may be only begun; None when there is no word."""
+    """Rows that have every word, the last of which may be only begun; None when there is no
+    word."""
     parts, is_begun = _words.parts_of(text)
     phrases = _phrases(parts)
     return Sought(phrases, is_begun) if phrases else None

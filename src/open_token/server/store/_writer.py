@@ -1,4 +1,5 @@
-"""One thread that writes: what waits is written in one transaction, and everybody hears of it after the commit."""
+"""One thread that writes: what waits is written in one transaction, and everybody hears of it after
+the commit."""
 
 import asyncio
 import queue
@@ -35,7 +36,8 @@ Outcome = tuple[Job, Any, Exception | None]
 
 
 class Writer:
-    """Takes functions of any thread and event loop, and runs them one after the other on its own connection."""
+    """Takes functions of any thread and event loop, and runs them one after the other on its own
+    connection."""
 
     def __init__(self, db: sqlite3.Connection, folder: Path) -> None:
         self._db, self._folder = db, folder
@@ -74,7 +76,9 @@ class Writer:
     def _put(self, job: Job) -> None:
         with self._gate:
             if not self._is_open:
-                raise StoreError("the store is closed", where=str(self._folder), code="store.closed")
+                raise StoreError(
+                    "the store is closed", where=str(self._folder), code="store.closed"
+                )
             self._queue.put(job)
 
     def _work(self) -> None:

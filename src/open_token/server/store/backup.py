@@ -14,7 +14,8 @@ from open_token.server.store._database import BLOBS, DATABASE, PEPPER, connect_t
 from open_token.server.store._faults import damaged, explained
 
 FOLDERS = ("workspaces", "tasks", "recordings")
-"""The files of sessions, what is written down of commands in the background, and what recorded models play."""
+"""The files of sessions, what is written down of commands in the background, and what recorded
+models play."""
 _GAPS = """
     SELECT count(*) FROM sessions LEFT JOIN (
         SELECT session, count(*) AS held, min(seq) AS first, max(seq) AS last FROM log GROUP BY session
@@ -27,10 +28,11 @@ _MISCOUNTED = """
 
 
 def backup(folder: Path, target: Path) -> None:
-    """Copy a data folder as it is at one moment, while a server may be writing to it; the copy appears whole.
+    """Copy a data folder as it is at one moment, while a server may be writing to it; the copy
+    appears whole.
 
-    It is for this user only, as the data are: the files of agents lie in it as open as agents made them.
-    """
+    It is for this user only, as the data are: the files of agents lie in it as open as agents made
+    them."""
     _must_be_data(folder)
     with whole_folder(target, is_private=True) as made, _explaining(folder):
         with contextlib.closing(connect_to_read(folder)) as db:
@@ -46,7 +48,8 @@ def backup(folder: Path, target: Path) -> None:
 
 
 def restore(source: Path, folder: Path) -> None:
-    """Make a data folder of a backup, which must be sound; the folder must not be there yet, or be empty."""
+    """Make a data folder of a backup, which must be sound; the folder must not be there yet, or be
+    empty."""
     _must_be_data(source)
     _refuse_damage(source)
     backup(source, folder)
@@ -64,10 +67,15 @@ def check(folder: Path, *, is_deep: bool = False) -> list[str]:
 
 def check_database(db: sqlite3.Connection, folder: Path, *, is_deep: bool = False) -> list[str]:
     """The same over an open connection."""
-    found = [f"database: {row[0]}" for row in db.execute("PRAGMA integrity_check(20)") if row[0] != "ok"]
+    found = [
+        f"database: {row[0]}" for row in db.execute("PRAGMA integrity_check(20)") if row[0] != "ok"
+    ]
     if found:
         return found
-    found += [f"a row of {row[0]} refers to nothing" for row in db.execute("PRAGMA foreign_key_check").fetchmany(20)]
+    found += [
+        f"a row of {row[0]} refers to nothing"
+        for row in db.execute("PRAGMA foreign_key_check").fetchmany(20)
+    ]
     if gaps := db.execute(_GAPS).fetchone()[0]:
         found.append(f"the logs of {gaps} sessions have gaps")
     if db.execute(_MISCOUNTED).fetchone():
@@ -87,7 +95,12 @@ def _blob_faults(blobs: Path, sha256: str, is_deep: bool) -> list[str]:
 
 def _must_be_data(folder: Path) -> None:
     if not (folder / DATABASE).is_file():
-        raise StoreError("there are no data of a server", where=str(folder), help="check the path", code="store.none")
+        raise StoreError(
+            "there are no data of a server",
+            where=str(folder),
+            help="check the path",
+            code="store.none",
+        )
 
 
 def _refuse_damage(folder: Path) -> None:
@@ -115,7 +128,8 @@ def _copy_blob(source: Path, target: Path, sha256: str) -> None:
 
 
 def _copy_files(source: Path, target: Path) -> None:
-    """The files of sessions; agents may be at work, so one that goes away meanwhile is left out. Links stay links."""
+    """The files of sessions; agents may be at work, so one that goes away meanwhile is left out.
+    Links stay links."""
     if source.is_dir():
         with contextlib.suppress(shutil.Error):
             shutil.copytree(source, target, symlinks=True)

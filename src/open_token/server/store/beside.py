@@ -1,4 +1,5 @@
-"""Users and keys of a data folder, changed from the command line while a server may be running on it."""
+"""Users and keys of a data folder, changed from the command line while a server may be running on
+it."""
 
 import contextlib
 import sqlite3
@@ -52,7 +53,12 @@ class People:
         """End a key at once."""
         return self._write(_people.revoke_key, user_id, key_id, at)
 
-    def _write(self, function: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def _write(
+        self,
+        function: Callable[Concatenate[sqlite3.Connection, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
         self._db.execute("BEGIN IMMEDIATE")
         try:
             result = function(self._db, *args, **kwargs)
@@ -68,7 +74,10 @@ def people_of(folder: Path) -> Iterator[People]:
     """The people of a data folder that a server has made."""
     if not (folder / DATABASE).is_file():
         raise StoreError(
-            "there are no data of a server", where=str(folder), help="`open-token serve` makes them", code="store.none"
+            "there are no data of a server",
+            where=str(folder),
+            help="`open-token serve` makes them",
+            code="store.none",
         )
     pepper = read_optional(folder / PEPPER)
     if pepper is None:

@@ -1,4 +1,5 @@
-"""Which store a server has: the data folder's own, or the database that an address names, loaded when it is needed."""
+"""Which store a server has: the data folder's own, or the database that an address names, loaded
+when it is needed."""
 
 import importlib
 from collections.abc import Callable
@@ -9,13 +10,17 @@ from open_token.errors import StoreError
 from open_token.server.store.interface import Store
 from open_token.server.store.sqlite import open_sqlite
 
-DRIVERS = {"postgresql": "open_token.server.store.postgres", "postgres": "open_token.server.store.postgres"}
+DRIVERS = {
+    "postgresql": "open_token.server.store.postgres",
+    "postgres": "open_token.server.store.postgres",
+}
 
 MOVER = "open_token.server.store.moving"
 
 
 async def open_store(folder: Path, database: str | None = None) -> Store:
-    """The store of a server, connected; a database that cannot be reached or read is said at once."""
+    """The store of a server, connected; a database that cannot be reached or read is said at
+    once."""
     if database is None:
         return open_sqlite(folder)
     scheme = database.partition("://")[0]

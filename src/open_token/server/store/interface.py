@@ -1,8 +1,8 @@
 """What every store can do; the server knows no more of it.
 
-A step is written whole or not at all, and a call that writes returns after it is safely on the disk. Whoever asks for
-something of a session, a memory or a key names whose it must be: another's is not there.
-"""
+A step is written whole or not at all, and a call that writes returns after it is safely on the
+disk. Whoever asks for something of a session, a memory or a key names whose it must be: another's
+is not there."""
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -46,7 +46,9 @@ class SessionStore(Protocol):
     async def append(self, step: Step) -> Appended:
         """Write a step; raises Conflict, Missing or Fenced, and then nothing is written."""
 
-    async def read_log(self, owner: str, session_id: str, after: int = 0, limit: int = 100) -> list[Entry]:
+    async def read_log(
+        self, owner: str, session_id: str, after: int = 0, limit: int = 100
+    ) -> list[Entry]:
         """Up to `limit` entries behind a sequence, in order."""
 
     async def session(self, owner: str, session_id: str) -> StoredSession | None:
@@ -56,27 +58,36 @@ class SessionStore(Protocol):
         """The last entry of a session's log, and the last one that its stored turns know of."""
 
     async def heads(self, session_ids: Collection[str]) -> dict[str, tuple[str, int]]:
-        """The owner and the last sequence of anybody's sessions, for who tells those who watch; none of those gone."""
+        """The owner and the last sequence of anybody's sessions, for who tells those who watch;
+        none of those gone."""
 
     async def sessions(
-        self, owner: str, q: str | None = None, limit: int = 20, offset: int = 0, template: str | None = None
+        self,
+        owner: str,
+        q: str | None = None,
+        limit: int = 20,
+        offset: int = 0,
+        template: str | None = None,
     ) -> SessionPage:
-        """A part of the list, pinned ones first and then the newest; `q` looks in intents and in turns.
+        """A part of the list, pinned ones first and then the newest; `q` looks in intents and in
+        turns.
 
-        `template` is how the template begins that the sessions were made from.
-        """
+        `template` is how the template begins that the sessions were made from."""
 
     async def delete_session(self, owner: str, session_id: str) -> bool:
-        """Take a session away with everything that belongs to it, its environment too; False when there is none."""
+        """Take a session away with everything that belongs to it, its environment too; False when
+        there is none."""
 
     async def turns(self, owner: str, session_id: str, whole_tree: bool = False) -> list[TurnRow]:
-        """The turns of the current branch in order; or of all branches, in the order in which they began."""
+        """The turns of the current branch in order; or of all branches, in the order in which they
+        began."""
 
     async def checkpoints(self, owner: str, session_id: str) -> list[Checkpoint]:
         """The places to go back to, in the order in which they were made."""
 
     async def put_blob(self, data: bytes, media_type: str) -> Blob:
-        """Keep bytes that are too big for the log; the step that refers to them names their hash."""
+        """Keep bytes that are too big for the log; the step that refers to them names their
+        hash."""
 
     async def read_blob(
         self, owner: str, session_id: str, sha256: str, start: int = 0, length: int | None = None
@@ -84,7 +95,8 @@ class SessionStore(Protocol):
         """A part of a blob, or all of it; None when the session does not refer to it."""
 
     async def sweep_blobs(self, before: float) -> int:
-        """Take away blobs that no session has and that were put before a time (in seconds since 1970)."""
+        """Take away blobs that no session has and that were put before a time (in seconds since
+        1970)."""
 
 
 class PeopleStore(Protocol):
@@ -121,7 +133,12 @@ class PeopleStore(Protocol):
         """Whose key that is, if it is one and may be used; notes its use once a minute."""
 
     async def add_share(
-        self, owner: str, session_id: str, at: str, expires_at: str | None = None, body: bytes = b"{}"
+        self,
+        owner: str,
+        session_id: str,
+        at: str,
+        expires_at: str | None = None,
+        body: bytes = b"{}",
     ) -> str:
         """Open a session for reading; gives the token, here and never again."""
 
@@ -135,7 +152,9 @@ class PeopleStore(Protocol):
 class MemoryStore(Protocol):
     """What agents remember for a user."""
 
-    async def add_memory(self, user_id: str, memory: NewMemory, supersedes: Collection[int] = ()) -> MemoryRow:
+    async def add_memory(
+        self, user_id: str, memory: NewMemory, supersedes: Collection[int] = ()
+    ) -> MemoryRow:
         """Remember something; it takes the place of what it supersedes."""
 
     async def memory(self, user_id: str, memory_id: int) -> MemoryRow | None:
@@ -154,7 +173,9 @@ class MemoryStore(Protocol):
     async def delete_memories(self, user_id: str, ids: Collection[int]) -> int:
         """Forget; tells how many there were."""
 
-    async def disable_memories(self, user_id: str, ids: Collection[int], is_off: bool, at: str) -> int:
+    async def disable_memories(
+        self, user_id: str, ids: Collection[int], is_off: bool, at: str
+    ) -> int:
         """Keep memories from being used, or let them be used again; tells how many there were."""
 
     async def relevant_memories(self, user_id: str, text: str, limit: int = 5) -> list[MemoryRow]:
@@ -168,12 +189,19 @@ class RunStore(Protocol):
     """Work that sessions wait for; a run is queued and ended by steps."""
 
     async def time(self, now: str) -> str:
-        """The time by which leases count: a node's own, or that of the database which nodes share."""
+        """The time by which leases count: a node's own, or that of the database which nodes
+        share."""
 
     async def claim_run(
-        self, worker: str, now: str, lease_until: str, most_attempts: int = 3, lapsed: str | None = None
+        self,
+        worker: str,
+        now: str,
+        lease_until: str,
+        most_attempts: int = 3,
+        lapsed: str | None = None,
     ) -> Run | None:
-        """Take the oldest run that nobody works on, or whose worker let its lease run out: before now, or `lapsed`."""
+        """Take the oldest run that nobody works on, or whose worker let its lease run out: before
+        now, or `lapsed`."""
 
     async def renew_lease(self, fence: Fence, lease_until: str) -> bool:
         """Keep a run; False when it is no longer this worker's."""
@@ -197,23 +225,26 @@ class ScheduleStore(Protocol):
     async def task(self, owner: str, task_id: str) -> TaskRow | None:
         """One task."""
 
-    async def change_task(self, owner: str, task_id: str, changes: Mapping[str, Any], at: str) -> TaskRow | None:
+    async def change_task(
+        self, owner: str, task_id: str, changes: Mapping[str, Any], at: str
+    ) -> TaskRow | None:
         """Give a task other values; None when the user has no such task."""
 
     async def delete_task(self, owner: str, task_id: str) -> bool:
         """Take a task away with its runs; their sessions stay."""
 
     async def due_tasks(self, now: str, limit: int = 100) -> list[TaskRow]:
-        """Enabled tasks of everybody who is not locked out whose time has come, the most overdue first."""
+        """Enabled tasks of everybody who is not locked out whose time has come, the most overdue
+        first."""
 
     async def nearest_fire(self) -> str | None:
         """When the next task is due."""
 
     async def fire_task(self, firing: Firing) -> TaskRun | None:
-        """Take a slot: its run, its session and the task's next slot, all or nothing; None when another node did.
+        """Take a slot: its run, its session and the task's next slot, all or nothing; None when
+        another node did.
 
-        The run ends together with the first run of its session.
-        """
+        The run ends together with the first run of its session."""
 
     async def task_runs(
         self,
@@ -224,7 +255,8 @@ class ScheduleStore(Protocol):
         limit: int = 100,
         offset: int = 0,
     ) -> TaskRunPage:
-        """A part of the runs of one task, or of all of a user's, whose slots lie in [since, until); newest first."""
+        """A part of the runs of one task, or of all of a user's, whose slots lie in [since, until);
+        newest first."""
 
 
 class Store(SessionStore, PeopleStore, MemoryStore, RunStore, ScheduleStore, Protocol):

@@ -1,9 +1,12 @@
-"""Moves all data of a server between a data folder and PostgreSQL: all or nothing, checked by hashes on both sides."""
+"""Moves all data of a server between a data folder and PostgreSQL: all or nothing, checked by
+hashes on both sides."""
 
 import contextlib
 import hashlib
 import os
+import sqlite3
 from collections.abc import AsyncIterator, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +35,8 @@ class Moved(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Digest:
-    """The hash of a table: of its rows in the order of their keys, so that of the logs covers each of them whole."""
+    """The hash of a table: of its rows in the order of their keys, so that of the logs covers each
+    of them whole."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -42,7 +46,10 @@ class Digest:
         """Go on with more rows."""
         for row in rows:
             self.count += 1
-            self._whole.update(_encode([value.hex() if isinstance(value, bytes) else value for value in row]) + b"\n")
+            self._whole.update(
+                _encode([value.hex() if isinstance(value, bytes) else value for value in row])
+                + b"\n"
+            )
 
     def hex(self) -> str:
         """The hash so far."""
@@ -50,9 +57,12 @@ class Digest:
 
 
 async def to_postgres(folder: Path, url: str) -> Moved:
-    """Copy a data folder into an empty database; the folder stays as it is, and no server may run on it."""
+    """Copy a data folder into an empty database; the folder stays as it is, and no server may run
+    on it."""
     if found := check(folder, is_deep=True):
-        raise StoreError(f"the data are not sound: {found[0]}", where=str(folder), code="store.damaged")
+        raise StoreError(
+            f"the data are not sound: {found[0]}", where=str(folder), code="store.damaged"
+        )
     with contextlib.closing(Database(folder)) as source:
         async with _connected(url) as db, db.transaction():
             await _pg_schema.migrate(db)
@@ -73,10 +83,14 @@ async def to_postgres(folder: Path, url: str) -> Moved:
 
 
 async def to_folder(url: str, folder: Path, pepper: Path) -> Moved:
-    """Copy a database as it is at one moment into a new data folder; the file with the pepper comes along."""
+    """Copy a database as it is at one moment into a new data folder; the file with the pepper comes
+    along."""
     with whole_folder(folder, is_private=True) as made:
         _copy_private(pepper, made / PEPPER)
-        async with _connected(url) as db, db.transaction(isolation="repeatable_read", readonly=True):
+        async with (
+            _connected(url) as db,
+            db.transaction(isolation="repeatable_read", readonly=True),
+        ):
             before, counts = {}, {}
             with contextlib.closing(_emptied(made)) as target:
                 for name, table in TABLES.items():
@@ -89,7 +103,9 @@ async def to_folder(url: str, folder: Path, pepper: Path) -> Moved:
                 after = {name: _sqlite_hash(target, table) for name, table in TABLES.items()}
             _must_equal(before, after)
         if found := check(made, is_deep=True):
-            raise StoreError(f"the copy is not sound: {found[0]}", where=str(folder), code="store.damaged")
+            raise StoreError(
+                f"the copy is not sound: {found[0]}", where=str(folder), code="store.damaged"
+            )
         return Moved(rows=counts, hashes=before, blobs=blobs)
 
 
@@ -109,6 +125,12 @@ async def _connected(url: str) -> AsyncIterator[asyncpg.Connection]:
         await db.close()
 
 
+def _fetch_all(
+    connection: sqlite3.Connection, sql: str, parameters: tuple[Any, ...]
+) -> list[tuple[Any, ...]]:
+    return connection.execute(sql, parameters).fetchall()
+
+
 def _sqlite_rows(source: Database, table: Table) -> Iterator[list[tuple[Any, ...]]]:
     """The rows of a table in the order of their keys, in pieces that fit into memory."""
     keys = ", ".join(table.key)
@@ -117,14 +139,16 @@ def _sqlite_rows(source: Database, table: Table) -> Iterator[list[tuple[Any, ...
     while True:
         where = "" if after is None else f"WHERE ({keys}) > ({', '.join('?' * len(places))})"
         sql = f"SELECT {', '.join(table.columns)} FROM {table.name} {where} ORDER BY {keys} LIMIT {_TOGETHER}"
-        rows: list[tuple[Any, ...]] = source.read(lambda db: db.execute(sql, after or ()).fetchall())  # noqa: B023
+        rows = source.read(partial(_fetch_all, sql=sql, parameters=after or ()))
         if not rows:
             return
         yield [table.with_booleans(row) for row in rows]
         after = tuple(rows[-1][place] for place in places)
 
 
-async def _postgres_rows(db: asyncpg.Connection, table: Table) -> AsyncIterator[list[tuple[Any, ...]]]:
+async def _postgres_rows(
+    db: asyncpg.Connection, table: Table
+) -> AsyncIterator[list[tuple[Any, ...]]]:
     columns = [*table.columns, *(["words"] if table.words else [])]
     sql = f"SELECT {', '.join(columns)} FROM {table.name} ORDER BY {', '.join(table.key)}"
     held: list[tuple[Any, ...]] = []
@@ -136,10 +160,14 @@ async def _postgres_rows(db: asyncpg.Connection, table: Table) -> AsyncIterator[
     yield held
 
 
-async def _insert(db: asyncpg.Connection, table: Table, source: Database, rows: list[tuple[Any, ...]]) -> None:
+async def _insert(
+    db: asyncpg.Connection, table: Table, source: Database, rows: list[tuple[Any, ...]]
+) -> None:
     columns = list(table.columns)
     if table.words:
-        rows = [(*row, words) for row, words in zip(rows, _words_of(source, table, rows), strict=True)]
+        rows = [
+            (*row, words) for row, words in zip(rows, _words_of(source, table, rows), strict=True)
+        ]
         columns.append("words")
     if table.name == "memories":  # one may be superseded by one that comes later
         place = columns.index("superseded_by")
@@ -148,8 +176,12 @@ async def _insert(db: asyncpg.Connection, table: Table, source: Database, rows: 
 
 
 def _without_zeros(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """PostgreSQL has no text with a zero character: a title with one gets a sign for it; logs have it as an escape."""
-    return [tuple(value.replace("\0", "\ufffd") if isinstance(value, str) else value for value in row) for row in rows]
+    """PostgreSQL has no text with a zero character: a title with one gets a sign for it; logs have
+    it as an escape."""
+    return [
+        tuple(value.replace("\0", "\ufffd") if isinstance(value, str) else value for value in row)
+        for row in rows
+    ]
 
 
 def _words_of(source: Database, table: Table, rows: list[tuple[Any, ...]]) -> list[str | None]:
@@ -159,30 +191,43 @@ def _words_of(source: Database, table: Table, rows: list[tuple[Any, ...]]) -> li
     sql = f"SELECT rowid, words FROM {table.words} WHERE rowid IN (SELECT value FROM json_each(?))"
     known: dict[int, str] = dict(source.read(lambda db: db.execute(sql, (numbers,)).fetchall()))
     words = [known.get(row[place]) for row in rows]
-    return [stored(text) if text is not None else (None if table.name == "turns" else "") for text in words]
+    return [
+        stored(text) if text is not None else (None if table.name == "turns" else "")
+        for text in words
+    ]
 
 
 async def _settle(db: asyncpg.Connection, source: Database) -> None:
     """What could not be said row by row: who is superseded, and which numbers are next."""
     pairs = source.read(
-        lambda lite: lite.execute("SELECT superseded_by, id FROM memories WHERE superseded_by IS NOT NULL").fetchall()
+        lambda lite: lite.execute(
+            "SELECT superseded_by, id FROM memories WHERE superseded_by IS NOT NULL"
+        ).fetchall()
     )
     await db.executemany("UPDATE memories SET superseded_by = $1 WHERE id = $2", pairs)
     used = source.read(
-        lambda lite: lite.execute("SELECT seq FROM sqlite_sequence WHERE name = 'memories'").fetchone() or (0,)
+        lambda lite: (
+            lite.execute("SELECT seq FROM sqlite_sequence WHERE name = 'memories'").fetchone()
+            or (0,)
+        )
     )[0]
     for table, column, least in (("memories", "id", used), ("users", "number", 0)):
         last = max(least, await db.fetchval(f"SELECT coalesce(max({column}), 0) FROM {table}"))
         if last:
-            await db.execute(f"SELECT setval(pg_get_serial_sequence('{table}', '{column}'), $1)", last)
+            await db.execute(
+                f"SELECT setval(pg_get_serial_sequence('{table}', '{column}'), $1)", last
+            )
 
 
 def _emptied(folder: Path) -> Database:
-    """A new data folder without the rows that it begins with, and whose rows may come in any order."""
+    """A new data folder without the rows that it begins with, and whose rows may come in any
+    order."""
     target = Database(folder)
     target.writer.write(lambda db: db.execute("DELETE FROM settings"))
     db = target.writer._db
-    db.execute("PRAGMA foreign_keys = OFF")  # outside of a transaction; `check` looks at them at the end
+    db.execute(
+        "PRAGMA foreign_keys = OFF"
+    )  # outside of a transaction; `check` looks at them at the end
     return target
 
 
@@ -220,7 +265,9 @@ async def _copy_blobs_in(db: asyncpg.Connection, source: Database) -> int:
 
 
 async def _copy_blobs_out(db: asyncpg.Connection, folder: Path) -> int:
-    names = [name for (name,) in await db.fetch("SELECT DISTINCT sha256 FROM blobs ORDER BY sha256")]
+    names = [
+        name for (name,) in await db.fetch("SELECT DISTINCT sha256 FROM blobs ORDER BY sha256")
+    ]
     for sha256 in names:
         data = await db.fetchval("SELECT data FROM blob_data WHERE sha256 = $1", sha256)
         if _blobs.put(folder, data, "").sha256 != sha256:
@@ -246,11 +293,15 @@ def _must_equal(before: dict[str, str], after: dict[str, str]) -> None:
     wrong = [name for name, value in before.items() if after[name] != value]
     if wrong:
         raise StoreError(
-            f"the copy of {wrong[0]} is not what it was copied from", help="nothing was written", code="store.damaged"
+            f"the copy of {wrong[0]} is not what it was copied from",
+            help="nothing was written",
+            code="store.damaged",
         )
 
 
 def _not_empty() -> StoreError:
     return StoreError(
-        "the database holds data of a server already", help="name an empty one; nothing was written", code="store.used"
+        "the database holds data of a server already",
+        help="name an empty one; nothing was written",
+        code="store.used",
     )

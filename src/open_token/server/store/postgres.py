@@ -1,4 +1,5 @@
-"""The store in PostgreSQL: the same interface for servers of many nodes, which share one database."""
+"""The store in PostgreSQL: the same interface for servers of many nodes, which share one
+database."""
 
 import asyncio
 import contextlib
@@ -39,8 +40,10 @@ _TRIES = 5
 _SECONDS = 60.0
 """For one command; a long blob or a new index may need them."""
 _ALIVE = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 20_000}
-"""A machine that is gone answers nothing, not even that it is there: then a connection is given up after 20 seconds."""
-# A node that is paused or cut off in the middle of a step must not hold its session and run for ever.
+"""A machine that is gone answers nothing, not even that it is there: then a connection is given up
+after 20 seconds."""
+# A node that is paused or cut off in the middle of a step must not hold its session and run for
+# ever.
 _SETTINGS = {"application_name": "open-token", "idle_in_transaction_session_timeout": "10s"}
 
 
@@ -72,7 +75,8 @@ def _viewing(function: Callable[Concatenate[asyncpg.Connection, P], Awaitable[T]
 
 
 class _Connection(asyncpg.Connection):  # type: ignore[misc]
-    """A connection on which nothing is left behind that must be reset: that saves a way to the database and back."""
+    """A connection on which nothing is left behind that must be reset: that saves a way to the
+    database and back."""
 
     def __init__(self, protocol: Any, transport: Any, *rest: Any) -> None:
         super().__init__(protocol, transport, *rest)
@@ -153,8 +157,11 @@ class PostgresStore:
                 return appended
         return await self.write(lambda db: _pg_log.append(db, step))
 
-    async def write(self, work: Callable[[asyncpg.Connection], Awaitable[T]], *, is_one: bool = False) -> T:
-        """Do something in a transaction; once more when others were in its way. One statement is one by itself."""
+    async def write(
+        self, work: Callable[[asyncpg.Connection], Awaitable[T]], *, is_one: bool = False
+    ) -> T:
+        """Do something in a transaction; once more when others were in its way. One statement is
+        one by itself."""
         for left in reversed(range(_TRIES)):
             try:
                 async with self._connection() as db:
@@ -180,7 +187,10 @@ class PostgresStore:
     async def view(self, work: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
         """Ask several questions of one view of the data."""
         try:
-            async with self._connection() as db, db.transaction(isolation="repeatable_read", readonly=True):
+            async with (
+                self._connection() as db,
+                db.transaction(isolation="repeatable_read", readonly=True),
+            ):
                 return await work(db)
         except Exception as problem:
             raise explained(problem) from None
@@ -188,7 +198,9 @@ class PostgresStore:
     async def add_key(self, user_id: str, name: str, scope: Scope, at: str) -> tuple[KeyRow, str]:
         """Make a key; its plain text is told here and never again."""
         key, plaintext = _people.new_key(user_id, name, scope, at)
-        await self.write(lambda db: _pg_people.add_key(db, key, tokens.digest(self._pepper, plaintext)))
+        await self.write(
+            lambda db: _pg_people.add_key(db, key, tokens.digest(self._pepper, plaintext))
+        )
         return key, plaintext
 
     async def check_key(self, plaintext: str, at: str) -> Caller | None:
@@ -196,24 +208,37 @@ class PostgresStore:
         key_id = tokens.key_id(plaintext)
         if key_id is None:
             return None
-        caller = await self.read(lambda db: _pg_people.find_key(db, key_id, tokens.digest(self._pepper, plaintext)))
+        caller = await self.read(
+            lambda db: _pg_people.find_key(db, key_id, tokens.digest(self._pepper, plaintext))
+        )
         if caller is not None and _people.is_worth_a_note(caller.key, at):
             with contextlib.suppress(StoreError):  # a full disk does not keep anybody from reading
                 await self.write(lambda db: _pg_people.touch_key(db, key_id, at))
         return caller
 
     async def add_share(
-        self, owner: str, session_id: str, at: str, expires_at: str | None = None, body: bytes = b"{}"
+        self,
+        owner: str,
+        session_id: str,
+        at: str,
+        expires_at: str | None = None,
+        body: bytes = b"{}",
     ) -> str:
         """Open a session for reading; gives the token, here and never again."""
         token = tokens.new_share()
-        share = Share(session_id=session_id, owner=owner, created_at=at, expires_at=expires_at, body=body)
-        await self.write(lambda db: _pg_people.add_share(db, share, tokens.digest(self._pepper, token)))
+        share = Share(
+            session_id=session_id, owner=owner, created_at=at, expires_at=expires_at, body=body
+        )
+        await self.write(
+            lambda db: _pg_people.add_share(db, share, tokens.digest(self._pepper, token))
+        )
         return token
 
     async def share(self, token: str, now: str) -> Share | None:
         """What a token opens, unless its time is over."""
-        return await self.read(lambda db: _pg_people.share(db, tokens.digest(self._pepper, token), now))
+        return await self.read(
+            lambda db: _pg_people.share(db, tokens.digest(self._pepper, token), now)
+        )
 
     async def revoke_share(self, owner: str, session_id: str, token: str | None = None) -> int:
         """Close a session to a token, or to all of them; tells how many there were."""
@@ -226,7 +251,9 @@ class PostgresStore:
     async def backup(self, target: Path) -> None:
         """Copy all data as they are at one moment into a new data folder, while others go on."""
         copied = moving.to_folder(self._url, target, self._folder / PEPPER)
-        await asyncio.to_thread(asyncio.run, copied)  # a loop of its own: the copy is written to a disk of this node
+        await asyncio.to_thread(
+            asyncio.run, copied
+        )  # a loop of its own: the copy is written to a disk of this node
 
     async def open(self) -> None:
         """Connect, and bring the tables to the newest version."""
@@ -279,11 +306,16 @@ class PostgresStore:
 
 
 def notice_death(link: Any) -> None:
-    """Have the system look whether the other side of a connection is there while nothing comes from it."""
-    with contextlib.suppress(OSError):  # a socket of this machine has no such settings, and needs none
+    """Have the system look whether the other side of a connection is there while nothing comes from
+    it."""
+    with contextlib.suppress(
+        OSError
+    ):  # a socket of this machine has no such settings, and needs none
         link.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for name, value in _ALIVE.items():
-            if (option := getattr(socket, name, None)) is not None:  # not every system has all of them
+            if (
+                option := getattr(socket, name, None)
+            ) is not None:  # not every system has all of them
                 link.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
@@ -293,7 +325,8 @@ def open_postgres(url: str, folder: Path) -> Store:
 
 
 def _not_opened(problem: Exception) -> Exception:
-    """Why there is no connection; an address that cannot be read is told as such, and never shown."""
+    """Why there is no connection; an address that cannot be read is told as such, and never
+    shown."""
     if isinstance(problem, ValueError) and not isinstance(problem, asyncpg.exceptions.DataError):
         return StoreError(
             "the address of the database cannot be read",
@@ -305,7 +338,8 @@ def _not_opened(problem: Exception) -> Exception:
 
 
 async def _pepper(db: asyncpg.Connection, folder: Path) -> bytes:
-    """The secret under which digests are made: the same file on every node, and not in the database."""
+    """The secret under which digests are made: the same file on every node, and not in the
+    database."""
     path = folder / PEPPER
     async with db.transaction():
         await db.execute("LOCK TABLE settings IN EXCLUSIVE MODE")

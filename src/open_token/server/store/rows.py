@@ -1,7 +1,8 @@
-"""What goes into a store and comes out of it: plain rows; JSON bodies are the caller's and are never looked into.
+"""What goes into a store and comes out of it: plain rows; JSON bodies are the caller's and are
+never looked into.
 
-Times are UTC with milliseconds, `2026-01-31T08:00:00.000Z`: so they are shown, and so they compare as text.
-"""
+Times are UTC with milliseconds, `2026-01-31T08:00:00.000Z`: so they are shown, and so they compare
+as text."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -137,11 +138,13 @@ class Step(Struct, frozen=True, kw_only=True):
     session_id: str
     entries: Sequence[NewEntry] = ()
     expected: int | None = None
-    """The stream sequence that the caller has seen; 0 together with a session row makes the session."""
+    """The stream sequence that the caller has seen; 0 together with a session row makes the
+    session."""
     session: SessionRow | None = None
     turns: Sequence[TurnRow] = ()
     is_projected: bool = True
-    """Do the rows say all that the entries say? Of words that still stream, the rows may follow later."""
+    """Do the rows say all that the entries say? Of words that still stream, the rows may follow
+    later."""
     checkpoints: Sequence[Checkpoint] = ()
     blobs: Sequence[str] = ()
     """Hashes of blobs that the entries refer to."""
@@ -318,7 +321,8 @@ class Firing(Struct, frozen=True, kw_only=True):
     error: str | None = None
     """Why it is skipped."""
     due: str | None = None
-    """The `next_fire` that the node saw: when it is another by now, nothing is written. None: started by hand."""
+    """The `next_fire` that the node saw: when it is another by now, nothing is written. None:
+    started by hand."""
     next_fire: str | None = None
     if_running: str | None = None
     """The error of a slot that comes while an earlier run goes on; None lets both run."""

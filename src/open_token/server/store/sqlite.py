@@ -8,13 +8,33 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from open_token.errors import StoreError
-from open_token.server.store import _blobs, _log, _memories, _people, _runs, _schedules, _sessions, _shares, tokens
+from open_token.server.store import (
+    _blobs,
+    _log,
+    _memories,
+    _people,
+    _runs,
+    _schedules,
+    _sessions,
+    _shares,
+    tokens,
+)
 from open_token.server.store import backup as copies
 from open_token.server.store._database import BLOBS, Database
 from open_token.server.store._faults import Missing
 from open_token.server.store._readers import Reading
 from open_token.server.store.interface import Store
-from open_token.server.store.rows import Appended, Blob, Caller, Firing, KeyRow, Scope, Share, Step, TaskRun
+from open_token.server.store.rows import (
+    Appended,
+    Blob,
+    Caller,
+    Firing,
+    KeyRow,
+    Scope,
+    Share,
+    Step,
+    TaskRun,
+)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -117,7 +137,10 @@ class SqliteStore:
         return now
 
     async def looked_up(
-        self, function: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
+        self,
+        function: Callable[Concatenate[sqlite3.Connection, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
     ) -> T:
         """What a function finds by a key."""
         found: Any = self.database.readers.look_up(lambda db: function(db, *args, **kwargs))
@@ -139,13 +162,15 @@ class SqliteStore:
         return result
 
     async def fire_task(self, firing: Firing) -> TaskRun | None:
-        """Take a slot: its run, its session and the task's next slot, all or nothing; None when another node did."""
+        """Take a slot: its run, its session and the task's next slot, all or nothing; None when
+        another node did."""
         step = None if firing.step is None else _log.prepared(firing.step)
         run: TaskRun | None = await self.database.writer.submit(_schedules.fire_task, firing, step)
         return run
 
     async def put_blob(self, data: bytes, media_type: str) -> Blob:
-        """Keep bytes that are too big for the log; the step that refers to them names their hash."""
+        """Keep bytes that are too big for the log; the step that refers to them names their
+        hash."""
         return await asyncio.to_thread(_blobs.put, self.blobs, data, media_type)
 
     async def read_blob(
@@ -157,14 +182,17 @@ class SqliteStore:
         return await asyncio.to_thread(_blobs.read, self.blobs, sha256, start, length)
 
     async def sweep_blobs(self, before: float) -> int:
-        """Take away blobs that no session has and that were put before a time (in seconds since 1970)."""
+        """Take away blobs that no session has and that were put before a time (in seconds since
+        1970)."""
         count: int = await self.database.readers.submit(_blobs.sweep, self.blobs, before)
         return count
 
     async def add_key(self, user_id: str, name: str, scope: Scope, at: str) -> tuple[KeyRow, str]:
         """Make a key; its plain text is told here and never again."""
         key, plaintext = _people.new_key(user_id, name, scope, at)
-        await self.database.writer.submit(_people.add_key, key, tokens.digest(self.database.pepper, plaintext))
+        await self.database.writer.submit(
+            _people.add_key, key, tokens.digest(self.database.pepper, plaintext)
+        )
         return key, plaintext
 
     async def check_key(self, plaintext: str, at: str) -> Caller | None:
@@ -180,12 +208,21 @@ class SqliteStore:
         return caller
 
     async def add_share(
-        self, owner: str, session_id: str, at: str, expires_at: str | None = None, body: bytes = b"{}"
+        self,
+        owner: str,
+        session_id: str,
+        at: str,
+        expires_at: str | None = None,
+        body: bytes = b"{}",
     ) -> str:
         """Open a session for reading; gives the token, here and never again."""
         token = tokens.new_share()
-        share = Share(session_id=session_id, owner=owner, created_at=at, expires_at=expires_at, body=body)
-        await self.database.writer.submit(_shares.add_share, share, tokens.digest(self.database.pepper, token))
+        share = Share(
+            session_id=session_id, owner=owner, created_at=at, expires_at=expires_at, body=body
+        )
+        await self.database.writer.submit(
+            _shares.add_share, share, tokens.digest(self.database.pepper, token)
+        )
         return token
 
     async def share(self, token: str, now: str) -> Share | None:
@@ -197,7 +234,9 @@ class SqliteStore:
     async def revoke_share(self, owner: str, session_id: str, token: str | None = None) -> int:
         """Close a session to a token, or to all of them; tells how many there were."""
         digest = None if token is None else tokens.digest(self.database.pepper, token)
-        count: int = await self.database.writer.submit(_shares.revoke_share, owner, session_id, digest)
+        count: int = await self.database.writer.submit(
+            _shares.revoke_share, owner, session_id, digest
+        )
         return count
 
     async def check(self, is_deep: bool = False) -> list[str]:

@@ -1,4 +1,5 @@
-"""Secrets that are shown once: how API keys and share tokens are made, checked for typing errors, and kept."""
+"""Secrets that are shown once: how API keys and share tokens are made, checked for typing errors,
+and kept."""
 
 import functools
 import hashlib
@@ -26,7 +27,8 @@ def new_key() -> tuple[str, str]:
 
 
 def key_id(plaintext: str) -> str | None:
-    """The id inside an API key; None when it cannot be a key of ours, or was not typed as it was shown."""
+    """The id inside an API key; None when it cannot be a key of ours, or was not typed as it was
+    shown."""
     found = _KEY.fullmatch(plaintext)
     if not found or _checksum(plaintext[:-6]) != found[2]:
         return None

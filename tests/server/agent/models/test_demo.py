@@ -1,4 +1,5 @@
-"""The demo: each word of the script, the same every time, and with a delay that can be taken away."""
+"""The demo: each word of the script, the same every time, and with a delay that can be taken
+away."""
 
 import asyncio
 from collections.abc import Callable
@@ -47,9 +48,13 @@ def test_words_become_calls(words: str, tools: list[str]) -> None:
 def test_arguments_follow_the_tools_that_are_offered() -> None:
     read = ToolSpec(name="Read", description="", parameters={"properties": {"path": {}}})
     mind = ToolSpec(
-        name="Remember", description="", parameters={"properties": {"content": {}, "reason": {}, "type": {}}}
+        name="Remember",
+        description="",
+        parameters={"properties": {"content": {}, "reason": {}, "type": {}}},
     )
-    script = script_of("read a/b.txt and remember I like tea", {"Read": read, "Remember": mind}, "executing")
+    script = script_of(
+        "read a/b.txt and remember I like tea", {"Read": read, "Remember": mind}, "executing"
+    )
     assert script.calls[0].arguments == {"path": "a/b.txt"}
     assert script.calls[1].arguments["content"] == "I like tea"
     assert script.calls[1].arguments.keys() == {"content", "reason", "type"}
@@ -58,13 +63,25 @@ def test_arguments_follow_the_tools_that_are_offered() -> None:
 def test_what_it_was_told_is_counted_with_the_tools() -> None:
     bare, tool = said("hello")[-1].usage, ToolSpec(name="Read", description="word " * 80)
     assert bare["input_tokens"] == estimate_messages([Message("user", [Text("hello")])])
-    assert said("hello", tools=[tool])[-1].usage["input_tokens"] == bare["input_tokens"] + estimate_tools([tool])
+    assert said("hello", tools=[tool])[-1].usage["input_tokens"] == bare[
+        "input_tokens"
+    ] + estimate_tools([tool])
 
 
 def test_the_same_words_get_the_same_answer() -> None:
     assert said("hello") == said("hello")
     text = "".join(piece.text for piece in said("hello") if isinstance(piece, TextPiece))
-    words = ["think", "list files", "read <name>", "ask", "subagent", "card", "bridge", "plan", "remember <text>"]
+    words = [
+        "think",
+        "list files",
+        "read <name>",
+        "ask",
+        "subagent",
+        "card",
+        "bridge",
+        "plan",
+        "remember <text>",
+    ]
     assert all(word in text for word in [*words, "long", "fail", "json"])
 
 
@@ -85,11 +102,15 @@ def test_the_delay_is_set_in_the_environment(given: str, monkeypatch: pytest.Mon
 
     async def all_of() -> None:
         model = demo.open_model("demo", CONFIG, {demo.DELAY: given})
-        async for _ in model.stream(Request(model="demo", messages=[Message("user", [Text("json")])])):
+        async for _ in model.stream(
+            Request(model="demo", messages=[Message("user", [Text("json")])])
+        ):
             pass
 
     asyncio.run(all_of())
-    assert {round(seconds, 6) for seconds in slept} == {"0.001": {0.001}, "nonsense": {0.02}}.get(given, set())
+    assert {round(seconds, 6) for seconds in slept} == {"0.001": {0.001}, "nonsense": {0.02}}.get(
+        given, set()
+    )
 
 
 def test_who_listens_slowly_does_not_slow_it_down(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +124,9 @@ def test_who_listens_slowly_does_not_slow_it_down(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(demo, "time", SimpleNamespace(monotonic=lambda: now[0]))
 
     async def all_of() -> None:
-        async for _ in demo.Demo(1.0).stream(Request(model="demo", messages=[Message("user", [Text("json")])])):
+        async for _ in demo.Demo(1.0).stream(
+            Request(model="demo", messages=[Message("user", [Text("json")])])
+        ):
             now[0] += 0.75
 
     asyncio.run(all_of())
@@ -111,11 +134,25 @@ def test_who_listens_slowly_does_not_slow_it_down(monkeypatch: pytest.MonkeyPatc
 
 
 SCHEMAS = [
-    {"type": "object", "properties": {"n": {"type": "integer", "minimum": 3}, "s": {"type": "string", "minLength": 9}}},
-    {"type": "array", "items": {"$ref": "#/$defs/x"}, "minItems": 2, "$defs": {"x": {"enum": ["a", "b"]}}},
+    {
+        "type": "object",
+        "properties": {
+            "n": {"type": "integer", "minimum": 3},
+            "s": {"type": "string", "minLength": 9},
+        },
+    },
+    {
+        "type": "array",
+        "items": {"$ref": "#/$defs/x"},
+        "minItems": 2,
+        "$defs": {"x": {"enum": ["a", "b"]}},
+    },
     {"anyOf": [{"type": "null"}, {"type": "string"}]},
     {"type": ["boolean", "null"]},
-    {"type": "object", "properties": {"deep": {"type": "object", "properties": {"n": {"type": "number"}}}}},
+    {
+        "type": "object",
+        "properties": {"deep": {"type": "object", "properties": {"n": {"type": "number"}}}},
+    },
 ]
 
 
@@ -131,8 +168,12 @@ def test_samples_end() -> None:
     assert sample({**around, "$defs": {"a": many}}) is not None
 
 
-@pytest.mark.parametrize("word", ["think", "list files", "read a", "subagent", "card", "bridge", "plan", "remember x"])
-def test_every_word_through_the_server(tmp_path: Path, fakes: Callable[..., None], word: str) -> None:
+@pytest.mark.parametrize(
+    "word", ["think", "list files", "read a", "subagent", "card", "bridge", "plan", "remember x"]
+)
+def test_every_word_through_the_server(
+    tmp_path: Path, fakes: Callable[..., None], word: str
+) -> None:
     fakes(None, *(Fake(name, lambda _: "there") for name in ("Glob", "Read", "Remember")))
 
     async def talk() -> None:
@@ -143,7 +184,12 @@ def test_every_word_through_the_server(tmp_path: Path, fakes: Callable[..., None
             calls = [call for turn in room.turns() for call in turn["tool_calls"]]
             assert all(call["status"] == "done" for call in calls)
             kinds = {block["type"] for turn in room.turns() for block in turn["blocks"]}
-            wanted = {"think": "thinking", "card": "tool_ui", "bridge": "tool_bridge", "plan": "plan_status"}
+            wanted = {
+                "think": "thinking",
+                "card": "tool_ui",
+                "bridge": "tool_bridge",
+                "plan": "plan_status",
+            }
             assert wanted.get(word, "text") in kinds
             await room.check()
 

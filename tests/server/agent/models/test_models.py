@@ -21,18 +21,27 @@ def made(env: dict[str, str], **config: Any) -> Any:
         ({}, {}, "demo", ["demo"]),
         ({"OPENAI_API_KEY": "k"}, {}, "openai:gpt-5", ["openai:gpt-5", "demo"]),
         ({"GEMINI_API_KEY": "k"}, {"model": "demo"}, "demo", ["demo", "google:gemini-2.5-pro"]),
-        ({}, {"model": "openai:llama", "base_url": "http://x"}, "openai:llama", ["openai:llama", "demo"]),
+        (
+            {},
+            {"model": "openai:llama", "base_url": "http://x"},
+            "openai:llama",
+            ["openai:llama", "demo"],
+        ),
         ({}, {"models": ("recorded:a.json",)}, "demo", ["recorded:a.json", "demo"]),
     ],
 )
-def test_what_is_offered(env: dict[str, str], config: Any, default: str, offered: list[str]) -> None:
+def test_what_is_offered(
+    env: dict[str, str], config: Any, default: str, offered: list[str]
+) -> None:
     models = made(env, **config)
     assert models.default == default
     assert [model["id"] for model in models.offered] == offered
     assert all(model.keys() == {"id", "name", "label"} for model in models.offered)
 
 
-@pytest.mark.parametrize("name", ["", "nobody", "nobody:x", "openai:", "anthropic:x", "recorded:../x", "recorded:.x"])
+@pytest.mark.parametrize(
+    "name", ["", "nobody", "nobody:x", "openai:", "anthropic:x", "recorded:../x", "recorded:.x"]
+)
 def test_what_is_refused(name: str) -> None:
     with pytest.raises(Refused) as refused:
         made({}).open(name)

@@ -1,4 +1,5 @@
-"""The real adapters of providers, with streams that were recorded or written served over the loopback."""
+"""The real adapters of providers, with streams that were recorded or written served over the
+loopback."""
 
 import json
 from collections.abc import Callable
@@ -30,20 +31,35 @@ from open_token.server.agent.models import catalogue, providers
 from open_token.server.config import ServerConfig
 from provider_streams import Provider, events, provider
 
-assert providers.open_model  # loaded here, where no clock runs: on a busy machine that takes its time
-TOOL = ToolSpec(name="get_capital", description="d", parameters={"type": "object", "properties": {"country": {}}})
+assert (
+    providers.open_model
+)  # loaded here, where no clock runs: on a busy machine that takes its time
+TOOL = ToolSpec(
+    name="get_capital",
+    description="d",
+    parameters={"type": "object", "properties": {"country": {}}},
+)
 HI = [Message("system", [Text("Be short.")]), Message("user", [Text("hi")])]
 
 
 def opened(name: str, told: Provider, tmp_path: Path, local: bool = False) -> Any:
     env = {"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k", "GOOGLE_API_KEY": "k"}
-    env |= {"ANTHROPIC_BASE_URL": told.url, "GOOGLE_GEMINI_BASE_URL": told.url, "OPENAI_BASE_URL": f"{told.url}/v1"}
-    config = ServerConfig(data=tmp_path, base_url=f"{told.url}/v1" if local else None, model_timeout=20)
+    env |= {
+        "ANTHROPIC_BASE_URL": told.url,
+        "GOOGLE_GEMINI_BASE_URL": told.url,
+        "OPENAI_BASE_URL": f"{told.url}/v1",
+    }
+    config = ServerConfig(
+        data=tmp_path, base_url=f"{told.url}/v1" if local else None, model_timeout=20
+    )
     return catalogue(config, env).open(name)
 
 
 async def answered(model: Any, messages: Any = HI) -> list[Piece]:
-    return [piece async for piece in model.stream(Request(model=model.name, messages=messages, tools=[TOOL]))]
+    return [
+        piece
+        async for piece in model.stream(Request(model=model.name, messages=messages, tools=[TOOL]))
+    ]
 
 
 def joined(pieces: list[Piece], kind: type) -> str:
@@ -67,12 +83,18 @@ def spoken(stream: str) -> tuple[str, str]:
 @pytest.mark.parametrize(
     ("name", "recording", "local"),
     [
-        ("anthropic:claude-x", "anthropic_messages/test_anthropic_model_thinking_part_stream.yaml", False),
+        (
+            "anthropic:claude-x",
+            "anthropic_messages/test_anthropic_model_thinking_part_stream.yaml",
+            False,
+        ),
         ("openai:gpt-4o", "openai_responses/test_openai_responses_stream.yaml", False),
         ("openai:gpt-4o-mini", "openai_chat/test_run_stream_sync_streams_real_model.yaml", True),
     ],
 )
-def test_recorded_streams(tmp_path: Path, corpus: Path, name: str, recording: str, local: bool) -> None:
+def test_recorded_streams(
+    tmp_path: Path, corpus: Path, name: str, recording: str, local: bool
+) -> None:
     taped = yaml.safe_load((corpus / recording).read_text(encoding="utf-8"))["interactions"]
     bodies = [item["response"]["body"]["string"] for item in taped]
 
@@ -86,13 +108,19 @@ def test_recorded_streams(tmp_path: Path, corpus: Path, name: str, recording: st
                 assert isinstance(usage, Counted)
                 assert usage.usage["output_tokens"] > 0
                 begun = [piece for piece in pieces if isinstance(piece, CallBegun)]
-                assert joined(pieces, TextPiece) or [piece.name for piece in begun] == ["get_capital"]
+                assert joined(pieces, TextPiece) or [piece.name for piece in begun] == [
+                    "get_capital"
+                ]
                 if begun:
-                    said = "".join(piece.arguments for piece in pieces if isinstance(piece, CallPiece))
+                    said = "".join(
+                        piece.arguments for piece in pieces if isinstance(piece, CallPiece)
+                    )
                     assert json.loads(said).keys() == {"country"}
                 if name.startswith("anthropic"):
                     assert joined(pieces, ThinkingPiece)
-                    assert any(isinstance(piece, ThinkingPiece) and piece.signature for piece in pieces)
+                    assert any(
+                        isinstance(piece, ThinkingPiece) and piece.signature for piece in pieces
+                    )
             await model.close()
 
     run(talk())
@@ -128,14 +156,24 @@ ANTHROPIC_TEXT = events(
 
 def gemini(*parts: Any) -> str:
     """A stream of Gemini's, one chunk a part."""
-    usage = {"promptTokenCount": 8, "candidatesTokenCount": 3, "thoughtsTokenCount": 2, "totalTokenCount": 13}
-    chunks = [{"candidates": [{"content": {"role": "model", "parts": [part]}, "index": 0}]} for part in parts]
+    usage = {
+        "promptTokenCount": 8,
+        "candidatesTokenCount": 3,
+        "thoughtsTokenCount": 2,
+        "totalTokenCount": 13,
+    }
+    chunks = [
+        {"candidates": [{"content": {"role": "model", "parts": [part]}, "index": 0}]}
+        for part in parts
+    ]
     chunks[-1] = {**chunks[-1], "usageMetadata": usage, "modelVersion": "g"}
     chunks[-1]["candidates"][0]["finishReason"] = "STOP"  # type: ignore[index]
     return "".join(f"data: {json.dumps(chunk)}\r\n\r\n" for chunk in chunks)
 
 
-def test_a_whole_exchange_with_thoughts_and_a_call(tmp_path: Path, fakes: Callable[..., None]) -> None:
+def test_a_whole_exchange_with_thoughts_and_a_call(
+    tmp_path: Path, fakes: Callable[..., None]
+) -> None:
     """Through the loop: what comes back to the provider is what it had sent, signatures too."""
     fakes(None, Fake("get_capital", lambda given: f"London of {given['country']}"))
 
@@ -148,17 +186,31 @@ def test_a_whole_exchange_with_thoughts_and_a_call(tmp_path: Path, fakes: Callab
                 await room.send("capital of the UK?")
                 assert room.texts()[-1] == "London."
                 first = room.turns()[1]
-                assert first["usage"] == {"input_tokens": 12, "output_tokens": 9, "cache_read_tokens": 5}
-                assert [block["type"] for block in first["blocks"]] == ["thinking", "thinking", "tool_use"]
+                assert first["usage"] == {
+                    "input_tokens": 12,
+                    "output_tokens": 9,
+                    "cache_read_tokens": 5,
+                }
+                assert [block["type"] for block in first["blocks"]] == [
+                    "thinking",
+                    "thinking",
+                    "tool_use",
+                ]
                 await room.check()
             _, headers, second = told.asked[1]
-            assert "k" in (headers.get("x-api-key"), headers.get("authorization", "").removeprefix("Bearer "))
+            assert "k" in (
+                headers.get("x-api-key"),
+                headers.get("authorization", "").removeprefix("Bearer "),
+            )
             thought, hidden, call = second["messages"][1]["content"]
             assert (thought["thinking"], thought["signature"]) == ("Hm.", "c2ln")
             assert (hidden["type"], hidden["data"]) == ("redacted_thinking", "aGlk")
             assert (call["id"], call["input"]) == ("toolu_1", {"country": "UK"})
             result = second["messages"][2]["content"][0]
-            assert (result["tool_use_id"], "London of UK" in json.dumps(result)) == ("toolu_1", True)
+            assert (result["tool_use_id"], "London of UK" in json.dumps(result)) == (
+                "toolu_1",
+                True,
+            )
 
     run(talk())
 
@@ -171,12 +223,17 @@ def recorded(corpus: Path, name: str) -> list[Any]:
 
 def signatures(content: Any) -> list[str]:
     """The signatures of calls, in one of the two alphabets that JSON has for bytes."""
-    marks = [part.get("thoughtSignature", "") for part in content["parts"] if "functionCall" in part]
+    marks = [
+        part.get("thoughtSignature", "") for part in content["parts"] if "functionCall" in part
+    ]
     return [mark.replace("-", "+").replace("_", "/") for mark in marks]
 
 
-def test_google_gets_its_signatures_back(tmp_path: Path, corpus: Path, fakes: Callable[..., None]) -> None:
-    """Recorded answers with calls, three at once among them: each later request has every signature in its place."""
+def test_google_gets_its_signatures_back(
+    tmp_path: Path, corpus: Path, fakes: Callable[..., None]
+) -> None:
+    """Recorded answers with calls, three at once among them: each later request has every signature
+    in its place."""
     answers = recorded(corpus, "gemini_api/test_google_instructions_only_with_tool_calls.yaml")
     fakes(None, Fake("generate_topic", lambda _: "sheep"), Fake("final_result", lambda _: "taken"))
     given = [signatures(answer["candidates"][0]["content"]) for answer in answers]
@@ -187,7 +244,11 @@ def test_google_gets_its_signatures_back(tmp_path: Path, corpus: Path, fakes: Ca
         async with provider(*streams, gemini({"text": "Done."})) as told:
             async with rooms(tmp_path, Time()) as open_room:
                 room: Room = await open_room(model="google:gemini-3-flash-preview")
-                room.services.env = {**ENV, "GOOGLE_API_KEY": "k", "GOOGLE_GEMINI_BASE_URL": told.url}
+                room.services.env = {
+                    **ENV,
+                    "GOOGLE_API_KEY": "k",
+                    "GOOGLE_GEMINI_BASE_URL": told.url,
+                }
                 await room.send("three jokes")
                 assert room.texts()[-1] == "Done."
                 assert room.turns()[1]["tool_calls"][0]["signature"] == given[0][0]
@@ -204,7 +265,12 @@ def test_who_signs_no_calls_is_not_given_signatures(tmp_path: Path) -> None:
             model = opened("anthropic:claude-x", told, tmp_path)
             call = Call("c1", "get_capital", "{}", signature="c2ln")
             await answered(
-                model, [*HI, Message("assistant", [call]), Message("tool", [Result("c1", "get_capital", 1)])]
+                model,
+                [
+                    *HI,
+                    Message("assistant", [call]),
+                    Message("tool", [Result("c1", "get_capital", 1)]),
+                ],
             )
             assert "c2ln" not in json.dumps(told.asked[0][2])
             await model.close()
@@ -217,7 +283,11 @@ def test_a_signature_that_is_made_up_is_left_out(tmp_path: Path) -> None:
         async with provider(ANTHROPIC_TEXT) as told:
             model = opened("anthropic:claude-x", told, tmp_path)
             call = Call("c1", "get_capital", "{}", signature="json:{c2ln")
-            history = [*HI, Message("assistant", [call]), Message("tool", [Result("c1", "get_capital", 1)])]
+            history = [
+                *HI,
+                Message("assistant", [call]),
+                Message("tool", [Result("c1", "get_capital", 1)]),
+            ]
             assert await answered(model, history)
             assert "c2ln" not in json.dumps(told.asked[0][2])
             await model.close()
@@ -236,8 +306,15 @@ def openai_stream(answer: Any) -> str:
     tell("created", response=bare)
     for index, item in enumerate(answer["output"]):
         place = {"output_index": index, "item_id": item["id"]}
-        empty = {"reasoning": {"summary": [], "encrypted_content": ""}, "function_call": {"arguments": ""}}
-        tell("output_item.added", output_index=index, item={**item, **empty.get(item["type"], {"content": []})})
+        empty = {
+            "reasoning": {"summary": [], "encrypted_content": ""},
+            "function_call": {"arguments": ""},
+        }
+        tell(
+            "output_item.added",
+            output_index=index,
+            item={**item, **empty.get(item["type"], {"content": []})},
+        )
         for number, part in enumerate(item.get("summary", ())):
             words = [part["text"][:20], part["text"][20:]]
             about = {**place, "summary_index": number}
@@ -247,18 +324,29 @@ def openai_stream(answer: Any) -> str:
             tell("reasoning_summary_part.done", **about, part=part)
         if item["type"] == "function_call":
             tell("function_call_arguments.delta", **place, delta=item["arguments"])
-            tell("function_call_arguments.done", **place, arguments=item["arguments"], name=item["name"])
+            tell(
+                "function_call_arguments.done",
+                **place,
+                arguments=item["arguments"],
+                name=item["name"],
+            )
         for number, part in enumerate(item.get("content") or ()):
             tell("content_part.added", **place, content_index=number, part={**part, "text": ""})
-            tell("output_text.delta", **place, content_index=number, delta=part["text"], logprobs=[])
+            tell(
+                "output_text.delta", **place, content_index=number, delta=part["text"], logprobs=[]
+            )
         tell("output_item.done", output_index=index, item=item)
     tell("completed", response=answer)
     return events(*made)
 
 
-def test_openai_gets_its_encrypted_reasoning_back(tmp_path: Path, corpus: Path, fakes: Callable[..., None]) -> None:
+def test_openai_gets_its_encrypted_reasoning_back(
+    tmp_path: Path, corpus: Path, fakes: Callable[..., None]
+) -> None:
     """The reasoning has five summaries, and is signed after the last of them."""
-    answers = recorded(corpus, "openai_responses/test_openai_responses_thinking_with_tool_calls.yaml")
+    answers = recorded(
+        corpus, "openai_responses/test_openai_responses_thinking_with_tool_calls.yaml"
+    )
     fakes(None, Fake("update_plan", lambda _: "plan updated"))
     thought, call = answers[0]["output"]
 
@@ -266,22 +354,37 @@ def test_openai_gets_its_encrypted_reasoning_back(tmp_path: Path, corpus: Path, 
         async with provider(*map(openai_stream, answers)) as told:
             async with rooms(tmp_path, Time()) as open_room:
                 room: Room = await open_room(model="openai:gpt-5")
-                room.services.env = {**ENV, "OPENAI_API_KEY": "k", "OPENAI_BASE_URL": f"{told.url}/v1"}
+                room.services.env = {
+                    **ENV,
+                    "OPENAI_API_KEY": "k",
+                    "OPENAI_BASE_URL": f"{told.url}/v1",
+                }
                 await room.send("a poem")
                 assert room.texts()[-1] == answers[1]["output"][0]["content"][0]["text"]
-                shown = [block["content"] for block in room.turns()[1]["blocks"] if block["type"] == "thinking"]
+                shown = [
+                    block["content"]
+                    for block in room.turns()[1]["blocks"]
+                    if block["type"] == "thinking"
+                ]
                 assert shown == ["\n\n".join(part["text"] for part in thought["summary"])]
                 await room.check()
             assert told.asked[0][2]["include"] == ["reasoning.encrypted_content"]
             sent = told.asked[1][2]["input"]
             (back,) = [item for item in sent if item.get("type") == "reasoning"]
-            assert (back["id"], back["encrypted_content"]) == (thought["id"], thought["encrypted_content"])
-            assert [item["call_id"] for item in sent if item.get("type") == "function_call"] == [call["call_id"]]
+            assert (back["id"], back["encrypted_content"]) == (
+                thought["id"],
+                thought["encrypted_content"],
+            )
+            assert [item["call_id"] for item in sent if item.get("type") == "function_call"] == [
+                call["call_id"]
+            ]
 
     run(talk())
 
 
-def test_services_that_speak_as_openai_get_their_signatures_back(tmp_path: Path, fakes: Callable[..., None]) -> None:
+def test_services_that_speak_as_openai_get_their_signatures_back(
+    tmp_path: Path, fakes: Callable[..., None]
+) -> None:
     fakes(None, Fake("get_capital", lambda _: "London"))
     signed = {"google": {"thought_signature": "c2ln"}}
 
@@ -295,9 +398,16 @@ def test_services_that_speak_as_openai_get_their_signatures_back(tmp_path: Path,
         }
 
     function = {"name": "get_capital", "arguments": "{}"}
-    called = {"index": 0, "id": "c1", "type": "function", "function": function, "extra_content": signed}
+    called = {
+        "index": 0,
+        "id": "c1",
+        "type": "function",
+        "function": function,
+        "extra_content": signed,
+    }
     calls = events(
-        chunk(delta={"role": "assistant", "tool_calls": [called]}), chunk(delta={}, finish_reason="tool_calls")
+        chunk(delta={"role": "assistant", "tool_calls": [called]}),
+        chunk(delta={}, finish_reason="tool_calls"),
     )
     text = events(chunk(delta={"content": "London."}), chunk(delta={}, finish_reason="stop"))
 
@@ -324,7 +434,9 @@ def test_google(tmp_path: Path) -> None:
             assert joined(pieces, TextPiece) == "So: "
             said = "".join(piece.arguments for piece in pieces if isinstance(piece, CallPiece))
             assert json.loads(said) == {"country": "UK"}
-            assert pieces[-1] == Counted({"input_tokens": 8, "output_tokens": 5, "reasoning_tokens": 2})
+            assert pieces[-1] == Counted(
+                {"input_tokens": 8, "output_tokens": 5, "reasoning_tokens": 2}
+            )
             assert "streamGenerateContent" in told.asked[0][0]
             await model.close()
 
@@ -338,7 +450,10 @@ def test_a_history_as_the_provider_is_told_it(tmp_path: Path) -> None:
             pixel = "data:image/png;base64,aGVsbG8="
             history = [
                 *HI,
-                Message("assistant", [Thinking("unsigned"), Text("I look."), Call("c1", "get_capital", "{broken")]),
+                Message(
+                    "assistant",
+                    [Thinking("unsigned"), Text("I look."), Call("c1", "get_capital", "{broken")],
+                ),
                 Message("tool", [Result("c1", "get_capital", {"error": "no"}, True)]),
                 Message("user", [Text("and this?"), Media("image/png", url=pixel)]),
             ]
@@ -354,16 +469,32 @@ def test_a_history_as_the_provider_is_told_it(tmp_path: Path) -> None:
     run(talk())
 
 
-@pytest.mark.parametrize("name", ["anthropic:claude-x", "openai:gpt-5", "google:gemini-3-flash-preview"])
+@pytest.mark.parametrize(
+    "name", ["anthropic:claude-x", "openai:gpt-5", "google:gemini-3-flash-preview"]
+)
 def test_a_picture_of_a_result_reaches_the_model(tmp_path: Path, corpus: Path, name: str) -> None:
-    answers = recorded(corpus, "openai_responses/test_openai_responses_thinking_with_tool_calls.yaml")
-    streams = {"anthropic": ANTHROPIC_TEXT, "openai": openai_stream(answers[1]), "google": gemini({"text": "A dot."})}
+    answers = recorded(
+        corpus, "openai_responses/test_openai_responses_thinking_with_tool_calls.yaml"
+    )
+    streams = {
+        "anthropic": ANTHROPIC_TEXT,
+        "openai": openai_stream(answers[1]),
+        "google": gemini({"text": "A dot."}),
+    }
 
     async def talk() -> None:
         async with provider(streams[name.partition(":")[0]]) as told:
             model = opened(name, told, tmp_path)
-            looked = Result("c1", "get_capital", {"file_path": "a.png"}, media=[Media("image/png", data=b"hello")])
-            await answered(model, [*HI, Message("assistant", [Call("c1", "get_capital")]), Message("tool", [looked])])
+            looked = Result(
+                "c1",
+                "get_capital",
+                {"file_path": "a.png"},
+                media=[Media("image/png", data=b"hello")],
+            )
+            await answered(
+                model,
+                [*HI, Message("assistant", [Call("c1", "get_capital")]), Message("tool", [looked])],
+            )
             asked = json.dumps(told.asked[0][2])
             assert asked.count("aGVsbG8=") == 1
             assert asked.count("a.png") == 1
@@ -384,11 +515,17 @@ def error(kind: str, words: str) -> str:
         (529, error("overloaded_error", "secret words"), "server"),
         (500, error("api_error", "secret words"), "server"),
         (404, error("not_found_error", "model: secret words"), "request"),
-        (400, error("invalid_request_error", "prompt is too long: 200001 tokens > 200000 maximum"), "context"),
+        (
+            400,
+            error("invalid_request_error", "prompt is too long: 200001 tokens > 200000 maximum"),
+            "context",
+        ),
         (400, error("invalid_request_error", "secret words"), "request"),
     ],
 )
-def test_faults_have_a_kind_and_no_content(tmp_path: Path, status: int, body: str, kind: str) -> None:
+def test_faults_have_a_kind_and_no_content(
+    tmp_path: Path, status: int, body: str, kind: str
+) -> None:
     async def talk() -> None:
         async with provider((status, body)) as told:
             model = opened("anthropic:claude-x", told, tmp_path)

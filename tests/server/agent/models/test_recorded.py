@@ -24,7 +24,10 @@ def document() -> str:
               content={"mime": "text/plain", "text": "old"}),
         event(5, "message", role="assistant", actor_id="act_002", content={"mime": "text/plain", "text": "Seen."}),
     ]  # fmt: skip
-    people = [{"actor_id": f"act_00{n}", "kind": kind} for n, kind in enumerate(["human", "model", "tool"], 1)]
+    people = [
+        {"actor_id": f"act_00{n}", "kind": kind}
+        for n, kind in enumerate(["human", "model", "tool"], 1)
+    ]
     return json.dumps({
         "open_token_version": "0.1", "conversation": {"id": "conv_1"}, "participants": people, "events": told,
     })  # fmt: skip

@@ -9,7 +9,9 @@ from open_token.server.agent.tools.interface import ToolFault
 
 
 def test_questions_are_made_whole() -> None:
-    (question,) = questions_of({"questions": [{"question": "Q", "options": [{"label": "A"}], "odd": 1}]})
+    (question,) = questions_of(
+        {"questions": [{"question": "Q", "options": [{"label": "A"}], "odd": 1}]}
+    )
     assert question["multiSelect"] is False
     assert question["odd"] == 1
     assert AskUserQuestion.spec.name == "AskUserQuestion"
@@ -31,7 +33,9 @@ def test_what_is_no_question(given: Any) -> None:
         questions_of(given)
 
 
-@pytest.mark.parametrize("given", ["", "{", "[]", "null", '"x"', '{"questions": []}', "[" * 100_000])
+@pytest.mark.parametrize(
+    "given", ["", "{", "[]", "null", '"x"', '{"questions": []}', "[" * 100_000]
+)
 def test_arguments_that_ask_nothing(given: str) -> None:
     assert not is_one(given)
 

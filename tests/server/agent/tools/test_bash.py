@@ -30,7 +30,10 @@ def test_the_same_in_the_sandbox(tmp_path: Path) -> None:
     box = asyncio.run(find_sandbox(False))
     if box.is_off:
         pytest.skip(f"{box.is_off}; `make test-full` installs bubblewrap")
-    assert bash(tmp_path, box, command="pwd; echo $PLACE") == {"output": "/workspace\nhere\n", "exit_code": 0}
+    assert bash(tmp_path, box, command="pwd; echo $PLACE") == {
+        "output": "/workspace\nhere\n",
+        "exit_code": 0,
+    }
     (tmp_path / "2").mkdir()
     with pytest.raises(ToolFault, match="stopped after 1 seconds"):
         bash(tmp_path / "2", box, command="sleep 200 & sleep 200", timeout=1)
@@ -41,13 +44,17 @@ def test_files_that_it_made_are_told_and_counted(tmp_path: Path) -> None:
         shop.workspace.write("a", b"x" * 100)
         await Bash(FREE, 20).run({"command": "echo new > b; rm a"}, shop.place())
         assert [entry.name for entry in shop.workspace.list()] == ["b"]
-        assert [one["action"] for one in await shop.signals("workspace:files_changed")] == ["command"]
+        assert [one["action"] for one in await shop.signals("workspace:files_changed")] == [
+            "command"
+        ]
 
     working(tmp_path, do)
 
 
 def test_long_output_is_cut_in_the_middle(tmp_path: Path) -> None:
-    got = bash(tmp_path, command="echo begin; head -c 1000000 /dev/zero | tr '\\0' x; echo; echo end")
+    got = bash(
+        tmp_path, command="echo begin; head -c 1000000 /dev/zero | tr '\\0' x; echo; echo end"
+    )
     assert len(got["output"]) < MOST_OUTPUT + 100
     assert got["output"].startswith("begin\nxxx")
     assert got["output"].endswith("xxx\nend\n")
@@ -56,14 +63,20 @@ def test_long_output_is_cut_in_the_middle(tmp_path: Path) -> None:
 
 
 def test_time_is_limited_and_what_was_said_is_told(tmp_path: Path) -> None:
-    with pytest.raises(ToolFault, match=r"stopped after 1 seconds; what it wrote until then:\nbegun"):
+    with pytest.raises(
+        ToolFault, match=r"stopped after 1 seconds; what it wrote until then:\nbegun"
+    ):
         bash(tmp_path, seconds=1, command="echo begun; sleep 300", timeout=3000)
 
 
 def test_what_is_for_the_page_is_taken_out_of_the_output(tmp_path: Path) -> None:
     card = '{"rows": 3, "_meta": {"ui": {"resourceHTML": "<b>x</b>"}}}'
     got = bash(tmp_path, command=f"echo '{card}'")
-    assert got == {"output": '{"rows":3}', "exit_code": 0, "_meta": {"ui": {"resourceHTML": "<b>x</b>"}}}
+    assert got == {
+        "output": '{"rows":3}',
+        "exit_code": 0,
+        "_meta": {"ui": {"resourceHTML": "<b>x</b>"}},
+    }
     for other in ('{"_meta": 1}', '{"_meta": {}} x', '["_meta"]', "{" * 3000 + '"_meta"'):
         folder = tmp_path / str(len(other))
         folder.mkdir()
@@ -77,9 +90,15 @@ def test_output_that_is_no_text(tmp_path: Path) -> None:
 def test_in_the_background_the_answer_is_a_task(tmp_path: Path) -> None:
     async def do(shop: Workshop) -> None:
         tool = Bash(FREE, 20)
-        got = await tool.run({"command": "echo $PLACE", "run_in_background": True}, shop.place("call_7", PLACE="x"))
+        got = await tool.run(
+            {"command": "echo $PLACE", "run_in_background": True}, shop.place("call_7", PLACE="x")
+        )
         (task,) = await shop.services.tasks.of(shop.session_id)
-        assert (got["task_id"], task.tool_call_id, task.command) == (task.id, "call_7", "echo $PLACE")
+        assert (got["task_id"], task.tool_call_id, task.command) == (
+            task.id,
+            "call_7",
+            "echo $PLACE",
+        )
 
     working(tmp_path, do)
 
@@ -99,6 +118,8 @@ def test_in_the_background_the_answer_is_a_task(tmp_path: Path) -> None:
         (Sandbox(shell="/nowhere/bash"), {"command": "ls"}, "could not be started"),
     ],
 )
-def test_what_does_not_run_says_why(tmp_path: Path, box: Sandbox, arguments: Any, words: str) -> None:
+def test_what_does_not_run_says_why(
+    tmp_path: Path, box: Sandbox, arguments: Any, words: str
+) -> None:
     with pytest.raises(ToolFault, match=words):
         bash(tmp_path, box, **arguments)

@@ -31,13 +31,20 @@ def test_all_our_tools_with_schemas_and_names_for_people(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(
     ("off", "gone"),
-    [(["Bash", "Write"], {"Bash", "Write"}), ("Read", {"Read"}), ([1, None, "Nothing"], set()), ({"a": 1}, set())],
+    [
+        (["Bash", "Write"], {"Bash", "Write"}),
+        ("Read", {"Read"}),
+        ([1, None, "Nothing"], set()),
+        ({"a": 1}, set()),
+    ],
 )
 def test_what_a_session_does_without(tmp_path: Path, off: Any, gone: set[str]) -> None:
     async def do(shop: Workshop) -> None:
         session = {"id": "sess_2", "disable_tools": off, "memory_enabled": False}
         await shop.services.journal.create(shop.owner, session)
-        assert set(await tools_for(shop.services, shop.owner, "sess_2")) == OURS - gone - {"Remember"}
+        assert set(await tools_for(shop.services, shop.owner, "sess_2")) == OURS - gone - {
+            "Remember"
+        }
 
     working(tmp_path, do, allow_unsandboxed=True)
 
@@ -53,11 +60,15 @@ def test_names_for_people_can_be_translated(tmp_path: Path) -> None:
     working(tmp_path, do, display_names={"Read": "Datei lesen", "Unknown": "?"})
 
 
-def test_without_a_sandbox_there_is_no_bash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_sandbox_there_is_no_bash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("open_token.server.sandbox.shutil.which", lambda name, path: None)
 
     async def do(shop: Workshop) -> None:
-        both = await asyncio.gather(*(tools_for(shop.services, shop.owner, shop.session_id) for _ in range(2)))
+        both = await asyncio.gather(
+            *(tools_for(shop.services, shop.owner, shop.session_id) for _ in range(2))
+        )
         assert set(both[0]) == OURS - {"Bash"}
 
     working(tmp_path, do)

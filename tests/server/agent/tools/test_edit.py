@@ -13,7 +13,9 @@ from workshop import Workshop, working
 def edit(folder: Path, data: bytes, old: Any, new: Any, **more: Any) -> tuple[Any, bytes]:
     async def do(shop: Workshop) -> Any:
         shop.workspace.write("f", data, executable=True)
-        got = await Edit().run({"file_path": "f", "old_string": old, "new_string": new, **more}, shop.place())
+        got = await Edit().run(
+            {"file_path": "f", "old_string": old, "new_string": new, **more}, shop.place()
+        )
         assert shop.workspace.resolve("f").stat().st_mode & 0o100
         return got, shop.workspace.read("f")
 
@@ -47,7 +49,9 @@ def test_wherever_it_stands(tmp_path: Path) -> None:
         (b"a", "a", ["b"], {}, "do not fit"),
     ],
 )
-def test_what_cannot_be_changed_stays(tmp_path: Path, data: bytes, old: Any, new: Any, more: Any, words: str) -> None:
+def test_what_cannot_be_changed_stays(
+    tmp_path: Path, data: bytes, old: Any, new: Any, more: Any, words: str
+) -> None:
     with pytest.raises(ToolFault, match=words):
         edit(tmp_path, data, old, new, **more)
     assert (tmp_path / "data" / "workspaces" / "sess_1" / "f").read_bytes() == data

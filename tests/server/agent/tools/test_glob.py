@@ -9,7 +9,16 @@ from open_token.server.agent.tools.glob import MOST_FILES, Glob
 from open_token.server.agent.tools.interface import ToolFault
 from workshop import Workshop, working
 
-FILES = ["a.py", "b.txt", "src/c.py", "src/deep/d.py", "src/deep/e.md", ".git/config", "x[1].py", "a+b.txt"]
+FILES = [
+    "a.py",
+    "b.txt",
+    "src/c.py",
+    "src/deep/d.py",
+    "src/deep/e.md",
+    ".git/config",
+    "x[1].py",
+    "a+b.txt",
+]
 
 
 def glob(folder: Path, **arguments: Any) -> Any:

@@ -38,17 +38,35 @@ def test_lines_are_found(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "answer"),
     [
-        ({"pattern": "print", "output_mode": "files_with_matches"}, {"files": ["a.py", "src/b.py"]}),
+        (
+            {"pattern": "print", "output_mode": "files_with_matches"},
+            {"files": ["a.py", "src/b.py"]},
+        ),
         ({"pattern": "print", "output_mode": "count"}, {"counts": {"a.py": 2, "src/b.py": 1}}),
-        ({"pattern": "print", "output_mode": "files_with_matches", "path": "src"}, {"files": ["src/b.py"]}),
-        ({"pattern": "print", "output_mode": "files_with_matches", "path": "a.py"}, {"files": ["a.py"]}),
-        ({"pattern": "print", "output_mode": "files_with_matches", "path": ".hidden"}, {"files": [".hidden/x"]}),
-        ({"pattern": ".", "output_mode": "files_with_matches", "glob": "*.txt"}, {"files": ["src/c.txt"]}),
+        (
+            {"pattern": "print", "output_mode": "files_with_matches", "path": "src"},
+            {"files": ["src/b.py"]},
+        ),
+        (
+            {"pattern": "print", "output_mode": "files_with_matches", "path": "a.py"},
+            {"files": ["a.py"]},
+        ),
+        (
+            {"pattern": "print", "output_mode": "files_with_matches", "path": ".hidden"},
+            {"files": [".hidden/x"]},
+        ),
+        (
+            {"pattern": ".", "output_mode": "files_with_matches", "glob": "*.txt"},
+            {"files": ["src/c.txt"]},
+        ),
         (
             {"pattern": "PRINT", "output_mode": "count", "ignore_case": True, "glob": "src/*"},
             {"counts": {"src/b.py": 1}},
         ),
-        ({"pattern": "größe", "ignore_case": True}, {"matches": [{"path": "src/c.txt", "line": 1, "text": "Größe"}]}),
+        (
+            {"pattern": "größe", "ignore_case": True},
+            {"matches": [{"path": "src/c.txt", "line": 1, "text": "Größe"}]},
+        ),
         ({"pattern": "nowhere"}, {"matches": []}),
     ],
 )
@@ -58,7 +76,10 @@ def test_ways_to_ask(tmp_path: Path, arguments: Any, answer: Any) -> None:
 
 def test_lines_around_are_shown_once(tmp_path: Path) -> None:
     got = search(tmp_path, {"f": b"1\nx\n3\nx\n5"}, pattern="x", context=1)
-    assert [match["around"] for match in got["matches"]] == [["1: 1", "2: x", "3: 3"], ["4: x", "5: 5"]]
+    assert [match["around"] for match in got["matches"]] == [
+        ["1: 1", "2: x", "3: 3"],
+        ["4: x", "5: 5"],
+    ]
 
 
 def test_enough_is_enough(tmp_path: Path) -> None:
@@ -67,7 +88,9 @@ def test_enough_is_enough(tmp_path: Path) -> None:
     assert got["note"] == "there are more than 3"
 
 
-def test_a_search_that_takes_too_long_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_that_takes_too_long_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(grep, "MOST_SECONDS", -1.0)
     assert "took too long" in search(tmp_path, pattern="x")["note"]
 

@@ -27,7 +27,13 @@ async def tools_of(shop: Workshop) -> dict[str, Tool]:
 
 
 def using(folder: Path, do: Any, **config: Any) -> Any:
-    return working(folder, do, mcp={"small": SETTINGS}, env={"GIVEN": "a word", "PROVIDER_KEY": "hush"}, **config)
+    return working(
+        folder,
+        do,
+        mcp={"small": SETTINGS},
+        env={"GIVEN": "a word", "PROVIDER_KEY": "hush"},
+        **config,
+    )
 
 
 def test_tools_are_offered_and_called(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -40,13 +46,21 @@ def test_tools_are_offered_and_called(tmp_path: Path, capfd: pytest.CaptureFixtu
         add = tools["mcp__small__add"]
         assert (add.spec.display_name, add.spec.description) == ("Add numbers", "Adds two numbers.")
         assert add.spec.parameters["properties"]["a"] == {"type": "number"}
-        assert await add.run({"a": 1, "b": 2}, shop.place()) == {"content": "3", "structured": {"sum": 3}}
+        assert await add.run({"a": 1, "b": 2}, shop.place()) == {
+            "content": "3",
+            "structured": {"sum": 3},
+        }
         assert await tools["mcp__small__card"].run({}, shop.place()) == {
             "content": "shown",
             "_meta": {"ui": {"resourceHTML": "<b>x</b>"}},
         }
         (picture,) = (await tools["mcp__small__picture"].run({}, shop.place()))["content"]
-        assert picture == {"type": "image", "media_type": "image/png", "encoding": "base64", "base64": "AAAA"}
+        assert picture == {
+            "type": "image",
+            "media_type": "image/png",
+            "encoding": "base64",
+            "base64": "AAAA",
+        }
         (odd,) = [name for name in tools if "odd" in name]
         assert odd.startswith("mcp__small__odd_name__")
         assert await tools[odd].run({}, shop.place()) == {"content": "odd"}
@@ -70,7 +84,10 @@ def test_each_user_has_a_server_of_their_own(tmp_path: Path) -> None:
     async def do(shop: Workshop) -> None:
         count = (await tools_of(shop))["mcp__small__count"]
         mine, theirs = shop.place(), dataclasses.replace(shop.place(), owner="user_other")
-        assert [await count.run({}, mine), await count.run({}, mine)] == [{"content": "1"}, {"content": "2"}]
+        assert [await count.run({}, mine), await count.run({}, mine)] == [
+            {"content": "1"},
+            {"content": "2"},
+        ]
         assert await count.run({}, theirs) == {"content": "1"}
 
     using(tmp_path, do)
@@ -95,7 +112,9 @@ def test_a_server_that_hangs_is_given_up(tmp_path: Path) -> None:
     using(tmp_path, do, tool_timeout=1.0)
 
 
-@pytest.mark.parametrize(("name", "words"), [("fails", "no such thing"), ("refuses", "refused: not here")])
+@pytest.mark.parametrize(
+    ("name", "words"), [("fails", "no such thing"), ("refuses", "refused: not here")]
+)
 def test_what_a_server_refuses_is_told(tmp_path: Path, name: str, words: str) -> None:
     async def do(shop: Workshop) -> None:
         tools = await tools_of(shop)
@@ -173,7 +192,9 @@ def test_a_server_on_the_network_is_called_with_its_headers(tmp_path: Path) -> N
         status = 200 if reply else 202 if scope["method"] == "POST" else 405
         headers = [(b"content-type", b"application/json")]
         await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": json.dumps(reply).encode() if reply else b""})
+        await send(
+            {"type": "http.response.body", "body": json.dumps(reply).encode() if reply else b""}
+        )
 
     async def do(shop: Workshop) -> None:
         with socket.create_server(("127.0.0.1", 0)) as listening:

@@ -58,7 +58,10 @@ def test_functions_are_tools(tmp_path: Path, module: Any) -> None:
         tools = shop.services.toolbox.python
         assert list(tools) == ["weather", "later"]
         weather, later = tools["weather"], tools["later"]
-        assert (weather.spec.description, weather.spec.display_name) == ("Tells the weather.", "Weather")
+        assert (weather.spec.description, weather.spec.display_name) == (
+            "Tells the weather.",
+            "Weather",
+        )
         assert weather.spec.parameters["required"] == ["city"]
         assert weather.spec.parameters["properties"]["days"] == {"type": "integer", "default": 1}
         assert (weather.is_idempotent, later.is_idempotent) == (False, True)

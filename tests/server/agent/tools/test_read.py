@@ -23,13 +23,23 @@ def read(folder: Path, files: dict[str, bytes], **arguments: Any) -> Any:
 
 def test_lines_come_as_they_are(tmp_path: Path) -> None:
     got = read(tmp_path, {"a.txt": "eins\r\nzwei ä\n".encode()}, file_path="a.txt")
-    assert got == {"file_path": "a.txt", "content": "eins\r\nzwei ä\n", "start_line": 1, "bytes": 14}
+    assert got == {
+        "file_path": "a.txt",
+        "content": "eins\r\nzwei ä\n",
+        "start_line": 1,
+        "bytes": 14,
+    }
 
 
 def test_a_part_of_the_lines(tmp_path: Path) -> None:
     data = b"".join(b"%d\n" % number for number in range(1, 11))
     got = read(tmp_path, {"a": data}, path="a", offset="3", limit=2)
-    assert (got["content"], got["start_line"], got["truncated"], got["next_line"]) == ("3\n4\n", 3, True, 5)
+    assert (got["content"], got["start_line"], got["truncated"], got["next_line"]) == (
+        "3\n4\n",
+        3,
+        True,
+        5,
+    )
     (tmp_path / "2").mkdir()
     assert "truncated" not in read(tmp_path / "2", {"a": data}, file_path="a", offset=9)
 
@@ -38,7 +48,9 @@ def test_behind_the_end_there_is_nothing(tmp_path: Path) -> None:
     assert read(tmp_path, {"a": b"x"}, file_path="a", offset=5)["note"] == "the file has no line 5"
 
 
-@pytest.mark.parametrize("data", [b"x" * (3 * MOST_BYTES), b"x" * MOST_BYTES + b"\ny\n", b"ab\n" * MOST_BYTES])
+@pytest.mark.parametrize(
+    "data", [b"x" * (3 * MOST_BYTES), b"x" * MOST_BYTES + b"\ny\n", b"ab\n" * MOST_BYTES]
+)
 def test_answers_are_bounded(tmp_path: Path, data: bytes) -> None:
     got = read(tmp_path, {"a": data}, file_path="a")
     assert len(got["content"]) <= MOST_BYTES
@@ -68,6 +80,8 @@ def test_a_picture_comes_as_media(tmp_path: Path) -> None:
         ({}, {"file_path": "\ud800"}, "not plain JSON"),
     ],
 )
-def test_what_cannot_be_read_says_why(tmp_path: Path, files: Any, arguments: Any, words: str) -> None:
+def test_what_cannot_be_read_says_why(
+    tmp_path: Path, files: Any, arguments: Any, words: str
+) -> None:
     with pytest.raises(ToolFault, match=words):
         read(tmp_path, files, **arguments)

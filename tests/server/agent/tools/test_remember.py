@@ -26,7 +26,11 @@ def test_a_memory_is_written_with_its_reason_and_supersedes(tmp_path: Path) -> N
         assert old
         assert new
         assert (old.content, old.superseded_by) == ("likes tea", new.id)
-        assert (new.type, new.write_reason, new.source_session) == ("feedback", "said so", shop.session_id)
+        assert (new.type, new.write_reason, new.source_session) == (
+            "feedback",
+            "said so",
+            shop.session_id,
+        )
 
     working(tmp_path, do)
 

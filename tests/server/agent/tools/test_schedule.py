@@ -44,7 +44,9 @@ def test_an_agent_sets_up_looks_at_and_ends_a_task(tmp_path: Path) -> None:
 
 
 def test_an_agent_changes_a_task(tmp_path: Path) -> None:
-    _, changed = called(tmp_path, {"action": "create", **TASK}, {"action": "change", "cron": "0 10 * * *"})
+    _, changed = called(
+        tmp_path, {"action": "create", **TASK}, {"action": "change", "cron": "0 10 * * *"}
+    )
     assert changed["next_run_at"] == "2026-01-31T10:00:00.000Z"
 
 
@@ -60,7 +62,9 @@ def test_an_agent_changes_a_task(tmp_path: Path) -> None:
         ({"action": "change", "task_id": ["x"]}, "task_id is missing"),
     ],
 )
-def test_the_model_is_told_what_is_wrong(tmp_path: Path, arguments: dict[str, Any], words: str) -> None:
+def test_the_model_is_told_what_is_wrong(
+    tmp_path: Path, arguments: dict[str, Any], words: str
+) -> None:
     (fault,) = called(tmp_path, arguments)
     assert isinstance(fault, ToolFault)
     assert words in str(fault)

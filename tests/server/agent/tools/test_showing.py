@@ -20,7 +20,9 @@ def test_what_is_shown() -> None:
         "_meta": {"ui": {"target": "inline", "resourceHTML": "<p>", "title": "T", "height": 2000}},
     }
     assert shown(ShowCard, html="<p>", target="preview")["_meta"]["ui"]["target"] == "preview"
-    assert shown(HostAction, action="appendInput", payload={"text": "x"})["_meta"]["bridge"]["payload"] == {"text": "x"}
+    assert shown(HostAction, action="appendInput", payload={"text": "x"})["_meta"]["bridge"][
+        "payload"
+    ] == {"text": "x"}
     assert shown(Plan, plan="1.")["_meta"]["plan"] == {"status": "ready", "plan": "1."}
 
 

@@ -28,10 +28,21 @@ async def talk(shop: Workshop) -> None:
         yield "turn.opened", {"turn": {"turn_id": "turn_1", "role": "user", "status": "streaming"}}
         yield "text.delta", {"turn_id": "turn_1", "text": f"Keep {secret} safe"}
         yield "turn.ended", {"turn_id": "turn_1"}
-        yield "turn.opened", {"turn": {"turn_id": "turn_2", "role": "assistant", "status": "streaming"}}
+        yield (
+            "turn.opened",
+            {"turn": {"turn_id": "turn_2", "role": "assistant", "status": "streaming"}},
+        )
         yield "thinking.delta", {"turn_id": "turn_2", "text": "Hm."}
-        yield "tool.called", {"turn_id": "turn_2", "call": {"id": "call_1", "tool_name": "Read", "arguments": "{}"}}
-        held = {"blob": blob.sha256, "size": blob.size, "media_type": "application/json", "preview": "a"}
+        yield (
+            "tool.called",
+            {"turn_id": "turn_2", "call": {"id": "call_1", "tool_name": "Read", "arguments": "{}"}},
+        )
+        held = {
+            "blob": blob.sha256,
+            "size": blob.size,
+            "media_type": "application/json",
+            "preview": "a",
+        }
         yield "tool.result", {"turn_id": "turn_2", "tool_call_id": "call_1", "result": held}
         yield "turn.ended", {"turn_id": "turn_2"}
 
@@ -52,7 +63,9 @@ def test_a_skill_is_listed_and_loaded(tmp_path: Path) -> None:
             "skill_dir": ".skills/team/greet",
             "files": ["SKILL.md", "scripts/run.sh"],
         }
-        assert (await load(shop, skill="/team/greet", file="scripts/run.sh"))["content"] == "echo hi"
+        assert (await load(shop, skill="/team/greet", file="scripts/run.sh"))[
+            "content"
+        ] == "echo hi"
         options = await load(shop, name="stream-of-consciousness", file="references/options.md")
         assert "drop" in options["content"]
 

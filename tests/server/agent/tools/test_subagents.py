@@ -14,7 +14,8 @@ def test_a_task_and_its_loop() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "depth"), [({}, 0), ({"prompt": " "}, 0), ({"prompt": 1}, 0), ({"prompt": "x"}, DEEPEST)]
+    ("given", "depth"),
+    [({}, 0), ({"prompt": " "}, 0), ({"prompt": 1}, 0), ({"prompt": "x"}, DEEPEST)],
 )
 def test_what_is_no_task(given: Any, depth: int) -> None:
     with pytest.raises(ToolFault):

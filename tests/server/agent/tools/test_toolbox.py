@@ -1,4 +1,5 @@
-"""The toolbox: what is wrong in the configuration is said before anybody is served; what was started is ended."""
+"""The toolbox: what is wrong in the configuration is said before anybody is served; what was
+started is ended."""
 
 from pathlib import Path
 from typing import Any

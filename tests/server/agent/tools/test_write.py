@@ -18,7 +18,9 @@ def test_a_file_is_written_and_those_who_watch_are_told(tmp_path: Path) -> None:
         assert shop.workspace.read("d/a.txt") == "ä".encode()
         await Write().run({"path": "d/a.txt", "content": ""}, shop.place())
         assert shop.workspace.read("d/a.txt") == b""
-        assert [one["paths"] for one in await shop.signals("workspace:files_changed")] == [["d/a.txt"]] * 2
+        assert [one["paths"] for one in await shop.signals("workspace:files_changed")] == [
+            ["d/a.txt"]
+        ] * 2
 
     working(tmp_path, do)
 

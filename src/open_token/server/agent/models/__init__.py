@@ -1,4 +1,5 @@
-"""Which models there are, by name; a provider's packages are loaded when one of its models is opened."""
+"""Which models there are, by name; a provider's packages are loaded when one of its models is
+opened."""
 
 import importlib
 from collections.abc import Mapping
@@ -17,9 +18,16 @@ _KEYS = {
     "google": ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
 }
 _FIRST = {"anthropic": "claude-sonnet-4-5", "openai": "gpt-5", "google": "gemini-2.5-pro"}
-_WINDOWS = {"demo": 32_000, "anthropic": 200_000, "openai": 128_000, "google": 1_000_000, "recorded": 200_000}
+_WINDOWS = {
+    "demo": 32_000,
+    "anthropic": 200_000,
+    "openai": 128_000,
+    "google": 1_000_000,
+    "recorded": 200_000,
+}
 _ROOM = "open_token.server.agent.models"
-# Loaded late: the packages of providers take a second to import, and a server without a key never needs them.
+# Loaded late: the packages of providers take a second to import, and a server without a key never
+# needs them.
 _OPENERS = {
     "demo": "demo",
     "recorded": "recorded",
@@ -43,9 +51,15 @@ class Catalogue(Struct, frozen=True):
             return DEMO
         provider, _, rest = name.partition(":")
         if provider not in _OPENERS or not rest or len(name) > 500:
-            raise bad("there is no such model; GET /api/config/models lists those that there are", "no_model")
+            raise bad(
+                "there is no such model; GET /api/config/models lists those that there are",
+                "no_model",
+            )
         if provider in _KEYS and not self._has_key(provider):
-            raise bad(f"no key for {provider}: set {_KEYS[provider][0]} where the server runs", "no_model_key")
+            raise bad(
+                f"no key for {provider}: set {_KEYS[provider][0]} where the server runs",
+                "no_model_key",
+            )
         return provider
 
     def window(self, name: str) -> int:
@@ -64,14 +78,17 @@ class Catalogue(Struct, frozen=True):
 
 
 def catalogue(config: ServerConfig, env: Mapping[str, str]) -> Catalogue:
-    """What is offered: a model of each provider that has a key, those of the configuration, and the demo."""
+    """What is offered: a model of each provider that has a key, those of the configuration, and the
+    demo."""
     with_key = [name for name, keys in _KEYS.items() if any(env.get(key) for key in keys)]
     names = [f"{provider}:{_FIRST[provider]}" for provider in with_key]
     if config.base_url is not None:
         names = [name for name in names if not name.startswith("openai:")]
     further = [config.model, *config.models] if config.model else list(config.models)
     names = list(dict.fromkeys([*further, *names, DEMO]))
-    default = config.model or next((name for name in names if name.partition(":")[0] in with_key), DEMO)
+    default = config.model or next(
+        (name for name in names if name.partition(":")[0] in with_key), DEMO
+    )
     return Catalogue(config, env, default, [_shown(name) for name in names])
 
 

@@ -52,11 +52,13 @@ _BESIDE = "extra_content"
 _AS_JSON = "json:"
 """Where the library keeps the signatures of Google's, which stand on thoughts and calls alike."""
 _NAMED = "id:"
-"""A signature that comes with an id of the provider's is kept together with it: `id:<id>|<signature>`."""
+"""A signature that comes with an id of the provider's is kept together with it:
+`id:<id>|<signature>`."""
 
 
 def messages_of(messages: Sequence[Message], system: str) -> list[ModelMessage]:
-    """The history as the library wants it; `system` is the provider, to whom alone signatures go back."""
+    """The history as the library wants it; `system` is the provider, to whom alone signatures go
+    back."""
     return [made for message in messages if (made := _message(message, system)) is not None]
 
 
@@ -70,7 +72,11 @@ def _message(message: Message, system: str) -> ModelMessage | None:
     elif message.role == "tool":
         parts = [_returned(part) for part in message.parts if isinstance(part, Result)]
     elif content := [item for part in message.parts for item in _content(part)]:
-        parts = [UserPromptPart(content[0] if len(content) == 1 and isinstance(content[0], str) else content)]
+        parts = [
+            UserPromptPart(
+                content[0] if len(content) == 1 and isinstance(content[0], str) else content
+            )
+        ]
     return ModelRequest(parts=parts) if parts else None
 
 
@@ -78,18 +84,27 @@ def _response_part(part: Any, system: str) -> Iterator[ModelResponsePart]:
     if isinstance(part, Text):
         yield TextPart(part.text)
     elif isinstance(part, Call):
-        signed: Any = {"provider_name": system, "provider_details": _details(part.signature)} if part.signature else {}
+        signed: Any = (
+            {"provider_name": system, "provider_details": _details(part.signature)}
+            if part.signature
+            else {}
+        )
         yield ToolCallPart(part.name, _arguments(part.arguments), part.id, **signed)
-    elif isinstance(part, Thinking) and part.signature:  # without its signature no provider takes a thought back
+    elif (
+        isinstance(part, Thinking) and part.signature
+    ):  # without its signature no provider takes a thought back
         name, signature = unpacked(part.signature)
         if system == _GOOGLE:
-            yield ThinkingPart(part.text, provider_name=system, provider_details={_SIGNED: signature})
+            yield ThinkingPart(
+                part.text, provider_name=system, provider_details={_SIGNED: signature}
+            )
         else:
             yield ThinkingPart(part.text, id=name, signature=signature, provider_name=system)
 
 
 def _arguments(text: str) -> str:
-    """Arguments as an object: providers refuse a history in which a call has others, and a model did write such."""
+    """Arguments as an object: providers refuse a history in which a call has others, and a model
+    did write such."""
     try:
         given = msgspec.json.decode(text or "{}")
     except msgspec.DecodeError:
@@ -99,9 +114,15 @@ def _arguments(text: str) -> str:
 
 def _returned(part: Result) -> ToolReturnPart[Any]:
     outcome: Any = "failed" if part.is_error else "success"
-    words = part.content if isinstance(part.content, str) else msgspec.json.encode(part.content).decode()
+    words = (
+        part.content
+        if isinstance(part.content, str)
+        else msgspec.json.encode(part.content).decode()
+    )
     pictures = [BinaryContent(media.data, media_type=media.media_type) for media in part.media]
-    return ToolReturnPart(part.name, [words, *pictures] if pictures else words, part.call_id, outcome=outcome)
+    return ToolReturnPart(
+        part.name, [words, *pictures] if pictures else words, part.call_id, outcome=outcome
+    )
 
 
 def _content(part: Any) -> Iterator[UserContent]:
@@ -151,12 +172,14 @@ async def pieces_of(stream: StreamedResponse) -> AsyncGenerator[Piece, None]:
 
 
 class _Taking:
-    """Follows the parts of an answer; a call whose arguments come as an object is told when it is whole."""
+    """Follows the parts of an answer; a call whose arguments come as an object is told when it is
+    whole."""
 
     def __init__(self) -> None:
         self._begun: dict[int, str] = {}
         self._unsigned: dict[int, str | None] = {}
-        """Thoughts that ended without a signature, by their ids: OpenAI signs the first of several after the last."""
+        """Thoughts that ended without a signature, by their ids: OpenAI signs the first of several
+        after the last."""
         self._is_next = False
         """A thought begins right behind such a one."""
 
@@ -192,8 +215,14 @@ class _Taking:
         elif isinstance(delta, ThinkingPartDelta):
             yield from self._thought(delta.content_delta)
             if delta.signature_delta and index in self._unsigned:
-                yield ThinkingPiece(signature=packed(self._unsigned.pop(index), delta.signature_delta))
-        elif isinstance(delta, ToolCallPartDelta) and index in self._begun and isinstance(delta.args_delta, str):
+                yield ThinkingPiece(
+                    signature=packed(self._unsigned.pop(index), delta.signature_delta)
+                )
+        elif (
+            isinstance(delta, ToolCallPartDelta)
+            and index in self._begun
+            and isinstance(delta.args_delta, str)
+        ):
             yield CallPiece(self._begun[index], delta.args_delta)
 
     def _end(self, index: int, part: Any) -> Iterator[Piece]:
@@ -208,7 +237,8 @@ class _Taking:
 
 
 def _signature(part: ThinkingPart | ToolCallPart) -> str | None:
-    """What Google signed a part with, told in its own way or as services do that speak as OpenAI does."""
+    """What Google signed a part with, told in its own way or as services do that speak as OpenAI
+    does."""
     details = part.provider_details or {}
     signature, beside = details.get(_SIGNED), details.get(_BESIDE)
     if isinstance(signature, str):

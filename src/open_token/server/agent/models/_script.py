@@ -1,4 +1,5 @@
-"""What the demo does with the words of a message: its calls in order, and what it says at the end."""
+"""What the demo does with the words of a message: its calls in order, and what it says at the
+end."""
 
 import re
 from typing import Any
@@ -25,12 +26,17 @@ HELP = (
     "several of them in one message are done one after the other."
 )
 PLAN = "## Plan\n\n1. Look at what is there.\n2. Change one thing.\n3. See that it works.\n"
-_CARD = '<article style="padding: 1em"><h3>Demo</h3><p>A card of HTML, drawn in a frame.</p></article>'
+_CARD = (
+    '<article style="padding: 1em"><h3>Demo</h3><p>A card of HTML, drawn in a frame.</p></article>'
+)
 _QUESTIONS = [
     {
         "question": "Which way shall we go?",
         "header": "Way",
-        "options": [{"label": "Left", "description": "By the river"}, {"label": "Right", "description": "By the hill"}],
+        "options": [
+            {"label": "Left", "description": "By the river"},
+            {"label": "Right", "description": "By the hill"},
+        ],
         "multiSelect": False,
     }
 ]
@@ -56,8 +62,17 @@ def script_of(text: str, tools: dict[str, ToolSpec], mode: str) -> Script:
     remembered = _REMEMBER.search(text)
     rest = text
     if remembered:
-        calls.append((remembered.start(), Wish("Remember", _remembering(tools.get("Remember"), remembered[1].strip()))))
-        rest = text[: remembered.start()] + " " * (remembered.end() - remembered.start()) + text[remembered.end() :]
+        calls.append(
+            (
+                remembered.start(),
+                Wish("Remember", _remembering(tools.get("Remember"), remembered[1].strip())),
+            )
+        )
+        rest = (
+            text[: remembered.start()]
+            + " " * (remembered.end() - remembered.start())
+            + text[remembered.end() :]
+        )
     for found in _ACTIONS.finditer(rest):
         if (wish := _wish(found, tools)) is not None:
             calls.append((found.start(), wish))

@@ -1,4 +1,5 @@
-"""The demo: a model that is a script, offline and always the same, steered by words in the message."""
+"""The demo: a model that is a script, offline and always the same, steered by words in the
+message."""
 
 import asyncio
 import re
@@ -54,7 +55,8 @@ class Demo:
         self._delay = delay
 
     async def stream(self, request: Request) -> AsyncIterator[Piece]:
-        """Word by word at a pace of its own, as a provider speaks whether or not one listens fast enough."""
+        """Word by word at a pace of its own, as a provider speaks whether or not one listens fast
+        enough."""
         length, due = 0, time.monotonic()
         for piece in _answer(request):
             if self._delay:
@@ -78,7 +80,8 @@ def _answer(request: Request) -> Iterator[Piece]:
     results = _results(request.messages[place + 1 :])
     if not results and "think" in script.words:
         yield from (
-            ThinkingPiece(word) for word in _PIECE.findall("Let me see what is asked here, and what would help.")
+            ThinkingPiece(word)
+            for word in _PIECE.findall("Let me see what is asked here, and what would help.")
         )
     if "fail" in script.words:
         raise ModelFault("the demo fails because it was asked to", "request")
@@ -133,7 +136,11 @@ def _last(request: Request, script: Script, results: list[Result]) -> str:
 
 
 def _told(result: Result) -> str:
-    said = result.content if isinstance(result.content, str) else msgspec.json.encode(result.content).decode()
+    said = (
+        result.content
+        if isinstance(result.content, str)
+        else msgspec.json.encode(result.content).decode()
+    )
     what = "failed" if result.is_error else "gave"
     return f"{result.name} {what}: {said[:300]}"
 

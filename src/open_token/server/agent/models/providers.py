@@ -1,4 +1,5 @@
-"""Models of providers behind our interface: Anthropic, OpenAI, Google, and whatever speaks as OpenAI does."""
+"""Models of providers behind our interface: Anthropic, OpenAI, Google, and whatever speaks as
+OpenAI does."""
 
 import contextlib
 from collections.abc import AsyncIterator, Mapping
@@ -29,7 +30,11 @@ _NO_KEY = "none"
 
 # The first that a fault is an instance of says what to do about it.
 _KINDS: tuple[tuple[type[Exception], str, str], ...] = (
-    (faults.ModelContextWindowExceededError, "context", "the conversation is longer than the model's window"),
+    (
+        faults.ModelContextWindowExceededError,
+        "context",
+        "the conversation is longer than the model's window",
+    ),
     (faults.ModelRateLimitError, "rate", "too many requests for now"),
     (faults.ModelQuotaExceededError, "request", "the quota of the account is used up"),
     (faults.ModelTimeoutError, "timeout", "no answer in time"),
@@ -47,31 +52,45 @@ def open_model(name: str, config: ServerConfig, env: Mapping[str, str]) -> "Prov
     """A model by its name: the provider, a colon, the provider's own name for it."""
     provider, _, model = name.partition(":")
     client = httpx2.AsyncClient(timeout=httpx2.Timeout(config.model_timeout, connect=10))
-    return Provided(name, _opened(provider, model, config, env, client), client, config.model_timeout)
+    return Provided(
+        name, _opened(provider, model, config, env, client), client, config.model_timeout
+    )
 
 
 def _opened(
-    provider: str, model: str, config: ServerConfig, env: Mapping[str, str], client: httpx2.AsyncClient
+    provider: str,
+    model: str,
+    config: ServerConfig,
+    env: Mapping[str, str],
+    client: httpx2.AsyncClient,
 ) -> LibraryModel:
     if provider == "anthropic":
         key, url = env.get("ANTHROPIC_API_KEY", ""), env.get("ANTHROPIC_BASE_URL")
-        return AnthropicModel(model, provider=AnthropicProvider(api_key=key, base_url=url, http_client=client))
+        return AnthropicModel(
+            model, provider=AnthropicProvider(api_key=key, base_url=url, http_client=client)
+        )
     if provider == "google":
         key = env.get("GOOGLE_API_KEY") or env.get("GEMINI_API_KEY", "")
         url = env.get("GOOGLE_GEMINI_BASE_URL")
-        return GoogleModel(model, provider=GoogleProvider(api_key=key, base_url=url, http_client=client))
+        return GoogleModel(
+            model, provider=GoogleProvider(api_key=key, base_url=url, http_client=client)
+        )
     key = env.get("OPENAI_API_KEY") or _NO_KEY
     if config.base_url is not None:
         local = OpenAIProvider(base_url=config.base_url, api_key=key, http_client=client)
         return OpenAIChatModel(model, provider=local)
     url = env.get("OPENAI_BASE_URL", "https://api.openai.com/v1")
-    return OpenAIResponsesModel(model, provider=OpenAIProvider(base_url=url, api_key=key, http_client=client))
+    return OpenAIResponsesModel(
+        model, provider=OpenAIProvider(base_url=url, api_key=key, http_client=client)
+    )
 
 
 class Provided:
     """A model of a provider."""
 
-    def __init__(self, name: str, model: LibraryModel, client: httpx2.AsyncClient, limit: float) -> None:
+    def __init__(
+        self, name: str, model: LibraryModel, client: httpx2.AsyncClient, limit: float
+    ) -> None:
         self.name = name
         self.context_window = _WINDOWS.get(name.partition(":")[0], 128_000)
         self._model = model
@@ -79,7 +98,8 @@ class Provided:
         self._limit = limit
 
     async def stream(self, request: Request) -> AsyncIterator[Piece]:
-        """Answer; what goes wrong is a ModelFault that tells the status and the provider's code, never content."""
+        """Answer; what goes wrong is a ModelFault that tells the status and the provider's code,
+        never content."""
         settings = ModelSettings(timeout=self._limit, max_retries=0)
         if self.name.startswith("anthropic:"):
             settings["max_tokens"] = _MOST_OUTPUT
@@ -87,7 +107,10 @@ class Provided:
         try:
             async with (
                 model_request_stream(
-                    self._model, told, model_settings=settings, model_request_parameters=_parameters(request)
+                    self._model,
+                    told,
+                    model_settings=settings,
+                    model_request_parameters=_parameters(request),
                 ) as answer,
                 contextlib.aclosing(pieces_of(answer)) as pieces,
             ):
@@ -104,7 +127,9 @@ class Provided:
         provider = self.name.partition(":")[0]
         kind, words = _kind(fault)
         status = getattr(fault, "status_code", None)
-        code = getattr(fault, "provider_error_code", None) or getattr(fault, "provider_error_type", None)
+        code = getattr(fault, "provider_error_code", None) or getattr(
+            fault, "provider_error_type", None
+        )
         beside = ", ".join(str(item) for item in (status, code) if item)
         after = getattr(fault, "retry_after", None)
         return ModelFault(f"{provider}: {words}{f' ({beside})' if beside else ''}", kind, after)
@@ -127,7 +152,10 @@ def _kind(fault: Exception) -> tuple[Any, str]:
 def _parameters(request: Request) -> ModelRequestParameters:
     tools = [
         ToolDefinition(
-            name=spec.name, description=spec.description, parameters_json_schema=spec.parameters, strict=False
+            name=spec.name,
+            description=spec.description,
+            parameters_json_schema=spec.parameters,
+            strict=False,
         )
         for spec in request.tools
     ]

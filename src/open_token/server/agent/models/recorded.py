@@ -1,4 +1,5 @@
-"""A model that plays the model's side of an Open-Token file: the same words and calls, answer by answer."""
+"""A model that plays the model's side of an Open-Token file: the same words and calls, answer by
+answer."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
@@ -26,11 +27,14 @@ _AT = "1970-01-01T00:00:00.000Z"
 
 
 def open_model(name: str, config: ServerConfig, env: Mapping[str, str]) -> "Recorded":
-    """The model of a file in the folder `recordings` of the data, or of any file that the operator's settings name."""
+    """The model of a file in the folder `recordings` of the data, or of any file that the
+    operator's settings name."""
     wanted = Path(name.partition(":")[2])
     if name not in (config.model, *config.models):
         if wanted.name != str(wanted) or wanted.name.startswith("."):
-            raise bad("recorded:<file> names a file in the folder `recordings` of the data", "no_model")
+            raise bad(
+                "recorded:<file> names a file in the folder `recordings` of the data", "no_model"
+            )
         wanted = config.data / "recordings" / wanted
     try:
         return Recorded(name, read(wanted))
@@ -46,7 +50,9 @@ class Recorded:
     def __init__(self, name: str, document: Any) -> None:
         self.name = name
         state = State("recording")
-        for _ in import_document(state, document["events"], _AT, participants=document.get("participants")):
+        for _ in import_document(
+            state, document["events"], _AT, participants=document.get("participants")
+        ):
             pass
         self._loops: dict[str, list[TurnProjection]] = {}
         self._tasks: dict[str, str] = {}
@@ -71,12 +77,18 @@ class Recorded:
         if not request.depth:
             return ROOT
         asked = next((message for message in request.messages if message.role == "user"), None)
-        words = "".join(part.text for part in asked.parts if isinstance(part, Text)) if asked else ""
+        words = (
+            "".join(part.text for part in asked.parts if isinstance(part, Text)) if asked else ""
+        )
         return self._tasks.get(words, "")
 
 
 def _said(turn: TurnProjection) -> str:
-    return "".join(block.content for block in turn.blocks if block.type == "text" and isinstance(block.content, str))
+    return "".join(
+        block.content
+        for block in turn.blocks
+        if block.type == "text" and isinstance(block.content, str)
+    )
 
 
 def _pieces(turn: TurnProjection) -> Iterator[Piece]:

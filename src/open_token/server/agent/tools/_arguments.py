@@ -1,4 +1,5 @@
-"""The arguments of a tool as one type: its JSON Schema for the model, and what was sent checked against it."""
+"""The arguments of a tool as one type: its JSON Schema for the model, and what was sent checked
+against it."""
 
 import asyncio
 import contextlib
@@ -34,7 +35,9 @@ def take(shape: type[S], arguments: Json, also: Mapping[str, str] | None = None)
         if other in given and name not in given:
             given[name] = given.pop(other)
     try:
-        msgspec.json.encode(given)  # text that cannot be written down is found before anything is done with it
+        msgspec.json.encode(
+            given
+        )  # text that cannot be written down is found before anything is done with it
         return msgspec.convert(given, shape, strict=False)
     except msgspec.ValidationError as problem:
         raise ToolFault(f"the arguments do not fit: {problem}") from None

@@ -1,4 +1,5 @@
-"""The export of the session in which it is asked for, made of its log and put into its workspace."""
+"""The export of the session in which it is asked for, made of its log and put into its
+workspace."""
 
 import asyncio
 import re
@@ -20,12 +21,16 @@ from open_token.source import Source
 
 _PAGE = 1000
 _OPTION = re.compile(r"([a-z_]+)=([A-Za-z0-9:._+-]+)")
-_EXPOSING = {("redact", "none"): "secrets in clear text", ("internal", "full"): "the reasoning word for word"}
+_EXPOSING = {
+    ("redact", "none"): "secrets in clear text",
+    ("internal", "full"): "the reasoning word for word",
+}
 _READER = "session_server"
 
 
 async def export_here(place: Place, words: str, is_confirmed: bool) -> Json:
-    """Write the session as an Open-Token document into the workspace; tells where, how big and how redacted."""
+    """Write the session as an Open-Token document into the workspace; tells where, how big and how
+    redacted."""
     options = _options(words)
     exposed = [what for option, what in _EXPOSING.items() if option in options.items()]
     if exposed and not is_confirmed:
@@ -42,7 +47,12 @@ async def export_here(place: Place, words: str, is_confirmed: bool) -> Json:
             await in_thread(place.workspace.write, name, document)
         size = made.stat().st_size
     await tell_changed(place.services, place.owner, place.session_id, "written", name)
-    return {"file_path": name, "bytes": size, "events": receipt.events, "redact": options.get("redact", "secrets")}
+    return {
+        "file_path": name,
+        "bytes": size,
+        "events": receipt.events,
+        "redact": options.get("redact", "secrets"),
+    }
 
 
 def _options(words: str) -> dict[str, str]:
@@ -50,7 +60,9 @@ def _options(words: str) -> dict[str, str]:
     for word in words.split():
         option = _OPTION.fullmatch(word)
         if option is None:
-            raise ToolFault("the arguments are options of the form key=value; ask the person what is meant")
+            raise ToolFault(
+                "the arguments are options of the form key=value; ask the person what is meant"
+            )
         found[option[1]] = option[2]
     return found
 
@@ -78,7 +90,11 @@ async def _write_log(place: Place, out: BinaryIO) -> None:
 
 async def _whole(place: Place, entry: Entry) -> Entry:
     result = entry.data.get("result")
-    if entry.kind != "tool.result" or not isinstance(result, dict) or not {"blob", "media_type"} <= result.keys():
+    if (
+        entry.kind != "tool.result"
+        or not isinstance(result, dict)
+        or not {"blob", "media_type"} <= result.keys()
+    ):
         return entry
     data = await place.services.store.read_blob(place.owner, place.session_id, str(result["blob"]))
     if data is None:
@@ -90,5 +106,8 @@ async def _whole(place: Place, entry: Entry) -> Entry:
 
 def _free_name(workspace: Workspace, mode: str) -> str:
     taken = {entry.name for entry in workspace.list()}
-    names = (f"conversation{f'-{number}' if number else ''}.ot.{mode}" for number in range(len(taken) + 1))
+    names = (
+        f"conversation{f'-{number}' if number else ''}.ot.{mode}"
+        for number in range(len(taken) + 1)
+    )
     return next(name for name in names if name not in taken)

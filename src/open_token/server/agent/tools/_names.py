@@ -7,7 +7,8 @@ PLAIN = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 def plain_name(*parts: str) -> str:
-    """Parts of a name put together; what does not fit is shortened and told apart by a few letters of its hash."""
+    """Parts of a name put together; what does not fit is shortened and told apart by a few letters
+    of its hash."""
     whole = "__".join(parts)
     plain = re.sub(r"[^A-Za-z0-9_-]", "_", whole)
     if plain == whole and len(plain) <= 64:

@@ -25,7 +25,8 @@ def compiled(pattern: str, *, ignore_case: bool = False) -> Any:
 
 
 def path_pattern(glob: str) -> str:
-    """A glob as an expression: `*` and `?` stay in a folder, `**` does not; [abc] and {a,b} are alternatives."""
+    """A glob as an expression: `*` and `?` stay in a folder, `**` does not; [abc] and {a,b} are
+    alternatives."""
     found, at, depth = ["(?s)"], 0, 0
     while at < len(glob):
         letter = glob[at]

@@ -1,4 +1,5 @@
-"""AskUserQuestion: the agent asks the person; the loop ends there, and the answer begins it again."""
+"""AskUserQuestion: the agent asks the person; the loop ends there, and the answer begins it
+again."""
 
 from typing import Any
 
@@ -35,7 +36,9 @@ class AskUserQuestion:
         description="Ask the person when you cannot go on without their choice. They may also answer in other words.",
         parameters={
             "type": "object",
-            "properties": {"questions": {"type": "array", "items": _QUESTION, "minItems": 1, "maxItems": _MOST}},
+            "properties": {
+                "questions": {"type": "array", "items": _QUESTION, "minItems": 1, "maxItems": _MOST}
+            },
             "required": ["questions"],
         },
         display_name="Question",
@@ -55,7 +58,9 @@ def questions_of(arguments: Json) -> list[Json]:
     try:
         return [plain(typed(question, Question)) for question in given]
     except (msgspec.ValidationError, AttributeError):
-        raise ToolFault("a question has `question` and `options`, and an option has a `label`") from None
+        raise ToolFault(
+            "a question has `question` and `options`, and an option has a `label`"
+        ) from None
 
 
 def is_one(arguments: str) -> bool:
@@ -67,7 +72,8 @@ def is_one(arguments: str) -> bool:
 
 
 def of_loop(arguments: str, loop_id: str) -> str:
-    """The arguments of a call with the loop that asks, for whoever sees a subagent's question beside others."""
+    """The arguments of a call with the loop that asks, for whoever sees a subagent's question
+    beside others."""
     try:
         given = msgspec.json.decode(arguments, type=Json)
     except (msgspec.MsgspecError, RecursionError):

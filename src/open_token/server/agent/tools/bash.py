@@ -21,9 +21,15 @@ class BashArguments(Arguments, frozen=True, kw_only=True):
     """What to run, and how long."""
 
     command: Annotated[str, Meta(min_length=1, description="The command, as for bash -c.")]
-    timeout: Annotated[float, Meta(ge=0, le=3600, description="Seconds until it is stopped; 0: as usual.")] = 0
-    run_in_background: Annotated[bool, Meta(description="Do not wait for it; the answer is the id of a task.")] = False
-    description: Annotated[str, Meta(description="What it is for, in a few words for the person.")] = ""
+    timeout: Annotated[
+        float, Meta(ge=0, le=3600, description="Seconds until it is stopped; 0: as usual.")
+    ] = 0
+    run_in_background: Annotated[
+        bool, Meta(description="Do not wait for it; the answer is the id of a task.")
+    ] = False
+    description: Annotated[
+        str, Meta(description="What it is for, in a few words for the person.")
+    ] = ""
 
 
 class Bash:
@@ -35,7 +41,11 @@ class Bash:
         self._sandbox = sandbox
         self._seconds = seconds
         self.timeout = seconds + 10  # ours comes first: it tells what the command wrote until then
-        where = f"the workspace is {INSIDE}; there is no network" if sandbox.bwrap else "it is not in a sandbox"
+        where = (
+            f"the workspace is {INSIDE}; there is no network"
+            if sandbox.bwrap
+            else "it is not in a sandbox"
+        )
         self.spec = ToolSpec(
             name="Bash",
             description=f"Run a bash command in the workspace ({where}). Output of more than {MOST_OUTPUT} bytes is "
@@ -47,13 +57,21 @@ class Bash:
     async def run(self, arguments: Json, place: Place) -> Any:
         """What it wrote and how it ended; or the task that goes on."""
         asked = take(BashArguments, arguments)
-        seconds = MOST_SECONDS if asked.run_in_background else min(asked.timeout or self._seconds, self._seconds)
+        seconds = (
+            MOST_SECONDS
+            if asked.run_in_background
+            else min(asked.timeout or self._seconds, self._seconds)
+        )
         with faults():
             folder = await asyncio.to_thread(place.workspace.make)
-            command = self._sandbox.command(folder, asked.command, place.env, seconds, place.workspace.most_bytes)
+            command = self._sandbox.command(
+                folder, asked.command, place.env, seconds, place.workspace.most_bytes
+            )
             if asked.run_in_background:
                 tasks = place.services.tasks
-                task = await tasks.begin(place.owner, place.session_id, place.tool_call_id, asked.command, command)
+                task = await tasks.begin(
+                    place.owner, place.session_id, place.tool_call_id, asked.command, command
+                )
                 return {"task_id": task.id, "status": task.status}
         output = Kept(MOST_OUTPUT)
         try:
@@ -64,12 +82,15 @@ class Bash:
             place.workspace.recount()
         await tell_changed(place.services, place.owner, place.session_id, "command")
         if code is None:
-            raise ToolFault(f"stopped after {seconds:g} seconds; what it wrote until then:\n{output.text()}")
+            raise ToolFault(
+                f"stopped after {seconds:g} seconds; what it wrote until then:\n{output.text()}"
+            )
         return _answer(output, code)
 
 
 def _answer(output: Kept, code: int) -> Json:
-    """The output; when it is one JSON object with `_meta`, that is for the page and not for the model."""
+    """The output; when it is one JSON object with `_meta`, that is for the page and not for the
+    model."""
     text = output.text()
     answer: Json = {"output": text, "exit_code": code}
     if output.is_cut:

@@ -1,4 +1,5 @@
-"""The tools that a session has: ours, the operator's and those of MCP servers, less what was switched off."""
+"""The tools that a session has: ours, the operator's and those of MCP servers, less what was
+switched off."""
 
 import asyncio
 from typing import TYPE_CHECKING, Any
@@ -36,11 +37,13 @@ class Renamed:
         return await self._tool.run(arguments, place)
 
 
-async def tools_for(services: "Services", owner: str, session_id: str, *, starts: bool = True) -> dict[str, Tool]:
+async def tools_for(
+    services: "Services", owner: str, session_id: str, *, starts: bool = True
+) -> dict[str, Tool]:
     """The tools of a session by name; our own come before others of the same name.
 
-    Who only looks does not start MCP servers for it: with `starts=False` those count that are there already.
-    """
+    Who only looks does not start MCP servers for it: with `starts=False` those count that are there
+    already."""
     state = await services.journal.state(owner, session_id)
     off, memory = _off(state.session.more), state.session.memory_enabled
     config, toolbox = services.config, services.toolbox

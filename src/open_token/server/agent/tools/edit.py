@@ -17,7 +17,9 @@ class EditArguments(Arguments, frozen=True, kw_only=True):
     """What stands there, and what is to stand there."""
 
     file_path: Annotated[str, Meta(description="The file, relative to the workspace.")]
-    old_string: Annotated[str, Meta(min_length=1, description="What stands there now, to the letter.")]
+    old_string: Annotated[
+        str, Meta(min_length=1, description="What stands there now, to the letter.")
+    ]
     new_string: Annotated[str, Meta(description="What is to stand there instead.")]
     replace_all: Annotated[bool, Meta(description="Replace it wherever it stands.")] = False
 
@@ -38,7 +40,9 @@ class Edit:
         """How often it was replaced."""
         asked = take(EditArguments, arguments, {"path": "file_path"})
         count = await in_thread(_edited, place.workspace, asked)
-        await tell_changed(place.services, place.owner, place.session_id, "written", asked.file_path)
+        await tell_changed(
+            place.services, place.owner, place.session_id, "written", asked.file_path
+        )
         return {"file_path": asked.file_path, "replaced": count}
 
 
@@ -51,7 +55,9 @@ def _edited(workspace: Workspace, asked: EditArguments) -> int:
     if not count:
         raise ToolFault("old_string is not in the file; read it and copy the passage exactly")
     if not asked.replace_all and text.find(old, text.find(old) + 1) >= 0:
-        raise ToolFault("old_string stands in the file more than once; give more of what is around it, or replace_all")
+        raise ToolFault(
+            "old_string stands in the file more than once; give more of what is around it, or replace_all"
+        )
     if len(text) + count * (len(new) - len(old)) > MOST_BYTES:
         raise ToolFault("the file would become too big")
     workspace.write(asked.file_path, text.replace(old, new).encode(), executable=is_executable)

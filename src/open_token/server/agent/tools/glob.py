@@ -17,7 +17,12 @@ class GlobArguments(Arguments, frozen=True, kw_only=True):
     """Which files."""
 
     pattern: Annotated[
-        str, Meta(min_length=1, max_length=1000, description="Such as **/*.py or docs/*.{md,txt}; ** is any folders.")
+        str,
+        Meta(
+            min_length=1,
+            max_length=1000,
+            description="Such as **/*.py or docs/*.{md,txt}; ** is any folders.",
+        ),
     ]
     path: Annotated[str, Meta(description="The folder to look in; the workspace by default.")] = ""
 

@@ -21,14 +21,23 @@ _MOST_LINE = 500
 class GrepArguments(Arguments, frozen=True, kw_only=True):
     """What to look for, and where."""
 
-    pattern: Annotated[str, Meta(min_length=1, max_length=2000, description="A regular expression (RE2).")]
-    path: Annotated[str, Meta(description="The file or folder to look in; the workspace by default.")] = ""
-    glob: Annotated[str, Meta(max_length=1000, description="Only files that match, such as *.py.")] = ""
+    pattern: Annotated[
+        str, Meta(min_length=1, max_length=2000, description="A regular expression (RE2).")
+    ]
+    path: Annotated[
+        str, Meta(description="The file or folder to look in; the workspace by default.")
+    ] = ""
+    glob: Annotated[
+        str, Meta(max_length=1000, description="Only files that match, such as *.py.")
+    ] = ""
     output_mode: Annotated[
-        Literal["content", "files_with_matches", "count"], Meta(description="Lines, files, or how many lines each.")
+        Literal["content", "files_with_matches", "count"],
+        Meta(description="Lines, files, or how many lines each."),
     ] = "content"
     ignore_case: bool = False
-    context: Annotated[int, Meta(ge=0, le=20, description="Lines around each that are shown too.")] = 0
+    context: Annotated[
+        int, Meta(ge=0, le=20, description="Lines around each that are shown too.")
+    ] = 0
     limit: Annotated[int, Meta(ge=1, le=1000, description="How many lines or files at most.")] = 200
 
 
@@ -69,7 +78,10 @@ class _Search:
             if self._stopped:
                 break
             self._look_through(path)
-        answers: dict[str, Json] = {"content": {"matches": self._matches}, "count": {"counts": self._counts}}
+        answers: dict[str, Json] = {
+            "content": {"matches": self._matches},
+            "count": {"counts": self._counts},
+        }
         answer = answers.get(self._asked.output_mode, {"files": list(self._counts)})
         return {**answer, "truncated": True, "note": self._stopped} if self._stopped else answer
 
@@ -79,7 +91,9 @@ class _Search:
         except Refused as refused:
             if refused.code not in ("bad_path", "is_folder"):
                 raise
-            file, _ = self._workspace.open(self._asked.path)  # not a folder: a file, or refused for good
+            file, _ = self._workspace.open(
+                self._asked.path
+            )  # not a folder: a file, or refused for good
             file.close()
             yield self._asked.path
             return
@@ -117,8 +131,15 @@ class _Search:
             if len(self._matches) >= asked.limit:
                 self._stopped = f"there are more than {asked.limit}"
                 return shown
-            first, last = max(shown, number - asked.context), min(len(lines), number + asked.context + 1)
-            around = [f"{line + 1}: {lines[line][:_MOST_LINE]}" for line in range(first, last) if asked.context]
+            first, last = (
+                max(shown, number - asked.context),
+                min(len(lines), number + asked.context + 1),
+            )
+            around = [
+                f"{line + 1}: {lines[line][:_MOST_LINE]}"
+                for line in range(first, last)
+                if asked.context
+            ]
             match: Json = {"path": path, "line": number + 1, "text": lines[number][:_MOST_LINE]}
             self._matches.append({**match, "around": around} if around else match)
             return last

@@ -39,5 +39,6 @@ class Tool(Protocol):
     """Calling it twice does no harm, so after a crash it is called again."""
 
     async def run(self, arguments: Json, place: Place) -> Any:
-        """The result, a JSON value; it may carry `_meta`, which the model does not see. Raises ToolFault."""
+        """The result, a JSON value; it may carry `_meta`, which the model does not see. Raises
+        ToolFault."""
         ...

@@ -1,4 +1,5 @@
-"""Tools of MCP servers that the operator configured: started when first needed, one connection for each user."""
+"""Tools of MCP servers that the operator configured: started when first needed, one connection for
+each user."""
 
 import asyncio
 import contextlib
@@ -36,7 +37,8 @@ class _Gone(Exception):
 
 
 class _Connection:
-    """One server for one user, alive in a task of its own, since the package wants to be closed where it was opened."""
+    """One server for one user, alive in a task of its own, since the package wants to be closed
+    where it was opened."""
 
     def __init__(self, settings: Json) -> None:
         self.tools: list[Any] = []
@@ -72,7 +74,10 @@ class _Connection:
         import mcp
 
         try:
-            async with _transport(self._settings) as streams, mcp.Client(_Opened(streams)) as client:
+            async with (
+                _transport(self._settings) as streams,
+                mcp.Client(_Opened(streams)) as client,
+            ):
                 self.tools = await _listed(client)
                 self._ready.set_result(client)
                 await self._closing.wait()
@@ -148,8 +153,12 @@ class McpTool:
 class McpServers:
     """The servers of the configuration, and the connections to them."""
 
-    def __init__(self, configured: Mapping[str, Any], env: Mapping[str, str], seconds: float) -> None:
-        self._settings = {name: _checked(name, settings, env) for name, settings in configured.items()}
+    def __init__(
+        self, configured: Mapping[str, Any], env: Mapping[str, str], seconds: float
+    ) -> None:
+        self._settings = {
+            name: _checked(name, settings, env) for name, settings in configured.items()
+        }
         self._seconds = seconds
         self._open: dict[tuple[str, str], _Connection] = {}
         self._failed: dict[tuple[str, str], float] = {}
@@ -160,11 +169,14 @@ class McpServers:
             found = await asyncio.gather(*(self._tools(owner, server) for server in self._settings))
         else:
             known = [(server, self._open.get((owner, server))) for server in self._settings]
-            found = [self._offered(server, connection) for server, connection in known if connection]
+            found = [
+                self._offered(server, connection) for server, connection in known if connection
+            ]
         return {tool.spec.name: tool for tools in found for tool in tools}
 
     async def call(self, owner: str, server: str, tool: str, arguments: Json) -> Any:
-        """Call a tool; whatever is wrong with the server is a fault of this call, and the next one starts it anew."""
+        """Call a tool; whatever is wrong with the server is a fault of this call, and the next one
+        starts it anew."""
         import mcp
 
         try:
@@ -174,12 +186,18 @@ class McpServers:
                 result = await client.call_tool(tool, arguments)
         except mcp.MCPError as problem:
             if problem.code not in _GONE:
-                raise ToolFault(f"the MCP server {server} refused: {cut(str(problem), 1000)}") from None
+                raise ToolFault(
+                    f"the MCP server {server} refused: {cut(str(problem), 1000)}"
+                ) from None
             await self._drop(owner, server)
-            raise ToolFault(f"the MCP server {server} ended; the next call starts it again") from None
+            raise ToolFault(
+                f"the MCP server {server} ended; the next call starts it again"
+            ) from None
         except TimeoutError:
             await self._drop(owner, server)
-            raise ToolFault(f"the MCP server {server} did not answer within {self._seconds:g} seconds") from None
+            raise ToolFault(
+                f"the MCP server {server} did not answer within {self._seconds:g} seconds"
+            ) from None
         except _Gone as problem:
             await self._drop(owner, server)
             raise ToolFault(f"the MCP server {server} cannot be reached: {problem}") from None
@@ -230,7 +248,8 @@ class McpServers:
 
 
 def _checked(name: str, settings: Any, env: Mapping[str, str]) -> Json:
-    """The settings of a server as clients write them; `${NAME}` is a variable of the server's environment."""
+    """The settings of a server as clients write them; `${NAME}` is a variable of the server's
+    environment."""
     wrong = UsageError(
         f"the MCP server {name[:64]!r} is not configured as one",
         help="write it as {command, args, env} or {url, headers}",
@@ -289,7 +308,10 @@ def _block(block: Json) -> Json:
         return {**block, "text": cut(text, _MOST_TEXT)}
     data = block.get("data")
     if isinstance(data, str) and len(data) > _MOST_MEDIA:
-        return {"type": "text", "text": f"[{block.get('type')} of {len(data)} characters is left out: too big]"}
+        return {
+            "type": "text",
+            "text": f"[{block.get('type')} of {len(data)} characters is left out: too big]",
+        }
     if isinstance(data, str):
         kind = block.get("mimeType", "application/octet-stream")
         return {"type": block.get("type"), "media_type": kind, "encoding": "base64", "base64": data}

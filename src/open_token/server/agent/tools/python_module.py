@@ -1,4 +1,5 @@
-"""Tools from a Python module that the operator names: a list TOOLS of tools or functions, or its public functions."""
+"""Tools from a Python module that the operator names: a list TOOLS of tools or functions, or its
+public functions."""
 
 import asyncio
 import functools
@@ -24,7 +25,8 @@ _RESERVED = frozenset(
 
 
 class FunctionTool:
-    """A plain function as a tool: its annotations are the parameters, its docstring the description."""
+    """A plain function as a tool: its annotations are the parameters, its docstring the
+    description."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
@@ -60,14 +62,23 @@ def load_tools(name: str) -> dict[str, Tool]:
     module = _imported(name)
     offered = getattr(module, "TOOLS", None)
     if offered is None:
-        offered = [value for word, value in vars(module).items() if _is_own_function(module, word, value)]
+        offered = [
+            value for word, value in vars(module).items() if _is_own_function(module, word, value)
+        ]
     if not isinstance(offered, list | tuple) or not offered:
         raise _wrong(name, "TOOLS is no list of tools" if offered else "it offers no tools")
     found: dict[str, Tool] = {}
     for item in offered:
         tool = _tool(name, item)
-        if tool.spec.name in found or tool.spec.name in _RESERVED or not PLAIN.fullmatch(tool.spec.name):
-            raise _wrong(name, f"the name {tool.spec.name[:64]!r} is taken, or no plain name of 1 to 64 letters")
+        if (
+            tool.spec.name in found
+            or tool.spec.name in _RESERVED
+            or not PLAIN.fullmatch(tool.spec.name)
+        ):
+            raise _wrong(
+                name,
+                f"the name {tool.spec.name[:64]!r} is taken, or no plain name of 1 to 64 letters",
+            )
         found[tool.spec.name] = tool
     return found
 
@@ -78,11 +89,17 @@ def _imported(name: str) -> ModuleType:
     except ModuleNotFoundError as problem:
         raise _wrong(name, f"there is no module {problem.name}") from None
     except Exception as problem:
-        raise _wrong(name, f"it cannot be imported: {type(problem).__name__}: {problem}") from problem
+        raise _wrong(
+            name, f"it cannot be imported: {type(problem).__name__}: {problem}"
+        ) from problem
 
 
 def _is_own_function(module: ModuleType, name: str, value: object) -> bool:
-    return inspect.isfunction(value) and not name.startswith("_") and value.__module__ == module.__name__
+    return (
+        inspect.isfunction(value)
+        and not name.startswith("_")
+        and value.__module__ == module.__name__
+    )
 
 
 def _tool(name: str, item: Any) -> Tool:
@@ -96,7 +113,10 @@ def _tool(name: str, item: Any) -> Tool:
     if not isinstance(getattr(item, "spec", None), ToolSpec) or not inspect.iscoroutinefunction(
         getattr(item, "run", None)
     ):
-        raise _wrong(name, f"a {type(item).__name__} in TOOLS is neither a function nor has spec and an async run")
+        raise _wrong(
+            name,
+            f"a {type(item).__name__} in TOOLS is neither a function nor has spec and an async run",
+        )
     if not isinstance(getattr(item, "is_idempotent", None), bool):
         raise _wrong(name, f"the tool {item.spec.name} does not say is_idempotent")
     tool: Tool = item
@@ -120,7 +140,9 @@ def _shape(function: Callable[..., Any]) -> tuple[type[Arguments], str | None]:
             fields.append((parameter.name, hint))
         else:
             fields.append((parameter.name, hint, parameter.default))
-    shape = msgspec.defstruct(f"{function.__name__}_arguments", fields, bases=(Arguments,), frozen=True, kw_only=True)
+    shape = msgspec.defstruct(
+        f"{function.__name__}_arguments", fields, bases=(Arguments,), frozen=True, kw_only=True
+    )
     return typing.cast(type[Arguments], shape), place
 
 

@@ -14,15 +14,23 @@ from open_token.server.agent.tools.interface import Json, Place, ToolFault
 class RememberArguments(Arguments, frozen=True, kw_only=True):
     """What to remember, and why."""
 
-    content: Annotated[str, Meta(min_length=1, max_length=500, description="What to remember, as one plain sentence.")]
-    reason: Annotated[str, Meta(max_length=500, description="Why it will be of use in other sessions.")] = ""
+    content: Annotated[
+        str,
+        Meta(min_length=1, max_length=500, description="What to remember, as one plain sentence."),
+    ]
+    reason: Annotated[
+        str, Meta(max_length=500, description="Why it will be of use in other sessions.")
+    ] = ""
     type: Annotated[
         Literal["feedback", "experience"],
         Meta(description="feedback: what the person wants; experience: what you learned."),
     ] = "experience"
     supersedes: Annotated[
         tuple[Annotated[int, Meta(ge=1, le=2**53)], ...],
-        Meta(max_length=20, description="Ids of memories that are no longer true because of this one."),
+        Meta(
+            max_length=20,
+            description="Ids of memories that are no longer true because of this one.",
+        ),
     ] = ()
 
 

@@ -16,13 +16,31 @@ _PARAMETERS = {
         },
         "task_id": {**_TEXT, "description": "The task; not for `create` and `list`."},
         "title": {**_TEXT, "description": "A few words by which the person knows the task."},
-        "prompt": {**_TEXT, "description": "What the agent is told each time, in a new session that knows no other."},
-        "cron": {**_TEXT, "description": "Five fields: minute, hour, day of month, month, day of week."},
-        "timezone": {**_TEXT, "description": "In which the cron line is read, as Europe/Berlin; UTC by default."},
-        "expires_at": {**_TEXT, "description": "After which it no longer runs, as 2026-01-31T08:00:00Z."},
-        "skip_confirmations": {"type": "boolean", "description": "Nobody will be there to answer questions."},
+        "prompt": {
+            **_TEXT,
+            "description": "What the agent is told each time, in a new session that knows no other.",
+        },
+        "cron": {
+            **_TEXT,
+            "description": "Five fields: minute, hour, day of month, month, day of week.",
+        },
+        "timezone": {
+            **_TEXT,
+            "description": "In which the cron line is read, as Europe/Berlin; UTC by default.",
+        },
+        "expires_at": {
+            **_TEXT,
+            "description": "After which it no longer runs, as 2026-01-31T08:00:00Z.",
+        },
+        "skip_confirmations": {
+            "type": "boolean",
+            "description": "Nobody will be there to answer questions.",
+        },
         "model": _TEXT,
-        "allow_overlap": {"type": "boolean", "description": "Begin although the run before goes on."},
+        "allow_overlap": {
+            "type": "boolean",
+            "description": "Begin although the run before goes on.",
+        },
     },
     "required": ["action"],
 }
@@ -43,7 +61,9 @@ class ScheduleTask:
     async def run(self, arguments: Json, place: Place) -> Any:
         """Do what the arguments say; gives the task, the tasks or the runs."""
         action = arguments.get("action")
-        values = {name: value for name, value in arguments.items() if name not in ("action", "task_id")}
+        values = {
+            name: value for name, value in arguments.items() if name not in ("action", "task_id")
+        }
         try:
             return await _done(action, arguments.get("task_id"), values, place)
         except Refused as refusal:

@@ -29,7 +29,10 @@ class ShowCard:
                 "title": {"type": "string"},
                 "html": {"type": "string"},
                 "height": {"type": "integer"},
-                "target": {"enum": list(get_args(Target)), "description": "In the talk (inline), or beside it."},
+                "target": {
+                    "enum": list(get_args(Target)),
+                    "description": "In the talk (inline), or beside it.",
+                },
             },
             "required": ["html"],
         },
@@ -58,7 +61,10 @@ class HostAction:
         description="Ask the page around this chat to add context, to append to the input, or to send a message.",
         parameters={
             "type": "object",
-            "properties": {"action": {"type": "string", "enum": list(_ACTIONS)}, "payload": {"type": "object"}},
+            "properties": {
+                "action": {"type": "string", "enum": list(_ACTIONS)},
+                "payload": {"type": "object"},
+            },
             "required": ["action"],
         },
         display_name="Page action",
@@ -70,7 +76,10 @@ class HostAction:
         action = arguments.get("action")
         if action not in _ACTIONS:
             raise ToolFault(f"action is one of {', '.join(_ACTIONS)}")
-        return {"sent": True, "_meta": {"bridge": {"action": action, "payload": arguments.get("payload")}}}
+        return {
+            "sent": True,
+            "_meta": {"bridge": {"action": action, "payload": arguments.get("payload")}},
+        }
 
 
 class Plan:
@@ -90,4 +99,7 @@ class Plan:
 
     async def run(self, arguments: Json, place: Place) -> Any:
         """The model hears that the plan is shown; the person decides."""
-        return {"shown": True, "_meta": {"plan": {"status": "ready", "plan": _text(arguments, "plan")}}}
+        return {
+            "shown": True,
+            "_meta": {"plan": {"status": "ready", "plan": _text(arguments, "plan")}},
+        }

@@ -1,4 +1,5 @@
-"""Skill: instructions that are loaded when they are needed; the one we ship exports the session it is called in."""
+"""Skill: instructions that are loaded when they are needed; the one we ship exports the session it
+is called in."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -20,10 +21,17 @@ class SkillArguments(Arguments, frozen=True, kw_only=True):
     """Which skill, with what words."""
 
     name: Annotated[str, Meta(description="The name of the skill.")]
-    arguments: Annotated[str, Meta(max_length=4000, description="Words for it, such as options key=value.")] = ""
-    file: Annotated[str, Meta(description="A file of the skill to read instead of its instructions.")] = ""
+    arguments: Annotated[
+        str, Meta(max_length=4000, description="Words for it, such as options key=value.")
+    ] = ""
+    file: Annotated[
+        str, Meta(description="A file of the skill to read instead of its instructions.")
+    ] = ""
     confirmed: Annotated[
-        bool, Meta(description="The person was asked and said yes; only for what the skill says needs one.")
+        bool,
+        Meta(
+            description="The person was asked and said yes; only for what the skill says needs one."
+        ),
     ] = False
 
 
@@ -51,11 +59,18 @@ class Skill:
         if skill is None:
             raise ToolFault(f"there is no such skill; there are {', '.join(self._skills)[:2000]}")
         if asked.file:
-            return {"name": skill.name, "file": asked.file, "content": await in_thread(skill.read, asked.file)}
+            return {
+                "name": skill.name,
+                "file": asked.file,
+                "content": await in_thread(skill.read, asked.file),
+            }
         if skill.name == STREAM_OF_CONSCIOUSNESS:
             return await export_here(place, asked.arguments, asked.confirmed)
         _, body = split_front(await in_thread(skill.read))
-        answer: Json = {"name": skill.name, "instructions": body.replace("$ARGUMENTS", asked.arguments)}
+        answer: Json = {
+            "name": skill.name,
+            "instructions": body.replace("$ARGUMENTS", asked.arguments),
+        }
         if skill.source == "session":
             answer["skill_dir"] = skill.folder
         return {**answer, "files": await in_thread(skill.paths)}

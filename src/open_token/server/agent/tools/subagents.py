@@ -20,8 +20,14 @@ class Agent:
         parameters={
             "type": "object",
             "properties": {
-                "description": {"type": "string", "description": "The task in a few words, for the person."},
-                "prompt": {"type": "string", "description": "The task, with all that the agent has to know."},
+                "description": {
+                    "type": "string",
+                    "description": "The task in a few words, for the person.",
+                },
+                "prompt": {
+                    "type": "string",
+                    "description": "The task, with all that the agent has to know.",
+                },
             },
             "required": ["prompt"],
         },

@@ -1,4 +1,5 @@
-"""What the tools of all sessions share: the sandbox, the tools of the operator's module, connections to MCP servers."""
+"""What the tools of all sessions share: the sandbox, the tools of the operator's module,
+connections to MCP servers."""
 
 import asyncio
 from collections.abc import Mapping
@@ -17,7 +18,9 @@ class Toolbox:
         self._config = config
         self._sandbox: Sandbox | None = None
         self._looking = asyncio.Lock()
-        self.python: dict[str, Tool] = load_tools(config.tools_module) if config.tools_module else {}
+        self.python: dict[str, Tool] = (
+            load_tools(config.tools_module) if config.tools_module else {}
+        )
         self.mcp = McpServers(config.mcp, env, config.tool_timeout)
 
     async def sandbox(self) -> Sandbox:

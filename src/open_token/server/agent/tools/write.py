@@ -13,7 +13,9 @@ from open_token.server.workspace import tell_changed
 class WriteArguments(Arguments, frozen=True, kw_only=True):
     """What to write, and where."""
 
-    file_path: Annotated[str, Meta(description="The file, relative to the workspace; folders are made.")]
+    file_path: Annotated[
+        str, Meta(description="The file, relative to the workspace; folders are made.")
+    ]
     content: Annotated[str, Meta(description="All that the file is to hold.")]
 
 
@@ -34,5 +36,7 @@ class Write:
         asked = take(WriteArguments, arguments, {"path": "file_path"})
         data = asked.content.encode()
         await in_thread(place.workspace.write, asked.file_path, data)
-        await tell_changed(place.services, place.owner, place.session_id, "written", asked.file_path)
+        await tell_changed(
+            place.services, place.owner, place.session_id, "written", asked.file_path
+        )
         return {"file_path": asked.file_path, "bytes": len(data)}
