@@ -29,7 +29,7 @@ import gc, io, sys, time
 from pathlib import Path
 from open_token.library import surroundings
 from open_token.pipeline import export
-from open_token.source import Source
+from open_token.sources.source import Source
 gc.disable()
 class Sink(io.RawIOBase):
     def write(self, data): return len(data)

@@ -24,11 +24,11 @@ from typing import Any
 
 from open_token.context import Context
 from open_token.errors import OpenTokenError
+from open_token.locallib.export_many import export_each
 from open_token.options import ExportOptions
 from open_token.pipeline import export
-from open_token.readers import NAMES, choose, conversations
-from open_token.several import export_each
-from open_token.source import Source
+from open_token.registry import READERS, detect_format, list_conversations
+from open_token.sources.source import Source
 
 ROOT = Path(__file__).resolve().parents[1]
 WORDS = {
@@ -201,8 +201,8 @@ def cost(data: bytes) -> float:
         gc.collect()
         source = Source("case", data=data)
         started = time.process_time()
-        reader = choose(source)
-        if len(conversations(source, reader)) > 1:
+        reader = detect_format(source)
+        if len(list_conversations(source, reader)) > 1:
             with tempfile.TemporaryDirectory(prefix="open-token-growth-") as folder:
                 export_each(source, reader, Path(folder) / "all", WHOLE)
         else:
@@ -239,7 +239,7 @@ def main(wanted: list[str]) -> int:
     """Print the cases that grow too fast, and how many were tried."""
     gc.disable()
     tried, slow = 0, 0
-    for reader in wanted or NAMES:
+    for reader in wanted or READERS:
         worst = 0.0
         for case in sorted((ROOT / "tests" / "golden" / reader).glob("*/input*")):
             if case.is_dir():

@@ -18,7 +18,7 @@ import gc, resource, sys, time
 from pathlib import Path
 from open_token.library import surroundings
 from open_token.pipeline import export
-from open_token.source import Source
+from open_token.sources.source import Source
 gc.disable()
 path, to = Path(sys.argv[1]), sys.argv[2]
 with open(sys.argv[3], "wb") as out:

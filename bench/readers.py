@@ -24,8 +24,8 @@ from open_token.context import Context
 from open_token.errors import OpenTokenError
 from open_token.options import ExportOptions
 from open_token.pipeline import export
-from open_token.readers import NAMES, choose, conversations
-from open_token.source import Source
+from open_token.registry import READERS, detect_format, list_conversations
+from open_token.sources.source import Source
 
 ROOT = Path(__file__).resolve().parents[1]
 PLACES = (ROOT.parent / "shared" / "corpus", ROOT / "tests" / "golden")
@@ -53,7 +53,9 @@ def largest() -> dict[str, tuple[int, Path]]:
                 continue
             try:
                 source = Source.of(path)
-                reader = choose(source) if source.shape in ("lines", "document", "glued") else ""
+                reader = (
+                    detect_format(source) if source.shape in ("lines", "document", "glued") else ""
+                )
             except OpenTokenError:
                 continue
             known = found.get(reader)
@@ -80,7 +82,7 @@ def ours(path: Path, reader: str) -> Callable[[], None]:
 
     def run() -> None:
         source = Source.of(path)
-        found = conversations(source, reader)
+        found = list_conversations(source, reader)
         for item in found if len(found) > 1 else [None]:
             source.conversation = item.id if item else None
             export(source, Sink(), CONTEXT, reader)  # type: ignore[arg-type]
@@ -168,7 +170,7 @@ def compare(reader: str, path: Path, note: str) -> None:
 def main() -> None:
     """Two rows a reader."""
     gc.disable()
-    wanted = sys.argv[1:] or NAMES
+    wanted = sys.argv[1:] or READERS
     with tempfile.TemporaryDirectory() as folder:
         for reader, (_, path) in sorted(largest().items()):
             if reader not in wanted:

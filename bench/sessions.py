@@ -14,7 +14,7 @@ import time
 import uuid
 from pathlib import Path
 
-from open_token.readers import NAMES
+from open_token.registry import READERS
 
 TAIL = 1 << 20
 
@@ -146,7 +146,7 @@ def main() -> None:
         pi,
         qwen_code,
     ]
-    makers = [maker for maker in makers if maker.__name__ in NAMES]
+    makers = [maker for maker in makers if maker.__name__ in READERS]
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         for n in range(count):

@@ -2,16 +2,16 @@
 
 import json
 import os
-import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from open_token import discover, pipeline, readers
-from open_token.cli import export, formats, sessions
-from open_token.draft import Draft
-from open_token.source import Source
+from fake_reader import FakeReader, replace_readers
+from open_token import registry
+from open_token.builder.draft import Draft
+from open_token.sources.source import Source
 
 TITLE = "Fake Talk"
 PLACES = ("$FAKE_HOME/*.jsonl", ".fake/*/*.jsonl")
@@ -24,12 +24,12 @@ def sniff(source: Source) -> bool:
 
 
 def read(source: Source, draft: Draft) -> None:
-    person, model = draft.actor("human", "user"), draft.actor("model", "fake")
+    person, model = draft.get_actor("human", "user"), draft.get_actor("model", "fake")
     for _, record in source.records():
         if "say" in record:
-            draft.message("user", record["say"], person, ts=record.get("ts"))
+            draft.add_message("user", record["say"], person, ts=record.get("ts"))
         elif "think" in record:
-            draft.thought(record["think"], model)
+            draft.add_reasoning(record["think"], model)
         elif "fake_talk" in record:
             draft.conversation["id"] = record["fake_talk"]
 
@@ -39,12 +39,24 @@ def peek(records: list[Any]) -> dict[str, Any]:
     return {"id": first.get("fake_talk"), "cwd": first.get("cwd"), "title": first.get("title")}
 
 
-def install(monkeypatch: pytest.MonkeyPatch, *, beside: tuple[str, ...] = ("open_token",)) -> None:
-    """Make it a reader, beside no others than the given ones."""
-    monkeypatch.setitem(sys.modules, f"open_token.readers.{NAME}", sys.modules[__name__])
-    for module in (readers, discover, export, formats, sessions, pipeline):
-        if hasattr(module, "NAMES"):
-            monkeypatch.setattr(module, "NAMES", (NAME, *beside))
+def install(
+    monkeypatch: pytest.MonkeyPatch, *, beside: tuple[str, ...] = ("open_token",), **more: Any
+) -> None:
+    """Make it a reader, beside no others than the given ones; `more` are functions of its own."""
+    # Looked up when they are called, so that a test can replace them.
+    functions = {
+        name: partial(_call, name)
+        for name in ("sniff", "read", "peek", "peek_tail")
+        if name in globals()
+    }
+    functions |= more
+    reader = FakeReader(NAME, functions, title=TITLE, places=PLACES, part_files=PARTS)
+    kept = {name: registry.READERS[name] for name in beside}
+    replace_readers(monkeypatch, {NAME: reader, **kept})
+
+
+def _call(name: str, *arguments: Any) -> Any:
+    return globals()[name](*arguments)
 
 
 def write(

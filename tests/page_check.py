@@ -13,7 +13,7 @@ from typing import Any
 from open_token.context import Context
 from open_token.options import ExportOptions
 from open_token.pipeline import Receipt, export
-from open_token.source import Source
+from open_token.sources.source import Source
 from talks import answered, called, document, noted, said
 
 VOID = {"meta", "br", "hr", "img", "input", "rect", "polygon"}

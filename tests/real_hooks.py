@@ -17,8 +17,8 @@ from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from open_token.hooks.table import runtimes
-from open_token.hooks.waiting import Waiting
+from open_token.locallib.hooks.handlers import hooks_of, list_hook_agents
+from open_token.locallib.hooks.queue import Waiting
 from real_agents import (
     AGENTS,
     NODE,
@@ -51,7 +51,7 @@ def ask(words: list[str], env: dict[str, str], cwd: Path) -> str:
 
 
 def settings(home: Path, name: str) -> dict[str, Any]:
-    path = home / runtimes()[name].user.format(
+    path = home / hooks_of(name).user.format(
         home=home, claude=home / ".claude", codex=home / ".codex", gemini=home / ".gemini", qwen=home / ".qwen",
         copilot=home / ".copilot",
     )  # fmt: skip
@@ -116,7 +116,7 @@ def main() -> int:
         return 0
     server = ThreadingHTTPServer(("127.0.0.1", 0), Provider)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    able = [name for name in AGENTS if name in runtimes()]
+    able = [name for name in AGENTS if name in list_hook_agents()]
     bad = 0
     for name in [word for word in sys.argv[1:] if word in able] or able:
         try:

@@ -6,7 +6,7 @@ from typing import Any
 
 import open_token
 from open_token.handoff import Scene, Session, Talk, talk_of, target
-from open_token.handoff.talk import Prompt
+from open_token.handoff.conversation import Prompt
 
 CWD = "/home/sam/tide_table"
 

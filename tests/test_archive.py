@@ -8,29 +8,28 @@ import os
 import re
 import sqlite3
 import stat
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import fake_talk
+from fake_reader import add_reader
 from fake_talk import write
-from open_token import archive as module
-from open_token import files, readers
-from open_token.archive import Archive, Change, _index
-from open_token.archive._names import day_of, name_for, plain
+from open_token.builder.draft import Draft
 from open_token.checking.verify import VERIFIED, verify_bytes
 from open_token.context import Context
-from open_token.discover import Discovery
-from open_token.draft import Draft
 from open_token.errors import InputError, OutputError
+from open_token.locallib import archive as module
+from open_token.locallib.archive import Archive, Change, index
+from open_token.locallib.archive.names import day_of, name_for, plain
+from open_token.locallib.discovery import Discovery
 from open_token.model import Found
 from open_token.options import ExportOptions
 from open_token.pipeline import export
-from open_token.source import Source
+from open_token.sources.source import Source
+from open_token.storage import files
 
 NOW = "2026-01-02T03:04:05Z"
 LATER = 2_000_000_000.0
@@ -101,16 +100,6 @@ class World:
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     fake_talk.install(monkeypatch)
     return World(tmp_path)
-
-
-def add_reader(monkeypatch: pytest.MonkeyPatch, name: str, **parts: Any) -> None:
-    usual: dict[str, Any] = {
-        "__name__": f"open_token.readers.{name}",
-        "TITLE": name,
-        "sniff": lambda source: True,
-    }
-    monkeypatch.setitem(sys.modules, f"open_token.readers.{name}", SimpleNamespace(**usual | parts))
-    monkeypatch.setattr(readers, "NAMES", (*readers.NAMES, name))
 
 
 def grow(path: Path, *says: str, age: int = 0) -> None:
@@ -569,15 +558,17 @@ class TestSeveral:
 
         def read(source: Source, draft: Draft) -> None:
             self.read.append(source.conversation)
-            person = draft.actor("human", "user")
+            person = draft.get_actor("human", "user")
             draft.conversation["id"] = f"ses_{source.conversation}"
             for (text,) in source.rows(
                 "SELECT text FROM said WHERE ? IN (id, '')", (source.conversation or "",)
             ):
-                draft.message("user", text, person)
+                draft.add_message("user", text, person)
 
         self.read: list[str | None] = []
-        add_reader(monkeypatch, "store", PLACES=("*.db",), conversations=conversations, read=read)
+        add_reader(
+            monkeypatch, "store", places=("*.db",), list_conversations=conversations, read=read
+        )
         world.home.mkdir(parents=True)
         made = sqlite3.connect(world.home / "talks.db")
         made.execute("PRAGMA journal_mode = WAL")
@@ -655,12 +646,12 @@ class TestSeveral:
 
     def test_a_folder(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
         def read(source: Source, draft: Draft) -> None:
-            person = draft.actor("human", "user")
+            person = draft.get_actor("human", "user")
             draft.conversation["id"] = "folder"
             for part in source.below("*.json"):
-                draft.message("user", part.document["say"], person)
+                draft.add_message("user", part.document["say"], person)
 
-        add_reader(monkeypatch, "events", PLACES=(".events/*/",), read=read)
+        add_reader(monkeypatch, "events", places=(".events/*/",), read=read)
         folder = world.home / ".events" / "x"
         folder.mkdir(parents=True)
         (folder / "1.json").write_text('{"say": "one"}')
@@ -680,10 +671,10 @@ class TestBeside:
     def main(self, world: World, monkeypatch: pytest.MonkeyPatch) -> Path:
         def read(source: Source, draft: Draft) -> None:
             original(source, draft)
-            person = draft.actor("human", "user")
+            person = draft.get_actor("human", "user")
             for part in [*source.neighbours("part-*.jsonl"), *source.neighbours("agents/*.jsonl")]:
                 for _, record in part.records():
-                    draft.message("user", record.get("say", "nothing"), person)
+                    draft.add_message("user", record.get("say", "nothing"), person)
 
         original = fake_talk.read
         monkeypatch.setattr(fake_talk, "read", read)
@@ -880,8 +871,8 @@ class TestKilled:
             return run
 
         with monkeypatch.context() as patch:
-            patch.setattr(_index, "append", dying(files.append))
-            patch.setattr(_index, "write_whole", dying(files.write_whole))
+            patch.setattr(index, "append", dying(files.append))
+            patch.setattr(index, "write_whole", dying(files.write_whole))
             patch.setattr(module, "remove", dying(files.remove))
             patch.setattr(module, "sweep", dying(files.sweep))
             patch.setattr(files.Unnamed, "become", dying(files.Unnamed.become))

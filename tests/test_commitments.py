@@ -27,7 +27,7 @@ from open_token.errors import DoesNotFit, UsageError
 from open_token.library import surroundings
 from open_token.options import ExportOptions
 from open_token.pipeline import export
-from open_token.source import Source
+from open_token.sources.source import Source
 
 Document = dict[str, Any]
 KEY = bytes(range(32))

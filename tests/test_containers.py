@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from open_token import containers
-from open_token.containers import Archive, Database, quoted
 from open_token.errors import InputError
+from open_token.sources import containers
+from open_token.sources.containers import Archive, Database, quoted
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ from open_token.errors import InputError
 from open_token.fidelity import Witness, judge
 from open_token.options import ExportOptions
 from open_token.pipeline import export
-from open_token.readers import choose, conversations
-from open_token.source import Source
+from open_token.registry import detect_format, list_conversations
+from open_token.sources.source import Source
 from spoken import strings, texts
 
 CHECK = CORPUS.parent / "tools" / "check_export.py"
@@ -92,7 +92,7 @@ def exported(source: Source, reader: str, witness: Witness | None = None, **word
 
 def each(source: Source, reader: str) -> Iterator[str | None]:
     """Choose every conversation of a source in turn."""
-    found = conversations(source, reader)
+    found = list_conversations(source, reader)
     for item in found if len(found) > 1 else [None]:
         source.conversation = item.id if item else None
         yield source.conversation
@@ -121,7 +121,7 @@ def faults(peer: Any, data: bytes, redact: str) -> list[str]:
 @pytest.mark.parametrize("path", files(), ids=name)
 def test_it_is_exported_in_both_shapes_valid_and_verified(path: Path, peer: Any) -> None:
     source = opened(path)
-    reader = choose(source)
+    reader = detect_format(source)
     chosen = list(each(source, reader))
     tried = 0
     for source.conversation in chosen[:: max(1, len(chosen) // SAMPLE)]:
@@ -151,7 +151,7 @@ def test_it_is_exported_in_both_shapes_valid_and_verified(path: Path, peer: Any)
 @pytest.mark.parametrize("path", files(), ids=name)
 def test_nothing_of_what_was_said_is_lost(path: Path) -> None:
     source = opened(path)
-    reader = choose(source)
+    reader = detect_format(source)
     kept: set[str] = set()
     for _ in each(source, reader):
         kept.update(
@@ -173,7 +173,7 @@ def test_nothing_of_what_was_said_is_lost(path: Path) -> None:
 @pytest.mark.parametrize("path", files(), ids=name)
 def test_it_is_reported_on(path: Path) -> None:
     source = opened(path)
-    reader = choose(source)
+    reader = detect_format(source)
     for _ in each(source, reader):
         witness = Witness()
         exported(source, reader, witness, mode="ndjson", **EVERYTHING)
@@ -187,7 +187,7 @@ def test_one_command_exports_all_that_a_file_holds(
     path: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     source = opened(path)
-    count = len(conversations(source, choose(source)))
+    count = len(list_conversations(source, detect_format(source)))
     if count < 2:
         assert main(["export", str(path), "-o", str(tmp_path / "one.json"), "--report"]) == 0
         assert "kept" in capfd.readouterr().err

@@ -7,10 +7,8 @@ import json
 import os
 import re
 import sqlite3
-import sys
 import threading
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,26 +16,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fake_talk
+from fake_reader import add_reader
 from fake_talk import write
-from open_token import discover, readers
-from open_token.discover import (
+from open_token import registry
+from open_token.errors import InputError
+from open_token.locallib import discovery, discovery_cache, file_ends
+from open_token.locallib.discovery import (
     Discovery,
     Session,
-    _glimpse,
-    _memory,
-    _places,
     by_id,
     in_folder,
     opening,
     source_of,
     stamp_of,
 )
-from open_token.discover._memory import Memory, Row, Seen
-from open_token.discover._places import Place, name_in, places
-from open_token.discover._prefix import NOTHING, prefix
-from open_token.errors import InputError
+from open_token.locallib.discovery_cache import Memory, Row, Seen
+from open_token.locallib.json_prefix import NOTHING, prefix
+from open_token.locallib.places import Place, matching, name_in, places
 from open_token.model import Found
-from open_token.source import Source
+from open_token.sources.source import Source
 
 EMPTY: dict[str, str] = {}
 
@@ -45,13 +42,6 @@ EMPTY: dict[str, str] = {}
 @pytest.fixture(autouse=True)
 def only_fake_talks(monkeypatch: pytest.MonkeyPatch) -> None:
     fake_talk.install(monkeypatch)
-
-
-def add_reader(monkeypatch: pytest.MonkeyPatch, name: str, **parts: Any) -> None:
-    """One more reader, beside those that are there."""
-    usual: dict[str, Any] = {"TITLE": name, "PLACES": (), "sniff": lambda source: True}
-    monkeypatch.setitem(sys.modules, f"open_token.readers.{name}", SimpleNamespace(**usual | parts))
-    monkeypatch.setattr(readers, "NAMES", (*readers.NAMES, name))
 
 
 def sessions(home: Path, env: dict[str, str] = EMPTY, cwd: Path | None = None) -> list[Session]:
@@ -100,7 +90,7 @@ class TestPlaces:
     def test_a_variable_may_name_the_file_itself(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        add_reader(monkeypatch, "diary", PLACES=("$DIARY",))
+        add_reader(monkeypatch, "diary", places=("$DIARY",))
         write(tmp_path / "diary.md")
         assert stems(sessions(tmp_path, {"DIARY": str(tmp_path / "diary.md")})) == ["diary"]
         assert stems(sessions(tmp_path, {"DIARY": "\0"})) == []
@@ -108,7 +98,7 @@ class TestPlaces:
     def test_a_place_in_the_working_folder(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        add_reader(monkeypatch, "diary", PLACES=("./.diary.md",))
+        add_reader(monkeypatch, "diary", places=("./.diary.md",))
         write(tmp_path / "project" / ".diary.md")
         assert sessions(tmp_path) == []
         (found,) = sessions(tmp_path, cwd=tmp_path / "project")
@@ -152,7 +142,7 @@ class TestPlaces:
         add_reader(
             monkeypatch,
             "other_talk",
-            PLACES=(".fake/*/*.jsonl",),
+            places=(".fake/*/*.jsonl",),
             sniff=sniff,
             peek=lambda records: {},
         )
@@ -179,7 +169,7 @@ class TestPlaces:
     def test_a_folder_is_one_conversation(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        add_reader(monkeypatch, "events", PLACES=(".events/*/",))
+        add_reader(monkeypatch, "events", places=(".events/*/",))
         folder = tmp_path / ".events" / "talk.1"
         write(folder / "0.json", 100)
         write(folder / "deep" / "1.json", 50)
@@ -199,7 +189,7 @@ class TestPlaces:
     def test_the_log_of_a_database_counts(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        add_reader(monkeypatch, "store", PLACES=("*.db",))
+        add_reader(monkeypatch, "store", places=("*.db",))
         write(tmp_path / "talks.db", 100)
         before = sessions(tmp_path)[0]
         write(tmp_path / "talks.db-wal", 50)
@@ -221,19 +211,19 @@ class TestPlaces:
     ) -> None:
         assert name_in(Path("/home") / path, Place(Path("/home"), pattern)) == name
 
-    @pytest.mark.parametrize("reader", readers.SIGNS)
+    @pytest.mark.parametrize("reader", registry.READERS)
     def test_every_reader_names_places_for_any_system(
         self, reader: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.undo()
-        module: Any = readers.load(reader)
-        for place in (*module.PLACES, *getattr(module, "PARTS", ())):
+        definition = registry.load_reader(reader).definition
+        for place in (*definition.places, *definition.part_files):
             assert re.fullmatch(r"(\$[A-Z_]+(/|$)|\./)?[^$\\:|<>\"]*", place), place
             assert ".." not in place.split("/")
             assert not PurePosixPath(place).is_absolute()
             assert not PureWindowsPath(place).is_absolute()
-        for place in places(module.PLACES, {}, Path("/nowhere"), Path("/nowhere")):
-            assert list(_places.matching(place)) == []
+        for place in places(definition.places, {}, Path("/nowhere"), Path("/nowhere")):
+            assert list(matching(place)) == []
 
     def test_a_folder_that_may_not_be_read(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -323,7 +313,7 @@ class TestLook:
             names = [record["renamed"] for record in records if "renamed" in record]
             return {"title": names[-1]} if names else {}
 
-        monkeypatch.setattr(fake_talk, "late", late, raising=False)
+        fake_talk.install(monkeypatch, peek_tail=late)
         short = write(tmp_path / ".fake" / "a" / "short.jsonl", 2, title="first")
         long = write(
             tmp_path / ".fake" / "a" / "long.jsonl", 1, title="first", says=("x" * 90_000,)
@@ -344,7 +334,7 @@ class TestLook:
         def peek(records: list[Any]) -> dict[str, Any]:
             return {"id": records[0]["sessionId"], "title": records[0]["messages"][0]["content"]}
 
-        add_reader(monkeypatch, "documents", PLACES=("*.json",), peek=peek)
+        add_reader(monkeypatch, "documents", places=("*.json",), peek=peek)
         talk = [{"content": f"say {n} " * 30} for n in range(20_000)]
         (tmp_path / "long.json").write_text(
             json.dumps({"sessionId": "s1", "messages": talk}, indent=2)
@@ -378,9 +368,9 @@ class TestSeveral:
         add_reader(
             monkeypatch,
             "store",
-            PLACES=("*.db",),
+            places=("*.db",),
             sniff=lambda source: "talk" in source.tables,
-            conversations=conversations,
+            list_conversations=conversations,
         )
         path = tmp_path / "talks.db"
         made = sqlite3.connect(path)
@@ -462,12 +452,12 @@ class TestSeveral:
         def conversations(source: Source) -> list[Found]:
             return [Found(str(number)) for number in range(1, source.text.count("# chat") + 1)]
 
-        add_reader(monkeypatch, "diary", PLACES=("*.md",), conversations=conversations)
+        add_reader(monkeypatch, "diary", places=("*.md",), list_conversations=conversations)
         (tmp_path / "diary.md").write_text("# chat\n\n" * 5)
         assert [session.id for session in sessions(tmp_path)] == [
             f"diary#{n}" for n in (5, 4, 3, 2, 1)
         ]
-        monkeypatch.setattr(discover, "_WHOLE", 30)
+        monkeypatch.setattr(discovery, "_WHOLE", 30)
         assert [session.id for session in sessions(tmp_path)] == ["diary"]
         assert len(Discovery({}, tmp_path).sessions(thorough=True)) == 5
 
@@ -480,8 +470,8 @@ class TestSeveral:
         add_reader(
             monkeypatch,
             "either",
-            PLACES=("*.json",),
-            conversations=conversations,
+            places=("*.json",),
+            list_conversations=conversations,
             peek=lambda records: {"id": records[0]["id"], "is_part": records[0].get("parent")},
         )
         (tmp_path / "one.json").write_text('{"id": "one"}')
@@ -573,7 +563,7 @@ class Counter:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.opened = self.bytes = 0
-        real = _glimpse.ends_of
+        real = file_ends.ends_of
 
         def counting(path: Path, first: int, last: int = 0) -> tuple[bytes, bytes]:
             head, tail = real(path, first, last)
@@ -581,7 +571,7 @@ class Counter:
             self.bytes += len(head) + len(tail)
             return head, tail
 
-        monkeypatch.setattr(_glimpse, "ends_of", counting)
+        monkeypatch.setattr(file_ends, "ends_of", counting)
         monkeypatch.setattr(Source, "open", lambda self: pytest.fail("a whole file was opened"))
 
 
@@ -617,7 +607,7 @@ class TestMany:
         write(home / ".fake" / "p7" / "000007.jsonl", 7, title="new title")
         assert warm.look(Discovery({}, home).sessions()[7]).title == "new title"
         assert seen.opened == self.COUNT + 1
-        assert (home / "cache" / _memory.NAME).stat().st_size < 500 * self.COUNT
+        assert (home / "cache" / discovery_cache.NAME).stat().st_size < 500 * self.COUNT
 
 
 class TestMemory:
@@ -635,7 +625,7 @@ class TestMemory:
         assert [again.recall("a", 1, 3), again.recall("a", 2, 2), again.recall("b", 1, 2)] == [
             None
         ] * 3
-        assert (tmp_path / "cache" / _memory.NAME).stat().st_mode & 0o777 == 0o600
+        assert (tmp_path / "cache" / discovery_cache.NAME).stat().st_mode & 0o777 == 0o600
 
     @pytest.mark.parametrize(
         "data",
@@ -649,7 +639,7 @@ class TestMemory:
         ],
     )
     def test_a_broken_file_is_no_memory(self, tmp_path: Path, data: bytes) -> None:
-        (tmp_path / _memory.NAME).write_bytes(data)
+        (tmp_path / discovery_cache.NAME).write_bytes(data)
         memory = Memory(tmp_path)
         assert memory.files == {}
         memory.keep("a", self.SEEN)
@@ -660,9 +650,9 @@ class TestMemory:
         memory = Memory(tmp_path)
         memory.keep("a", self.SEEN)
         memory.save(["a"])
-        whole = (tmp_path / _memory.NAME).read_bytes()
+        whole = (tmp_path / discovery_cache.NAME).read_bytes()
         for length in range(len(whole)):
-            (tmp_path / _memory.NAME).write_bytes(whole[:length])
+            (tmp_path / discovery_cache.NAME).write_bytes(whole[:length])
             assert Memory(tmp_path).files == {}
 
     def test_no_place_to_write(self, tmp_path: Path) -> None:
@@ -672,7 +662,7 @@ class TestMemory:
             memory.keep("a", self.SEEN)
             memory.save(["a"])
             assert memory.recall("a", 1, 2) == self.SEEN
-        (tmp_path / _memory.NAME).mkdir()
+        (tmp_path / discovery_cache.NAME).mkdir()
         memory = Memory(tmp_path)
         memory.keep("a", self.SEEN)
         memory.save(["a"])
@@ -680,7 +670,7 @@ class TestMemory:
     def test_it_does_not_grow_without_end(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(_memory, "MOST", 3)
+        monkeypatch.setattr(discovery_cache, "MOST", 3)
         memory = Memory(tmp_path)
         for number in range(10):
             memory.keep(str(number), Seen(1, number, "fake_talk", []))
@@ -725,7 +715,7 @@ class TestMemory:
         discovery = Discovery.of({"OPEN_TOKEN_HOME": str(tmp_path / "own")}, tmp_path)
         discovery.look(discovery.sessions()[0])
         discovery.remember()
-        assert (tmp_path / "own" / "cache" / _memory.NAME).is_file()
+        assert (tmp_path / "own" / "cache" / discovery_cache.NAME).is_file()
 
 
 class TestOpening:
@@ -761,8 +751,8 @@ class TestOpening:
     def test_the_last_records(self, tmp_path: Path) -> None:
         lines = [json.dumps({"n": n}).encode() for n in range(1000)]
         (tmp_path / "file").write_bytes(b"\n".join([*lines, b"broken"]))
-        assert _glimpse.closing(tmp_path / "file", 30) == [{"n": 998}, {"n": 999}]
-        assert _glimpse.closing(tmp_path / "nowhere", 30) == []
+        assert file_ends.closing(tmp_path / "file", 30) == [{"n": 998}, {"n": 999}]
+        assert file_ends.closing(tmp_path / "nowhere", 30) == []
 
 
 VALUES = st.recursive(

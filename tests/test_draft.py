@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from open_token.draft import Draft
+from open_token.builder.draft import Draft
 from open_token.model import Event, Record
 
 
@@ -24,9 +24,9 @@ def types(events: list[Event]) -> list[str]:
 
 
 def test_participants_are_entered_once(draft: Draft) -> None:
-    assert draft.actor("human", "user") == draft.actor("human", "user") == "act_001"
+    assert draft.get_actor("human", "user") == draft.get_actor("human", "user") == "act_001"
     assert (
-        draft.actor("model", "assistant", provider="anthropic", model="m", instance_id="i")
+        draft.get_actor("model", "assistant", provider="anthropic", model="m", instance_id="i")
         == "act_002"
     )
     assert draft.participants[1] == {
@@ -40,7 +40,7 @@ def test_participants_are_entered_once(draft: Draft) -> None:
 
 
 def test_a_finished_draft_lets_go_of_its_events(draft: Draft) -> None:
-    draft.message("user", "hi", draft.actor("human", "user"))
+    draft.add_message("user", "hi", draft.get_actor("human", "user"))
     spool = weakref.ref(draft.spool)
     record, events = finish(draft)
     assert len(events) == draft.count == 1
@@ -49,10 +49,10 @@ def test_a_finished_draft_lets_go_of_its_events(draft: Draft) -> None:
 
 
 def test_messages(draft: Draft) -> None:
-    user = draft.actor("human", "user")
-    draft.message("system", "be good", draft.actor("system", "system"))
-    draft.message("user", "hi", user, ts="2026-01-31T00:00:00Z")
-    draft.message("user", [{"type": "text", "text": "a"}], user)
+    user = draft.get_actor("human", "user")
+    draft.add_message("system", "be good", draft.get_actor("system", "system"))
+    draft.add_message("user", "hi", user, ts="2026-01-31T00:00:00Z")
+    draft.add_message("user", [{"type": "text", "text": "a"}], user)
     _, events = finish(draft)
     assert [event["visibility"] for event in events] == ["internal", "public", "public"]
     assert events[1]["content"] == {"mime": "text/plain", "text": "hi"}
@@ -70,10 +70,10 @@ def test_messages(draft: Draft) -> None:
 
 
 def test_thoughts_tell_what_is_available(draft: Draft) -> None:
-    model = draft.actor("model", "assistant")
-    draft.thought("hm", model)
-    draft.thought(None, model)
-    draft.thought("short", model, summary=True)
+    model = draft.get_actor("model", "assistant")
+    draft.add_reasoning("hm", model)
+    draft.add_reasoning(None, model)
+    draft.add_reasoning("short", model, summary=True)
     record, events = finish(draft)
     assert record.conversation["internal_availability"] == "available"
     assert events[1]["content"] == {
@@ -90,14 +90,14 @@ def test_thoughts_tell_what_is_available(draft: Draft) -> None:
 @pytest.mark.parametrize("word", ["unavailable", "unknown"])
 def test_no_thought(word: str) -> None:
     draft = Draft(without_thoughts=word)
-    draft.message("user", "hi", draft.actor("human", "user"))
+    draft.add_message("user", "hi", draft.get_actor("human", "user"))
     assert finish(draft)[0].conversation["internal_availability"] == word
 
 
 def test_a_call_and_its_result(draft: Draft) -> None:
-    model = draft.actor("model", "assistant")
-    draft.tool_use("toolu_1", "Bash", {"command": "ls"}, model)
-    draft.tool_result("toolu_1", "a\nb", facts={"exit_code": 0})
+    model = draft.get_actor("model", "assistant")
+    draft.add_tool_call("toolu_1", "Bash", {"command": "ls"}, model)
+    draft.add_tool_result("toolu_1", "a\nb", facts={"exit_code": 0})
     _, events = finish(draft)
     assert types(events) == ["tool_use", "tool_result", "annotation"]
     assert events[0]["content"]["data"] == {
@@ -114,16 +114,16 @@ def test_a_call_and_its_result(draft: Draft) -> None:
 
 @pytest.mark.parametrize(("given", "raw"), [("not json", "not json"), (7, "7"), (None, "null")])
 def test_arguments_that_are_no_object_are_raw(draft: Draft, given: Any, raw: str) -> None:
-    draft.tool_use("t", "x", given, draft.actor("model", "assistant"))
+    draft.add_tool_call("t", "x", given, draft.get_actor("model", "assistant"))
     assert finish(draft)[1][0]["content"]["data"]["arguments"] == {"raw": raw}
 
 
 def test_a_missing_result_stands_behind_the_tool_events_of_its_message(draft: Draft) -> None:
-    model = draft.actor("model", "assistant")
-    draft.tool_use("t1", "a", {}, model, group="m1")
-    draft.tool_use("t2", "b", {}, model, group="m1")
-    draft.tool_result("t2", "out")
-    draft.message("assistant", "done", model)
+    model = draft.get_actor("model", "assistant")
+    draft.add_tool_call("t1", "a", {}, model, group="m1")
+    draft.add_tool_call("t2", "b", {}, model, group="m1")
+    draft.add_tool_result("t2", "out")
+    draft.add_message("assistant", "done", model)
     record, events = finish(draft)
     assert types(events) == ["tool_use", "tool_use", "tool_result", "tool_result", "message"]
     assert events[3]["content"]["data"] == {"missing_result": True}
@@ -139,17 +139,17 @@ def test_a_missing_result_stands_behind_the_tool_events_of_its_message(draft: Dr
 
 
 def test_a_result_that_comes_much_later_still_pairs(draft: Draft) -> None:
-    model = draft.actor("model", "assistant")
-    draft.tool_use("t1", "a", {}, model)
-    draft.message("assistant", "meanwhile", model)
-    draft.tool_result("t1", {"n": 1})
+    model = draft.get_actor("model", "assistant")
+    draft.add_tool_call("t1", "a", {}, model)
+    draft.add_message("assistant", "meanwhile", model)
+    draft.add_tool_result("t1", {"n": 1})
     _, events = finish(draft)
     assert types(events) == ["tool_use", "message", "tool_result"]
     assert events[2]["content"] == {"mime": "application/json", "data": {"n": 1}}
 
 
 def test_an_orphan_result_says_so(draft: Draft) -> None:
-    draft.tool_result("gone", "out")
+    draft.add_tool_result("gone", "out")
     _, events = finish(draft)
     assert types(events) == ["tool_result", "annotation"]
     assert events[1]["content"]["data"]["kind"] == "orphan_result"
@@ -157,9 +157,9 @@ def test_an_orphan_result_says_so(draft: Draft) -> None:
 
 
 def test_a_second_result_is_an_annotation(draft: Draft) -> None:
-    draft.tool_use("t", "a", {}, draft.actor("model", "assistant"))
-    draft.tool_result("t", "one")
-    draft.tool_result("t", "two")
+    draft.add_tool_call("t", "a", {}, draft.get_actor("model", "assistant"))
+    draft.add_tool_result("t", "one")
+    draft.add_tool_result("t", "two")
     _, events = finish(draft)
     assert types(events) == ["tool_use", "tool_result", "annotation"]
     assert events[2]["content"]["data"] == {
@@ -170,9 +170,9 @@ def test_a_second_result_is_an_annotation(draft: Draft) -> None:
 
 
 def test_the_same_open_call_told_twice_is_noted(draft: Draft) -> None:
-    model = draft.actor("model", "assistant")
-    draft.tool_use("t", "a", {}, model)
-    draft.tool_use("t", "a", {}, model)
+    model = draft.get_actor("model", "assistant")
+    draft.add_tool_call("t", "a", {}, model)
+    draft.add_tool_call("t", "a", {}, model)
     record, events = finish(draft)
     assert types(events) == ["tool_use", "tool_result"]
     assert [note.code for note in record.notes] == ["duplicate-call"]
@@ -180,14 +180,14 @@ def test_the_same_open_call_told_twice_is_noted(draft: Draft) -> None:
 
 def test_spans_are_closed(draft: Draft) -> None:
     main, sub = (
-        draft.actor("model", "assistant"),
-        draft.actor("model", "explorer", instance_id="a1"),
+        draft.get_actor("model", "assistant"),
+        draft.get_actor("model", "explorer", instance_id="a1"),
     )
-    call = draft.tool_use("task", "Task", {}, main)
-    span = draft.span_start({"spawn_reason": "look"}, sub, call=call)
-    draft.message("assistant", "found", sub, span=span)
-    draft.span_end(span, call=call)
-    other = draft.span_start({}, sub)
+    call = draft.add_tool_call("task", "Task", {}, main)
+    span = draft.start_span({"spawn_reason": "look"}, sub, call=call)
+    draft.add_message("assistant", "found", sub, span=span)
+    draft.end_span(span, call=call)
+    other = draft.start_span({}, sub)
     _, events = finish(draft)
     assert types(events) == [
         "tool_use",
@@ -204,16 +204,16 @@ def test_spans_are_closed(draft: Draft) -> None:
 
 def test_usage_may_come_late() -> None:
     draft = Draft()
-    event = draft.message("assistant", "hi", draft.actor("model", "assistant"))
-    draft.usage(event, {"output_tokens": 1})
-    draft.usage(event, {"output_tokens": 9})
+    event = draft.add_message("assistant", "hi", draft.get_actor("model", "assistant"))
+    draft.set_usage(event, {"output_tokens": 1})
+    draft.set_usage(event, {"output_tokens": 9})
     assert finish(draft)[1][0]["usage"] == {"output_tokens": 9}
 
 
 def test_notes_are_counted_with_their_first_place(draft: Draft) -> None:
     for line in (3, 9):
-        draft.skip("skipped-record", f"line {line}", "type progress")
-    draft.message("user", "hi", draft.actor("human", "user"))
+        draft.note_omission("skipped-record", f"line {line}", "type progress")
+    draft.add_message("user", "hi", draft.get_actor("human", "user"))
     note = finish(draft)[0].notes[0]
     assert (note.code, note.place, note.detail, note.count) == (
         "skipped-record",
@@ -226,11 +226,11 @@ def test_notes_are_counted_with_their_first_place(draft: Draft) -> None:
 @pytest.mark.parametrize("branches", ["active", "all"])
 def test_abandoned_branches(branches: str) -> None:
     draft = Draft(branches=branches)
-    user, model = draft.actor("human", "user"), draft.actor("model", "assistant")
-    draft.message("user", "one", user)
-    draft.tool_use("t", "a", {}, model)
-    draft.message("user", "two", user)
-    draft.abandon(0, 2, {"kind": "branch"}, user)
+    user, model = draft.get_actor("human", "user"), draft.get_actor("model", "assistant")
+    draft.add_message("user", "one", user)
+    draft.add_tool_call("t", "a", {}, model)
+    draft.add_message("user", "two", user)
+    draft.drop_branch(0, 2, {"kind": "branch"}, user)
     _, events = finish(draft)
     if branches == "active":
         assert [event["content"].get("text") for event in events] == ["two"]
@@ -247,7 +247,7 @@ def test_abandoned_branches(branches: str) -> None:
 
 
 def test_big_integers_are_coerced_and_told(draft: Draft) -> None:
-    draft.tool_use("t", "a", {"n": 2**60}, draft.actor("model", "assistant"))
+    draft.add_tool_call("t", "a", {"n": 2**60}, draft.get_actor("model", "assistant"))
     record, events = finish(draft)
     assert events[0]["content"]["data"]["arguments"] == {"n": str(2**60)}
     assert record.coercions == [
@@ -256,22 +256,22 @@ def test_big_integers_are_coerced_and_told(draft: Draft) -> None:
 
 
 def test_ids_of_the_conversation(draft: Draft) -> None:
-    draft.message("user", "hi", draft.actor("human", "user"))
+    draft.add_message("user", "hi", draft.get_actor("human", "user"))
     assert finish(draft)[0].conversation["id"] == "conv_20260131_01234567"
 
 
 def test_the_day_of_a_made_id_is_that_of_the_first_timestamp(draft: Draft) -> None:
-    draft.message("user", "hi", draft.actor("human", "user"), ts="2025-05-05T05:05:05Z")
+    draft.add_message("user", "hi", draft.get_actor("human", "user"), ts="2025-05-05T05:05:05Z")
     assert finish(draft)[0].conversation["id"].startswith("conv_20250505_")
 
 
 @pytest.mark.parametrize("branches", ["active", "all"])
 def test_a_branch_that_is_left_out_is_noted(branches: str) -> None:
     draft = Draft(branches=branches)
-    user = draft.actor("human", "user")
+    user = draft.get_actor("human", "user")
     for text in ("one", "two", "three"):
-        draft.message("user", text, user)
-    draft.abandon(1, 2, {"kind": "abandoned_branch"}, user)
-    draft.abandon(3, 3, {"kind": "abandoned_branch"}, user)
+        draft.add_message("user", text, user)
+    draft.drop_branch(1, 2, {"kind": "abandoned_branch"}, user)
+    draft.drop_branch(3, 3, {"kind": "abandoned_branch"}, user)
     told = [(note.code, note.place, note.count) for note in draft.notes]
     assert told == ([("abandoned-branch", "event 2", 1)] if branches == "active" else [])

@@ -10,7 +10,7 @@ from open_token.context import Context
 from open_token.fidelity import Report, Witness, judge
 from open_token.options import ExportOptions
 from open_token.pipeline import export
-from open_token.source import Source
+from open_token.sources.source import Source
 
 LONG = "A sentence that is long enough to be text and not a name."
 

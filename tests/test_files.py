@@ -8,7 +8,8 @@ import platformdirs
 import pytest
 
 from open_token.errors import OutputError
-from open_token.files import (
+from open_token.model import Event
+from open_token.storage.files import (
     Folders,
     Spool,
     append,
@@ -24,7 +25,6 @@ from open_token.files import (
     whole_file,
     write_whole,
 )
-from open_token.model import Event
 
 
 def names(folder: Path) -> list[str]:

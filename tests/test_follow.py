@@ -19,12 +19,12 @@ from open_token.checking.validate import validate_bytes
 from open_token.checking.verify import VERIFIED, verify_bytes
 from open_token.context import Context
 from open_token.errors import InputError
-from open_token.follow import Follower
-from open_token.growing import Growing, written_in
+from open_token.locallib.follow import Follower
+from open_token.locallib.ndjson_stream import Growing, written_in
 from open_token.options import ExportOptions
 from open_token.pipeline import export
-from open_token.readers import choose, conversations
-from open_token.source import Source
+from open_token.registry import detect_format, list_conversations
+from open_token.sources.source import Source
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 LINES = [path for path in sorted(EXAMPLES.glob("*.jsonl")) if path.stem != "open_token"]
@@ -72,7 +72,7 @@ def said(lines: list[Any]) -> list[Any]:
 
 @pytest.mark.parametrize("example", LINES, ids=lambda path: path.stem)
 def test_a_session_that_grows_line_by_line(example: Path, tmp_path: Path) -> None:
-    reader = choose(Source.of(example))
+    reader = detect_format(Source.of(example))
     first, *others = example.read_bytes().splitlines(keepends=True)
     path = tmp_path / example.name
     path.write_bytes(first)
@@ -378,7 +378,7 @@ def test_no_word_and_no_token_is_told_twice(case: Path, tmp_path: Path) -> None:
     path, reader = tmp_path / "input.jsonl", case.parent.name
     lines = (case / path.name).read_bytes().splitlines(keepends=True)
     stages = [b"".join(lines[: place + 1]) for place in range(len(lines))]
-    if len(conversations(Source("x", data=stages[-1]), reader)) > 1:
+    if len(list_conversations(Source("x", data=stages[-1]), reader)) > 1:
         return  # one of them must be chosen
     while not can_be_read(path, stages[0], reader):
         stages.pop(0)

@@ -24,8 +24,8 @@ from open_token.context import Context
 from open_token.model import Note
 from open_token.options import ExportOptions
 from open_token.pipeline import export
-from open_token.readers import NAMES
-from open_token.source import Source
+from open_token.registry import READERS
+from open_token.sources.source import Source
 
 
 def run(path: Path, reader: str, words: dict[str, str], key: bytes) -> tuple[bytes, list[Note]]:
@@ -71,7 +71,7 @@ def test_a_reader_leaves_the_records_as_they_are(
         assert msgspec.json.encode(source.sample) == before
 
 
-@pytest.mark.parametrize("reader", NAMES)
+@pytest.mark.parametrize("reader", READERS)
 def test_every_reader_has_a_case(reader: str) -> None:
     assert any(case.parent.name == reader for case in CASES), (
         f"add tests/golden/{reader}/<case>/input.*"
@@ -79,4 +79,4 @@ def test_every_reader_has_a_case(reader: str) -> None:
 
 
 def test_every_case_is_of_a_reader() -> None:
-    assert {case.parent.name for case in CASES} <= set(NAMES)
+    assert {case.parent.name for case in CASES} <= set(READERS)

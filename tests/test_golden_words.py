@@ -16,8 +16,8 @@ from open_token.context import Context
 from open_token.errors import InputError
 from open_token.options import ExportOptions
 from open_token.pipeline import export
-from open_token.readers import conversations
-from open_token.source import Source
+from open_token.registry import list_conversations
+from open_token.sources.source import Source
 from readers.exported import ALL
 from spoken import strings, texts
 
@@ -76,7 +76,7 @@ def cells(path: Path) -> Iterator[bytes]:
 def exported(opened: Path, reader: str) -> set[str]:
     """Every string in the exports of all conversations that a source holds."""
     source = Source.of_folder(opened, opened.name) if opened.is_dir() else Source.of(opened)
-    found = conversations(source, reader)
+    found = list_conversations(source, reader)
     kept: set[str] = set()
     for item in found if len(found) > 1 else [None]:
         source.conversation = item.id if item else None

@@ -9,7 +9,7 @@ import pytest
 from open_token.checking.validate import validate_bytes
 from open_token.context import Context
 from open_token.errors import InputError
-from open_token.growing import Growing, Written, written_in
+from open_token.locallib.ndjson_stream import Growing, Written, written_in
 from open_token.model import Record
 from open_token.options import ExportOptions
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from open_token.files import Spool
-from open_token.ledger import Ledger, links_of
+from open_token.builder.event_writer import Ledger, links_of
+from open_token.storage.files import Spool
 
 
 def add(ledger: Ledger, text: str, **more: Any) -> Any:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from open_token.source import Source
+from open_token.sources.source import Source
 
 
 def database() -> bytes:

@@ -1,6 +1,6 @@
 """Calls and results find each other."""
 
-from open_token.pairing import Calls
+from open_token.builder.call_pairing import Calls
 
 
 def test_a_call_is_open_until_its_result() -> None:

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 import fake_talk
 from minimal_example import EVENTS_HASH, MINIMAL
+from open_token.builder.draft import Draft
 from open_token.context import Context
-from open_token.draft import Draft
 from open_token.errors import DoesNotFit, InputError, OpenTokenError
 from open_token.options import ExportOptions
 from open_token.pipeline import Receipt, export
-from open_token.source import Source
+from open_token.sources.source import Source
 
 Json = dict[str, Any]
 
@@ -72,8 +72,8 @@ class Teller:
     def __init__(self) -> None:
         self.draft = Draft()
         self.draft.conversation["id"] = "conv_random"
-        self.person = self.draft.actor("human", "ada@example.org")
-        self.model = self.draft.actor("model", "m", provider="openai")
+        self.person = self.draft.get_actor("human", "ada@example.org")
+        self.model = self.draft.get_actor("model", "m", provider="openai")
         self.calls: list[str] = []
         self.spans: list[str] = []
 
@@ -84,9 +84,9 @@ class Teller:
     def step(self, kind: str, value: Any) -> None:
         draft = self.draft
         if kind in ("say", "blocks"):
-            draft.message("user", value, self.person, ts="2026-01-31T10:00:00Z", span=self.span)
+            draft.add_message("user", value, self.person, ts="2026-01-31T10:00:00Z", span=self.span)
         elif kind in ("think", "gist"):
-            draft.thought(
+            draft.add_reasoning(
                 value,
                 self.model,
                 span=self.span,
@@ -94,17 +94,17 @@ class Teller:
                 usage={"output_tokens": 3},
             )
         elif kind == "call":
-            self.calls.append(draft.tool_use(None, "ls", value, self.model, span=self.span))
+            self.calls.append(draft.add_tool_call(None, "ls", value, self.model, span=self.span))
         elif kind == "result" and self.calls:
-            draft.tool_result(self.calls.pop(0), value, facts={"exit_code": 0})
+            draft.add_tool_result(self.calls.pop(0), value, facts={"exit_code": 0})
         elif kind == "orphan":
-            draft.tool_result("nobody", value)
+            draft.add_tool_result("nobody", value)
         elif kind == "note":
-            draft.annotation({"kind": "note", "value": value})
+            draft.add_annotation({"kind": "note", "value": value})
         elif kind == "span":
-            self.spans.append(draft.span_start({"spawn_reason": value}, self.model))
+            self.spans.append(draft.start_span({"spawn_reason": value}, self.model))
         elif kind == "end" and self.spans:
-            draft.span_end(self.spans.pop())
+            draft.end_span(self.spans.pop())
 
 
 @st.composite

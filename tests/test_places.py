@@ -10,11 +10,15 @@ from pathlib import Path
 import pytest
 
 from golden_cases import CASES, read_case
-from open_token import readers
-from open_token.discover import Discovery
-from open_token.source import Source
+from open_token import registry
+from open_token.locallib.discovery import Discovery
+from open_token.sources.source import Source
 
-PLACES = [(name, place) for name in readers.NAMES for place in readers.load(name).PLACES]
+PLACES = [
+    (name, place)
+    for name in registry.READERS
+    for place in registry.load_reader(name).definition.places
+]
 MOVED = {
     ".config": "XDG_CONFIG_HOME",
     ".local/share": "XDG_DATA_HOME",
@@ -39,7 +43,9 @@ def conversations(reader: str, made: Path) -> list[Path]:
             found.append(read_case(case, made / reader / case.name)[0])
             found += sorted(path for path in case.glob("input/**/*") if path.is_file())
     return [
-        path for path in found if path.is_file() and readers.load(reader).sniff(Source.of(path))
+        path
+        for path in found
+        if path.is_file() and registry.load_reader(reader).sniff(Source.of(path))
     ]
 
 

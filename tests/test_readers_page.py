@@ -2,16 +2,15 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
 
-from open_token.readers import CONTAINERS, NAMES, load
+from open_token.registry import READERS, load_reader
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "readers.md"
 HEAD = """# Readers
 
-Each reader is one module of `src/open_token/readers`, and this page is made from what the modules say (`make accept`).
-The content of a file decides which one reads it; `--from NAME` decides where it cannot. What a reader leaves out is
-named and counted at each export; `native=full` keeps it all: [nothing lost](../how-to/nothing-lost.md).
+Each reader is a package in `src/open_token/agents` or `src/open_token/formats`. This page is generated from their
+definitions (`make accept`). The content of a file decides which reader it is for; `--from NAME` overrides that. What a
+reader omits is named and counted in every export; `native=full` preserves it: [nothing lost](../how-to/nothing-lost.md).
 `~/.config`, `~/.local/share`, `~/AppData/Roaming` and `~/AppData/Local` are also looked for where `XDG_CONFIG_HOME`,
 `XDG_DATA_HOME`, `APPDATA` and `LOCALAPPDATA` say.
 Behind each quirk stand the golden cases (`tests/golden/<reader>/`) or tests (`tests/readers/`) that show it.
@@ -21,17 +20,16 @@ TESTS = Path(__file__).resolve().parent
 
 
 def entry(name: str) -> str:
-    reader = cast(Any, load(name))
-    lines = [f"## {name}", "", f"{reader.TITLE}.", ""]
-    told = {"Seen": reader.SEEN, "Carried": reader.CARRIES, "Not carried": reader.LEAVES}
+    reader = load_reader(name).definition
+    lines = [f"## {name}", "", f"{reader.title}.", ""]
+    told = {"Checked": reader.checked, "Included": reader.includes, "Omitted": reader.omits}
     lines += [f"- {what}: {words.rstrip('.')}." for what, words in told.items()]
-    forms = [kind for kind, names in CONTAINERS.items() if name in names]
-    if forms:
-        lines.append(f"- Also as: {', '.join(forms)}.")
-    if hasattr(reader, "conversations"):
+    if reader.containers:
+        lines.append(f"- Also as: {', '.join(reader.containers)}.")
+    if reader.holds_several:
         lines.append("- May hold several conversations: `--conversation`.")
-    if reader.PLACES:
-        lines += ["- Looked for in:", *(f"  - `{_shown(place)}`" for place in reader.PLACES)]
+    if reader.places:
+        lines += ["- Looked for in:", *(f"  - `{_shown(place)}`" for place in reader.places)]
     lines += [
         "- Quirks:",
         *(f"  - {what}: {', '.join(f'`{shown}`' for shown in by)}" for what, by in quirks(name)),
@@ -51,12 +49,14 @@ def _shown(place: str) -> str:
 
 
 def test_the_page_is_what_the_readers_say(golden: Callable[[Path, str | bytes], None]) -> None:
-    golden(PAGE, HEAD + "\n".join(map(entry, NAMES)))
+    golden(PAGE, HEAD + "\n".join(map(entry, READERS)))
 
 
 def test_every_quirk_is_shown_by_something_that_is_there() -> None:
-    tests = "".join(path.read_text() for path in (TESTS / "readers").glob("test_*.py"))
-    for name in NAMES:
+    folders = ("agents", "formats", "formats/shared", "readers")
+    paths = [path for folder in folders for path in (TESTS / folder).glob("test_*.py")]
+    tests = "".join(path.read_text() for path in paths)
+    for name in READERS:
         for what, shown in quirks(name):
             missing = [
                 by

@@ -3,8 +3,8 @@ that are free there."""
 
 from typing import Any
 
+from open_token.locallib.reread import Renewal, shows_more
 from open_token.model import Participant, Record
-from open_token.renewing import Renewal, shows_more
 
 USER: Participant = {"actor_id": "act_001", "kind": "human", "name": "user"}
 MODEL: Participant = {"actor_id": "act_002", "kind": "model", "name": "assistant"}

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from open_token.containers import quoted
 from open_token.errors import InputError, OutputError
 from open_token.library import export, export_file, surroundings
 from open_token.model import Event
-from open_token.readers import choose, conversations
+from open_token.registry import detect_format, list_conversations
 from open_token.restore import restore, restore_files
-from open_token.source import Source
+from open_token.sources.containers import quoted
+from open_token.sources.source import Source
 from there_and_back import WHOLE, exactly, there_and_back
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -39,7 +39,7 @@ def come_back(path: Path, made: Path) -> int:
     """Export whole, restore, compare every unit of every file; gives the size of the export."""
     source = Source.of_folder(path) if path.is_dir() else Source.of(path)
     context = surroundings(WHOLE, env={"OPEN_TOKEN_HOME": str(made / "home")}, cwd=made)
-    size, wrong = there_and_back(source, choose(source), context, made)
+    size, wrong = there_and_back(source, detect_format(source), context, made)
     assert wrong == [], path.name
     return size
 
@@ -56,7 +56,7 @@ def test_every_real_conversation_comes_back(corpus: Path, tmp_path: Path) -> Non
         made = tmp_path / str(tried)
         made.mkdir(exist_ok=True)
         try:
-            if choose(Source.of(path)) == "open_token":
+            if detect_format(Source.of(path)) == "open_token":
                 continue
             size = come_back(path, made)
         except InputError:
@@ -435,7 +435,7 @@ def test_every_database_comes_back(case: Path, tmp_path: Path) -> None:
     with contextlib.closing(sqlite3.connect(tmp_path / "talk.db")) as made:
         made.executescript(case.read_text())
     source = Source.of(tmp_path / "talk.db")
-    assert conversations(source, choose(source)) or choose(source)
+    assert list_conversations(source, detect_format(source)) or detect_format(source)
     come_back(tmp_path / "talk.db", tmp_path)
     with contextlib.closing(sqlite3.connect(tmp_path / "back" / "talk.db")) as back:
         rows = [

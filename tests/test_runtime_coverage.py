@@ -3,7 +3,7 @@
 import re
 
 from coverage_pages import is_test, page
-from open_token.readers import NAMES, load
+from open_token.registry import READERS, load_reader
 
 FORMAT = re.compile(r"^\| `(\w+)` \| [^|]+ \| `([^`]+)` \|$", re.MULTILINE)
 
@@ -11,5 +11,5 @@ FORMATS = dict(FORMAT.findall(page("runtime").read_text(encoding="utf-8")))
 
 
 def test_every_format_that_holds_several_is_walked() -> None:
-    assert set(FORMATS) == {name for name in NAMES if hasattr(load(name), "conversations")}
+    assert set(FORMATS) == {name for name in READERS if load_reader(name).definition.holds_several}
     assert [test for test in FORMATS.values() if not is_test(test)] == []

@@ -9,9 +9,9 @@ import pytest
 import many_talks
 from open_token.errors import InputError, OutputError, SeveralError
 from open_token.library import conversations, export, surroundings
+from open_token.locallib.export_many import export_each, exports_in
 from open_token.restore import restore_files
-from open_token.several import export_each, exports_in
-from open_token.source import Source
+from open_token.sources.source import Source
 
 SECRET = "gh" + "p_" + "Zx8vK2mQ9rT4wY7uJ1nB5cD3fG6hL0pS2aEo"
 TALKS: list[Any] = [

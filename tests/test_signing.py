@@ -16,7 +16,7 @@ from open_token.errors import OpenTokenError, SigningError, UsageError
 from open_token.signatures.judging import INVALID, TRUSTED, UNKNOWN
 from open_token.signatures.trust import Trust
 from open_token.signing import sign_source, signed, signer
-from open_token.source import Source
+from open_token.sources.source import Source
 from open_token.vouching import trusted
 from signers import CHAT, Document, as_lines, new_key, public, sealed_anew, with_signature
 

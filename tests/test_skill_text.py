@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from open_token import options, skills
+from open_token import options
+from open_token.locallib import skills
 
 SKILL = skills.folder()
 DOCUMENTS = ("SKILL.md", "references/format.md", "references/options.md")

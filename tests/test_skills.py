@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from open_token import skills
 from open_token.errors import InputError, OpenTokenError, OutputError
+from open_token.locallib import skills
 
 INSTALLED = ("SKILL.md", "agents/openai.yaml", "references/format.md", "references/options.md")
 # These honour lines beyond the skill standard, so the installer adds them and the strict validator
@@ -44,7 +44,7 @@ def actions(steps: list[skills.Step]) -> set[str]:
     return {step.action for step in steps}
 
 
-@pytest.mark.parametrize("name", skills.runtimes())
+@pytest.mark.parametrize("name", skills.list_targets())
 @pytest.mark.parametrize("scope", skills.SCOPES)
 def test_install_writes_the_whole_skill_where_the_runtime_looks(
     machine: skills.Machine, name: str, scope: str
@@ -103,7 +103,7 @@ def test_frontmatter_of_a_runtime_is_added_and_the_rest_is_the_same(
     text = (skills.folder_for(machine, "claude-code", "user") / "SKILL.md").read_text()
     head, body = text.split("\n---\n", 1)
     assert head.startswith(skills.text().split("\n---\n", 1)[0])
-    assert head.endswith("\n".join(skills.runtimes()["claude-code"].frontmatter))
+    assert head.endswith("\n".join(skills.list_targets()["claude-code"].skill.frontmatter))
     assert "disable-model-invocation: true\n" in head
     assert body == skills.text().split("\n---\n", 1)[1]
 
@@ -122,7 +122,7 @@ def test_shared_folder_serves_all_its_runtimes_and_goes_back(machine: skills.Mac
     assert list(machine.home.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["", *sorted(set(skills.runtimes()) - BEYOND_STANDARD)])
+@pytest.mark.parametrize("name", ["", *sorted(set(skills.list_targets()) - BEYOND_STANDARD)])
 def test_skill_standard_validator_passes(
     machine: skills.Machine, tool: Callable[[str], str], name: str
 ) -> None:
@@ -142,7 +142,7 @@ def test_what_is_beyond_the_standard_is_only_what_we_added(
 ) -> None:
     skills.install(machine, [name], "user")
     text = (skills.folder_for(machine, name, "user") / "SKILL.md").read_text()
-    lines = skills.runtimes()[name].frontmatter
+    lines = skills.list_targets()[name].skill.frontmatter
     assert lines
     assert (
         "".join(line for line in text.splitlines(keepends=True) if line.rstrip("\n") not in lines)
@@ -432,7 +432,7 @@ def test_without_a_place_for_the_ledger_nothing_is_installed(machine: skills.Mac
 
 @pytest.mark.parametrize("scope", skills.SCOPES)
 def test_uninstall_leaves_no_trace(machine: skills.Machine, scope: str) -> None:
-    skills.install(machine, list(skills.runtimes()), scope)
+    skills.install(machine, list(skills.list_targets()), scope)
     assert actions(skills.uninstall(machine, skills.installed_for(machine, scope), scope)) == {
         "remove"
     }

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from open_token import origin
 from open_token.errors import InputError
-from open_token.source import SAMPLE_RECORDS, Source
+from open_token.sources import origin
+from open_token.sources.source import SAMPLE_RECORDS, Source
 
 JSON = st.recursive(
     st.none()

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from open_token.files import Spool
+from open_token.builder.late_edits import Spliced
 from open_token.model import Event
-from open_token.splice import Spliced
+from open_token.storage.files import Spool
 
 
 def spool(count: int, **more: Any) -> Spool:

@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 import pytest
 
-from open_token.tail import Tail
+from open_token.sources.tail import Tail
 
 
 def line(number: int, pad: int = 0) -> bytes:

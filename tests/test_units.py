@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from open_token.model import Found
-from open_token.source import Source
+from open_token.sources.source import Source
 from open_token.units import NOBODY, owned, parts
 
 

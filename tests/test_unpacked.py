@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from open_token import unpacked
 from open_token.errors import InputError
-from open_token.source import Source
-from open_token.unpacked import TooLarge, Unpacked
+from open_token.sources import decompress
+from open_token.sources.decompress import TooLarge, Unpacked
+from open_token.sources.source import Source
 
 
 def packed(data: bytes) -> Unpacked:
@@ -18,7 +18,7 @@ def packed(data: bytes) -> Unpacked:
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unpacked, "LIMIT", 1000)
+    monkeypatch.setattr(decompress, "LIMIT", 1000)
 
 
 def test_many_lines_are_read_however_many_they_are() -> None:

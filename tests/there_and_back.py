@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 from open_token.context import Context
-from open_token.readers import load
+from open_token.locallib.export_many import export_each
+from open_token.registry import load_reader
 from open_token.restore import restore_files
-from open_token.several import export_each
-from open_token.source import Source
+from open_token.sources.source import Source
 from open_token.units import owned, parts
 
 WHOLE: dict[str, Any] = {
@@ -26,7 +26,7 @@ def told(
 ) -> dict[tuple[str, str], list[Any]]:
     """All units by file; with a reader those that an export may keep."""
     found = (
-        owned(source, load(reader))
+        owned(source, load_reader(reader))
         if reader
         else ((part, part.units()) for part in parts(source, split))
     )
@@ -52,7 +52,7 @@ def there_and_back(
     if not export_each(source, reader, made / "exports", context):
         return 0, []
     restore_files(made / "exports", made / "back")
-    split = getattr(load(reader), "SPLIT", None)
+    split = load_reader(reader).definition.block_separator
     source.conversation = None
     wrong = []
     for (file, shape), units in told(source, split, reader).items():

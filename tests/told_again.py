@@ -12,7 +12,7 @@ from conftest import KEY
 from open_token.context import Context
 from open_token.options import ExportOptions
 from open_token.pipeline import Receipt, export
-from open_token.source import Source
+from open_token.sources.source import Source
 
 Document = dict[str, Any]
 

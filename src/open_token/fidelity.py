@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from open_token.model import Event, Note, Record
-from open_token.readers import load
-from open_token.source import Source
+from open_token.registry import load_reader
+from open_token.sources.source import Source
 from open_token.timestamps import to_utc
 from open_token.units import Part, Unit, owned
 
@@ -221,9 +221,9 @@ def merged(notes: list[Note]) -> list[Note]:
 def judge(source: Source, reader: str, witness: Witness, notes: list[Note]) -> Report:
     """Walk the source on its own and look for all of it in the export."""
     report = Report(skipped=merged(notes), usage=witness.usage, usage_events=witness.usage_events)
-    module = load(reader)
-    split = re.compile(getattr(module, "SPLIT", "$"))
-    judging = _Judging(witness, report, _ASIDE.union(getattr(module, "ASIDE", ())))
+    module = load_reader(reader)
+    split = re.compile(module.definition.block_separator or "$")
+    judging = _Judging(witness, report, _ASIDE.union(module.definition.technical_fields))
     for part, units in _units(source, module):
         for unit in units:
             if not isinstance(unit.value, bytes):
@@ -241,13 +241,16 @@ def _units(source: Source, module: Any) -> Iterator[tuple[Part, Iterator[Unit]]]
     """The units of the source; of a text whose reader knows how to read the values in it, those."""
     is_whole = source.shape == "text" and source.conversation is None
     for part, units in owned(source, module):
-        if is_whole and not part.file and part.shape == "text" and hasattr(module, "values"):
+        documents = None
+        if is_whole and not part.file and part.shape == "text":
+            documents = module.parse_documents(source)
+        if documents is None:
+            yield part, units
+        else:
             yield (
                 replace(part, shape="list"),
-                (Unit(n, value) for n, value in enumerate(module.values(source), 1)),
+                (Unit(n, value) for n, value in enumerate(documents, 1)),
             )
-        else:
-            yield part, units
 
 
 def _lines(text: str, split: re.Pattern[str] | None = None) -> Iterator[tuple[str, str]]:

@@ -16,17 +16,17 @@ from open_token.comparing import Difference, check_level, compare
 from open_token.comparing.steps import Recorder, Run, run_of
 from open_token.context import ENGINES, Context
 from open_token.errors import InputError, UsageError
-from open_token.files import local_key, whole_file
 from open_token.model import Export, Found
 from open_token.options import ExportOptions
 from open_token.pages import KINDS
 from open_token.pipeline import Bounded, Receipt
 from open_token.pipeline import export as run
 from open_token.pipeline import read as read_record
-from open_token.readers import choose, load, pick
-from open_token.readers import conversations as found_in
+from open_token.registry import detect_format, load_reader, select_conversation
+from open_token.registry import list_conversations as found_in
 from open_token.settings import Settings, load_settings
-from open_token.source import Source
+from open_token.sources.source import Source
+from open_token.storage.files import local_key, whole_file
 from open_token.timestamps import format_utc, from_epoch
 from open_token.writers import FORMS
 
@@ -149,7 +149,7 @@ def conversations(source: str | Path | bytes, *, reader: str | None = None) -> l
     """What a file holds whose format can hold several conversations, such as a chat product's
     export; else nothing."""
     opened = _source(source)
-    return found_in(opened, reader or choose(opened))
+    return found_in(opened, reader or detect_format(opened))
 
 
 def _chosen(
@@ -157,15 +157,15 @@ def _chosen(
 ) -> tuple[Source, str | None]:
     opened = _source(source)
     if conversation is not None:
-        reader = reader or choose(opened)
-        pick(opened, reader, conversation)
+        reader = reader or detect_format(opened)
+        select_conversation(opened, reader, conversation)
     return opened, reader
 
 
 def read(source: str | Path | bytes) -> Export:
     """An Open-Token file, JSON or NDJSON, as one document; no pass runs over it."""
     opened = _source(source)
-    if not load("open_token").sniff(opened):
+    if not load_reader("open_token").sniff(opened):
         raise InputError(
             "this is not an Open-Token export",
             where=opened.name,

@@ -7,12 +7,12 @@ from pathlib import PurePath
 from typing import Any
 
 from open_token.blocks import Blocks
-from open_token.files import Spool
 from open_token.folding import SHORTEST, Carried, fold
 from open_token.likeness import liken
 from open_token.model import Event, Record
 from open_token.nearby import Nearby
-from open_token.source import Source
+from open_token.sources.source import Source
+from open_token.storage.files import Spool
 from open_token.units import Unit, owned
 from open_token.walk import pointed, weight
 
@@ -95,7 +95,7 @@ def _runtime(record: Record) -> tuple[str, list[Any]]:
 def _annotations(
     record: Record, source: Source, module: Any, conceal: bool
 ) -> Iterator[dict[str, Any]]:
-    reader = module.__name__.rpartition(".")[2]
+    reader = module.definition.name
     carried, nearby = Carried(record.events), Nearby(record.events)
     for part, told in owned(source, module):
         about: dict[str, Any] = {"kind": "native", "reader": reader}

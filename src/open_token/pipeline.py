@@ -9,17 +9,17 @@ from typing import Any, BinaryIO, Protocol, cast
 
 import msgspec
 
+from open_token.builder.draft import MISSING, Draft
 from open_token.canonical import CanonicalError
 from open_token.commitments import Committed, disclose
 from open_token.context import Context, Measure
-from open_token.draft import MISSING, Draft
 from open_token.errors import DoesNotFit, InputError
 from open_token.model import Event, Integrity, Note, Record
 from open_token.pages import CUT_TO_SIZE, page_of
 from open_token.passes import PASSES, Seal, seal
 from open_token.passes.seal import carried_tie, commit, expected_integrity, is_as_it_was
-from open_token.readers import Reader, be_one, choose, load
-from open_token.source import Source
+from open_token.registry import Reader, detect_format, load_reader, require_one_conversation
+from open_token.sources.source import Source
 from open_token.timestamps import to_utc
 from open_token.writers import FORMS, Writer, form_of, writer_for
 
@@ -71,8 +71,8 @@ def export(
     most = options.max_bytes
     if to == CUT_TO_SIZE:
         context = replace(context, options=options.changed(max_bytes=None))
-    name = reader or choose(source)
-    be_one(source, name)
+    name = reader or detect_format(source)
+    require_one_conversation(source, name)
     writer = writer_for(options.mode, options.pretty)
     told = record = read(source, context, name)
     *passes, fit = PASSES
@@ -146,16 +146,16 @@ def read(source: Source, context: Context, reader: str) -> Record:
     """The conversation as its reader tells it, before any pass."""
     options = context.options
     draft = Draft(branches=options.branches, subagents=options.subagents)
-    module = load(reader)
+    module = load_reader(reader)
     module.read(source, draft)
     if source.half_line is not None:
-        draft.skip(
+        draft.note_omission(
             "half-line",
             f"line {source.half_line}",
             "the last line was not complete and is left out",
         )
     for number in source.repaired:
-        draft.skip(
+        draft.note_omission(
             "lone-surrogate",
             f"line {number}",
             "text that is not valid Unicode was replaced by U+FFFD",

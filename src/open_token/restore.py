@@ -15,18 +15,18 @@ from typing import Any
 
 import msgspec
 
-from open_token.containers import quoted
 from open_token.context import Context
 from open_token.errors import InputError
-from open_token.files import make_parents, whole_folder, write_whole
 from open_token.folding import Room, TooLarge, Unresolved, unfold_all
+from open_token.locallib.export_many import exports_in
 from open_token.model import Event
 from open_token.nesting import afresh, depth_of
 from open_token.options import ExportOptions
 from open_token.pipeline import read
-from open_token.readers import load
-from open_token.several import exports_in
-from open_token.source import Source
+from open_token.registry import load_reader
+from open_token.sources.containers import quoted
+from open_token.sources.source import Source
+from open_token.storage.files import make_parents, whole_folder, write_whole
 
 _ALLOWED = frozenset(
     (
@@ -197,7 +197,7 @@ def restore_files(export: Path, folder: Path, most: int | None = None) -> tuple[
         nonlocal masked
         for path in paths:
             opened = Source.of(path)
-            if not load("open_token").sniff(opened):
+            if not load_reader("open_token").sniff(opened):
                 raise InputError(
                     "this is not an Open-Token export",
                     where=opened.name,

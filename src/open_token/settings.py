@@ -12,9 +12,9 @@ import msgspec
 
 from open_token.context import Allowance, OwnRule, Policy, Screen
 from open_token.errors import InputError, OutputError, UsageError
-from open_token.files import Folders, make_folder, read_if_there, read_optional, write_whole
 from open_token.model import REDACTION_MODES
 from open_token.options import NAMES, ExportOptions, guess_of
+from open_token.storage.files import Folders, make_folder, read_if_there, read_optional, write_whole
 
 PROJECT_FILE = ".open-token.toml"
 ALLOW_FILE = "allow.toml"

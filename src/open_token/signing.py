@@ -21,7 +21,7 @@ from open_token.checking.verify import (
 from open_token.errors import SigningError, UsageError
 from open_token.signatures import dsse, keygen, sshsig
 from open_token.signatures.judging import INVALID, MOST
-from open_token.source import Source
+from open_token.sources.source import Source
 
 SCHEMES = (sshsig.SCHEME, dsse.SCHEME)
 

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from open_token.source import Source
+from open_token.sources.source import Source
 
 _BLOCK = 1 << 16
 _BYTES = 1 << 20
@@ -167,8 +167,8 @@ database."""
 def owned(source: Source, module: Any) -> Iterator[tuple[Part, Iterator[Unit]]]:
     """The files of a source, each with the units of the chosen conversation, or all that an export
     may keep."""
-    split = getattr(module, "SPLIT", None)
-    if not hasattr(module, "belongs"):
+    split = module.definition.block_separator
+    if not module.definition.holds_several:
         yield from ((part, part.units()) for part in parts(source, split))
         return
     ownership = _Ownership(source, module)
@@ -188,7 +188,7 @@ class _Ownership:
 
     def __init__(self, source: Source, module: Any) -> None:
         self._source = source
-        self._belongs = module.belongs
+        self._belongs = module.find_owner
         known = _ids(source, module) if source.conversation is not None else []
         self._wanted = (
             source.conversation if known else None
@@ -245,9 +245,9 @@ class _Ownership:
 def _ids(source: Source, module: Any) -> list[str]:
     """The conversations of a source, listed once, however many of them are exported."""
     listed = _listed.setdefault(source, {})
-    if module.__name__ not in listed:
-        listed[module.__name__] = [item.id for item in module.conversations(source)]
-    return listed[module.__name__]
+    if module.definition.name not in listed:
+        listed[module.definition.name] = [item.id for item in module.list_conversations(source)]
+    return listed[module.definition.name]
 
 
 _listed: WeakKeyDictionary[Source, dict[str, list[str]]] = WeakKeyDictionary()

@@ -11,11 +11,11 @@ from typing import Any, cast
 from open_token.checking.verify import Verdict
 from open_token.checking.verify import verify as run_verify
 from open_token.errors import InputError, UsageError
-from open_token.files import read_if_there
 from open_token.model import Export
 from open_token.settings import load_signing
 from open_token.signatures.trust import Signer, Trust, read_signers
 from open_token.signing import signed, signer
+from open_token.storage.files import read_if_there
 
 
 def sign(document: Export, key: str | Path | None = None, *, scheme: str = "sshsig") -> Export:

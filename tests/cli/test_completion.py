@@ -8,7 +8,7 @@ import pytest
 
 from open_token.cli import main
 from open_token.cli.command import VERBS
-from open_token.readers import NAMES
+from open_token.registry import READERS
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -25,7 +25,7 @@ def script(request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]) -
 def test_every_verb_option_and_reader_is_in_it(script: str) -> None:
     for word in (
         *VERBS,
-        *NAMES,
+        *READERS,
         "redact=pii",
         "mode=ndjson",
         "max_bytes=",

@@ -19,7 +19,7 @@ import pytest
 
 import fake_talk
 from open_token.cli import main
-from open_token.readers import NAMES
+from open_token.registry import READERS
 from terminal import Terminal
 
 # Stands in every input; whatever goes wrong, no message may show it.
@@ -609,7 +609,7 @@ class TestBadInput:
         assert shell.out == b""
         self.check(shell.err, tuple(part.replace(file, "<stdin>") for part in parts))
 
-    @pytest.mark.parametrize("reader", NAMES)
+    @pytest.mark.parametrize("reader", READERS)
     @pytest.mark.parametrize(
         "data",
         [
@@ -626,7 +626,7 @@ class TestBadInput:
     def test_no_reader_falls_over_when_it_is_forced(
         self, shell: Shell, reader: str, data: bytes, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        fake_talk.install(monkeypatch, beside=NAMES)
+        fake_talk.install(monkeypatch, beside=READERS)
         code = shell.run(shell.write("talk", data), "--from", reader, "-o", "out.json")
         assert code in (
             0,
@@ -756,7 +756,7 @@ class TestBadOutput:
 
     def test_ctrl_c_leaves_no_file(self, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
         def read(source: Any, draft: Any) -> None:
-            draft.message("user", MARKER, draft.actor("human", "user"))
+            draft.add_message("user", MARKER, draft.get_actor("human", "user"))
             raise KeyboardInterrupt
 
         shell.talk()

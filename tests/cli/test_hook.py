@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from open_token.cli import hook, main
-from open_token.hooks.logbook import Told, log
-from open_token.hooks.table import runtimes
+from open_token.locallib.hooks.handlers import hooks_of, list_hook_agents
+from open_token.locallib.hooks.log import Told, log
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_what_to_paste_is_printed(home: Path, capsys: pytest.CaptureFixture[str]
     path.write_text("{} // mine")
     code, out, err = told(capsys, "install", "--for", "gemini-cli")
     assert code == 1
-    assert list(json.loads("".join(out))["hooks"]) == list(runtimes()["gemini-cli"].events)
+    assert list(json.loads("".join(out))["hooks"]) == list(hooks_of("gemini-cli").events)
     assert err == [
         "error: this file was left as it is: it is not plain JSON; comments would be lost",
         "  --> ~/.gemini/settings.json",
@@ -161,7 +161,7 @@ def test_usage(
 
 
 def test_the_help_names_every_runtime() -> None:
-    assert all(name in hook.HELP for name in runtimes())
+    assert all(name in hook.HELP for name in list_hook_agents())
     parser = argparse.ArgumentParser()
     hook.add_arguments(parser)
     assert parser.parse_args(["status"]).runtimes == []

@@ -14,7 +14,7 @@ import pytest
 from hook_calls import TALKS, calls, settle
 from open_token.checking.verify import VERIFIED, verify_bytes
 from open_token.cli import hooked, main
-from open_token.hooks.waiting import Waiting
+from open_token.locallib.hooks.queue import Waiting
 
 PATIENCE = 60.0
 

@@ -9,8 +9,8 @@ import pytest
 from hook_calls import TALKS, settle
 from open_token.cli import main
 from open_token.cli.keeping import own_options
-from open_token.hooks.payload import Call
-from open_token.hooks.waiting import Waiting
+from open_token.locallib.hooks.payload import Call
+from open_token.locallib.hooks.queue import Waiting
 
 SECRET = "-".join(("sk", "ant", "api03", "x7Kp" * 23 + "AA"))
 

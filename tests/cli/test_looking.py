@@ -1,5 +1,6 @@
 """What looks about on this machine is loaded only when it is needed."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -21,7 +22,7 @@ UNUSED = {
     "zipfile",
     "open_token.cli.looking",
     "open_token.cli.pick",
-    "open_token.discover",
+    "open_token.locallib.discovery",
     "open_token.native",
     "open_token.passes.own",
     "platformdirs",
@@ -44,9 +45,9 @@ def test_an_export_of_a_file_loads_only_what_it_needs(
     command = [sys.executable, "-c", code, "export", str(path), word, "--quiet"]
     run = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
     loaded = set(run.stderr.split())
-    assert "open_token.readers.claude_code" in loaded
+    assert "open_token.agents.claude_code.detect" in loaded
     assert UNUSED & loaded <= once
     others = {
-        name for name in loaded if name.startswith("open_token.readers.") and "._" not in name
+        name for name in loaded if re.fullmatch(r"open_token\.(agents|formats)\.\w+\.detect", name)
     }
-    assert len(others) <= 8, f"{sorted(others)}: give readers that are not asked their SIGNS"
+    assert len(others) <= 8, f"{sorted(others)}: give other formats signatures"

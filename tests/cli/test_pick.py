@@ -6,7 +6,7 @@ import pytest
 
 from open_token.cli.console import Console
 from open_token.cli.pick import filtered, label, pick
-from open_token.discover import Session
+from open_token.locallib.discovery import Session
 from terminal import Terminal
 
 NOW = 1_700_000_000.0

@@ -11,7 +11,7 @@ from open_token.cli.seen import Seen
 from open_token.context import Context
 from open_token.options import ExportOptions
 from open_token.pipeline import export
-from open_token.source import Source
+from open_token.sources.source import Source
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "claude_code.jsonl"
 
@@ -37,7 +37,7 @@ def test_an_export_without_a_report_does_not_load_it() -> None:
     for name in (
         "open_token.fidelity",
         "open_token.native",
-        "open_token.follow",
+        "open_token.locallib.follow",
         "sqlite3",
         "zipfile",
         "yaml",

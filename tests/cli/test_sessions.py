@@ -4,21 +4,19 @@ import itertools
 import json
 import os
 import re
-import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 import fake_talk
+from fake_reader import add_reader
 from fake_talk import write
-from open_token import readers
+from open_token.builder.draft import Draft
 from open_token.cli import main
-from open_token.discover import _glimpse
-from open_token.draft import Draft
+from open_token.locallib import file_ends
 from open_token.model import Found
-from open_token.source import Source
+from open_token.sources.source import Source
 from terminal import Terminal
 
 
@@ -268,7 +266,7 @@ def test_the_second_time_no_file_is_opened(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = told(capsys)
-    monkeypatch.setattr(_glimpse, "ends_of", lambda *_: pytest.fail("a file was opened"))
+    monkeypatch.setattr(file_ends, "ends_of", lambda *_: pytest.fail("a file was opened"))
     assert told(capsys) == before
 
 
@@ -304,11 +302,11 @@ def test_one_of_several_in_a_file_is_exported_by_its_id(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def read(source: Source, draft: Draft) -> None:
-        person = draft.actor("human", "user")
+        person = draft.get_actor("human", "user")
         for line in source.text.splitlines():
             name, _, words = line.partition(": ")
             if source.conversation in (None, name):
-                draft.message("user", words, person)
+                draft.add_message("user", words, person)
 
     def conversations(source: Source) -> list[Found]:
         return [
@@ -316,16 +314,13 @@ def test_one_of_several_in_a_file_is_exported_by_its_id(
             for name in dict.fromkeys(re.findall("(?m)^[^:]+", source.text))
         ]
 
-    diary = SimpleNamespace(
-        __name__="open_token.readers.diary",
-        TITLE="Diary",
-        PLACES=("*.diary",),
-        sniff=lambda source: True,
+    add_reader(
+        monkeypatch,
+        "diary",
+        places=("*.diary",),
         read=read,
-        conversations=conversations,
+        list_conversations=conversations,
     )
-    monkeypatch.setitem(sys.modules, "open_token.readers.diary", diary)
-    monkeypatch.setattr(readers, "NAMES", (*readers.NAMES, "diary"))
     (home / "all.diary").write_text("monday: sow\ntuesday: reap\nmonday: rest\n")
     rows = [line.split("\t") for line in told(capsys, "--text", "day of")[1].splitlines()]
     assert [row[0] for row in rows] == ["tuesday", "monday"]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from open_token import skills
 from open_token.cli import main, skill
+from open_token.locallib import skills
 
 FOLDER = f".agents/skills/{skills.NAME}"
 
@@ -160,7 +160,7 @@ def test_show_prints_the_text_or_its_folder(home: Path, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("words", "guess"),
     [
-        (["install"], "the runtimes are claude-code, codex"),
+        (["install"], "the runtimes are amp, claude-code"),
         (["install", "--for", "claude"], "did you mean claude-code?"),
         (["install", "--for", "codex", "--path"], "skill --help"),
         (["show", "--for", "codex"], "skill --help"),
@@ -218,6 +218,6 @@ def test_help_names_every_action_runtime_and_flag(capsys: pytest.CaptureFixture[
     parser = argparse.ArgumentParser(add_help=False)
     skill.add_arguments(parser)
     flags = [flag for action in parser._actions for flag in action.option_strings]
-    for word in (*skill.ACTIONS, *skills.runtimes(), skills.AUTO, *skills.SCOPES, *flags):
+    for word in (*skill.ACTIONS, *skills.list_targets(), skills.AUTO, *skills.SCOPES, *flags):
         assert word in told
     assert len(told.splitlines()) <= 24

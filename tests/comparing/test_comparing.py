@@ -12,7 +12,7 @@ from conftest import ROOT
 from open_token.comparing import Difference, check_level, compare, pointer
 from open_token.comparing.steps import run_of
 from open_token.errors import UsageError
-from open_token.handoff import TARGETS, Scene, talk_of, target
+from open_token.handoff import Scene, list_target_names, talk_of, target
 from runs import call, calls, document, made_up, mutated, said, shuffled
 
 MIRROR = {"missing": "extra", "extra": "missing"}
@@ -177,7 +177,7 @@ def test_a_run_that_was_handed_over_is_seen_from_where_it_was(reading: Any) -> N
     ).same
 
 
-@pytest.mark.parametrize("agent", TARGETS)
+@pytest.mark.parametrize("agent", list_target_names())
 def test_a_conversation_is_the_same_in_the_format_of_every_agent(
     agent: str, tmp_path: Path
 ) -> None:

@@ -25,7 +25,7 @@ from open_token.passes._detect import Detector
 from open_token.passes._keys import Keys
 from open_token.passes._rules import load_rules, sources
 from open_token.pipeline import export
-from open_token.source import Source
+from open_token.sources.source import Source
 from open_token.walk import PLAIN
 from rule_holes import filled
 

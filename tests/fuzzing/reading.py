@@ -12,7 +12,7 @@ import tempfile
 import zlib
 from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
@@ -23,7 +23,7 @@ from fuzzing.campaign import Violated
 from fuzzing.folders import WHOLE, lay_out, unpack
 from fuzzing.mutate import CANARY, TOKEN
 from fuzzing.whole import check_follow, check_report, check_whole, chosen
-from open_token import readers
+from open_token import agents, formats
 from open_token.checking.validate import validate_bytes
 from open_token.checking.verify import VERIFIED, verify_bytes
 from open_token.context import Context
@@ -31,8 +31,8 @@ from open_token.errors import DoesNotFit, OpenTokenError
 from open_token.options import TABLE, ExportOptions
 from open_token.passes import _detect
 from open_token.pipeline import Receipt, export
-from open_token.readers import NAMES, choose, load
-from open_token.source import Source
+from open_token.registry import READERS, detect_format, load_reader
+from open_token.sources.source import Source
 
 SIZES = (1, 200, 600, 900, 1300, 2000, 3000, 5000, 9000, 20_000, 60_000)
 CHOICES = {
@@ -63,8 +63,9 @@ def _peer() -> Any:
 
 
 PEER = _peer()
-for _module in iter_modules(readers.__path__):
-    import_module(f"{readers.__name__}.{_module.name}")
+for _package in (agents, formats):
+    for _module in walk_packages(_package.__path__, f"{_package.__name__}."):
+        import_module(_module.name)
 
 
 class Settings(NamedTuple):
@@ -110,7 +111,7 @@ def seeds(more: list[Path]) -> list[bytes]:
 def kind(data: bytes) -> str:
     """The reader that takes a seed, so that none is tried more than another."""
     try:
-        return choose(source_of(data))
+        return detect_format(source_of(data))
     except OpenTokenError:
         return ""
 
@@ -124,7 +125,7 @@ def settings_for(data: bytes) -> Settings:
             words[name] = rng.choice(values)
     if rng.random() < 0.35:
         words["max_bytes"] = rng.choice(SIZES) + rng.randrange(100)
-    return Settings(rng.choice(NAMES) if rng.random() < 0.2 else None, words)
+    return Settings(rng.choice(READERS) if rng.random() < 0.2 else None, words)
 
 
 def check(data: bytes, settings: Settings) -> None:
@@ -166,9 +167,11 @@ def check_peek(data: bytes) -> None:
         records = Source("input", data=data).opening(PEEK)
     except OpenTokenError:
         return
-    for name in NAMES:
-        peek = getattr(load(name), "peek", None)
-        if peek and not all(isinstance(fact, str) for fact in peek(records).values()):
+    for name in READERS:
+        reader = load_reader(name)
+        if reader.can_peek and not all(
+            isinstance(fact, str) for fact in reader.peek(records).values()
+        ):
             raise Violated(f"peek of {name}: what it tells is no text")
 
 
@@ -179,7 +182,7 @@ def exported(data: bytes, settings: Settings, mode: str) -> Answer:
     try:
         with patch.object(_detect, "KeywordGate", _gate):
             source = source_of(data)
-            reader = settings.reader or choose(source)
+            reader = settings.reader or detect_format(source)
             chosen(source, reader, zlib.crc32(data, 2))
             receipt = export(source, out, Context(options, key=known.KEY), reader)
     except OpenTokenError as problem:

@@ -11,8 +11,8 @@ from open_token.context import Context
 from open_token.errors import OpenTokenError
 from open_token.options import ExportOptions
 from open_token.pipeline import export
-from open_token.readers import choose
-from open_token.source import Source
+from open_token.registry import detect_format
+from open_token.sources.source import Source
 
 TESTS = Path(__file__).resolve().parent.parent
 CORPUS = TESTS.parent.parent / "shared" / "corpus"
@@ -59,7 +59,7 @@ def _told(path: Path) -> bytes:
     if len(data) > LARGEST:
         data = data[: data.rfind(b"\n", 0, LARGEST // 2) + 1]
     try:
-        choose(Source("seed", data=data))
+        detect_format(Source("seed", data=data))
     except OpenTokenError:
         return b""
     return data

@@ -13,12 +13,12 @@ from open_token.checking.validate import validate_bytes
 from open_token.context import Context
 from open_token.errors import OpenTokenError, SeveralError
 from open_token.fidelity import Witness, judge
-from open_token.follow import Follower
-from open_token.growing import Growing, written_in
+from open_token.locallib.follow import Follower
+from open_token.locallib.ndjson_stream import Growing, written_in
 from open_token.options import ExportOptions
 from open_token.pipeline import export
-from open_token.readers import be_one, choose, pick
-from open_token.source import Source
+from open_token.registry import detect_format, require_one_conversation, select_conversation
+from open_token.sources.source import Source
 from there_and_back import WHOLE, there_and_back
 
 MOST_CONVERSATIONS = 12
@@ -28,12 +28,12 @@ _REFUSED = ("restore.",)
 def chosen(source: Source, reader: str, lot: int) -> None:
     """One of several conversations, by the number that a person would type."""
     try:
-        be_one(source, reader)
+        require_one_conversation(source, reader)
     except SeveralError as several:
         names = [item.id for item in several.found]
         if len(set(names)) != len(names):
             raise Violated(f"ids of {reader}: two conversations have the same") from None
-        pick(source, reader, str(lot % len(names) + 1))
+        select_conversation(source, reader, str(lot % len(names) + 1))
 
 
 def check_whole(source: Source, reader: str | None, key: bytes, folder: Path) -> None:
@@ -43,8 +43,8 @@ def check_whole(source: Source, reader: str | None, key: bytes, folder: Path) ->
     folder.mkdir(parents=True)
     context = Context(ExportOptions.of(WHOLE | {"exported_at": "omit"}), key=key)
     try:
-        reader = reader or choose(source)
-        be_one(source, reader)
+        reader = reader or detect_format(source)
+        require_one_conversation(source, reader)
     except SeveralError as several:
         if len(several.found) > MOST_CONVERSATIONS:
             return
@@ -69,7 +69,7 @@ def check_report(source: Source, reader: str | None, context: Context) -> None:
     """A report can be made of whatever can be exported, and tells nothing of what was said."""
     witness = Witness()
     try:
-        reader = reader or choose(source)
+        reader = reader or detect_format(source)
         chosen(source, reader, 0)
         receipt = export(source, io.BytesIO(), context, reader, witness)
         told = str(judge(source, reader, witness, receipt.notes).as_json())
@@ -87,8 +87,8 @@ def check_follow(path: Path, reader: str | None, context: Context) -> None:
         context.options.changed(mode="ndjson", max_bytes=None, native="none"), key=context.key
     )
     try:
-        reader = reader or choose(Source.of(path))
-        be_one(Source.of(path), reader)
+        reader = reader or detect_format(Source.of(path))
+        require_one_conversation(Source.of(path), reader)
         whole = _followed(b"", path, reader, context, lambda: bool(steps) and steps.pop(0)())
         _check_stream(whole, reader)
         cut = zlib.crc32(whole) % (len(whole) + 1)

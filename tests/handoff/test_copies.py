@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from open_token.handoff.conversation import NOTE
 from open_token.handoff.copies import Ending, may_be_copy
-from open_token.handoff.talk import NOTE
 
 
 def event(kind: str, text: str = "", **more: Any) -> Any:

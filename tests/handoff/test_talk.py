@@ -7,7 +7,7 @@ import pytest
 from hypothesis import strategies as st
 
 from open_token.handoff import talk_of
-from open_token.handoff.talk import Answer, Prompt, iso, made_uuid
+from open_token.handoff.conversation import Answer, Prompt, iso, made_uuid
 from talks import SMALL, answered, called, document, noted, said, told
 
 

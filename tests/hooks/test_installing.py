@@ -8,12 +8,19 @@ from pathlib import Path
 import pytest
 
 from open_token.errors import OutputError
-from open_token.hooks import installing
-from open_token.hooks.installing import Change, detect, install, installed_for, status, uninstall
-from open_token.hooks.table import runtimes
-from open_token.skills import Machine
+from open_token.locallib.hooks import installation
+from open_token.locallib.hooks.handlers import list_hook_agents
+from open_token.locallib.hooks.installation import (
+    Change,
+    detect,
+    install,
+    installed_for,
+    status,
+    uninstall,
+)
+from open_token.locallib.skills import Machine
 
-NAMES = list(runtimes())
+NAMES = list(list_hook_agents())
 FILES = {
     "claude-code": (".claude/settings.json", ".claude/settings.local.json"),
     "codex": (".codex/hooks.json", ".codex/hooks.json"),
@@ -141,7 +148,13 @@ def test_folders_that_moved_are_followed(
         "GEMINI_CLI_HOME": str(tmp_path / "g"), "COPILOT_HOME": str(tmp_path / "o"),
     }  # fmt: skip
     moved = Machine(machine.home, machine.project, env, machine.settings)
-    changes = install(moved, NAMES[:5], "user", program, None)
+    changes = install(
+        moved,
+        ["claude-code", "codex", "gemini-cli", "qwen-code", "copilot-cli"],
+        "user",
+        program,
+        None,
+    )
     assert [str(change.path.relative_to(tmp_path)) for change in changes] == [
         "c/settings.json", "x/hooks.json", "g/.gemini/settings.json", "q/settings.json", "o/hooks/open-token.json",
     ]  # fmt: skip
@@ -210,7 +223,7 @@ def test_what_cannot_be_backed_up_is_not_changed(
     path = machine.home / ".cursor/hooks.json"
     path.parent.mkdir()
     path.write_bytes(MINE)
-    monkeypatch.setattr(installing, "make_folder", lambda _: False)
+    monkeypatch.setattr(installation, "make_folder", lambda _: False)
     with pytest.raises(OutputError, match="backup"):
         install(machine, ["cursor"], "user", program, None)
     assert path.read_bytes() == MINE

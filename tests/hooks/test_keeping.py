@@ -12,17 +12,17 @@ from typing import Any
 import pytest
 
 from hook_calls import TALKS, calls, settle
-from open_token.archive import Archive
 from open_token.checking.verify import VERIFIED, verify_bytes
 from open_token.context import Context
-from open_token.discover import Discovery
 from open_token.errors import InputError, OutputError
-from open_token.files import locked
-from open_token.hooks import keeping
-from open_token.hooks.keeping import World, keep_all, meant
-from open_token.hooks.payload import Call, read_call
-from open_token.hooks.waiting import Waiting
+from open_token.locallib.archive import Archive
+from open_token.locallib.discovery import Discovery
+from open_token.locallib.hooks import archiving
+from open_token.locallib.hooks.archiving import World, keep_all, meant
+from open_token.locallib.hooks.payload import Call, read_call
+from open_token.locallib.hooks.queue import Waiting
 from open_token.options import ExportOptions
+from open_token.storage.files import locked
 
 
 class Machine:
@@ -238,7 +238,7 @@ def test_what_goes_wrong_is_in_the_log_by_its_name(
     def fail(*_: object) -> None:
         raise problem
 
-    monkeypatch.setattr(keeping, "meant", fail)
+    monkeypatch.setattr(archiving, "meant", fail)
     assert machine.keep(said(machine, "codex")[0]) == [("codex", "failed")]
     assert "secret" not in json.dumps(machine.log())
     assert len(machine.waiting.names()) == isinstance(problem, OutputError)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from open_token.hooks import logbook
-from open_token.hooks.logbook import LOG, Told, last_told, log
+from open_token.locallib.hooks import log as log_module
+from open_token.locallib.hooks.log import LOG, Told, last_told, log
 
 
 def told(runtime: str, result: str) -> Told:
@@ -24,7 +24,7 @@ def test_the_last_line_of_each_runtime(tmp_path: Path) -> None:
 
 
 def test_it_does_not_grow_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logbook, "_MOST", 200)
+    monkeypatch.setattr(log_module, "_MOST", 200)
     log(tmp_path, told("cursor", "new"))
     for _ in range(20):
         log(tmp_path, told("codex", "new"))

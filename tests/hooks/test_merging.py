@@ -8,10 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from open_token.hooks.merging import Unsafe, ours_in, parsed, snippet, with_ours, without_ours
-from open_token.hooks.table import command_for, runtimes
+from open_token.locallib.hooks.config_merge import (
+    Unsafe,
+    ours_in,
+    parsed,
+    snippet,
+    with_ours,
+    without_ours,
+)
+from open_token.locallib.hooks.handlers import command_for, hooks_of, list_hook_agents
 
-NAMES = list(runtimes())
+NAMES = list(list_hook_agents())
 OTHER = {"type": "command", "command": "say done"}
 
 
@@ -20,41 +27,41 @@ def command(name: str, program: str = "/opt/open-token") -> str:
 
 
 def put(raw: bytes, name: str, program: str = "/opt/open-token") -> bytes:
-    return with_ours(raw, runtimes()[name], name, command(name, program))
+    return with_ours(raw, hooks_of(name), name, command(name, program))
 
 
 def out(raw: bytes, name: str) -> bytes:
-    return without_ours(raw, runtimes()[name], name)
+    return without_ours(raw, hooks_of(name), name)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_new_file_has_one_handler_for_each_event(name: str) -> None:
-    runtime = runtimes()[name]
+    runtime = hooks_of(name)
     raw = put(b"", name)
     whole = json.loads(raw)
-    assert {key: value for key, value in whole.items() if key != "hooks"} == runtime.top
+    assert {key: value for key, value in whole.items() if key != "hooks"} == runtime.top_level
     assert tuple(whole["hooks"]) == runtime.events
     assert ours_in(raw, runtime, name) == ["/opt/open-token"] * 3
     assert put(raw, name) == raw
-    assert json.loads(out(raw, name)) == runtime.top
+    assert json.loads(out(raw, name)) == runtime.top_level
     assert json.loads(snippet(runtime, command(name))) == whole
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_others_wrote_stays_where_it_was(name: str) -> None:
-    runtime = runtimes()[name]
-    entry: Any = {"matcher": "*", "hooks": [OTHER]} if runtime.grouped else OTHER
+    runtime = hooks_of(name)
+    entry: Any = {"matcher": "*", "hooks": [OTHER]} if runtime.is_grouped else OTHER
     before = {
         "model": "x",
         "hooks": {runtime.events[2]: [entry], "Other": [entry], "enabled": True},
         "z": [1, 2.5],
     }
-    raw = put(json.dumps(before | runtime.top).encode(), name)
+    raw = put(json.dumps(before | runtime.top_level).encode(), name)
     after = json.loads(raw)
     assert after["hooks"][runtime.events[2]][0] == entry
     assert after["hooks"]["Other"] == [entry]
     assert list(after)[:3] == ["model", "hooks", "z"]
-    assert json.loads(out(raw, name)) == before | runtime.top
+    assert json.loads(out(raw, name)) == before | runtime.top_level
 
 
 def test_a_handler_beside_another_in_one_group_is_replaced_and_taken_out_alone() -> None:
@@ -122,7 +129,7 @@ def test_what_would_lose_something_is_refused(raw: bytes, why: str) -> None:
 )
 def test_nothing_of_ours_means_the_same_bytes(raw: bytes) -> None:
     assert out(raw, "claude-code") == raw
-    assert ours_in(raw, runtimes()["claude-code"], "claude-code") == []
+    assert ours_in(raw, hooks_of("claude-code"), "claude-code") == []
 
 
 LEAVES = st.none() | st.booleans() | st.integers() | st.text()
@@ -139,9 +146,9 @@ FILES = st.dictionaries(st.text().filter(lambda key: key != "hooks"), VALUES, ma
 def test_put_in_and_taken_out_is_as_before(
     others: dict[str, Any], hooks: dict[str, Any], name: str
 ) -> None:
-    before = others | runtimes()[name].top | {"hooks": hooks}
+    before = others | hooks_of(name).top_level | {"hooks": hooks}
     raw = json.dumps(before).encode()
     there = put(raw, name)
     assert put(there, name) == there
-    assert len(ours_in(there, runtimes()[name], name)) == 3
+    assert len(ours_in(there, hooks_of(name), name)) == 3
     assert parsed(out(there, name)) == before

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from open_token.hooks.payload import LONGEST, Call, read_call
+from open_token.locallib.hooks.payload import LONGEST, Call, read_call
 
 ID = "019c0000-1111-7222-8333-444455556666"
 PATH = "/home/you/talk.jsonl"

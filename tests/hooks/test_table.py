@@ -4,31 +4,37 @@ from pathlib import Path
 
 import pytest
 
-from open_token import readers
-from open_token.hooks.table import command_for, program_of, runtimes
+from open_token import registry
+from open_token.locallib.hooks.handlers import (
+    build_handler,
+    command_for,
+    hooks_of,
+    list_hook_agents,
+    program_of,
+)
 
 US = "/opt/with space/open-token"
 
 
 def test_every_runtime_has_a_reader_and_three_events() -> None:
-    assert list(runtimes()) == [
+    assert list(list_hook_agents()) == [
         "claude-code",
         "codex",
-        "gemini-cli",
-        "qwen-code",
         "copilot-cli",
         "cursor",
+        "gemini-cli",
+        "qwen-code",
     ]
-    for runtime in runtimes().values():
-        assert runtime.reader in readers.NAMES
-        assert len(runtime.events) == 3
-        assert list(runtime.handled_by("x").values()).count("x") == 1
+    for name, agent in list_hook_agents().items():
+        assert agent.name in registry.READERS
+        assert len(hooks_of(name).events) == 3
+        assert list(build_handler(hooks_of(name), "x").values()).count("x") == 1
 
 
 def test_times_are_in_the_unit_of_the_runtime() -> None:
     limits = {
-        name: runtime.handler.get("timeout", runtime.handler.get("timeoutSec"))
-        for name, runtime in runtimes().items()
+        name: hooks_of(name).handler.get("timeout", hooks_of(name).handler.get("timeoutSec"))
+        for name in list_hook_agents()
     }
     assert limits["codex"] == 3  # more is cut down to that, with a warning at each start
     assert {name for name, limit in limits.items() if limit > 1000} == {"gemini-cli", "qwen-code"}

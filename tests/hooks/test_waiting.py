@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from open_token.hooks.payload import Call
-from open_token.hooks.waiting import Waiting
+from open_token.locallib.hooks.payload import Call
+from open_token.locallib.hooks.queue import Waiting
 
 ONE, TWO = (
     Call(runtime="codex", id="one", event="Stop"),

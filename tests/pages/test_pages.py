@@ -11,7 +11,7 @@ from open_token.errors import InputError, SeveralError
 from open_token.options import ExportOptions
 from open_token.pages import KINDS, page_of
 from open_token.pipeline import export
-from open_token.source import Source
+from open_token.sources.source import Source
 from page_check import check
 from test_corpus import files, name, opened
 

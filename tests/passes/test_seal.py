@@ -7,8 +7,8 @@ import orjson
 import pytest
 import rfc8785
 
+from open_token.builder.draft import Draft
 from open_token.context import Context
-from open_token.draft import Draft
 from open_token.errors import InputError, UsageError
 from open_token.model import Event, Record
 from open_token.options import ExportOptions
@@ -18,9 +18,9 @@ from open_token.passes.seal import commit, expected_integrity, header
 
 def record_of(*texts: Any) -> Record:
     draft = Draft()
-    person = draft.actor("human", "user")
+    person = draft.get_actor("human", "user")
     for text in texts:
-        draft.message("user", text, person)
+        draft.add_message("user", text, person)
     draft.conversation["id"] = "conv_1"
     return draft.finish(lambda: "0" * 64)
 

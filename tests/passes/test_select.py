@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from open_token.builder.draft import Draft
 from open_token.context import Context, Policy
-from open_token.draft import Draft
 from open_token.model import Event, Record
 from open_token.options import ExportOptions
 from open_token.passes import select
@@ -20,18 +20,18 @@ PLACEHOLDER = {"mime": "application/json", "data": {"redacted": True}}
 def made() -> Record:
     draft = Draft()
     system, person, model = (
-        draft.actor(kind, name)
+        draft.get_actor(kind, name)
         for kind, name in (("system", "system"), ("human", "user"), ("model", "m"))
     )
-    draft.message("system", "be good", system)
-    draft.message("user", "hi", person)
-    draft.thought(WORDS, model)
-    draft.thought("the gist", model, summary=True)
-    draft.thought(None, model)
-    draft.thought("counted", model, usage={"output_tokens": 7})
-    draft.tool_use("a", "ls", {}, model)
-    draft.tool_result("a", "x", facts={"exit_code": 0})
-    draft.message("assistant", "done", model)
+    draft.add_message("system", "be good", system)
+    draft.add_message("user", "hi", person)
+    draft.add_reasoning(WORDS, model)
+    draft.add_reasoning("the gist", model, summary=True)
+    draft.add_reasoning(None, model)
+    draft.add_reasoning("counted", model, usage={"output_tokens": 7})
+    draft.add_tool_call("a", "ls", {}, model)
+    draft.add_tool_result("a", "x", facts={"exit_code": 0})
+    draft.add_message("assistant", "done", model)
     return draft.finish(lambda: "0" * 64)
 
 
@@ -114,7 +114,7 @@ def test_internal_alone_lets_nothing_in() -> None:
 )
 def test_the_first_sentence(text: str, extract: str) -> None:
     draft = Draft()
-    draft.thought(text, draft.actor("model", "m"))
+    draft.add_reasoning(text, draft.get_actor("model", "m"))
     record = draft.finish(lambda: "0" * 64)
     (content,) = thoughts(run(record, include="include-internal", internal="summary"))
     assert content["text"] == extract
@@ -123,7 +123,7 @@ def test_the_first_sentence(text: str, extract: str) -> None:
 @pytest.mark.parametrize("empty", ["", "  \n"])
 def test_an_empty_thought_has_no_summary(empty: str) -> None:
     draft = Draft()
-    draft.thought(empty, draft.actor("model", "m"))
+    draft.add_reasoning(empty, draft.get_actor("model", "m"))
     record = draft.finish(lambda: "0" * 64)
     assert thoughts(run(record, include="include-internal", internal="summary")) == [PLACEHOLDER]
 
@@ -137,9 +137,9 @@ def test_a_second_time_changes_nothing(
     texts: list[str | None], include: str, internal: str
 ) -> None:
     draft = Draft()
-    model = draft.actor("model", "m")
+    model = draft.get_actor("model", "m")
     for text in texts:
-        draft.thought(text, model, usage={"output_tokens": 1} if text == "" else None)
+        draft.add_reasoning(text, model, usage={"output_tokens": 1} if text == "" else None)
     context = Context(ExportOptions.of({"include": include, "internal": internal}))
     once = select(draft.finish(lambda: "0" * 64), context)
     assert list(select(once, context).events) == list(once.events)

@@ -18,7 +18,7 @@ from open_token.model import Record
 from open_token.options import ExportOptions
 from open_token.passes.truncate import truncate
 from open_token.pipeline import export
-from open_token.source import Source
+from open_token.sources.source import Source
 
 Document = dict[str, Any]
 MARK = "[REDACTED:api_key:0a1b2c3d]"

@@ -5,10 +5,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-from open_token.draft import Draft
+from open_token.builder.draft import Draft
 from open_token.model import Event, Record
-from open_token.readers import claude_code
-from open_token.source import Source
+from open_token.registry import READERS
+from open_token.sources.source import Source
+
+READER = READERS["claude_code"]
 
 SESSION = "5e551011-0000-4000-8000-000000000001"
 MODEL = "claude-sonnet-4-5"
@@ -108,9 +110,9 @@ def read(file: File | bytes | Path, **options: str) -> Record:
         source = Source.of(file)
     else:
         source = Source("session.jsonl", data=file.data if isinstance(file, File) else file)
-    assert claude_code.sniff(source)
+    assert READER.sniff(source)
     draft = Draft(**options)
-    claude_code.read(source, draft)
+    READER.read(source, draft)
     return draft.finish(lambda: "0" * 64)
 
 

@@ -5,10 +5,12 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from open_token.draft import Draft
+from open_token.builder.draft import Draft
 from open_token.model import Event, Record
-from open_token.readers import codex
-from open_token.source import Source
+from open_token.registry import READERS
+from open_token.sources.source import Source
+
+READER = READERS["codex"]
 
 ME, CHILD, GRANDCHILD = (f"0199c0de-{n:04d}-7000-8000-000000000000" for n in (1, 2, 3))
 TS = "2026-03-02T09:00:00.000Z"
@@ -101,7 +103,7 @@ def source(records: list[Any]) -> Source:
 
 def read(*records: Any, at: Path | None = None, **options: str) -> tuple[Record, list[Event]]:
     draft = Draft(**options)  # type: ignore[arg-type]
-    codex.read(Source.of(at) if at else source(list(records)), draft)
+    READER.read(Source.of(at) if at else source(list(records)), draft)
     record = draft.finish(lambda: "0" * 64)
     return record, list(record.events)
 

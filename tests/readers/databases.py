@@ -8,9 +8,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from open_token.draft import Draft
+from open_token.builder.draft import Draft
 from open_token.model import Event, Record
-from open_token.source import Source
+from open_token.sources.source import Source
 
 
 def database(folder: Path, script: str, rows: Mapping[str, Any]) -> Source:

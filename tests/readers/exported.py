@@ -11,8 +11,8 @@ from open_token.checking.validate import validate
 from open_token.context import Context
 from open_token.options import ExportOptions
 from open_token.pipeline import export
-from open_token.readers import choose, conversations
-from open_token.source import Source
+from open_token.registry import detect_format, list_conversations
+from open_token.sources.source import Source
 
 ALL = {
     "include": "include-internal",
@@ -26,8 +26,8 @@ ALL = {
 
 def documents(source: Source, **words: str) -> Iterator[dict[str, Any]]:
     """Every conversation of a source as a document that breaks no rule."""
-    reader = choose(source)
-    found = conversations(source, reader)
+    reader = detect_format(source)
+    found = list_conversations(source, reader)
     for item in found or [None]:
         source.conversation = item.id if item and len(found) > 1 else None
         out = io.BytesIO()
@@ -39,7 +39,7 @@ def documents(source: Source, **words: str) -> Iterator[dict[str, Any]]:
 
 def everything(path: Path) -> tuple[str, list[dict[str, Any]]]:
     """The reader that claims a file, and all its conversations."""
-    return choose(Source.of(path)), list(documents(Source.of(path)))
+    return detect_format(Source.of(path)), list(documents(Source.of(path)))
 
 
 def told(made: list[dict[str, Any]]) -> str:

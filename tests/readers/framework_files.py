@@ -13,8 +13,8 @@ from open_token.context import Context
 from open_token.model import Event
 from open_token.options import ExportOptions
 from open_token.pipeline import export
-from open_token.readers import choose
-from open_token.source import Source
+from open_token.registry import detect_format
+from open_token.sources.source import Source
 from open_token.walk import strings
 
 EVERYTHING = {
@@ -37,7 +37,7 @@ def stream(*records: Any) -> bytes:
 def claimed(value: Any) -> str:
     """The one reader that takes a value."""
     data = value if isinstance(value, bytes) else json.dumps(value).encode()
-    return choose(Source("input", data=data))
+    return detect_format(Source("input", data=data))
 
 
 def exported(path: Path, **words: str) -> dict[str, Any]:

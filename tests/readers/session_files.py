@@ -6,11 +6,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from open_token.draft import Draft
+from open_token.builder.draft import Draft
 from open_token.errors import InputError
 from open_token.model import Event, Record
-from open_token.readers import choose
-from open_token.source import Source
+from open_token.registry import detect_format
+from open_token.sources.source import Source
 from readers.exported import documents, words
 from readers.odd_shapes import bent
 
@@ -106,7 +106,7 @@ def assert_whole(
 ) -> None:
     """A real file is claimed by its reader alone, and all words under these names are in its
     export."""
-    assert choose(Source.of(path)) == reader
+    assert detect_format(Source.of(path)) == reader
     made = list(documents(Source.of(path)))
     everything = "\n".join(words(made))
     text = path.read_text(encoding="utf-8")

@@ -18,8 +18,8 @@ from open_token.errors import InputError
 from open_token.model import Note
 from open_token.options import ExportOptions
 from open_token.pipeline import export
-from open_token.readers import conversations
-from open_token.source import Source
+from open_token.registry import list_conversations
+from open_token.sources.source import Source
 from readers.exported import ALL
 
 Made = tuple[list[Any], list[Note]]
@@ -163,7 +163,7 @@ def test_there_are_families() -> None:
 def test_the_talk_around_stays(case: Path, tmp_path: Path) -> None:
     path, _ = read_case(case, tmp_path)
     reader, name = case.parent.name, f"{case.parent.name}/{case.name}"
-    found = conversations(opened(path), reader)
+    found = list_conversations(opened(path), reader)
     for conversation in [item.id for item in found] if len(found) > 1 else [None]:
         try:
             whole = made(path, reader, conversation)

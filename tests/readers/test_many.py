@@ -11,14 +11,20 @@ from golden_cases import CASES, read_case
 from open_token.checking.validate import validate
 from open_token.context import Context
 from open_token.errors import SeveralError
+from open_token.locallib.export_many import export_each, exports_in
 from open_token.options import ExportOptions
-from open_token.readers import NAMES, be_one, conversations, load, pick
-from open_token.several import export_each, exports_in
-from open_token.source import Source
+from open_token.registry import (
+    READERS,
+    list_conversations,
+    load_reader,
+    require_one_conversation,
+    select_conversation,
+)
+from open_token.sources.source import Source
 from readers.exported import ALL
 from there_and_back import WHOLE, there_and_back
 
-HOLDING = [name for name in NAMES if hasattr(load(name), "conversations")]
+HOLDING = [name for name in READERS if load_reader(name).definition.holds_several]
 
 
 def opened(path: Path) -> Source:
@@ -31,7 +37,7 @@ def sources(reader: str, made: Path) -> list[Path]:
     for case in (case for case in CASES if case.parent.name == reader):
         (made / case.name).mkdir()
         path, _ = read_case(case, made / case.name)
-        if len(conversations(opened(path), reader)) > 1:
+        if len(list_conversations(opened(path), reader)) > 1:
             found.append(path)
     return found
 
@@ -41,13 +47,13 @@ def test_they_are_listed_chosen_and_exported(reader: str, tmp_path: Path) -> Non
     (path, *_) = sources(reader, tmp_path)
     source = opened(path)
     with pytest.raises(SeveralError) as caught:
-        be_one(source, reader)
+        require_one_conversation(source, reader)
     names = [item.id for item in caught.value.found]
     assert len(set(names)) == len(names) > 1
     for number, name in enumerate(names, 1):
-        assert pick(source, reader, name).id == source.conversation == name
+        assert select_conversation(source, reader, name).id == source.conversation == name
         assert (
-            str(number) in names or pick(source, reader, str(number)).id == name
+            str(number) in names or select_conversation(source, reader, str(number)).id == name
         )  # an id comes before a number
     receipts = export_each(
         source, reader, tmp_path / "out", Context(ExportOptions.of(ALL), key=KEY)

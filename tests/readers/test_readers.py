@@ -6,31 +6,32 @@ import pytest
 
 import fake_talk
 from golden_cases import CASES, GOLDEN, read_case
-from open_token import readers
-from open_token.discover import Discovery
+from open_token import registry
 from open_token.errors import InputError, UsageError
-from open_token.readers import NAMES, choose, load
-from open_token.source import Source
+from open_token.locallib.discovery import Discovery
+from open_token.registry import READERS, detect_format, load_reader
+from open_token.sources.source import Source
 
 
 def problem_of(data: bytes) -> InputError:
     with pytest.raises(InputError) as caught:
-        choose(Source("talk", data=data))
+        detect_format(Source("talk", data=data))
     return caught.value
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", READERS)
 def test_every_reader_says_what_it_is(name: str) -> None:
-    reader = load(name)
-    assert reader.TITLE
-    assert all(isinstance(place, str) and place for place in reader.PLACES)
-    assert reader is load(name.replace("_", "-"))
+    reader = load_reader(name)
+    assert reader.definition.name == name
+    assert reader.definition.title
+    assert all(reader.definition.places)
+    assert reader is load_reader(name.replace("_", "-"))
 
 
 @pytest.mark.parametrize("name", ["", "nobody", "_wire_chat", "../source", "__init__"])
 def test_what_is_no_reader_is_not_loaded(name: str) -> None:
     with pytest.raises(UsageError) as caught:
-        load(name)
+        load_reader(name)
     assert "claude_code" in str(caught.value.help)
 
 
@@ -59,7 +60,7 @@ def test_two_claims_are_an_error_that_names_both(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(fake_talk, "sniff", lambda source: True)
     problem = problem_of(b'[{"role": "user", "content": "hello"}]')
     assert problem.code == "input.ambiguous"
-    assert "fake_talk and openai_chat" in problem.what
+    assert "fake_talk or openai_chat" in problem.what
     assert "--from fake_talk or --from openai_chat" in str(problem.help)
 
 
@@ -67,20 +68,23 @@ def test_an_export_is_one_whatever_its_events_hold(monkeypatch: pytest.MonkeyPat
     """Found by the fuzzer: an event with a key of OpenCode's."""
     fake_talk.install(monkeypatch)
     monkeypatch.setattr(fake_talk, "sniff", lambda source: True)
-    assert choose(Source("talk", data=b'{"open_token_version": "0.1"}')) == "open_token"
+    assert detect_format(Source("talk", data=b'{"open_token_version": "0.1"}')) == "open_token"
 
 
 def test_content_decides_not_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_talk.install(monkeypatch)
-    assert choose(Source.of(fake_talk.write(tmp_path / "talk.ndjson"))) == "fake_talk"
+    assert detect_format(Source.of(fake_talk.write(tmp_path / "talk.ndjson"))) == "fake_talk"
     (tmp_path / "claude.jsonl").write_text('{"open_token_version": "0.1"}')
-    assert choose(Source.of(tmp_path / "claude.jsonl")) == "open_token"
+    assert detect_format(Source.of(tmp_path / "claude.jsonl")) == "open_token"
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.parent.name}/{case.name}")
 def test_every_golden_input_is_claimed_by_its_reader(case: Path, tmp_path: Path) -> None:
     path, _ = read_case(case, tmp_path)
-    assert choose(Source.of_folder(path) if path.is_dir() else Source.of(path)) == case.parent.name
+    assert (
+        detect_format(Source.of_folder(path) if path.is_dir() else Source.of(path))
+        == case.parent.name
+    )
 
 
 UNHEARD = b'{"type":"hologram","words":"Of a kind that nobody knows yet."}\n'
@@ -99,30 +103,28 @@ def test_a_line_of_a_new_kind_hides_no_conversation(reader: str) -> None:
         )  # nothing is added to it any more
         for place in (0, 1, len(lines)) if len(lines) > 2 and not is_early else ():
             source = Source("x", data=b"".join([*lines[:place], UNHEARD, *lines[place:]]))
-            assert choose(source) == reader, path
+            assert detect_format(source) == reader, path
             tried += 1
     assert tried
 
 
 @pytest.mark.parametrize("frame", [b"%b", b'{%b: 1, ""}', b'"%b', b'%b"', b'{"x":"a%b"}'])
 def test_a_sign_is_found_wherever_it_stands(frame: bytes) -> None:
-    for sign in {sign for signs in readers.SIGNS.values() for sign in signs}:
+    for sign in {s for reader in READERS.values() for s in reader.definition.signatures}:
         for part in (sign, sign[1:], sign[:-1], sign[1:-1]):
             data = frame % part
             quoted = set(data.split(b'"')[1:-1])
-            assert readers._stands_in(data, quoted, sign) == (sign in data), data
+            assert registry._occurs(sign, data, quoted) == (sign in data), data
 
 
-def test_the_table_is_every_public_module() -> None:
-    folder = Path(readers.__file__).parent
-    assert set(NAMES) == {path.stem for path in folder.glob("[a-z]*.py")}
-
-
-def test_the_table_lists_every_reader() -> None:
-    folder = Path(readers.__file__).parent
-    assert sorted(
-        path.stem for path in folder.glob("*.py") if not path.stem.startswith("_")
-    ) == list(NAMES)
+def test_every_package_of_agents_and_formats_is_a_reader() -> None:
+    root = Path(registry.__file__).parent
+    packages = {
+        path.parent.name
+        for path in (*root.glob("agents/*/reader.py"), *root.glob("formats/*/reader.py"))
+    }
+    assert set(READERS) == packages
+    assert list(READERS) == sorted(READERS)
 
 
 def test_a_broken_line_is_named_though_nobody_claims_the_input() -> None:
@@ -136,7 +138,11 @@ _PLACES_TRIED = 6
 def at_home(reader: str) -> list[tuple[Path, str]]:
     """Golden files of a reader, one for each place below the home folder in which such a file is
     looked for."""
-    places = [place for place in load(reader).PLACES if not place.startswith(("$", "./"))]
+    places = [
+        place
+        for place in load_reader(reader).definition.places
+        if not place.startswith(("$", "./"))
+    ]
     cases = [case for case in CASES if case.parent.name == reader]
     found = []
     for place in places:
@@ -149,7 +155,7 @@ def at_home(reader: str) -> list[tuple[Path, str]]:
     return found[:: max(1, len(found) // _PLACES_TRIED)]
 
 
-@pytest.mark.parametrize("reader", [name for name in NAMES if at_home(name)])
+@pytest.mark.parametrize("reader", [name for name in READERS if at_home(name)])
 def test_what_lies_in_a_usual_place_is_found(reader: str, tmp_path: Path) -> None:
     """A file of a format that may hold several conversations, and holds one, was not listed."""
     for number, (case, place) in enumerate(at_home(reader)):
@@ -161,5 +167,5 @@ def test_what_lies_in_a_usual_place_is_found(reader: str, tmp_path: Path) -> Non
         target = made / "home" / place
         target.parent.mkdir(parents=True)
         target.write_bytes(source.read_bytes())
-        if choose(Source.of(target)) == reader:
+        if detect_format(Source.of(target)) == reader:
             assert Discovery({}, made / "home").sessions(), f"{case.name} as {place}"

@@ -16,8 +16,8 @@ from open_token.context import Context
 from open_token.errors import OpenTokenError
 from open_token.options import ExportOptions
 from open_token.pipeline import export
-from open_token.readers import conversations, load
-from open_token.source import Source
+from open_token.registry import list_conversations, load_reader
+from open_token.sources.source import Source
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 INPUTS = sorted(path for path in GOLDEN.glob("*/*/input.json*") if path.is_file())
@@ -104,8 +104,8 @@ def variants(reader: str) -> Iterator[tuple[str, Callable[[], bytes]]]:
 
 def tell(reader: str, data: bytes, context: Context) -> None:
     source = Source("talk", data=data)
-    load(reader).sniff(source)
-    found = conversations(source, reader)
+    load_reader(reader).sniff(source)
+    found = list_conversations(source, reader)
     source.conversation = found[0].id if len(found) > 1 else None
     export(source, io.BytesIO(), context, reader)
 

@@ -21,8 +21,8 @@ from open_token.fidelity import Witness, judge
 from open_token.model import Note
 from open_token.options import ExportOptions
 from open_token.pipeline import export
-from open_token.readers import NAMES, conversations
-from open_token.source import Source
+from open_token.registry import READERS, list_conversations
+from open_token.sources.source import Source
 from spoken import strings, texts
 from test_golden_words import ALL
 
@@ -139,7 +139,7 @@ def exports(
     source: Source, reader: str, witness: Witness | None = None
 ) -> Iterator[tuple[bytes, list[Note]]]:
     """Every conversation of an input: the export and the notes."""
-    found = conversations(source, reader)
+    found = list_conversations(source, reader)
     for item in found if len(found) > 1 else [None]:
         source.conversation = item.id if item else None
         out = io.BytesIO()
@@ -304,7 +304,7 @@ def is_misplaced(change: Change, before: Told, made: Path) -> bool:
 
 
 @pytest.mark.parametrize(
-    "reader", [name for name in NAMES if name != "session_server"]
+    "reader", [name for name in READERS if name != "session_server"]
 )  # which counts turns
 def test_a_note_tells_the_line(reader: str, tmp_path: Path) -> None:
     assert [
@@ -314,7 +314,7 @@ def test_a_note_tells_the_line(reader: str, tmp_path: Path) -> None:
     ] == []
 
 
-@pytest.mark.parametrize("reader", NAMES)
+@pytest.mark.parametrize("reader", READERS)
 def test_nothing_is_lost_in_silence(reader: str, tmp_path: Path) -> None:
     silent = {
         str(change)

@@ -3,17 +3,17 @@
 import base64
 import json
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any
 
-from open_token.draft import Draft
+from open_token.builder.draft import Draft
 from open_token.model import Event, Record
-from open_token.source import Source
+from open_token.registry import Reader
+from open_token.sources.source import Source
 
 PNG = base64.b64encode(b"\x89PNG tiny").decode()
 
 
-def reading(reader: ModuleType) -> Callable[..., tuple[Record, list[Event]]]:
+def reading(reader: Reader) -> Callable[..., tuple[Record, list[Event]]]:
     """Reads JSON, or the bytes themselves, with a reader that must claim them."""
 
     def read(value: Any, **options: Any) -> tuple[Record, list[Event]]:

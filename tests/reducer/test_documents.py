@@ -9,19 +9,19 @@ import pytest
 from hypothesis import assume, given
 
 from open_token import library
+from open_token.builder.draft import Draft
 from open_token.canonical import events_hash
 from open_token.checking.validate import validate
 from open_token.context import Context
-from open_token.draft import Draft
 from open_token.entries import Entry
+from open_token.formats.session_server.log import tell
 from open_token.model import Record
 from open_token.options import ExportOptions
 from open_token.pipeline import read
-from open_token.readers._session_state import tell
 from open_token.reducer import State, branches, fold, raw, steps
 from open_token.reducer.documents import import_document
 from open_token.reducer.mirror import Mirror
-from open_token.source import Source
+from open_token.sources.source import Source
 from open_token.turns import TurnProjection, plain, typed
 from session_logs import Talk, talks
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from open_token.source import Source
+from open_token.sources.source import Source
 from open_token.writers import FORMS, form_of
 from small_talks import ask, call, event, fact, result, say, span, think, written
 from told_again import exported

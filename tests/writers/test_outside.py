@@ -15,8 +15,8 @@ from hypothesis import given
 from conftest import ROOT
 from golden_cases import CASES, read_case
 from open_token.errors import InputError
-from open_token.readers import choose
-from open_token.source import Source
+from open_token.registry import detect_format
+from open_token.sources.source import Source
 from random_talks import talks
 from test_corpus import each, files, name, opened
 from told_again import exported
@@ -97,7 +97,7 @@ def test_otlp_takes_every_golden_case(case: Path, request_of: Any, tmp_path: Pat
 @pytest.mark.parametrize("path", files(), ids=name)
 def test_both_take_every_real_conversation(path: Path, harbor: Any, request_of: Any) -> None:
     source = opened(path)
-    chosen = list(each(source, choose(source)))
+    chosen = list(each(source, detect_format(source)))
     for source.conversation in chosen[:: max(1, len(chosen) // SAMPLE)]:
         for trajectory in each_form(source, "atif"):
             assert harbor.validate(trajectory), harbor.get_errors()

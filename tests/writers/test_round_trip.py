@@ -10,8 +10,8 @@ from hypothesis import given
 from conftest import CORPUS
 from golden_cases import CASES, read_case
 from open_token.errors import InputError
-from open_token.readers import choose
-from open_token.source import Source
+from open_token.registry import detect_format
+from open_token.sources.source import Source
 from open_token.writers import FORMS
 from random_talks import talks
 from test_corpus import each, files, name, opened
@@ -54,7 +54,7 @@ def test_golden_case_comes_back(case: Path, to: str, tmp_path: Path) -> None:
 
 def corpus_file_comes_back(path: Path, folder: Path) -> None:
     source = opened(path)
-    chosen = list(each(source, choose(source)))
+    chosen = list(each(source, detect_format(source)))
     for source.conversation in chosen[:: max(1, len(chosen) // SAMPLE)]:
         for to in FORMS:
             check(source, to, folder, **EVERYTHING)

@@ -21,7 +21,7 @@ from open_token.checking._reckoning import (
 )
 from open_token.signatures.judging import Judged, holds_more, judge
 from open_token.signatures.trust import Trust
-from open_token.source import Source
+from open_token.sources.source import Source
 
 __all__ = [
     "MATCH",

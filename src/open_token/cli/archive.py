@@ -9,13 +9,13 @@ from typing import Any
 
 import msgspec
 
-from open_token.archive import CHANGED, FAILED, GONE, LOST, NEW, Archive, Change
 from open_token.cli.console import Console, size, visible
 from open_token.cli.stopping import stopped_like_ctrl_c
 from open_token.cli.wanted import add_options, wanted_options, warn
-from open_token.discover import Discovery
 from open_token.errors import UsageError
 from open_token.library import context_for
+from open_token.locallib.archive import CHANGED, FAILED, GONE, LOST, NEW, Archive, Change
+from open_token.locallib.discovery import Discovery
 from open_token.options import split_words
 from open_token.settings import load_settings
 from open_token.walk import without_lone_surrogates

@@ -9,7 +9,7 @@ import msgspec
 
 from open_token.cli.console import Console
 from open_token.errors import UsageError
-from open_token.source import Source
+from open_token.sources.source import Source
 
 FILE_ENDS = (".json", ".jsonl", ".ndjson", ".gz")
 

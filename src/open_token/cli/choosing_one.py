@@ -14,11 +14,11 @@ from open_token.cli.progress import Progress
 from open_token.cli.seen import Seen
 from open_token.context import Context
 from open_token.errors import SeveralError
+from open_token.locallib.export_many import INDEX, export_each
 from open_token.model import Found
 from open_token.pipeline import Receipt
-from open_token.readers import be_one, choose, pick
-from open_token.several import INDEX, export_each
-from open_token.source import Source
+from open_token.registry import detect_format, require_one_conversation, select_conversation
+from open_token.sources.source import Source
 
 _LISTED = 40
 
@@ -39,10 +39,10 @@ def be_chosen(
     """Choose the conversation that is wanted; without a wish there must be only one, or all are
     listed."""
     if wanted and source.conversation is None:
-        pick(source, reader, wanted)
+        select_conversation(source, reader, wanted)
         return
     try:
-        be_one(source, reader)
+        require_one_conversation(source, reader)
     except SeveralError as problem:
         _list(problem.found, console)
         way = f"{problem.help}{also}"
@@ -52,7 +52,7 @@ def be_chosen(
 
 
 def _reader(args: argparse.Namespace, choice: Choice) -> str:
-    return (args.reader.replace("-", "_") if args.reader else choice.reader) or choose(
+    return (args.reader.replace("-", "_") if args.reader else choice.reader) or detect_format(
         choice.source
     )
 

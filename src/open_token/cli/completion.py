@@ -4,10 +4,10 @@ import argparse
 
 from open_token.cli.command import VERBS
 from open_token.cli.console import Console
-from open_token.hooks.table import runtimes
+from open_token.locallib.hooks.handlers import list_hook_agents
 from open_token.options import TABLE
 from open_token.pages import KINDS
-from open_token.readers import NAMES
+from open_token.registry import READERS
 from open_token.writers import FORMS
 
 HELP = """Print a completion script for a shell.
@@ -39,7 +39,7 @@ _REPLAY = (
 ).split()
 _HOOK = (
     *"install uninstall status --for --scope --to --dry-run user project auto".split(),
-    *runtimes(),
+    *list_hook_agents(),
 )
 _OTHERS = {
     "verify": _VERIFY, "sign": _SIGN, "serve": _SERVE, "server": _SERVER, "replay": (*_REPLAY, "last"), "hook": _HOOK,
@@ -79,7 +79,7 @@ _open_token() {{
   if [ "$COMP_CWORD" -le 1 ]; then
     COMPREPLY=($(compgen -W "{" ".join(VERBS)}" -- "$word"))
   elif [ "$before" = "--from" ] || [ "$before" = "--agent" ]; then
-    COMPREPLY=($(compgen -W "{" ".join(NAMES)}" -- "$word"))
+    COMPREPLY=($(compgen -W "{" ".join(READERS)}" -- "$word"))
   elif [ "${{COMP_WORDS[1]}}" = "completion" ]; then
     COMPREPLY=($(compgen -W "bash zsh fish" -- "$word"))
   elif [ "$before" = "--to" ] && [ "${{COMP_WORDS[1]}}" = "export" ]; then
@@ -127,7 +127,7 @@ _open_token() {{
   if (( CURRENT == 2 )); then
     _describe 'command' verbs
   elif [[ ${{words[CURRENT-1]}} == (--from|--agent) ]]; then
-    compadd {" ".join(NAMES)}
+    compadd {" ".join(READERS)}
   elif [[ ${{words[2]}} == completion ]]; then
     compadd bash zsh fish
   elif [[ ${{words[CURRENT-1]}} == --to && ${{words[2]}} == export ]]; then
@@ -172,7 +172,7 @@ def _fish() -> str:
         f"complete -c open-token -n '{seen}' -a '(open-token sessions --quiet 2>/dev/null | cut -f1,6)'"
     )
     lines.append(
-        f"complete -c open-token -n '{seen}' -l from -x -a '{' '.join(NAMES)}' -d 'the format'"
+        f"complete -c open-token -n '{seen}' -l from -x -a '{' '.join(READERS)}' -d 'the format'"
     )
     lines.append(f"complete -c open-token -n '{seen}' -s o -r -d 'write to a file'")
     for flag, meaning in (

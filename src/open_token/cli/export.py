@@ -18,15 +18,15 @@ from open_token.cli.seen import Seen
 from open_token.cli.wanted import add_options, wanted_options, warn
 from open_token.context import Context
 from open_token.errors import OutputError, UsageError
-from open_token.files import whole_file
 from open_token.library import context_for
 from open_token.model import Note
 from open_token.options import guess_of, split_words
 from open_token.pages import KINDS
 from open_token.pipeline import Receipt, export
-from open_token.readers import NAMES
+from open_token.registry import READERS
 from open_token.settings import load_settings
-from open_token.source import Source
+from open_token.sources.source import Source
+from open_token.storage.files import whole_file
 from open_token.writers import FORMS
 
 HELP = """Turn a conversation into one Open-Token document, a page to read, or a file for others.
@@ -187,11 +187,11 @@ def _signing(args: argparse.Namespace, context: Context, console: Console) -> Co
 
 def check_reader(args: argparse.Namespace) -> None:
     """Refuse a reader that there is not, before anything is opened."""
-    if args.reader and args.reader.replace("-", "_") not in NAMES:
-        known = f"the readers are {', '.join(NAMES)}"
+    if args.reader and args.reader.replace("-", "_") not in READERS:
+        known = f"the readers are {', '.join(READERS)}"
         raise UsageError(
             f"there is no reader '{args.reader[:60]}'",
-            help=f"{guess_of(args.reader[:60].replace('-', '_'), NAMES)}{known}",
+            help=f"{guess_of(args.reader[:60].replace('-', '_'), READERS)}{known}",
         )
 
 

@@ -9,12 +9,12 @@ from open_token.cli.export import check_reader
 from open_token.context import Context
 from open_token.errors import InputError
 from open_token.fidelity import Field, Report, Witness, judge
+from open_token.locallib.export_many import exports_in
 from open_token.model import Note
 from open_token.options import ExportOptions
 from open_token.pipeline import read
-from open_token.readers import choose, conversations, load
-from open_token.several import exports_in
-from open_token.source import Source
+from open_token.registry import detect_format, list_conversations, load_reader
+from open_token.sources.source import Source
 
 HELP = """Tell how much of a conversation is in an export of it.
 
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     check_reader(args)
     path, target = console.cwd / args.source, console.cwd / args.export
     source = Source.of_folder(path, args.source) if path.is_dir() else Source.of(path, args.source)
-    reader = args.reader.replace("-", "_") if args.reader else choose(source)
+    reader = args.reader.replace("-", "_") if args.reader else detect_format(source)
     if target.is_dir() and not args.conversation:
         notes = _notes_of_all(source, reader)
         witness = _witness(exports_in(target))
@@ -82,7 +82,7 @@ def _everything() -> Context:
 def _notes_of_all(source: Source, reader: str) -> list[Note]:
     """What is left out of every conversation that a source holds."""
     found: list[Note] = []
-    names: list[str | None] = [item.id for item in conversations(source, reader)]
+    names: list[str | None] = [item.id for item in list_conversations(source, reader)]
     for name in names if len(names) > 1 else [None]:
         source.conversation = name
         try:
@@ -99,7 +99,7 @@ def _witness(paths: list[Path]) -> Witness:
     witness = Witness()
     for path in paths:
         export = Source.of(path, path.name)
-        if not load("open_token").sniff(export):
+        if not load_reader("open_token").sniff(export):
             raise InputError(
                 "this is not an Open-Token export",
                 where=export.name,

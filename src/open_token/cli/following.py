@@ -14,9 +14,9 @@ from open_token.cli.export import tell_notes
 from open_token.cli.stopping import asked_to_stop
 from open_token.context import Context
 from open_token.errors import InputError, OutputError, UsageError
-from open_token.files import grown_file
-from open_token.follow import Follower
-from open_token.growing import Growing, Written, written_in
+from open_token.locallib.follow import Follower
+from open_token.locallib.ndjson_stream import Growing, Written, written_in
+from open_token.storage.files import grown_file
 
 _PAUSE = 0.03
 _UNLIKE = (("max_bytes", None), ("native", "none"), ("drop", "never"))

@@ -3,7 +3,7 @@
 import argparse
 
 from open_token.cli.console import Console
-from open_token.readers import NAMES, load
+from open_token.registry import READERS, load_reader
 
 HELP = """List the formats that can be read, and where their conversations live.
 
@@ -24,7 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, console: Console) -> int:
     """Print the table."""
-    rows = [(name, load(name).TITLE, load(name).PLACES) for name in NAMES]
+    definitions = [load_reader(name).definition for name in READERS]
+    rows = [(item.name, item.title, item.places) for item in definitions]
     if args.json:
         formats = [
             {"reader": name, "title": title, "places": list(places)} for name, title, places in rows

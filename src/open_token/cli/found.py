@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from open_token.cli.console import Console, as_json, columns_of, cut, plural, table, visible
-from open_token.files import whole_file
 from open_token.passes.findings import Finding, Place, short, told_as_json
+from open_token.storage.files import whole_file
 
 
 class Found(NamedTuple):

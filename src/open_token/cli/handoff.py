@@ -15,13 +15,13 @@ from open_token.cli.console import Console, plural, size, visible
 from open_token.cli.export import check_reader, must_not_replace, tell
 from open_token.cli.wanted import add_options, wanted_options, warn
 from open_token.errors import InputError, OutputError, UsageError
-from open_token.files import make_parents, write_whole
-from open_token.handoff import TARGETS, Scene, Session, Talk, talk_of, target
+from open_token.handoff import Scene, Session, Talk, list_target_names, talk_of, target
 from open_token.library import context_for
 from open_token.model import Export
 from open_token.options import split_words
 from open_token.pipeline import Bounded, export
 from open_token.settings import load_settings
+from open_token.storage.files import make_parents, write_whole
 
 HELP = """Let another agent go on with a conversation: written as a session of its own.
 
@@ -122,7 +122,9 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
 def _named(args: argparse.Namespace) -> str:
     if not args.to:
-        raise UsageError("which agent shall go on?", help=f"name it: --to {'|'.join(TARGETS)}")
+        raise UsageError(
+            "which agent shall go on?", help=f"name it: --to {'|'.join(list_target_names())}"
+        )
     check_reader(args)
     return str(args.to)
 

@@ -12,11 +12,11 @@ from open_token.cli import placing
 from open_token.cli.console import Console, table, visible
 from open_token.cli.hooked import FOLDER
 from open_token.errors import OutputError, UsageError
-from open_token.files import Folders
-from open_token.hooks import installing
-from open_token.hooks.logbook import Told, last_told
-from open_token.hooks.table import runtimes
-from open_token.skills import Machine
+from open_token.locallib.hooks import installation
+from open_token.locallib.hooks.handlers import hooks_of, list_hook_agents
+from open_token.locallib.hooks.log import Told, last_told
+from open_token.locallib.skills import Machine
+from open_token.storage.files import Folders
 
 HELP = """Let an agent archive its conversations by itself: after a turn, before a summary, at the end.
 
@@ -52,7 +52,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, console: Console) -> int:
     """Carry out the action."""
     placing.check(
-        args, "hook", list(runtimes()), {"--to": args.to is not None and args.action != "install"}
+        args,
+        "hook",
+        list(list_hook_agents()),
+        {"--to": args.to is not None and args.action != "install"},
     )
     machine = Machine(console.home, console.cwd, console.env, Folders.of(console.env).settings)
     return (
@@ -66,13 +69,17 @@ def _change(machine: Machine, args: argparse.Namespace, console: Console) -> int
     scope, is_new = args.scope or "user", args.action == "install"
     names = placing.chosen(
         args,
-        lambda: installing.detect(machine) if is_new else installing.installed_for(machine, scope),
+        lambda: (
+            installation.detect(machine) if is_new else installation.installed_for(machine, scope)
+        ),
     )
     if is_new:
         folder = _folder(args.to, console)
-        changes = installing.install(machine, names, scope, program(), folder, dry_run=args.dry_run)
+        changes = installation.install(
+            machine, names, scope, program(), folder, dry_run=args.dry_run
+        )
     else:
-        changes = installing.uninstall(machine, names, scope, dry_run=args.dry_run)
+        changes = installation.uninstall(machine, names, scope, dry_run=args.dry_run)
     if args.json:
         console.json(_report(args, scope, changes))
     else:
@@ -97,7 +104,7 @@ def _change(machine: Machine, args: argparse.Namespace, console: Console) -> int
             )
         for change in changes:
             console.say(
-                f"next    {runtimes()[change.runtime].title}: {runtimes()[change.runtime].next}"
+                f"next    {list_hook_agents()[change.runtime].title}: {hooks_of(change.runtime).next_step}"
             )
     return 0
 
@@ -123,7 +130,7 @@ def program() -> tuple[str, ...]:
     return sys.executable, "-P", "-m", "open_token"
 
 
-def _tell(changes: Iterable[installing.Change], console: Console, *, dry_run: bool) -> None:
+def _tell(changes: Iterable[installation.Change], console: Console, *, dry_run: bool) -> None:
     for change in changes:
         where = visible(_short(change.path, console))
         if not change.why:
@@ -139,7 +146,7 @@ def _tell(changes: Iterable[installing.Change], console: Console, *, dry_run: bo
 
 
 def _report(
-    args: argparse.Namespace, scope: str, changes: Iterable[installing.Change]
+    args: argparse.Namespace, scope: str, changes: Iterable[installation.Change]
 ) -> dict[str, Any]:
     return {
         "schema": f"open-token/hook-{args.action}/1",
@@ -159,7 +166,7 @@ def _report(
 
 
 def _status(machine: Machine, args: argparse.Namespace, console: Console) -> int:
-    places = installing.status(machine, program())
+    places = installation.status(machine, program())
     last = last_told(Folders.of(console.env).data / FOLDER)
     if args.json:
         facts = [

@@ -8,9 +8,9 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from open_token.files import Folders
-from open_token.hooks.payload import LONGEST, read_call
-from open_token.hooks.waiting import Waiting
+from open_token.locallib.hooks.payload import LONGEST, read_call
+from open_token.locallib.hooks.queue import Waiting
+from open_token.storage.files import Folders
 
 FOLDER = "hooks"
 """Below the data folder: the calls that wait, and the log."""

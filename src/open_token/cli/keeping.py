@@ -8,16 +8,16 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from open_token.archive import Archive
 from open_token.cli.console import Console
 from open_token.cli.hooked import FOLDER
-from open_token.discover import Discovery
-from open_token.files import Folders
-from open_token.hooks.keeping import World, keep_all
-from open_token.hooks.waiting import Waiting
 from open_token.library import context_for
+from open_token.locallib.archive import Archive
+from open_token.locallib.discovery import Discovery
+from open_token.locallib.hooks.archiving import World, keep_all
+from open_token.locallib.hooks.queue import Waiting
 from open_token.options import NAMES, ExportOptions
 from open_token.settings import load_settings
+from open_token.storage.files import Folders
 
 
 def run(_: Sequence[str]) -> int:

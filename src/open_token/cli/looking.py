@@ -13,14 +13,14 @@ from open_token.cli.console import Console, plural, visible
 from open_token.cli.pick import pick
 from open_token.cli.titles import with_masked_titles
 from open_token.context import Context
-from open_token.discover import Discovery, Session, by_id, in_folder, source_of
 from open_token.errors import InputError, UsageError
-from open_token.files import ends_of
 from open_token.handoff.copies import TAIL, Ending, may_be_copy
+from open_token.locallib.discovery import Discovery, Session, by_id, in_folder, source_of
 from open_token.options import ExportOptions
 from open_token.pipeline import read
-from open_token.readers import choose
-from open_token.source import Source
+from open_token.registry import detect_format
+from open_token.sources.source import Source
+from open_token.storage.files import ends_of
 
 RUNNING: tuple[tuple[str, str], ...] = (
     ("claude_code", "CLAUDE_CODE_SESSION_ID"),
@@ -113,7 +113,7 @@ def _is_copy(session: Session) -> bool:
 def _folder(folder: Path) -> Choice:
     whole = Source.of_folder(folder)
     with contextlib.suppress(InputError):
-        return Choice(whole, reader=choose(whole))
+        return Choice(whole, reader=detect_format(whole))
     for session in in_folder(folder):
         return _found(session, "the newest conversation in that folder")
     raise InputError(

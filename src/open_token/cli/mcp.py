@@ -5,9 +5,9 @@ import os
 
 from open_token.cli.console import Console
 from open_token.errors import OutputError, UsageError
-from open_token.files import Folders, make_folder
 from open_token.mcp_server.tools import Toolbox
 from open_token.mcp_server.wire import serve
+from open_token.storage.files import Folders, make_folder
 
 HELP = """Serve the conversations of this machine as tools, over MCP on standard input and output.
 

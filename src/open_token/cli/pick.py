@@ -6,7 +6,7 @@ import time
 
 from open_token.cli.console import Console, cut, relative_age, visible
 from open_token.cli.keyboard import DOWN, ENTER, ERASE, ESCAPE, UP, key_typed, raw_terminal
-from open_token.discover import Session
+from open_token.locallib.discovery import Session
 
 _ROWS = 12
 

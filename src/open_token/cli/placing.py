@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 
 from open_token.errors import UsageError
-from open_token.skills import AUTO, SCOPES
+from open_token.locallib.skills import AUTO, SCOPES
 
 SAID = {
     "write": ("wrote", "would write"),

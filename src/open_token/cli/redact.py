@@ -21,7 +21,6 @@ from open_token.cli.review import FALSE, MASK, review, summary
 from open_token.cli.wanted import add_options, wanted_options, warn
 from open_token.context import Context
 from open_token.errors import InputError, OutputError, UsageError
-from open_token.files import whole_file
 from open_token.library import context_for
 from open_token.options import split_words
 from open_token.passes import select
@@ -29,9 +28,10 @@ from open_token.passes.explaining import known_values
 from open_token.passes.findings import Finding, allow_hash, findings_in, findings_of
 from open_token.passes.text import Known, redacted_text, text_level
 from open_token.pipeline import export, read
-from open_token.readers import choose
+from open_token.registry import detect_format
 from open_token.settings import Settings, allow_for_good, load_settings
-from open_token.source import Source
+from open_token.sources.source import Source
+from open_token.storage.files import whole_file
 
 HELP = """Mask secrets and personal data in a conversation or a text, or look at what would be.
 
@@ -240,7 +240,7 @@ def _is_text(args: argparse.Namespace, choice: Choice) -> bool:
     if args.reader or choice.reader:
         return False
     try:
-        choose(choice.source)
+        detect_format(choice.source)
     except InputError as problem:
         if problem.code in _NOT_A_TALK and not choice.source.is_folder:
             return True

@@ -17,7 +17,6 @@ from open_token.cli.console import Console, close_stdout, plural, visible
 from open_token.cli.recorded import Read, recorded
 from open_token.cli.stopping import asked_to_stop
 from open_token.errors import InputError, UsageError
-from open_token.files import write_whole
 from open_token.options import ExportOptions, guess_of
 from open_token.replay.agents import settings, variables
 from open_token.replay.endpoint import Endpoint
@@ -25,6 +24,7 @@ from open_token.replay.playing import Rules, Run, Verdict
 from open_token.replay.recording import Recording, recording_of
 from open_token.replay.report import Report, as_junit, as_object, report_of
 from open_token.replay.sameness import Sameness, names_of
+from open_token.storage.files import write_whole
 
 _AS_IT_WAS = {
     "mode": "json",

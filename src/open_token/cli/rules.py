@@ -20,7 +20,7 @@ from open_token.passes.explaining import Explanation, NearMiss, explain
 from open_token.passes.findings import Finding, Place, allow_hash, told_as_json
 from open_token.passes.text import text_level
 from open_token.settings import load_settings, rules_in, rules_of
-from open_token.source import Source
+from open_token.sources.source import Source
 
 HELP = """List, try and explain the rules of redaction: the built-in ones and your own.
 

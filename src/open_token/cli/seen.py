@@ -6,7 +6,7 @@ from typing import Any
 
 from open_token.cli.console import Console
 from open_token.model import Event, Note, Record
-from open_token.source import Source
+from open_token.sources.source import Source
 
 
 class Seen:

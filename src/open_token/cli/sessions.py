@@ -11,10 +11,10 @@ from pathlib import Path
 
 from open_token.cli.console import Console, cut, plural, relative_age, size, visible
 from open_token.cli.titles import with_masked_titles
-from open_token.discover import Discovery, Session, with_words
 from open_token.errors import InputError, UsageError
+from open_token.locallib.discovery import Discovery, Session, with_words
 from open_token.options import guess_of
-from open_token.readers import NAMES
+from open_token.registry import READERS
 from open_token.timestamps import from_epoch, to_utc
 
 HELP = """List the conversations on this machine, newest first.
@@ -97,10 +97,10 @@ def _agent(args: argparse.Namespace) -> str | None:
     if not args.agent:
         return None
     agent = str(args.agent).replace("-", "_")
-    if agent not in NAMES:
+    if agent not in READERS:
         raise UsageError(
             "there is no such reader",
-            help=f"{guess_of(agent, NAMES)}the readers are {', '.join(NAMES)}",
+            help=f"{guess_of(agent, READERS)}the readers are {', '.join(READERS)}",
         )
     return agent
 

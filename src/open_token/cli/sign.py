@@ -7,9 +7,9 @@ from typing import Any
 
 from open_token.cli.console import Console, plural, visible
 from open_token.errors import OutputError, UsageError
-from open_token.files import whole_file
 from open_token.signing import SCHEMES, Sign, Signed, sign_source, signer
-from open_token.source import Source
+from open_token.sources.source import Source
+from open_token.storage.files import whole_file
 from open_token.vouching import key_file
 
 HELP = """Sign an export, so that others can check who vouches for it.

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from open_token import skills
 from open_token.cli import placing
 from open_token.cli.console import Console, table, visible
 from open_token.errors import OutputError
-from open_token.files import Folders
+from open_token.locallib import skills
+from open_token.storage.files import Folders
 
 HELP = """Install the skill with which an agent exports its own conversation.
 
@@ -22,7 +22,7 @@ usage: open-token skill install|uninstall --for RUNTIME [--scope user|project] [
   open-token skill install --for auto --dry-run      for every runtime found here; write nothing
   open-token skill uninstall --for codex --scope project
 
-  --for RUNTIME   claude-code, codex, gemini-cli, opencode, cursor, copilot, cline, goose, pi,
+  --for RUNTIME   claude-code, codex, gemini-cli, opencode, cursor, copilot-cli, cline, goose, pi,
                   amp, qwen-code, windsurf, zed; universal: the folder most of them share;
                   auto: every one found here; may be repeated
   --scope SCOPE   user: for you, everywhere (default); project: for this folder only
@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, console: Console) -> int:
     """Carry out the action."""
     placing.check(
-        args, "skill", list(skills.runtimes()), {"--path": args.path and args.action != "show"}
+        args, "skill", list(skills.list_targets()), {"--path": args.path and args.action != "show"}
     )
     machine = skills.Machine(
         console.home, console.cwd, console.env, Folders.of(console.env).settings
@@ -145,9 +145,9 @@ def _report(
 def _next(names: list[str], scope: str) -> str:
     if len(names) > 1:
         return "next    open-token skill status"
-    runtime = skills.runtimes()[names[0]]
+    target = skills.list_targets()[names[0]]
     trust = " (it may ask you to trust this folder first)" if scope == "project" else ""
-    return f"next    in {runtime.title}{trust}: {runtime.call}"
+    return f"next    in {target.title}{trust}: {target.skill.call}"
 
 
 def _status(machine: skills.Machine, args: argparse.Namespace, console: Console) -> int:

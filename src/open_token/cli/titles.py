@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from open_token.cli.console import Console
 from open_token.context import Context
-from open_token.discover import Session, uncut
-from open_token.files import Folders
+from open_token.locallib.discovery import Session, uncut
 from open_token.options import ExportOptions
+from open_token.storage.files import Folders
 
 
 def masked_titles(titles: Sequence[str | None], console: Console) -> list[str]:

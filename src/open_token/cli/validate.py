@@ -6,7 +6,7 @@ from pathlib import Path
 from open_token.checking.validate import CHECKS, Problem, validate_bytes, validate_lines
 from open_token.cli.console import Console, plural, visible
 from open_token.errors import UsageError
-from open_token.source import Source
+from open_token.sources.source import Source
 
 HELP = """Check exports against every rule of the format.
 

@@ -15,7 +15,7 @@ from open_token.checking.verify import (
 from open_token.cli.console import Console, plural, visible
 from open_token.errors import InputError
 from open_token.signatures.judging import INVALID, TRUSTED, UNKNOWN, Judged
-from open_token.source import Source
+from open_token.sources.source import Source
 from open_token.vouching import trusted
 
 HELP = """Check that an export is unchanged since it was written, and who signed it.

@@ -1,23 +1,15 @@
 """A conversation as a session of another agent, in the form in which that agent keeps its own, to
 go on there."""
 
+from collections.abc import Iterable
 from importlib import import_module
 from typing import Protocol, cast
 
 from open_token.errors import UsageError
-from open_token.handoff._scene import Scene, Session
-from open_token.handoff.talk import Talk, talk_of
+from open_token.handoff.conversation import Talk, talk_of
+from open_token.handoff.target import Scene, Session
 from open_token.options import guess_of
-
-TARGETS = {
-    "claude-code": "claude_code",
-    "codex": "codex",
-    "gemini-cli": "gemini_cli",
-    "qwen-code": "qwen_code",
-    "opencode": "opencode",
-    "copilot-cli": "copilot_cli",
-    "pi": "pi",
-}
+from open_token.registry import list_agents
 
 
 class Target(Protocol):
@@ -31,22 +23,28 @@ class Target(Protocol):
         ...
 
 
+def list_target_names() -> list[str]:
+    """Return the names of the agents that a conversation can be handed over to."""
+    return [agent.label for agent in list_agents() if agent.accepts_handoff]
+
+
 def target(name: str) -> Target:
     """An agent by its name."""
-    module = TARGETS.get(name.replace("_", "-"))
-    if module is None:
-        others = f"the agents are {', '.join(TARGETS)}; any other takes a brief: open-token export SOURCE --to brief"
+    known = {agent.label: agent for agent in list_agents() if agent.accepts_handoff}
+    agent = known.get(name.replace("_", "-"))
+    if agent is None:
+        others = f"the agents are {', '.join(known)}; any other takes a brief: open-token export SOURCE --to brief"
         raise UsageError(
-            f"cannot hand over to '{name[:60]}'", help=_meant(name.lower()[:60]) + others
+            f"cannot hand over to '{name[:60]}'", help=_meant(name.lower()[:60], known) + others
         )
-    return cast(Target, import_module(f"open_token.handoff.{module}"))
+    return cast(Target, import_module(f"open_token.agents.{agent.name}.handoff"))
 
 
-def _meant(name: str) -> str:
+def _meant(name: str, known: Iterable[str]) -> str:
     """What a wrong name was perhaps meant to be: agents are called by the first word of their
     names."""
-    first = next((known for known in TARGETS if known.split("-")[0] == name), None)
-    return f"did you mean {first}? " if first else guess_of(name, TARGETS)
+    first = next((label for label in known if label.split("-")[0] == name), None)
+    return f"did you mean {first}? " if first else guess_of(name, known)
 
 
-__all__ = ["TARGETS", "Scene", "Session", "Talk", "Target", "talk_of", "target"]
+__all__ = ["Scene", "Session", "Talk", "Target", "list_target_names", "talk_of", "target"]

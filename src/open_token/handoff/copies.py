@@ -3,7 +3,7 @@ does not."""
 
 import re
 
-from open_token.handoff.talk import NOTE
+from open_token.handoff.conversation import NOTE
 from open_token.model import Event, Record
 
 TAIL = 1 << 15

@@ -16,10 +16,9 @@ import msgspec
 from open_token.checking.validate import Problem, validate_bytes, validate_lines
 from open_token.checking.verify import VERIFIED, verify_source
 from open_token.context import Context
-from open_token.discover import Discovery, Session, by_id, source_of, uncut, with_words
 from open_token.errors import InputError, OutputError, UsageError
-from open_token.files import make_folder, whole_file
 from open_token.library import context_for
+from open_token.locallib.discovery import Discovery, Session, by_id, source_of, uncut, with_words
 from open_token.mcp_server.shapes import (
     Brief,
     Briefed,
@@ -41,7 +40,8 @@ from open_token.options import ExportOptions
 from open_token.passes.text import redacted_text
 from open_token.pipeline import export
 from open_token.settings import load_settings
-from open_token.source import Source
+from open_token.sources.source import Source
+from open_token.storage.files import make_folder, whole_file
 from open_token.timestamps import from_epoch
 from open_token.vouching import trusted
 from open_token.walk import without_lone_surrogates

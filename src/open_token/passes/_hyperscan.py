@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from open_token.files import read_optional
 from open_token.passes._gate import Window, Windows
 from open_token.passes._hidden import DISGUISES
 from open_token.passes._keeping import keep
 from open_token.passes._rules import Rule, Rules, fingerprint
+from open_token.storage.files import read_optional
 
 _COMPILED: dict[str, bytes] = {}
 _OPENED: dict[str, Any] = {}

@@ -4,7 +4,7 @@ only costs time."""
 from pathlib import Path
 
 from open_token.errors import OutputError
-from open_token.files import make_folder, write_private
+from open_token.storage.files import make_folder, write_private
 
 
 def keep(path: Path, data: bytes) -> bool:

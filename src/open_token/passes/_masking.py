@@ -8,7 +8,6 @@ from itertools import islice
 from typing import Any, cast
 
 from open_token.context import Context
-from open_token.files import Spool
 from open_token.model import Coercion, Conversation, Event, Participant, Record, Redaction
 from open_token.passes._batches import batches, fact, facts
 from open_token.passes._detect import Detector
@@ -19,6 +18,7 @@ from open_token.passes._mask import Masker
 from open_token.passes._notes import redaction_of
 from open_token.passes._spread import MOST_VALUES, recurring
 from open_token.passes._strict import is_hidden
+from open_token.storage.files import Spool
 from open_token.walk import strings, weight
 
 _SPOOL = 8 << 20

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from open_token.files import read_optional
 from open_token.passes._extra import names_folder
+from open_token.storage.files import read_optional
 
 _FOLDER = Path(__file__).resolve().parent.parent / "rules"
 # The first is counted by scripts/make_words.py, the second is written by hand.

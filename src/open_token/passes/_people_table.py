@@ -11,11 +11,11 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from open_token.files import read_optional, remove
-from open_token.origin import files_below
 from open_token.passes._extra import names_folder
 from open_token.passes._keeping import keep
 from open_token.passes._people_lists import list_files, lists, words
+from open_token.sources.origin import files_below
+from open_token.storage.files import read_optional, remove
 
 _FORM = b"names 1\n"
 _BUCKETS = 1 << 14

@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
-from open_token.files import read_optional
 from open_token.passes._address_forms import ADDRESS_FORMS
 from open_token.passes._keeping import keep
+from open_token.storage.files import read_optional
 
 LEVELS = ("none", "secrets", "pii", "strict")
 _FOLDER = Path(__file__).resolve().parent.parent / "rules"

@@ -16,11 +16,11 @@ from typing import IO, BinaryIO
 from msgspec import Struct
 
 from open_token.context import Context
-from open_token.origin import ZIP
 from open_token.pipeline import export
 from open_token.server.config import Limits
 from open_token.server.refusals import Refused, bad
-from open_token.source import Source
+from open_token.sources.origin import ZIP
+from open_token.sources.source import Source
 
 DOCUMENT = "session.open-token.json"
 EVENTS = "events.ndjson"

@@ -15,11 +15,16 @@ from open_token.errors import OpenTokenError, SeveralError, UsageError
 from open_token.model import Event, Record
 from open_token.options import ExportOptions
 from open_token.pipeline import read
-from open_token.readers import be_one, choose, load, pick
+from open_token.registry import (
+    detect_format,
+    load_reader,
+    require_one_conversation,
+    select_conversation,
+)
 from open_token.server import _bundle
 from open_token.server.config import Limits
 from open_token.server.refusals import Refused, bad
-from open_token.source import Source
+from open_token.sources.source import Source
 
 T = TypeVar("T")
 _NAMED = 50
@@ -89,10 +94,10 @@ def _understood(
 ) -> Incoming:
     bundle = _bundle.opened(path, limits)
     source = Source(path.name, path=bundle.document if bundle else path)
-    reader = load(wanted).__name__.rpartition(".")[2] if wanted else choose(source)
+    reader = load_reader(wanted).definition.name if wanted else detect_format(source)
     if conversation:
-        pick(source, reader, conversation)
-    be_one(source, reader)
+        select_conversation(source, reader, conversation)
+    require_one_conversation(source, reader)
     context = Context(ExportOptions.of({"branches": "all", "redact": "none"}), now=now)
     found = Incoming(reader, read(source, context, reader))
     if bundle:

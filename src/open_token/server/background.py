@@ -12,11 +12,11 @@ import msgspec
 from msgspec import structs
 
 from open_token.errors import StoreError
-from open_token.files import write_whole
 from open_token.server.processes import follow
 from open_token.server.refusals import busy, missing
 from open_token.server.sandbox import Command
 from open_token.server.workspace import Workspaces
+from open_token.storage.files import write_whole
 from open_token.turns import BackgroundTask, TaskStatus, decode, encode, plain
 
 if TYPE_CHECKING:

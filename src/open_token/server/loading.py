@@ -13,9 +13,9 @@ from typing import Any, get_args
 import msgspec
 
 from open_token.errors import UsageError
-from open_token.files import Folders, read_optional
 from open_token.options import guess_of
 from open_token.server.config import PROVIDERS, Limits, ServerConfig
+from open_token.storage.files import Folders, read_optional
 
 PREFIX = "OPEN_TOKEN_SERVER_"
 ROLES = ("all", "gateway", "worker", "scheduler")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from open_token import skills as shipped
+from open_token.locallib import skills as shipped
 from open_token.server._paths import parts_of
 from open_token.server._tree import fresh_name
 from open_token.server.config import ServerConfig

@@ -30,7 +30,7 @@ from open_token.server._marks import Marks
 from open_token.server.refusals import Refused, bad, missing
 from open_token.server.services import Services
 from open_token.signing import signer
-from open_token.source import Source
+from open_token.sources.source import Source
 from open_token.turns import ImportPreview, Session
 
 READER = "session_server"

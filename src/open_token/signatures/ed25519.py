@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from open_token.errors import SigningError
-from open_token.files import read_if_there
+from open_token.storage.files import read_if_there
 
 
 def holds(public: bytes, signature: bytes, data: bytes) -> bool | None:

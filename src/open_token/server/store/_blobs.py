@@ -9,9 +9,9 @@ import sqlite3
 from pathlib import Path
 
 from open_token.errors import OutputError, StoreError
-from open_token.files import remove, whole_file
 from open_token.server.store._faults import damaged
 from open_token.server.store.rows import Blob
+from open_token.storage.files import remove, whole_file
 
 PREVIEW_LETTERS = 2000
 _HASH = re.compile(r"[0-9a-f]{64}")

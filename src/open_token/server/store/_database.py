@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 from open_token.errors import OpenTokenError, StoreError
-from open_token.files import locked, make_folder, read_optional, sweep
 from open_token.server.store import _shares, tokens
 from open_token.server.store._faults import damaged, explained
 from open_token.server.store._readers import Readers, Reading
 from open_token.server.store._schema import migrate
 from open_token.server.store._writer import Writer
+from open_token.storage.files import locked, make_folder, read_optional, sweep
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from open_token.errors import StoreError
-from open_token.files import whole_folder
 from open_token.server.store import _blobs
 from open_token.server.store._database import BLOBS, DATABASE, PEPPER, connect_to_read
 from open_token.server.store._faults import damaged, explained
+from open_token.storage.files import whole_folder
 
 FOLDERS = ("workspaces", "tasks", "recordings")
 """The files of sessions, what is written down of commands in the background, and what recorded

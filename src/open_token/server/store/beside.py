@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 from open_token.errors import StoreError
-from open_token.files import read_optional
 from open_token.server.store import _people, tokens
 from open_token.server.store._database import DATABASE, PEPPER
 from open_token.server.store._faults import damaged, explained
 from open_token.server.store._schema import MIGRATIONS
 from open_token.server.store.rows import KeyRow, Scope, User
+from open_token.storage.files import read_optional
 
 P = ParamSpec("P")
 T = TypeVar("T")

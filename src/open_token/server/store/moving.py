@@ -14,13 +14,13 @@ import asyncpg
 import msgspec
 
 from open_token.errors import StoreError
-from open_token.files import whole_folder
 from open_token.server.store import _blobs, _pg_schema
 from open_token.server.store._database import BLOBS, PEPPER, Database
 from open_token.server.store._pg_faults import explained
 from open_token.server.store._tables import TABLES, Table
 from open_token.server.store._terms import stored
 from open_token.server.store.backup import check
+from open_token.storage.files import whole_folder
 
 _TOGETHER = 1000
 _encode = msgspec.json.Encoder(order="sorted").encode

@@ -12,7 +12,6 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import asyncpg
 
 from open_token.errors import StoreError
-from open_token.files import make_folder, read_optional
 from open_token.server.store import (
     _people,
     _pg_blobs,
@@ -30,6 +29,7 @@ from open_token.server.store._database import PEPPER
 from open_token.server.store._pg_faults import AGAIN, away, explained, not_connected
 from open_token.server.store.interface import Store
 from open_token.server.store.rows import Appended, Caller, KeyRow, Scope, Share, Step
+from open_token.storage.files import make_folder, read_optional
 
 P = ParamSpec("P")
 T = TypeVar("T")

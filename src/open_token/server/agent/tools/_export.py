@@ -11,13 +11,13 @@ import msgspec
 
 from open_token.entries import Entry, Json
 from open_token.errors import OpenTokenError
-from open_token.files import whole_file
 from open_token.library import surroundings
 from open_token.pipeline import export
 from open_token.server.agent.tools._arguments import faults, in_thread
 from open_token.server.agent.tools.interface import Place, ToolFault
 from open_token.server.workspace import Workspace, tell_changed
-from open_token.source import Source
+from open_token.sources.source import Source
+from open_token.storage.files import whole_file
 
 _PAGE = 1000
 _OPTION = re.compile(r"([a-z_]+)=([A-Za-z0-9:._+-]+)")

@@ -6,13 +6,13 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
+from open_token.locallib.skills import NAME as STREAM_OF_CONSCIOUSNESS
 from open_token.server.agent.interface import ToolSpec
 from open_token.server.agent.tools._arguments import Arguments, cut, in_thread, parameters, take
 from open_token.server.agent.tools._export import export_here
 from open_token.server.agent.tools.interface import Json, Place, ToolFault
 from open_token.server.skills import Skill as SkillFolder
 from open_token.server.skills import split_front
-from open_token.skills import NAME as STREAM_OF_CONSCIOUSNESS
 
 _MOST_LISTED = 12_000
 

@@ -1,0 +1,1 @@
+"""Agents: everything known about each runtime, one package each."""

@@ -1,0 +1,50 @@
+"""Reads the session files of Claude Code, with the subagents that belong to them."""
+
+from open_token.formats.definition import Agent, Hooks, Replay, Skill
+
+AGENT = Agent(
+    name="claude_code",
+    title="Claude Code",
+    checked="versions 0.2 to 2.1.326, in every layout of subagents",
+    includes="prompts as typed and what was injected apart, answers, thinking, calls and results with their facts, images, subagents, compactions, interruptions, abandoned branches, titles, usage once a message",
+    omits="side data of results (toolUseResult), file snapshots, progress lines, hooks' bookkeeping, thinking signatures",
+    places=(
+        "$CLAUDE_CONFIG_DIR/projects/*/*.jsonl",
+        ".claude/projects/*/*.jsonl",
+        ".config/claude/projects/*/*.jsonl",
+    ),
+    part_files=("agent-*.jsonl",),
+    session_id_variables=("CLAUDE_CODE_SESSION_ID",),
+    hooks=Hooks(
+        home="{claude}",
+        user="{claude}/settings.json",
+        project=".claude/settings.local.json",
+        is_grouped=True,
+        events=("SessionEnd", "PreCompact", "Stop"),
+        handler={"type": "command", "command": "{command}", "timeout": 10},
+        next_step="it starts with your next session; /hooks shows it",
+    ),
+    skill=Skill(
+        call="/stream-of-consciousness",
+        user="{claude}/skills",
+        project=".claude/skills",
+        folders=("{claude}",),
+        commands=("claude",),
+        # The grant covers the bare default export alone; with any option Claude Code still asks.
+        frontmatter=(
+            "disable-model-invocation: true",
+            'argument-hint: "[mode=json|ndjson] [redact=secrets|pii|strict] [key=value ...]"',
+            'allowed-tools: ["Bash(open-token export --current)"]',
+        ),
+    ),
+    replay=Replay(
+        env={
+            "ANTHROPIC_BASE_URL": "{url}",
+            "ANTHROPIC_API_KEY": "replay",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "DISABLE_AUTOUPDATER": "1",
+        },
+        command='claude -p "..."',
+    ),
+    accepts_handoff=True,
+)

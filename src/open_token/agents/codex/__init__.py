@@ -1,0 +1,38 @@
+"""Codex CLI: rollouts of every year, and what `codex exec --json` prints."""
+
+from open_token.formats.definition import Agent, Hooks, Replay, Skill
+
+AGENT = Agent(
+    name="codex",
+    title="Codex CLI",
+    checked="rollouts of 2025 and 2026 with and without envelopes, up to 0.169, `codex exec --json` streams",
+    includes="prompts, instructions, developer messages, reasoning summaries, calls and outputs, patches, searches, subagents, compactions, aborts, token counts once a request",
+    omits="encrypted reasoning, mirrored events, world state, ghost snapshots, rate limits",
+    places=(
+        "$CODEX_HOME/sessions/*/*/*/rollout-*.jsonl",
+        "$CODEX_HOME/archived_sessions/rollout-*.jsonl",
+        ".codex/sessions/*/*/*/rollout-*.jsonl",
+        ".codex/archived_sessions/rollout-*.jsonl",
+    ),
+    session_id_variables=("CODEX_THREAD_ID", "CODEX_SESSION_ID"),
+    hooks=Hooks(
+        home="{codex}",
+        user="{codex}/hooks.json",
+        project=".codex/hooks.json",
+        is_grouped=True,
+        events=("SessionEnd", "PreCompact", "Stop"),
+        # Codex allows the end of a session no more than 3 seconds.
+        handler={"type": "command", "command": "{command}", "timeout": 3},
+        next_step="Codex runs no hook that you have not trusted, and says nothing: start it, open /hooks and trust these three",
+    ),
+    skill=Skill(
+        call="$stream-of-consciousness",
+        folders=("{codex}",),
+        commands=("codex",),
+    ),
+    replay=Replay(
+        env={"OPENAI_API_KEY": "replay"},
+        command='codex exec -c model_provider=replay -c \'model_providers.replay={name="replay",base_url="{url}/v1",env_key="OPENAI_API_KEY",wire_api="responses",supports_websockets=false}\' "..."',
+    ),
+    accepts_handoff=True,
+)

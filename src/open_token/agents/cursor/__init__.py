@@ -1,0 +1,43 @@
+"""Cursor: agent transcripts, the chats of its command line, the composers and older chats in the
+editor's databases."""
+
+from open_token.formats.definition import Agent, Hooks, Skill
+
+AGENT = Agent(
+    name="cursor",
+    title="Cursor",
+    checked="transcripts of 2026; store.db, state.vscdb (composers of version 3 to 17) and the chats and composers that older builds kept with a workspace as described",
+    includes="prompts, answers, reasoning, calls and results, images, subagents; from databases also times, models, tokens",
+    omits="drafts, checkpoints, diffs, side data of results; transcripts lack most results",
+    holds_several=True,
+    signatures=(b'"message"',),
+    containers=("sqlite",),
+    places=(
+        ".cursor/projects/*/agent-transcripts/*/*.jsonl",
+        ".cursor/projects/*/agent-transcripts/*.jsonl",
+        ".cursor/chats/*/*/store.db",
+        ".config/Cursor/User/globalStorage/state.vscdb",
+        "Library/Application Support/Cursor/User/globalStorage/state.vscdb",
+        "AppData/Roaming/Cursor/User/globalStorage/state.vscdb",
+        ".config/Cursor/User/workspaceStorage/*/state.vscdb",
+        "Library/Application Support/Cursor/User/workspaceStorage/*/state.vscdb",
+        "AppData/Roaming/Cursor/User/workspaceStorage/*/state.vscdb",
+    ),
+    part_files=("subagents/*.jsonl",),
+    session_file_variables=("CURSOR_TRANSCRIPT_PATH",),
+    hooks=Hooks(
+        home="{home}/.cursor",
+        user="{home}/.cursor/hooks.json",
+        project=".cursor/hooks.json",
+        events=("sessionEnd", "preCompact", "stop"),
+        top_level={"version": 1},
+        handler={"command": "{command}", "timeout": 10},
+        next_step="it starts with your next session",
+    ),
+    skill=Skill(
+        call="/stream-of-consciousness",
+        folders=("{home}/.cursor",),
+        commands=("cursor-agent",),
+        frontmatter=("disable-model-invocation: true",),
+    ),
+)

@@ -1,0 +1,41 @@
+"""Gemini CLI: sessions as one document, and the newer line by line form with its patches."""
+
+from open_token.formats.definition import Agent, Hooks, Replay, Skill
+
+AGENT = Agent(
+    name="gemini_cli",
+    title="Gemini CLI",
+    checked="documents of October 2025, lines of April 2026 and of 0.61, resumed, with subagents; rewinds as described",
+    includes="prompts as typed and as sent, answers, thought summaries, calls and results with their status, notices, token counts, rewound branches, subagents from files of their own",
+    omits="what the screen showed of a result (resultDisplay), labels and descriptions of tools, the memory scratchpad",
+    signatures=(b'"projectHash"',),
+    places=(
+        "$GEMINI_CLI_HOME/.gemini/tmp/*/chats/session-*.json",
+        "$GEMINI_CLI_HOME/.gemini/tmp/*/chats/session-*.jsonl",
+        ".gemini/tmp/*/chats/session-*.json",
+        ".gemini/tmp/*/chats/session-*.jsonl",
+        ".qwen/tmp/*/chats/session-*.json",
+    ),
+    part_files=("chats/*/*.jsonl",),
+    technical_fields=("resultDisplay",),
+    session_id_variables=("GEMINI_SESSION_ID",),
+    hooks=Hooks(
+        home="{gemini}",
+        user="{gemini}/settings.json",
+        project=".gemini/settings.json",
+        is_grouped=True,
+        events=("SessionEnd", "PreCompress", "AfterAgent"),
+        handler={"name": "open-token", "type": "command", "command": "{command}", "timeout": 10000},
+        next_step="it starts with your next session",
+    ),
+    skill=Skill(
+        call="/stream-of-consciousness",
+        folders=("{home}/.gemini",),
+        commands=("gemini",),
+    ),
+    replay=Replay(
+        env={"GOOGLE_GEMINI_BASE_URL": "{url}", "GEMINI_API_KEY": "replay"},
+        command='gemini -m gemini-2.5-pro -p "..."',
+    ),
+    accepts_handoff=True,
+)

@@ -1,0 +1,35 @@
+"""OpenCode and its fork Kilo Code (since 7): storage folder, database, export, storage files poured
+together."""
+
+from open_token.formats.definition import Agent, Replay, Skill
+
+AGENT = Agent(
+    name="opencode",
+    title="OpenCode, Kilo Code",
+    checked="storage files of 1.1 to 1.3, also poured together; databases of OpenCode 1.18.33 and Kilo Code 7.7.9; the database of version 2 and exports as described",
+    includes="prompts, answers, reasoning, calls and results, files, subagents, tokens, costs, errors, what was taken back",
+    omits="whole files before and after a change, side data of results, snapshots, permissions, the secret of a share",
+    holds_several=True,
+    signatures=(b'"sessionID"', b'"projectID"', b'"directory"', b'"slug"'),
+    containers=("sqlite", "folder"),
+    places=(
+        ".local/share/opencode/opencode*.db",
+        ".local/share/opencode/storage/session/*/ses_*.json",
+        "AppData/Local/opencode/opencode*.db",
+        "AppData/Local/opencode/storage/session/*/ses_*.json",
+        ".local/share/kilo/kilo*.db",
+        "AppData/Local/kilo/kilo*.db",
+    ),
+    skill=Skill(
+        call="/stream-of-consciousness",
+        folders=("{config}/opencode",),
+        commands=("opencode",),
+    ),
+    replay=Replay(
+        env={
+            "OPENCODE_CONFIG_CONTENT": '{"provider":{"replay":{"npm":"@ai-sdk/openai-compatible","name":"replay","options":{"baseURL":"{url}/v1","apiKey":"replay"},"models":{"replay":{"name":"replay"}}}}}'
+        },
+        command='opencode run -m replay/replay "..."',
+    ),
+    accepts_handoff=True,
+)

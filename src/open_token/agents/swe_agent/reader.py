@@ -1,0 +1,22 @@
+"""Read a trajectory of SWE-agent or mini-swe-agent."""
+
+from open_token.agents.swe_agent import mini_trajectory, trajectory
+from open_token.agents.swe_agent.detect import is_mini
+from open_token.builder.draft import Draft
+from open_token.formats.shared.yaml_values import documents
+from open_token.sources.source import Source
+
+
+def read(source: Source, draft: Draft) -> None:
+    """Read the conversation into the draft."""
+    if source.shape == "text":
+        parsed = documents(source.text, source.name)
+        document = parsed[0] if parsed else {}
+    else:
+        document = source.document
+    if not isinstance(document, dict):
+        document = {}
+    if is_mini(document):
+        mini_trajectory.tell(document, draft)
+    else:
+        trajectory.tell(document, draft)

@@ -1,0 +1,1 @@
+"""Formats that no single agent owns: provider APIs, exports of chat products, traces, frameworks."""

@@ -1,0 +1,32 @@
+"""Reads the data export of ChatGPT: the zip as it is downloaded, its folder, `conversations.json`,
+one conversation."""
+
+from typing import Any
+
+from open_token.formats.shared.export_archive import Layout
+from open_token.sources.source import Source
+
+
+def _is_conversation(value: dict[str, Any]) -> bool:
+    mapping = value.get("mapping")
+    if not isinstance(mapping, dict):
+        return False
+    if not mapping:
+        return "current_node" in value
+    nodes = [node for node in mapping.values() if isinstance(node, dict)]
+    return any(
+        "message" in node and ("parent" in node or "children" in node) for node in nodes[:64]
+    )
+
+
+LAYOUT = Layout(
+    globs=("conversations.json", "conversations-*.json"),
+    sign=b'"mapping"',
+    is_one=_is_conversation,
+    id_of=lambda value: value.get("conversation_id") or value.get("id"),
+)
+
+
+def sniff(source: Source) -> bool:
+    """Whether the content is of this format."""
+    return LAYOUT.sniff(source)

@@ -1,0 +1,25 @@
+"""Reads the data export of Claude.ai (`conversations.json`, the zip, its folder) and what its own
+API gives out."""
+
+from typing import Any
+
+from open_token.formats.shared.export_archive import Layout
+from open_token.sources.source import Source
+
+
+def _is_conversation(value: dict[str, Any]) -> bool:
+    return isinstance(value.get("chat_messages"), list)
+
+
+LAYOUT = Layout(
+    globs=("conversations.json", "conversations-*.json"),
+    sign=b'"chat_messages"',
+    is_one=_is_conversation,
+    id_of=lambda value: value.get("uuid"),
+    key="conversations",
+)
+
+
+def sniff(source: Source) -> bool:
+    """Whether the content is of this format."""
+    return LAYOUT.sniff(source)

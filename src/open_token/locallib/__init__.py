@@ -1,0 +1,1 @@
+"""The sessions on this machine: discovery, archive, following, hooks, skills."""

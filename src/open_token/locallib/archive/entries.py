@@ -1,0 +1,138 @@
+"""How an entry of the index comes about, and what two of them have to do with each other."""
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from open_token.errors import OpenTokenError
+from open_token.locallib.archive.index import CURRENT, EMPTY, FAILED, GONE, Entry, about
+from open_token.locallib.archive.names import MADE_ID
+from open_token.locallib.discovery import Session, name_of, stamp_of
+from open_token.pipeline import Receipt
+from open_token.sources.source import Source
+
+_DAY = 86400
+_SLACK_NS = 2_000_000_000
+_NOTHING_IN_IT = ("input.no-events", "input.empty")
+
+changed = msgspec.structs.replace
+
+
+def key_of(session: Session) -> tuple[str, str]:
+    """The key under which the index has a session."""
+    return name_of(session.path), session.conversation or ""
+
+
+def blank(session: Session, options: str) -> Entry:
+    """What is known of a session before it is read."""
+    return Entry(
+        reader=session.reader,
+        state=CURRENT,
+        source=name_of(session.path),
+        conversation=session.conversation,
+        options=options,
+        source_bytes=session.bytes,
+        source_mtime_ns=session.mtime_ns,
+        updated=session.modified if session.conversation else None,
+    )
+
+
+def told(entry: Entry, receipt: Receipt, path: Path, now: str | None) -> Entry:
+    """The entry with what came out: the facts are those of the export, in which secrets are
+    masked."""
+    counts: dict[str, int] = {}
+    for note in receipt.notes:
+        counts[note.code] = counts.get(note.code, 0) + note.count
+    entry = changed(
+        entry, id=receipt.conversation_id, events=receipt.events, bytes=receipt.bytes, notes=counts
+    )
+    return changed(with_facts(entry, path), archived_at=now, exported_at=now)
+
+
+def with_facts(entry: Entry, path: Path) -> Entry:
+    """The entry with what an export tells of itself."""
+    found = about(path)
+    if found is None:
+        return entry
+    conversation, events_hash, exported_at = found
+    return changed(
+        entry,
+        id=conversation.id,
+        title=conversation.title,
+        started_at=conversation.started_at,
+        events_hash=events_hash,
+        exported_at=exported_at or entry.exported_at,
+    )
+
+
+def with_beside(entry: Entry, source: Source, begun: float) -> Entry:
+    """The entry with the other files that were read; what may have changed during the export is
+    looked at again."""
+    main = source.path
+    if main is None or source.is_folder:
+        return entry
+    found: set[str] = set()
+    for member in source.family:
+        if member.path is None or not member.is_read or member.is_folder or member.path == main:
+            continue
+        path = Path(os.path.normpath(member.path))
+        is_near = path.parent == main.parent or path.parent in main.parents
+        found.add(name_of(path) if is_near else f"{name_of(path.parent)}/")
+    if not found:
+        return entry
+    stamp, newest = stamp_of(sorted(found))
+    return changed(
+        entry, beside=sorted(found), beside_stamp="" if newest >= begun * 1e9 - _SLACK_NS else stamp
+    )
+
+
+def refused(session: Session, entry: Entry | None, problem: OpenTokenError, options: str) -> Entry:
+    """The entry of a source that could not be exported; an earlier export stays."""
+    fresh = blank(session, options)
+    if problem.code in _NOTHING_IN_IT:
+        return changed(fresh, state=EMPTY)
+    if entry is None:
+        return changed(fresh, state=FAILED, error=problem.code)
+    stamp = {"source_bytes": session.bytes, "source_mtime_ns": session.mtime_ns, "options": options}
+    return changed(entry, state=FAILED, error=problem.code, **stamp)
+
+
+def seen_again(entry: Entry, session: Session) -> Entry:
+    """The entry of a conversation that is as it was; others in the same source may have changed."""
+    if entry.state == GONE:
+        entry = changed(entry, state=CURRENT, gone_at=None)
+    if entry.conversation is None:
+        entry = changed(entry, source_bytes=session.bytes, source_mtime_ns=session.mtime_ns)
+    return entry
+
+
+def is_settled(session: Session, entry: Entry) -> bool:
+    """Whether one of several conversations had been quiet for a day when it was exported, and is
+    still of that time."""
+    if session.conversation is None or entry.updated != session.modified:
+        return False
+    return entry.source_mtime_ns / 1e9 - session.modified > _DAY
+
+
+def is_same(old: Entry, fresh: Entry) -> bool:
+    """Whether a new export would say nothing new."""
+    facts = [
+        (entry.events_hash, entry.title, entry.started_at, entry.id, entry.options)
+        for entry in (old, fresh)
+    ]
+    return fresh.events_hash is not None and facts[0] == facts[1]
+
+
+def is_other(old: Entry, fresh: Entry) -> bool:
+    """Whether the source now holds another conversation than the archived one, or less of it than
+    it did."""
+    if old.id is None or (old.sha256 is not None and old.sha256 == fresh.sha256):
+        return False
+    if old.id != fresh.id and not (MADE_ID.fullmatch(old.id) or MADE_ID.fullmatch(fresh.id or "")):
+        return True
+    if fresh.conversation is None and fresh.source_bytes >= old.source_bytes:
+        return False
+    if old.options != fresh.options or old.events is None:
+        return fresh.conversation is None
+    return (fresh.events or 0) < old.events

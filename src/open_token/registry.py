@@ -1,0 +1,244 @@
+"""Every agent and format that can be read, and which of them an input is.
+
+A reader is a package in `agents/` or `formats/`. There is no list of them: a new package registers
+itself by being there. Its definition is data, and its modules are imported when they are needed.
+"""
+
+from functools import cached_property
+from importlib import import_module
+from itertools import islice
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from open_token.builder.draft import Draft
+from open_token.errors import InputError, SeveralError, UsageError
+from open_token.formats.definition import Agent, Format
+from open_token.model import Found
+from open_token.sources.source import SAMPLE_RECORDS, Source
+
+_PACKAGES = ("agents", "formats")
+# An export names itself; its events may hold the keys of any other format.
+_EXPORT = "open_token"
+
+
+class Reader:
+    """A format with its modules, each imported when it is first used."""
+
+    def __init__(self, package: str) -> None:
+        self._package = package
+
+    @cached_property
+    def definition(self) -> Format:
+        """What the format declares about itself."""
+        module = import_module(self._package)
+        definition: Format = module.AGENT if hasattr(module, "AGENT") else module.FORMAT
+        return definition
+
+    @cached_property
+    def _detect(self) -> ModuleType:
+        return import_module(f"{self._package}.detect")
+
+    @cached_property
+    def _reader(self) -> ModuleType:
+        return import_module(f"{self._package}.reader")
+
+    def sniff(self, source: Source) -> bool:
+        """Return whether the input is of this format."""
+        return bool(self._detect.sniff(source))
+
+    def read(self, source: Source, draft: Draft) -> None:
+        """Read the conversation into the draft, in source order."""
+        self._reader.read(source, draft)
+
+    def list_conversations(self, source: Source) -> list[Found]:
+        """Return what the input holds, if the format can hold several conversations; else nothing."""
+        if not self.definition.holds_several:
+            return []
+        found: list[Found] = self._reader.list_conversations(source)
+        return found
+
+    def find_owner(self, source: Source, position: str, value: Any) -> str | None:
+        """Return the id of the conversation that a part of the input belongs to."""
+        owner: str | None = self._reader.find_owner(source, position, value)
+        return owner
+
+    def parse_documents(self, source: Source) -> list[Any] | None:
+        """Parse a text input into values; None if the format is not text with a syntax."""
+        if not hasattr(self._reader, "parse_documents"):
+            return None
+        documents: list[Any] = self._reader.parse_documents(source)
+        return documents
+
+    @property
+    def can_peek(self) -> bool:
+        """Whether the first records of a file say something about its session."""
+        return hasattr(self._detect, "peek")
+
+    def peek(self, records: list[Any]) -> dict[str, Any]:
+        """Return id, cwd, title and first words of a session, as far as its first records say."""
+        facts: dict[str, Any] = self._detect.peek(records)
+        return facts
+
+    @property
+    def can_peek_tail(self) -> bool:
+        """Whether the last records of a file say something about its session."""
+        return hasattr(self._detect, "peek_tail")
+
+    def peek_tail(self, records: list[Any]) -> dict[str, Any]:
+        """Return what the last records say about a session, such as a title given later."""
+        facts: dict[str, Any] = self._detect.peek_tail(records)
+        return facts
+
+    def companion_file(self, name: str) -> str | None:
+        """Return the name of a small file next to a session's file that `peek` also understands."""
+        if not hasattr(self._detect, "companion_file"):
+            return None
+        companion: str | None = self._detect.companion_file(name)
+        return companion
+
+
+def _find_packages() -> dict[str, str]:
+    """Return every package that has a reader, by name."""
+    root = Path(__file__).parent
+    found = {}
+    for group in _PACKAGES:
+        for folder in (root / group).iterdir():
+            if (folder / "detect.py").exists():
+                found[folder.name] = f"open_token.{group}.{folder.name}"
+    return dict(sorted(found.items()))
+
+
+READERS: dict[str, Reader] = {name: Reader(package) for name, package in _find_packages().items()}
+
+
+def load_reader(name: str) -> Reader:
+    """Return the reader of that name; dashes and underscores are the same."""
+    reader = READERS.get(name.replace("-", "_"))
+    if reader is None:
+        raise UsageError(f"unknown format: {name}", help=f"the formats are {', '.join(READERS)}")
+    return reader
+
+
+def list_agents() -> list[Agent]:
+    """Return the definitions of all agents, also of those whose sessions cannot be read."""
+    root = Path(__file__).parent / "agents"
+    names = sorted(folder.parent.name for folder in root.glob("*/__init__.py"))
+    modules = [import_module(f"open_token.agents.{name}") for name in names]
+    return [module.AGENT for module in modules]
+
+
+def detect_format(source: Source) -> str:
+    """Return the name of the one format that the input is; none or several is an error."""
+    if source.shape == "empty":
+        raise InputError(
+            "the input is empty",
+            where=source.name,
+            help="name a file that holds a conversation",
+            code="input.empty",
+        )
+    if source.shape == "binary":
+        raise InputError(
+            "the input is binary data, not a conversation this version reads",
+            where=source.name,
+            help="list what can be read with `open-token formats`",
+            code="input.binary",
+        )
+    claims = [name for name in _candidates(source) if READERS[name].sniff(source)]
+    if _EXPORT in claims:
+        return _EXPORT
+    if len(claims) == 1:
+        return claims[0]
+    if claims:
+        raise InputError(
+            f"ambiguous format: it could be {' or '.join(claims)}",
+            where=source.name,
+            help=f"say which it is: --from {claims[0]} or --from {claims[1]}",
+            code="input.ambiguous",
+        )
+    if not _is_container(source):
+        # An input that does not parse raises an error with a line number here, which helps more
+        # than "unrecognized".
+        for _ in islice(source.records(), SAMPLE_RECORDS):
+            pass
+    raise InputError(
+        f"unrecognized format (tried {len(READERS)} formats)",
+        where=source.name,
+        help="name the format with --from NAME; list them with `open-token formats`",
+        code="input.unknown",
+    )
+
+
+def list_conversations(source: Source, name: str) -> list[Found]:
+    """Return what a source holds, if its format can hold several conversations; else nothing."""
+    return load_reader(name).list_conversations(source)
+
+
+def select_conversation(source: Source, name: str, wanted: str) -> Found:
+    """Select one of several conversations by its id, its number in the list or a prefix of its id."""
+    found = list_conversations(source, name)
+    if not found and wanted == "1":
+        return Found("1")
+    matching = [item for item in found if item.id == wanted]
+    if not matching and wanted.isdecimal() and 1 <= int(wanted) <= len(found):
+        matching = [found[int(wanted) - 1]]
+    if not matching:
+        matching = [item for item in found if item.id.startswith(wanted)]
+    if len(matching) != 1:
+        if matching:
+            problem = "several conversations start with that id"
+        else:
+            problem = "no such conversation in this input"
+        if found:
+            remedy = f"it holds {len(found):,}; give an id, or a number in the list"
+        else:
+            remedy = "it holds one; leave --conversation out"
+        raise InputError(problem, where=source.name, help=remedy, code="input.conversation")
+    source.conversation = matching[0].id if len(found) > 1 else None
+    return matching[0]
+
+
+def require_one_conversation(source: Source, name: str) -> None:
+    """Raise an error that lists the conversations if there are several and none was selected."""
+    if source.conversation is not None:
+        return
+    found = list_conversations(source, name)
+    if len(found) > 1:
+        raise SeveralError(
+            f"this input holds {len(found):,} conversations",
+            found=found,
+            where=source.name,
+            help="choose one with --conversation ID or its number in the list",
+        )
+
+
+def _is_container(source: Source) -> bool:
+    return source.shape in ("sqlite", "zip", "folder")
+
+
+def _candidates(source: Source) -> list[str]:
+    """Return the formats that an input could be, by its shape and its first bytes."""
+    if _is_container(source):
+        return [
+            name for name, reader in READERS.items() if source.shape in reader.definition.containers
+        ]
+    head = source.head
+    quoted_words = set(head.split(b'"')[1:-1])
+    candidates = []
+    for name, reader in READERS.items():
+        signatures = reader.definition.signatures
+        if not signatures or any(_occurs(s, head, quoted_words) for s in signatures):
+            candidates.append(name)
+    return candidates
+
+
+def _occurs(signature: bytes, head: bytes, quoted_words: set[bytes]) -> bool:
+    """Return whether a signature is in the head of an input.
+
+    Most signatures are a word in quotes. Splitting the head at its quotes once and looking words up
+    in that set is faster than searching the head for each of them.
+    """
+    word = signature[1:-1]
+    if signature == b'"%b"' % word and b'"' not in word:
+        return word in quoted_words
+    return signature in head

@@ -1,0 +1,225 @@
+"""Histories of aider: whose line is whose, one conversation for each session, and no time that is
+not known."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from open_token.agents.aider.session import Voice, blocks
+from open_token.builder.draft import Draft
+from open_token.model import Event
+from open_token.registry import READERS, detect_format
+from open_token.sources.source import Source
+
+READER = READERS["aider"]
+
+START = "# aider chat started at 2026-02-01 08:15:00\n"
+PERSON, MODEL, AIDER = Voice.PERSON, Voice.MODEL, Voice.AIDER
+
+
+def cut(text: str) -> list[tuple[Voice, str]]:
+    return [(block.voice, block.text) for block in blocks(text)]
+
+
+def told(text: str, conversation: str | None = None) -> tuple[Draft, list[Event]]:
+    source = Source("x", data=text.encode())
+    source.conversation = conversation
+    draft = Draft()
+    READER.read(source, draft)
+    return draft, list(draft.finish(lambda: "0" * 64).events)
+
+
+class TestBlocks:
+    def test_the_three_voices(self) -> None:
+        text = "> a  \n> b  \n\n#### one  \n####   \n#### two  \n\nsaid\n\nmore\n\n> c  \n"
+        assert cut(text) == [
+            (AIDER, "a\nb"),
+            (PERSON, "one\n\ntwo"),
+            (MODEL, "said\n\nmore"),
+            (AIDER, "c"),
+        ]
+
+    def test_prompts_that_follow_each_other_are_two(self) -> None:
+        assert cut("\n#### /undo  \n\n#### /undo  \n") == [(PERSON, "/undo"), (PERSON, "/undo")]
+
+    def test_headings_and_quotes_of_an_answer(self) -> None:
+        answer = "#### Heading\n\n> quoted\n\n>>> code\n\ntext\n> in a paragraph  \nend"
+        assert cut(f"#### q  \n\n{answer}\n\n> t  \n") == [
+            (PERSON, "q"),
+            (MODEL, answer),
+            (AIDER, "t"),
+        ]
+
+    def test_words_of_aider_that_have_several_lines(self) -> None:
+        text = "#### /test  \n> first\nmiddle\n\n> inner\nlast  \n> next  \n\nanswer\n"
+        assert cut(text) == [
+            (PERSON, "/test"),
+            (AIDER, "first\nmiddle\n\n> inner\nlast\nnext"),
+            (MODEL, "answer"),
+        ]
+
+    def test_words_of_aider_that_never_end(self) -> None:
+        text = "#### /run  \n> first\nmiddle\n\n#### next  \n\nanswer\n"
+        assert cut(text) == [
+            (PERSON, "/run"),
+            (AIDER, "first\nmiddle\n"),
+            (PERSON, "next"),
+            (MODEL, "answer"),
+        ]
+
+    def test_a_file_without_the_spaces_at_the_ends(self) -> None:
+        text = "> a\n> b\n\n#### one\n#### two\n\nsaid\n\n> c\n"
+        assert cut(text) == [(AIDER, "a\nb"), (PERSON, "one\ntwo"), (MODEL, "said"), (AIDER, "c")]
+
+    def test_a_blank_prompt_and_odd_lines(self) -> None:
+        assert cut("####   \n") == [(PERSON, "")]
+        assert cut("####x  \n") == [(MODEL, "####x  ")]
+        assert cut("") == cut("\n\n") == []
+
+
+class TestSessions:
+    TEXT = f"lost words\n\n{START}\n#### one  \n\n{START}\n#### /two  \n\n# aider chat started at soon\n"
+
+    def test_each_is_a_conversation(self) -> None:
+        found = READER.list_conversations(Source("x", data=self.TEXT.encode()))
+        assert [item.id for item in found] == [
+            "beginning",
+            "2026-02-01T08:15:00",
+            "2026-02-01T08:15:00-2",
+        ]
+        assert [(item.title, item.started_at) for item in found] == [
+            (None, None),
+            ("one", None),
+            (None, None),
+        ]
+
+    def test_the_folder_is_that_of_the_history(self, tmp_path: Path) -> None:
+        for name, folder in ((".aider.chat.history.md", str(tmp_path)), ("copy.md", None)):
+            (tmp_path / name).write_text(self.TEXT)
+            assert {item.cwd for item in READER.list_conversations(Source.of(tmp_path / name))} == {
+                folder
+            }
+
+    def test_one_is_told(self) -> None:
+        draft, events = told(self.TEXT, "2026-02-01T08:15:00-2")
+        said = [event["content"]["text"] for event in events if event["type"] == "message"]
+        assert said == ["/two", "# aider chat started at soon"]
+        assert (
+            draft.conversation["id"] != told(self.TEXT, "2026-02-01T08:15:00")[0].conversation["id"]
+        )
+
+    def test_blocks_belong_to_them_also_in_pieces(self) -> None:
+        source = Source("x", data=f"\n{self.TEXT}".encode())
+        text = source.text
+        pieces = [text[first : first + 7] for first in range(0, len(text), 7)]
+        names = [READER.find_owner(source, f"/{n}", piece) for n, piece in enumerate(pieces, 1)]
+        assert names[0] == "beginning"
+        assert names[-1] == "2026-02-01T08:15:00-2"
+        assert [name for n, name in enumerate(names) if n == 0 or name != names[n - 1]] == [
+            item.id for item in READER.list_conversations(source)
+        ]
+        assert READER.find_owner(source, "/99", "/two") == "2026-02-01T08:15:00-2"
+        assert READER.find_owner(source, "name", "x") is READER.find_owner(source, "/1", {}) is None
+
+    def test_blank_lines_before_the_first_are_nobodys(self) -> None:
+        source = Source("x", data=f"\n\n{START}".encode())
+        assert len(READER.list_conversations(source)) == 1
+        assert READER.find_owner(source, "/1", "\n\n") is None
+
+    def test_a_history_of_nothing(self) -> None:
+        assert READER.list_conversations(Source("x", data=b"")) == []
+        assert told("")[1] == []
+
+
+class TestTelling:
+    def test_local_times_stay_local(self) -> None:
+        draft, events = told(f"{START}\n#### hi  \n")
+        assert "started_at" not in draft.conversation
+        assert [event for event in events if "ts" in event] == []
+        assert events[0]["content"]["data"]["started_local"] == "2026-02-01 08:15:00"
+
+    @pytest.mark.parametrize(
+        ("line", "usage"),
+        [
+            (
+                "Tokens: 5,244 sent, 604 received. Cost: $0.02",
+                {"input_tokens": 5244, "output_tokens": 604},
+            ),
+            ("Tokens: 5.2k sent, 604 received.", {"output_tokens": 604}),
+            ("Tokens: 12k sent, 1.1k received.", None),
+            ("Tokens: 900 sent, 800 cache hit, 7 received.", {"output_tokens": 7}),
+            ("Token count: 5", None),
+        ],
+    )
+    def test_only_exact_counts(self, line: str, usage: Any) -> None:
+        _, events = told(f"{START}\n#### q  \n\nanswer\n\n> {line}  \n")
+        assert [event.get("usage") for event in events if event.get("role") == "assistant"] == [
+            usage
+        ]
+
+    @pytest.mark.parametrize(
+        ("line", "model"),
+        [
+            ("Models: gpt-4o with diff edit format, weak model gpt-4o-mini", "gpt-4o"),
+            ("Model: gpt-4o with whole edit format", "gpt-4o"),
+            (
+                "Main model: anthropic/claude-3-opus with diff edit format",
+                "anthropic/claude-3-opus",
+            ),
+            ("Modeling: x", None),
+        ],
+    )
+    def test_the_model(self, line: str, model: str | None) -> None:
+        draft, _ = told(f"{START}\n> {line}  \n\n#### q  \n\nanswer\n\n")
+        assert [who.get("model") for who in draft.participants if who["kind"] == "model"] == [model]
+
+    def test_what_the_linter_found_is_not_the_persons(self) -> None:
+        _, events = told(f"{START}\n#### # Fix any errors below, if possible.  \n#### x  \n")
+        assert events[1]["visibility"] == "internal"
+
+    def test_edits_are_no_calls(self) -> None:
+        _, events = told(
+            f"{START}\n#### q  \n\na.py\n<<<<<<< SEARCH\n=======\n>>>>>>> REPLACE\n\n> Applied edit to a.py  \n"
+        )
+        assert [event["type"] for event in events] == [
+            "annotation",
+            "message",
+            "message",
+            "annotation",
+        ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# aider chat started at noon\n",
+        "x # aider chat started at 2026-02-01 08:15:00\n",
+        '{"a": 1}\n' + START,
+    ],
+)
+def test_what_is_no_history(text: str) -> None:
+    assert not READER.sniff(Source("x", data=text.encode()))
+
+
+def test_the_corpus_is_read_whole(corpus: Path) -> None:
+    [path] = (corpus / "aider").glob("*.md")
+    source = Source.of(path)
+    assert detect_format(source) == "aider"
+    found = READER.list_conversations(source)
+    assert len(found) == len({item.id for item in found}) == 298
+    carried: set[str] = set()
+    for item in found:
+        source.conversation = item.id
+        draft = Draft()
+        READER.read(source, draft)
+        for event in draft.finish(lambda: "0" * 64).events:
+            said: Any = event["content"]
+            carried |= {
+                line.strip()
+                for line in said.get("text", said.get("data", {}).get("text", "")).split("\n")
+            }
+    for line in source.text.split("\n"):
+        if not line.startswith("# aider chat"):
+            bare = {line.strip(), line.removeprefix(">").strip(), line.removeprefix("####").strip()}
+            assert bare & carried

@@ -1,0 +1,51 @@
+"""Typed or put in: texts in the user's place taken apart without loss."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from open_token.agents.claude_code.user_text import pieces
+
+REMINDER = "<system-reminder>note</system-reminder>"
+PARTS = st.sampled_from(
+    [
+        REMINDER,
+        "<ide_selection>x</ide_selection>",
+        " ",
+        "\n",
+        "words",
+        "<system-reminder>",
+        "</system-reminder>",
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "origins"),
+    [
+        ("hello", ["typed"]),
+        ("<b>bold</b>", ["typed"]),
+        (REMINDER, ["injected"]),
+        (f" {REMINDER}\n{REMINDER} \n", ["injected", "injected"]),
+        (f"{REMINDER}\nhello", ["injected", "typed"]),
+        (f"hello\n{REMINDER}\n{REMINDER}", ["typed", "injected", "injected"]),
+        (f"{REMINDER} hello {REMINDER}", ["injected", "typed", "injected"]),
+        (f"why does {REMINDER} come?", ["typed"]),
+        ("<system-reminder>never closed", ["typed"]),
+        ("<command-message>init</command-message>", ["command"]),
+        ("<bash-input>ls</bash-input>", ["command"]),
+        ("<bash-stdout>a</bash-stdout><bash-stderr></bash-stderr>", ["injected"]),
+        ("[Request interrupted by user]", ["interrupted"]),
+    ],
+)
+def test_origins(text: str, origins: list[str]) -> None:
+    assert [piece.origin for piece in pieces(text)] == origins
+
+
+@given(st.lists(PARTS).map("".join))
+def test_nothing_is_lost(text: str) -> None:
+    assert "".join(piece.text for piece in pieces(text)) == text
+
+
+def test_a_flood_of_reminders_ends() -> None:
+    assert len(pieces(REMINDER * 1000)) <= 201

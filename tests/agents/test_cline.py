@@ -1,0 +1,349 @@
+"""Tasks of Cline: results found by order, whose words are whose, and one conversation from
+whichever file is opened."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from open_token.agents.cline.api_messages import answered_in, is_put_in, outcome_of, typed_in
+from open_token.builder.draft import Draft
+from open_token.errors import InputError
+from open_token.model import Event
+from open_token.registry import READERS, detect_format
+from open_token.sources.source import Source
+from readers.hostile import mangled
+from readers.told import brief, reading
+
+READER = READERS["cline"]
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "cline"
+TASK = "1769000000000"
+ENV = {
+    "type": "text",
+    "text": "<environment_details>\n# Current Mode\nACT MODE\n</environment_details>",
+}
+read = reading(READER)
+
+
+def text(words: str) -> dict[str, Any]:
+    return {"type": "text", "text": words}
+
+
+def user(*words: Any) -> dict[str, Any]:
+    return {
+        "role": "user",
+        "content": [text(item) if isinstance(item, str) else item for item in words],
+    }
+
+
+def calls(*tools: str) -> dict[str, Any]:
+    blocks = [
+        {"type": "tool_use", "id": f"c{n}", "name": tool, "input": {"n": n}}
+        for n, tool in enumerate(tools)
+    ]
+    return {"role": "assistant", "content": blocks}
+
+
+FIRST = user("<task>\ndo\n</task>", ENV)
+
+
+def results(*messages: Any) -> list[tuple[str, Any]]:
+    """Each call's own id with its result."""
+    _, events = read([FIRST, *messages])
+    names = {
+        e["links"]["call_id"]: e["content"]["data"]["native_call_id"]
+        for e in events
+        if e["type"] == "tool_use"
+    }
+    told = [event for event in events if event["type"] == "tool_result"]
+    return sorted(
+        (names[e["links"]["call_id"]], e["content"].get("text", e["content"].get("data")))
+        for e in told
+    )
+
+
+class TestResults:
+    def test_by_name_and_order(self) -> None:
+        texts = [
+            "[read_file for 'a'] Result:\n1",
+            "[list_files for '.'] Result:\n2",
+            "[read_file for 'b'] Result:\n3",
+        ]
+        assert results(calls("read_file", "read_file", "list_files"), user(*texts, ENV)) == [
+            ("c0", texts[0]),
+            ("c1", texts[2]),
+            ("c2", texts[1]),
+        ]
+
+    def test_a_heading_of_many_lines(self) -> None:
+        words = "[execute_command for 'echo <<X\n] Resulting\nX'] Result:\nout"
+        assert results(calls("execute_command"), user(words)) == [("c0", words)]
+
+    def test_refused_calls(self) -> None:
+        refused = "Tool [read_file] was not executed because a tool has already been used in this message."
+        assert results(
+            calls("read_file", "read_file"), user("[read_file for 'a'] Result:\n1", refused)
+        )[1] == (
+            "c1",
+            refused,
+        )
+
+    def test_another_name_takes_the_first_call(self) -> None:
+        words = "[use_mcp_tool for 'weather'] Result:\nrain"
+        assert results(calls("abc0mcp0weather"), user(words)) == [("c0", words)]
+
+    def test_a_result_answers_only_the_turn_before(self) -> None:
+        missing = {"missing_result": True}
+        first = {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "a", "name": "read_file", "input": {}}],
+        }
+        words = "[read_file for 'b'] Result:\n2"
+        told = results(first, user(ENV), calls("read_file"), user(words))
+        assert told == [("a", missing), ("c0", words)]
+
+    def test_results_as_blocks(self) -> None:
+        block = {
+            "type": "tool_result",
+            "tool_use_id": "c0",
+            "content": [text("out")],
+            "is_error": True,
+        }
+        assert results(calls("read_file"), user(block, ENV)) == [("c0", "out")]
+
+    def test_a_heading_with_the_output_in_blocks_behind_it(self) -> None:
+        told = results(
+            calls("read_file", "list_files"),
+            user("[read_file for 'a'] Result:", "1", "2", "[list_files for 'b'] Result:", ENV),
+        )
+        assert told == [("c0", [text("1"), text("2")]), ("c1", "")]
+
+    def test_two_headings_take_two_calls(self) -> None:
+        texts = ["[use_mcp_tool for 'a'] Result:", "1", "[use_mcp_tool for 'b'] Result:", "2"]
+        assert results(calls("one", "two"), user(*texts)) == [("c0", "1"), ("c1", "2")]
+
+    def test_a_final_answer_is_said(self) -> None:
+        block = {
+            "type": "tool_use",
+            "id": "c",
+            "name": "attempt_completion",
+            "input": {"result": "Done."},
+        }
+        _, events = read([FIRST, {"role": "assistant", "content": [block]}])
+        said = events[-1] if events[-1]["type"] == "message" else events[-2]
+        assert (said["role"], said["visibility"], said["content"]["text"]) == (
+            "assistant",
+            "public",
+            "Done.",
+        )
+        assert said["links"]["parent_id"] == next(
+            event["id"] for event in events if event["type"] == "tool_use"
+        )
+
+
+class TestTexts:
+    @pytest.mark.parametrize(
+        ("words", "typed"),
+        [
+            ("<task>\nx\n</task>", "x"),
+            ("\n<feedback>\r\nx\n</feedback>\n", "x"),
+            ("[TASK RESUMPTION] y\n<user_message>\nx\n</user_message>", "x"),
+            ("<task>x</task>\n<environment_details>y</environment_details>", "x"),
+            ("<environment_details><task>x</task></environment_details>", None),
+            ("</task><task>", None),
+            ("x", None),
+        ],
+    )
+    def test_wrappers(self, words: str, typed: str | None) -> None:
+        assert typed_in(words) == typed
+
+    def test_what_the_client_puts_in(self) -> None:
+        assert is_put_in("\n# task_progress RECOMMENDED")
+        assert not is_put_in("[TASK RESUMPTION] <user_message>\nx\n</user_message>")
+        assert not is_put_in("Please note.")
+
+    def test_a_file_that_quotes_a_wrapper_is_no_answer(self) -> None:
+        words = "[read_file for 'a'] Result:\n<feedback>no</feedback>"
+        outcome = outcome_of(words)
+        assert outcome is not None
+        assert answered_in(words, outcome) is None
+        asked = "[ask_followup_question for 'a'] Result:\n<answer>\nyes\n</answer>"
+        outcome = outcome_of(asked)
+        assert outcome is not None
+        assert answered_in(asked, outcome) == "yes"
+
+    @pytest.mark.parametrize(
+        "words", ["[Result]", "a [read_file] Result:", "[1] Result:", "[read file] Result:"]
+    )
+    def test_what_is_no_result(self, words: str) -> None:
+        assert outcome_of(words) is None
+
+    def test_who_says_it(self) -> None:
+        record, events = read(
+            [FIRST, calls(), user("[ERROR] no tool", "typed", "[old_tool for 'x'] Result:\ny")]
+        )
+        kinds = {who["actor_id"]: who["kind"] for who in record.participants}
+        said = [(kinds[e["actor_id"]], e["visibility"]) for e in events if e.get("role") == "user"]
+        mine, put_in = ("human", "public"), ("system", "internal")
+        assert said == [mine, put_in, put_in, mine, put_in]
+
+    def test_answers_to_calls_that_are_text(self) -> None:
+        xml = {"role": "assistant", "content": [text("<attempt_completion>x</attempt_completion>")]}
+        for words in (
+            ["[attempt_completion] Result:\nThe user says\n<feedback>\nno\n</feedback>"],
+            ["[attempt_completion] Result:", "<feedback>\nno\n</feedback>"],
+        ):
+            _, events = read([FIRST, xml, user(*words, ENV)])
+            said = [event["content"]["text"] for event in events if event.get("role") == "user"]
+            public = [
+                event["content"]["text"] for event in events if event.get("visibility") == "public"
+            ]
+            assert public[-1] == "no"
+            assert words[0] in said
+
+    def test_calls_as_text_stay_text(self) -> None:
+        xml = "<read_file>\n<path>a</path>\n</read_file>"
+        _, events = read([FIRST, {"role": "assistant", "content": [text(xml)]}])
+        assert brief(events)[-1] == ("assistant", xml)
+
+
+class TestUsage:
+    def spent(self, message: dict[str, Any]) -> list[Any]:
+        _, events = read([FIRST, message])
+        return [event["usage"] for event in events if "usage" in event]
+
+    def test_the_prompt_leaves_cached_tokens_out(self) -> None:
+        metrics = {"tokens": {"prompt": 10, "completion": 5, "cached": 90}}
+        message = {"role": "assistant", "content": [text("x")], "metrics": metrics}
+        assert self.spent(message) == [{"input_tokens": 100, "output_tokens": 5}]
+        assert self.spent(message | {"metrics": {"tokens": None}}) == []
+
+
+class TestFiles:
+    @pytest.fixture
+    def task(self, tmp_path: Path) -> Path:
+        folder = tmp_path / TASK
+        folder.mkdir()
+        for file in (GOLDEN / "basic" / "input" / TASK).iterdir():
+            (folder / file.name).write_bytes(file.read_bytes())
+        return folder
+
+    def told(self, source: Source) -> list[Event]:
+        assert detect_format(source) == "cline"
+        draft = Draft()
+        READER.read(source, draft)
+        return list(draft.finish(lambda: "0" * 64).events)
+
+    def test_every_file_gives_the_same(self, task: Path) -> None:
+        files = ("api_conversation_history.json", "ui_messages.json", "task_metadata.json")
+        told = [self.told(Source.of(task / name)) for name in files] + [
+            self.told(Source.of_folder(task))
+        ]
+        assert all(events == told[0] for events in told)
+        assert len(told[0]) > 15
+
+    def test_a_panel_that_is_half_written(self, task: Path) -> None:
+        (task / "ui_messages.json").write_text('[{"ts": 1')
+        draft = Draft()
+        READER.read(Source.of(task / "api_conversation_history.json"), draft)
+        notes = draft.finish(lambda: "0" * 64).notes
+        assert ("unreadable-part", "ui_messages.json") in [
+            (note.code, note.place) for note in notes
+        ]
+
+    def test_metadata_alone_are_no_conversation(self, task: Path) -> None:
+        for name in ("api_conversation_history.json", "ui_messages.json"):
+            (task / name).unlink()
+        source = Source.of(task / "task_metadata.json")
+        with pytest.raises(InputError) as caught:
+            self.told(source)
+        assert caught.value.code == "input.no-events"
+
+    def test_times_come_from_the_panel(self, task: Path) -> None:
+        events = self.told(Source.of(task / "api_conversation_history.json"))
+        said = [event["ts"] for event in events if event.get("visibility") == "public"]
+        assert said[:2] == ["2026-01-21T12:53:20.028Z", "2026-01-21T12:53:22.591Z"]
+
+    def test_a_folder_that_is_no_task(self, tmp_path: Path) -> None:
+        (tmp_path / "notes.json").write_text("[]")
+        assert not READER.sniff(Source.of_folder(tmp_path))
+
+
+class TestSniff:
+    @pytest.mark.parametrize(
+        "value",
+        [
+            [user("hello")],
+            [{"role": "user", "content": "<task> in a chat"}],
+            [{"ts": 1, "type": "say"}],
+            [{"ts": "1", "type": "say", "say": "text"}],
+            [],
+            [FIRST, 1],
+            {"files_in_context": []},
+            {"role": "user", "content": [text("<task>")]},
+        ],
+    )
+    def test_what_is_no_task(self, value: Any) -> None:
+        assert not READER.sniff(Source("x", data=json.dumps(value).encode()))
+
+    @pytest.mark.parametrize(
+        "value",
+        [
+            [FIRST],
+            [
+                {
+                    "role": "user",
+                    "content": "<task>\nx\n</task>\n<environment_details>y</environment_details>",
+                }
+            ],
+            [user("hello"), {"role": "assistant", "content": [], "modelInfo": {"modelId": "m"}}],
+            [{"ts": 1, "type": "say", "say": "text", "text": "x"}],
+        ],
+    )
+    def test_nobody_else_claims_a_task(self, value: Any) -> None:
+        for indent in (None, 1):
+            assert (
+                detect_format(Source("x", data=json.dumps(value, indent=indent).encode()))
+                == "cline"
+            )
+
+
+def test_a_look_at_the_first_messages() -> None:
+    place = text(
+        "<environment_details>\n# Current Working Directory (/w) Files\n</environment_details>"
+    )
+    assert READER.peek([user("<task>\nwords\n</task>", place), 2]) == {
+        "cwd": "/w",
+        "title": "words",
+    }
+    assert READER.peek([{"ts": 1, "type": "say", "say": "text", "text": "words"}]) == {
+        "title": "words"
+    }
+    assert READER.peek([{"content": 5}]) == READER.peek([]) == READER.peek([[]]) == {}
+
+
+@pytest.mark.parametrize("case", ["basic", "results", "older_builds", "forks"])
+def test_no_odd_value_is_an_accident(case: str) -> None:
+    [path] = (GOLDEN / case / "input").glob("*/api_conversation_history.json")
+    for odd in mangled(json.loads(path.read_text())):
+        draft = Draft()
+        READER.read(Source("x", data=json.dumps(odd).encode()), draft)
+        list(draft.finish(lambda: "0" * 64).events)
+
+
+def test_odd_values_of_the_panel(tmp_path: Path) -> None:
+    folder = GOLDEN / "basic" / "input" / TASK
+    api = tmp_path / "api_conversation_history.json"
+    api.write_bytes((folder / api.name).read_bytes())
+    for number, odd in enumerate(mangled(json.loads((folder / "ui_messages.json").read_text()))):
+        data = json.dumps(odd).encode()
+        sources = [Source("x", data=data)]
+        if number % 10 == 0:
+            (tmp_path / "ui_messages.json").write_bytes(data)
+            sources.append(Source.of(api))
+        for source in sources:
+            draft = Draft()
+            READER.read(source, draft)
+            list(draft.finish(lambda: "0" * 64).events)

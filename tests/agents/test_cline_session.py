@@ -1,0 +1,86 @@
+"""Sessions of Cline's command line: the same talk by its folder, agents that were left out, odd
+values, the list."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from open_token.builder.draft import Draft
+from open_token.locallib.discovery import Discovery
+from open_token.model import Event
+from open_token.registry import READERS, detect_format
+from open_token.sources.source import Source
+from readers.hostile import mangled
+from readers.told import brief
+
+READER = READERS["cline"]
+
+NAME = "1793696400000_ab12c"
+FOLDER = Path(__file__).parent.parent / "golden" / "cline" / "session" / "input" / NAME
+MAIN = FOLDER / f"{NAME}.messages.json"
+
+
+def told(source: Source, **options: Any) -> list[Event]:
+    assert READER.sniff(source)
+    draft = Draft(**options)
+    READER.read(source, draft)
+    return list(draft.finish(lambda: "0" * 64).events)
+
+
+def test_no_other_reader_claims_it() -> None:
+    assert detect_format(Source.of(MAIN)) == "cline"
+
+
+def test_a_session_by_its_folder() -> None:
+    assert brief(told(Source.of_folder(FOLDER))) == brief(told(Source.of(MAIN)))
+
+
+def test_agents_are_named_or_left_out() -> None:
+    spans = [
+        event
+        for event in told(Source.of(MAIN), subagents="reference")
+        if event["type"] == "span_start"
+    ]
+    assert [event["content"]["data"]["file"] for event in spans][
+        -1
+    ] == "agent_1793696409000_cccccc.messages.json"
+    assert not [
+        event for event in told(Source.of(MAIN), subagents="none") if event["type"] == "span_start"
+    ]
+
+
+def test_a_broken_file_of_an_agent(tmp_path: Path) -> None:
+    shutil.copytree(FOLDER, tmp_path / NAME)
+    (tmp_path / NAME / "mate__Xy12Zz.messages.json").write_text("{")
+    (tmp_path / NAME / f"{NAME}.json").unlink()
+    assert ("user", "Walk the fence.") not in brief(told(Source.of(tmp_path / NAME / MAIN.name)))
+
+
+def test_the_list_knows_folder_and_title(tmp_path: Path) -> None:
+    shutil.copytree(FOLDER, tmp_path / ".cline/data/sessions" / NAME)
+    found = Discovery({}, tmp_path)
+    [row] = [found.look(session) for session in found.sessions()]
+    assert (row.id, row.cwd, row.title) == (NAME, "/srv/farm", "The gate of the farm")
+    (tmp_path / ".cline/data/sessions" / NAME / f"{NAME}.json").unlink()
+    found = Discovery({}, tmp_path)
+    [row] = [found.look(session) for session in found.sessions()]
+    assert (row.id, row.cwd, row.title) == (NAME, None, "Is the gate shut?")
+
+
+@pytest.mark.parametrize("name", [MAIN.name, "mate__Xy12Zz.messages.json"])
+def test_no_odd_value_is_an_accident(name: str) -> None:
+    for odd in mangled(json.loads((FOLDER / name).read_text())):
+        source = Source("x", data=json.dumps(odd).encode())
+        if READER.sniff(source):
+            told(source)
+
+
+def test_odd_facts_beside_it(tmp_path: Path) -> None:
+    shutil.copyfile(MAIN, tmp_path / MAIN.name)
+    for odd in mangled(json.loads((FOLDER / f"{NAME}.json").read_text())):
+        (tmp_path / f"{NAME}.json").write_text(json.dumps(odd))
+        told(Source.of(tmp_path / MAIN.name))
+        READER.peek([odd])
