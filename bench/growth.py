@@ -24,7 +24,7 @@ from typing import Any
 
 from open_token.context import Context
 from open_token.errors import OpenTokenError
-from open_token.locallib.export_many import export_each
+from open_token.locallib.export_many import export_conversations
 from open_token.options import ExportOptions
 from open_token.pipeline import export
 from open_token.registry import READERS, detect_format, list_conversations
@@ -204,7 +204,7 @@ def cost(data: bytes) -> float:
         reader = detect_format(source)
         if len(list_conversations(source, reader)) > 1:
             with tempfile.TemporaryDirectory(prefix="open-token-growth-") as folder:
-                export_each(source, reader, Path(folder) / "all", WHOLE)
+                export_conversations(source, reader, Path(folder) / "all", WHOLE)
         else:
             export(source, io.BytesIO(), USUAL, reader)
             export(source, io.BytesIO(), WHOLE, reader)

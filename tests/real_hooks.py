@@ -17,8 +17,8 @@ from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from open_token.locallib.hooks.handlers import hooks_of, list_hook_agents
-from open_token.locallib.hooks.queue import Waiting
+from open_token.locallib.hooks.handlers import get_hooks, list_hook_agents
+from open_token.locallib.hooks.queue import CallQueue
 from real_agents import (
     AGENTS,
     NODE,
@@ -51,7 +51,7 @@ def ask(words: list[str], env: dict[str, str], cwd: Path) -> str:
 
 
 def settings(home: Path, name: str) -> dict[str, Any]:
-    path = home / hooks_of(name).user.format(
+    path = home / get_hooks(name).user.format(
         home=home, claude=home / ".claude", codex=home / ".codex", gemini=home / ".gemini", qwen=home / ".qwen",
         copilot=home / ".copilot",
     )  # fmt: skip
@@ -63,7 +63,7 @@ def wait_for(folder: Path) -> bool:
     """Wait until something was kept and nothing waits any more."""
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
-        if (folder / "log.ndjson").exists() and not Waiting(folder).names():
+        if (folder / "log.ndjson").exists() and not CallQueue(folder).names():
             return True
         time.sleep(0.2)
     return False

@@ -23,7 +23,7 @@ from open_token.context import Context
 from open_token.errors import InputError, OutputError
 from open_token.locallib import archive as module
 from open_token.locallib.archive import Archive, Change, index
-from open_token.locallib.archive.names import day_of, name_for, plain
+from open_token.locallib.archive.names import choose_day, choose_file_name, slugify
 from open_token.locallib.discovery import Discovery
 from open_token.model import Found
 from open_token.options import ExportOptions
@@ -149,7 +149,9 @@ class TestPass:
         world.run()
         before = (world.folder / "index.ndjson").stat()
         monkeypatch.setattr(Source, "open", lambda self: pytest.fail("a source was opened"))
-        monkeypatch.setattr(module, "source_of", lambda session: pytest.fail("a source was opened"))
+        monkeypatch.setattr(
+            module, "open_session", lambda session: pytest.fail("a source was opened")
+        )
         archive = world.archive()
         assert world.done(archive) == []
         assert archive.counts == {"unchanged": 5}
@@ -978,7 +980,7 @@ class TestNames:
         ],
     )
     def test_plain(self, text: str, name: str) -> None:
-        assert plain(text, 30) == name
+        assert slugify(text, 30) == name
 
     @pytest.mark.parametrize(
         ("title", "own", "name"),
@@ -996,10 +998,12 @@ class TestNames:
         ],
     )
     def test_name(self, title: str | None, own: str, name: str) -> None:
-        assert name_for("2026-01-02", title, own, "json", lambda name: True) == name
+        assert choose_file_name("2026-01-02", title, own, "json", lambda name: True) == name
 
     def test_day(self) -> None:
-        assert day_of("x", "2026-01-02T00:00:00Z", "2023-01-01T00:00:00Z") == "2026-01-02"
-        assert day_of("conv_20240506_0123abcd", None, "2023-01-01T00:00:00Z") == "2024-05-06"
-        assert day_of("conv_00000000_0123abcd", "nonsense", "2023-01-01T00:00:00Z") == "2023-01-01"
-        assert day_of("x", None, None) == "undated"
+        assert choose_day("x", "2026-01-02T00:00:00Z", "2023-01-01T00:00:00Z") == "2026-01-02"
+        assert choose_day("conv_20240506_0123abcd", None, "2023-01-01T00:00:00Z") == "2024-05-06"
+        assert (
+            choose_day("conv_00000000_0123abcd", "nonsense", "2023-01-01T00:00:00Z") == "2023-01-01"
+        )
+        assert choose_day("x", None, None) == "undated"

@@ -24,15 +24,19 @@ from open_token.locallib import discovery, discovery_cache, file_ends
 from open_token.locallib.discovery import (
     Discovery,
     Session,
-    by_id,
-    in_folder,
-    opening,
-    source_of,
-    stamp_of,
+    find_by_id,
+    find_in_folder,
+    open_session,
 )
-from open_token.locallib.discovery_cache import Memory, Row, Seen
-from open_token.locallib.json_prefix import NOTHING, prefix
-from open_token.locallib.places import Place, matching, name_in, places
+from open_token.locallib.discovery_cache import CachedFile, CachedRow, DiscoveryCache
+from open_token.locallib.file_ends import NOTHING, parse_json_prefix, read_first_records
+from open_token.locallib.places import (
+    Place,
+    compute_stamp,
+    extract_session_name,
+    find_matching,
+    resolve_places,
+)
 from open_token.model import Found
 from open_token.sources.source import Source
 
@@ -49,7 +53,7 @@ def sessions(home: Path, env: dict[str, str] = EMPTY, cwd: Path | None = None) -
 
 
 def look(session: Session) -> Session:
-    return Discovery({}, Path("/nowhere")).look(session)
+    return Discovery({}, Path("/nowhere")).inspect(session)
 
 
 def stems(found: Any) -> list[str]:
@@ -128,7 +132,7 @@ class TestPlaces:
         write(tmp_path / ".fake" / "a" / "whole.jsonl", 10)
         write(tmp_path / ".fake" / "a" / "part-1.jsonl", 5)
         assert stems(sessions(tmp_path)) == ["whole"]
-        assert stems(in_folder(tmp_path)) == ["whole"]
+        assert stems(find_in_folder(tmp_path)) == ["whole"]
 
     def test_the_content_decides_where_two_readers_look(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -155,7 +159,7 @@ class TestPlaces:
         assert [session.reader for session in found] == ["fake_talk", "other_talk"]
         assert [Path(name).stem for name in asked] == ["other"]
         for session in found:
-            discovery.look(session)
+            discovery.inspect(session)
         discovery.remember()
         assert [
             session.reader
@@ -183,7 +187,7 @@ class TestPlaces:
             size,
             1_699_999_950.0,
         )
-        source = source_of(look(found))
+        source = open_session(look(found))
         assert (source.shape, source.path) == ("folder", folder)
 
     def test_the_log_of_a_database_counts(
@@ -209,7 +213,7 @@ class TestPlaces:
     def test_the_name_is_what_the_pattern_leaves_open(
         self, pattern: str, path: str, name: str
     ) -> None:
-        assert name_in(Path("/home") / path, Place(Path("/home"), pattern)) == name
+        assert extract_session_name(Path("/home") / path, Place(Path("/home"), pattern)) == name
 
     @pytest.mark.parametrize("reader", registry.READERS)
     def test_every_reader_names_places_for_any_system(
@@ -222,8 +226,8 @@ class TestPlaces:
             assert ".." not in place.split("/")
             assert not PurePosixPath(place).is_absolute()
             assert not PureWindowsPath(place).is_absolute()
-        for place in places(definition.places, {}, Path("/nowhere"), Path("/nowhere")):
-            assert list(matching(place)) == []
+        for place in resolve_places(definition.places, {}, Path("/nowhere"), Path("/nowhere")):
+            assert list(find_matching(place)) == []
 
     def test_a_folder_that_may_not_be_read(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -239,14 +243,14 @@ class TestPlaces:
         one = write(tmp_path / "one.json", 10)
         write(tmp_path / "more" / "two.json", 20)
         names = [str(one), f"{tmp_path / 'more'}/"]
-        seen = {stamp_of(names)[0]}
-        assert stamp_of(names) == (*seen, 1_699_999_990 * 10**9)
+        seen = {compute_stamp(names)[0]}
+        assert compute_stamp(names) == (*seen, 1_699_999_990 * 10**9)
         write(tmp_path / "more" / "three.json", 30)
-        seen.add(stamp_of(names)[0])
+        seen.add(compute_stamp(names)[0])
         one.unlink()
-        seen.add(stamp_of(names)[0])
+        seen.add(compute_stamp(names)[0])
         write(tmp_path / "more" / "three.json", 31)
-        seen.add(stamp_of(names)[0])
+        seen.add(compute_stamp(names)[0])
         assert len(seen) == 4
 
 
@@ -403,7 +407,7 @@ class TestSeveral:
         assert {(session.cwd, session.messages, session.is_one_of) for session in found} == {
             ("/home/ada", 2, 3)
         }
-        assert [source_of(session).conversation for session in found] == ["ses_a", "3", "ses_b"]
+        assert [open_session(session).conversation for session in found] == ["ses_a", "3", "ses_b"]
         assert look(found[0]) == found[0]
 
     def test_the_only_one_needs_no_choice(self, store: Path) -> None:
@@ -411,13 +415,13 @@ class TestSeveral:
             made.execute("DELETE FROM talk WHERE id != 'ses_b'")
         made.close()
         (found,) = sessions(store.parent)
-        assert (found.id, source_of(found).conversation) == ("ses_b", None)
+        assert (found.id, open_session(found).conversation) == ("ses_b", None)
 
     def test_ids_but_not_the_name_of_the_file(self, store: Path) -> None:
         found = sessions(store.parent)
-        assert [session.id for session in by_id(found, "ses_a")] == ["ses_a"]
-        assert len(by_id(found, "ses")) == 2
-        assert [session.id for session in by_id(found, "talks")] == ["talks#3"]
+        assert [session.id for session in find_by_id(found, "ses_a")] == ["ses_a"]
+        assert len(find_by_id(found, "ses")) == 2
+        assert [session.id for session in find_by_id(found, "talks")] == ["talks#3"]
 
     def test_the_list_is_remembered(
         self, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -457,7 +461,7 @@ class TestSeveral:
         assert [session.id for session in sessions(tmp_path)] == [
             f"diary#{n}" for n in (5, 4, 3, 2, 1)
         ]
-        monkeypatch.setattr(discovery, "_WHOLE", 30)
+        monkeypatch.setattr(discovery, "_MAX_LISTED_SIZE", 30)
         assert [session.id for session in sessions(tmp_path)] == ["diary"]
         assert len(Discovery({}, tmp_path).sessions(thorough=True)) == 5
 
@@ -510,7 +514,7 @@ class TestById:
         ],
     )
     def test_who_is_meant(self, found: list[Session], word: str, meant: list[str]) -> None:
-        assert sorted(stems(by_id(found, word))) == meant
+        assert sorted(stems(find_by_id(found, word))) == meant
 
 
 class TestFolders:
@@ -526,8 +530,8 @@ class TestFolders:
         write(talks / "odd.jsonl", 1, cwd="\0")
         discovery = Discovery({}, tmp_path)
         found = discovery.sessions()
-        assert stems(discovery.held_in(found, tmp_path / "project")) == ["new", "old"]
-        assert stems(discovery.held_in(found, tmp_path / "link")) == ["new", "old"]
+        assert stems(discovery.filter_by_folder(found, tmp_path / "project")) == ["new", "old"]
+        assert stems(discovery.filter_by_folder(found, tmp_path / "link")) == ["new", "old"]
 
     def test_held_in_a_folder_of_which_only_the_hash_is_told(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -536,8 +540,8 @@ class TestFolders:
         monkeypatch.setattr(fake_talk, "peek", lambda records: {"cwd_sha256": told})
         write(tmp_path / ".fake" / "a" / "one.jsonl")
         discovery = Discovery({}, tmp_path)
-        assert stems(discovery.held_in(discovery.sessions(), tmp_path)) == ["one"]
-        assert stems(discovery.held_in(discovery.sessions(), tmp_path / ".fake")) == []
+        assert stems(discovery.filter_by_folder(discovery.sessions(), tmp_path)) == ["one"]
+        assert stems(discovery.filter_by_folder(discovery.sessions(), tmp_path / ".fake")) == []
 
     def test_in_a_folder_content_decides(self, tmp_path: Path) -> None:
         write(tmp_path / "deep" / "down" / "old.json", 100)
@@ -550,12 +554,12 @@ class TestFolders:
         (tmp_path / "notes.txt").write_text("fake_talk")
         (tmp_path / "README.md").write_text("# fake_talk")
         write(tmp_path / "talk.log", 1)
-        names = [session.path.name for session in in_folder(tmp_path)]
+        names = [session.path.name for session in find_in_folder(tmp_path)]
         assert names == ["packed.jsonl", "old.json", "packed.jsonl.gz"]
-        assert {session.reader for session in in_folder(tmp_path)} == {"fake_talk"}
+        assert {session.reader for session in find_in_folder(tmp_path)} == {"fake_talk"}
 
     def test_in_a_folder_without_any(self, tmp_path: Path) -> None:
-        assert list(in_folder(tmp_path)) == []
+        assert list(find_in_folder(tmp_path)) == []
 
 
 class Counter:
@@ -597,15 +601,15 @@ class TestMany:
         cold = Discovery({}, home, None, home / "cache")
         found = cold.sessions()
         assert (len(found), seen.opened) == (self.COUNT, 0)
-        shown = [cold.look(session) for session in found]
+        shown = [cold.inspect(session) for session in found]
         assert (seen.opened, seen.bytes) == (self.COUNT, self.COUNT * (1 << 14))
         assert [session.title for session in shown[:2]] == ["talk 0", "talk 1"]
         cold.remember()
         warm = Discovery({}, home, None, home / "cache")
-        assert [warm.look(session) for session in warm.sessions()] == shown
+        assert [warm.inspect(session) for session in warm.sessions()] == shown
         assert seen.opened == self.COUNT
         write(home / ".fake" / "p7" / "000007.jsonl", 7, title="new title")
-        assert warm.look(Discovery({}, home).sessions()[7]).title == "new title"
+        assert warm.inspect(Discovery({}, home).sessions()[7]).title == "new title"
         assert seen.opened == self.COUNT + 1
         assert (home / "cache" / discovery_cache.NAME).stat().st_size < 500 * self.COUNT
 
@@ -613,14 +617,14 @@ class TestMany:
 class TestMemory:
     """What is remembered is a help, never a need."""
 
-    SEEN = Seen(1, 2, "fake_talk", [Row("id", title="t")])
+    SEEN = CachedFile(1, 2, "fake_talk", [CachedRow("id", title="t")])
 
     def test_round_trip(self, tmp_path: Path) -> None:
-        memory = Memory(tmp_path / "cache")
+        memory = DiscoveryCache(tmp_path / "cache")
         memory.keep("a", self.SEEN)
         memory.keep("b", self.SEEN)
         memory.save(["a", "unknown"])
-        again = Memory(tmp_path / "cache")
+        again = DiscoveryCache(tmp_path / "cache")
         assert again.recall("a", 1, 2) == self.SEEN
         assert [again.recall("a", 1, 3), again.recall("a", 2, 2), again.recall("b", 1, 2)] == [
             None
@@ -640,45 +644,45 @@ class TestMemory:
     )
     def test_a_broken_file_is_no_memory(self, tmp_path: Path, data: bytes) -> None:
         (tmp_path / discovery_cache.NAME).write_bytes(data)
-        memory = Memory(tmp_path)
+        memory = DiscoveryCache(tmp_path)
         assert memory.files == {}
         memory.keep("a", self.SEEN)
         memory.save(["a"])
-        assert Memory(tmp_path).recall("a", 1, 2) == self.SEEN
+        assert DiscoveryCache(tmp_path).recall("a", 1, 2) == self.SEEN
 
     def test_every_cut_of_the_file_is_no_memory(self, tmp_path: Path) -> None:
-        memory = Memory(tmp_path)
+        memory = DiscoveryCache(tmp_path)
         memory.keep("a", self.SEEN)
         memory.save(["a"])
         whole = (tmp_path / discovery_cache.NAME).read_bytes()
         for length in range(len(whole)):
             (tmp_path / discovery_cache.NAME).write_bytes(whole[:length])
-            assert Memory(tmp_path).files == {}
+            assert DiscoveryCache(tmp_path).files == {}
 
     def test_no_place_to_write(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_bytes(b"")
         for folder in (None, tmp_path / "file" / "cache"):
-            memory = Memory(folder)
+            memory = DiscoveryCache(folder)
             memory.keep("a", self.SEEN)
             memory.save(["a"])
             assert memory.recall("a", 1, 2) == self.SEEN
         (tmp_path / discovery_cache.NAME).mkdir()
-        memory = Memory(tmp_path)
+        memory = DiscoveryCache(tmp_path)
         memory.keep("a", self.SEEN)
         memory.save(["a"])
 
     def test_it_does_not_grow_without_end(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(discovery_cache, "MOST", 3)
-        memory = Memory(tmp_path)
+        monkeypatch.setattr(discovery_cache, "MAX_FILES", 3)
+        memory = DiscoveryCache(tmp_path)
         for number in range(10):
-            memory.keep(str(number), Seen(1, number, "fake_talk", []))
+            memory.keep(str(number), CachedFile(1, number, "fake_talk", []))
         memory.save([str(number) for number in range(10)])
-        assert sorted(Memory(tmp_path).files) == ["7", "8", "9"]
+        assert sorted(DiscoveryCache(tmp_path).files) == ["7", "8", "9"]
 
     def test_nothing_new_is_not_written(self, tmp_path: Path) -> None:
-        Memory(tmp_path / "cache").save(["a"])
+        DiscoveryCache(tmp_path / "cache").save(["a"])
         assert not (tmp_path / "cache").exists()
 
     def test_many_at_once(self, tmp_path: Path) -> None:
@@ -687,7 +691,7 @@ class TestMemory:
 
         def work(name: str) -> None:
             for _ in range(20):
-                memory = Memory(tmp_path)
+                memory = DiscoveryCache(tmp_path)
                 if not all(seen == self.SEEN for seen in memory.files.values()):
                     failures.append(memory.files)
                 memory.keep(name, self.SEEN)
@@ -699,21 +703,23 @@ class TestMemory:
         for thread in threads:
             thread.join()
         assert failures == []
-        assert len(Memory(tmp_path).files) == 1
+        assert len(DiscoveryCache(tmp_path).files) == 1
 
     def test_a_name_that_is_no_unicode(self, tmp_path: Path) -> None:
         path = write(tmp_path / ".fake" / "a" / "x.jsonl", title="here")
         path.rename(path.with_name(os.fsdecode(b"bad\xff.jsonl")))
         for _ in range(2):
             discovery = Discovery({}, tmp_path, None, tmp_path / "cache")
-            assert [discovery.look(session).title for session in discovery.sessions()] == ["here"]
+            assert [discovery.inspect(session).title for session in discovery.sessions()] == [
+                "here"
+            ]
             discovery.remember()
-        assert next(iter(Memory(tmp_path / "cache").files)).endswith("bad\\xff.jsonl")
+        assert next(iter(DiscoveryCache(tmp_path / "cache").files)).endswith("bad\\xff.jsonl")
 
     def test_in_the_folder_of_this_user(self, tmp_path: Path) -> None:
         write(tmp_path / ".fake" / "a" / "one.jsonl")
         discovery = Discovery.of({"OPEN_TOKEN_HOME": str(tmp_path / "own")}, tmp_path)
-        discovery.look(discovery.sessions()[0])
+        discovery.inspect(discovery.sessions()[0])
         discovery.remember()
         assert (tmp_path / "own" / "cache" / discovery_cache.NAME).is_file()
 
@@ -737,22 +743,22 @@ class TestOpening:
     )
     def test_of_a_short_file(self, tmp_path: Path, data: bytes, records: list[Any]) -> None:
         (tmp_path / "file").write_bytes(data)
-        assert opening(tmp_path / "file", 1000) == records
+        assert read_first_records(tmp_path / "file", 1000) == records
         (tmp_path / "file.gz").write_bytes(gzip.compress(data))
-        assert opening(tmp_path / "file.gz", 1000) == records
+        assert read_first_records(tmp_path / "file.gz", 1000) == records
 
     def test_a_line_that_is_cut_off_counts_as_far_as_it_goes(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_bytes(
             b'{"a": 1}\n{"b": 2, "c": [3, {"d": 4, "e": "' + b"x" * 5000
         )
-        assert opening(tmp_path / "file", 50) == [{"a": 1}, {"b": 2, "c": [3, {"d": 4}]}]
-        assert opening(tmp_path / "file", 1000)[1]["c"][1]["e"] == "x" * 958
+        assert read_first_records(tmp_path / "file", 50) == [{"a": 1}, {"b": 2, "c": [3, {"d": 4}]}]
+        assert read_first_records(tmp_path / "file", 1000)[1]["c"][1]["e"] == "x" * 958
 
     def test_the_last_records(self, tmp_path: Path) -> None:
         lines = [json.dumps({"n": n}).encode() for n in range(1000)]
         (tmp_path / "file").write_bytes(b"\n".join([*lines, b"broken"]))
-        assert file_ends.closing(tmp_path / "file", 30) == [{"n": 998}, {"n": 999}]
-        assert file_ends.closing(tmp_path / "nowhere", 30) == []
+        assert file_ends.read_last_records(tmp_path / "file", 30) == [{"n": 998}, {"n": 999}]
+        assert file_ends.read_last_records(tmp_path / "nowhere", 30) == []
 
 
 VALUES = st.recursive(
@@ -767,16 +773,16 @@ class TestPrefix:
 
     @pytest.mark.parametrize("end", ["1", "1.", "1.5", "1e", "1e+", "1e+1", "-1E-"])
     def test_a_number_that_breaks_off(self, end: str) -> None:
-        assert prefix(f'{{"a": "x", "b": {end}') == {"a": "x"}
+        assert parse_json_prefix(f'{{"a": "x", "b": {end}') == {"a": "x"}
 
     @given(VALUES, st.integers(0, 400), st.booleans())
     def test_what_is_told_is_true(self, value: Any, length: int, pretty: bool) -> None:
         text = json.dumps(value, indent=2 if pretty else None)
-        assert is_begun(prefix(text[:length]), value)
+        assert is_begun(parse_json_prefix(text[:length]), value)
 
     @pytest.mark.parametrize("text", ["", " ", "x", "5", "tru", '"short', "}", "]", ":", "NaN"])
     def test_nothing_in_it(self, text: str) -> None:
-        assert prefix(text) is NOTHING
+        assert parse_json_prefix(text) is NOTHING
 
     @pytest.mark.parametrize(
         ("text", "value"),
@@ -797,18 +803,18 @@ class TestPrefix:
         ],
     )
     def test_as_far_as_it_goes(self, text: str, value: Any) -> None:
-        assert prefix(text) == value
+        assert parse_json_prefix(text) == value
 
     @pytest.mark.parametrize("end", ["", "\\", "\\u", "\\u00e", "\\\\", '\\"', "é"])
     def test_a_long_text_is_cut_between_its_letters(self, end: str) -> None:
-        found = prefix('{"a": "' + "x" * 500 + end)["a"]
+        found = parse_json_prefix('{"a": "' + "x" * 500 + end)["a"]
         assert found.startswith("x" * 494)
         assert set(found) <= set('x\\"é')
 
     def test_deep_and_long_ones_take_no_long_time(self) -> None:
-        assert isinstance(prefix("[" * 60_000), list)
-        assert isinstance(prefix('{"a":' * 10_000), dict)
-        assert len(prefix("[" + "1," * 30_000)) == 30_000
+        assert isinstance(parse_json_prefix("[" * 60_000), list)
+        assert isinstance(parse_json_prefix('{"a":' * 10_000), dict)
+        assert len(parse_json_prefix("[" + "1," * 30_000)) == 30_000
 
 
 def is_begun(part: Any, whole: Any) -> bool:
@@ -827,4 +833,4 @@ def test_a_source_that_is_gone_is_an_error_of_its_own(tmp_path: Path) -> None:
     (found,) = sessions(tmp_path)
     path.unlink()
     with pytest.raises(InputError):
-        source_of(found)
+        open_session(found)

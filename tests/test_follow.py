@@ -20,7 +20,7 @@ from open_token.checking.verify import VERIFIED, verify_bytes
 from open_token.context import Context
 from open_token.errors import InputError
 from open_token.locallib.follow import Follower
-from open_token.locallib.ndjson_stream import Growing, written_in
+from open_token.locallib.ndjson_stream import FollowStream, read_written_stream
 from open_token.options import ExportOptions
 from open_token.pipeline import export
 from open_token.registry import detect_format, list_conversations
@@ -54,7 +54,7 @@ def followed(
         return True
 
     out = io.BytesIO()
-    growing = Growing(out, context(**words), "out")
+    growing = FollowStream(out, context(**words), "out")
     record = Follower(path, path.name, reader, context(**words), growing, idle, conversation).run()
     growing.close(record)
     return [json.loads(line) for line in out.getvalue().splitlines()]
@@ -284,8 +284,8 @@ class Going:
             return False
 
         out = io.BytesIO(self.stream)
-        before = written_in(out, "out") if self.stream else None
-        growing = Growing(out, context(**words), "out", before)
+        before = read_written_stream(out, "out") if self.stream else None
+        growing = FollowStream(out, context(**words), "out", before)
         try:
             record = Follower(
                 self.path, self.path.name, self.reader, context(**words), growing, idle

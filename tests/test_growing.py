@@ -9,7 +9,7 @@ import pytest
 from open_token.checking.validate import validate_bytes
 from open_token.context import Context
 from open_token.errors import InputError
-from open_token.locallib.ndjson_stream import Growing, Written, written_in
+from open_token.locallib.ndjson_stream import FollowStream, WrittenStream, read_written_stream
 from open_token.model import Record
 from open_token.options import ExportOptions
 
@@ -33,11 +33,13 @@ def record(**facts: Any) -> Record:
     return Record({"id": "talk", **facts}, PEOPLE, ())
 
 
-def grow(out: io.BytesIO, before: bytes | None = None) -> Growing:
-    found = written_in(io.BytesIO(before), "talk") if before is not None else None
+def grow(out: io.BytesIO, before: bytes | None = None) -> FollowStream:
+    found = read_written_stream(io.BytesIO(before), "talk") if before is not None else None
     if found and before is not None:
         out.write(before[: found.end])
-    return Growing(out, Context(ExportOptions.of({"mode": "ndjson"}), key=bytes(32)), "talk", found)
+    return FollowStream(
+        out, Context(ExportOptions.of({"mode": "ndjson"}), key=bytes(32)), "talk", found
+    )
 
 
 def lines(out: io.BytesIO) -> list[Any]:
@@ -105,11 +107,13 @@ SAID = b'{"type":"event","event_type":"message","id":"evt_000001","actor_id":"ac
 
 def test_half_a_header_is_none() -> None:
     assert (
-        written_in(io.BytesIO(HEADER[:-1]), "talk")
-        == written_in(io.BytesIO(b"{"), "talk")
-        == Written()
+        read_written_stream(io.BytesIO(HEADER[:-1]), "talk")
+        == read_written_stream(io.BytesIO(b"{"), "talk")
+        == WrittenStream()
     )
-    assert written_in(io.BytesIO(HEADER + SAID + b'{"type":"foo'), "talk").end == len(HEADER + SAID)
+    assert read_written_stream(io.BytesIO(HEADER + SAID + b'{"type":"foo'), "talk").end == len(
+        HEADER + SAID
+    )
 
 
 @pytest.mark.parametrize(
@@ -133,7 +137,7 @@ def test_half_a_header_is_none() -> None:
 )
 def test_another_file_is_left_alone(before: bytes) -> None:
     with pytest.raises(InputError) as caught:
-        written_in(io.BytesIO(before), "talk")
+        read_written_stream(io.BytesIO(before), "talk")
     assert caught.value.code == "follow.append"
 
 

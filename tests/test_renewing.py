@@ -3,7 +3,7 @@ that are free there."""
 
 from typing import Any
 
-from open_token.locallib.reread import Renewal, shows_more
+from open_token.locallib.reread import EventTracker, has_new_reasoning
 from open_token.model import Participant, Record
 
 USER: Participant = {"actor_id": "act_001", "kind": "human", "name": "user"}
@@ -70,14 +70,14 @@ def short(events: Any) -> list[tuple[str, Any]]:
 
 
 def test_only_what_is_new_is_told() -> None:
-    renewal = Renewal()
+    renewal = EventTracker()
     assert short(renewal.take(reading(said("one")))) == [("1", "one")]
     assert short(renewal.take(reading(said("one"), said("two")))) == [("2", "two")]
     assert short(renewal.take(reading(said("one"), said("two")), is_end=True)) == []
 
 
 def test_what_changed_is_told_at_the_end() -> None:
-    renewal = Renewal()
+    renewal = EventTracker()
     renewal.take(reading(said("half")))
     assert short(renewal.take(reading(said("half and whole"), said("two")))) == [("2", "two")]
     (late,) = renewal.take(reading(said("half and whole"), said("two")), is_end=True)
@@ -86,20 +86,20 @@ def test_what_changed_is_told_at_the_end() -> None:
 
 
 def test_what_moved_on_is_not_what_changed() -> None:
-    renewal = Renewal()
+    renewal = EventTracker()
     renewal.take(reading(said("one"), fact("sum")))
     made = renewal.take(reading(said("one"), said("two"), fact("sum")), is_end=True)
     assert short(made) == [("4", "two")]
 
 
 def test_the_same_words_twice_are_two_events() -> None:
-    renewal = Renewal()
+    renewal = EventTracker()
     renewal.take(reading(said("yes")))
     assert short(renewal.take(reading(said("yes"), said("yes")))) == [("2", "yes")]
 
 
 def test_a_call_keeps_its_name_when_others_come_before_it() -> None:
-    renewal = Renewal()
+    renewal = EventTracker()
     renewal.take(reading(use("call_000001", "ls")))
     renewal.take(
         reading(
@@ -118,7 +118,7 @@ def test_a_call_keeps_its_name_when_others_come_before_it() -> None:
 
 
 def test_a_result_that_never_came_waits_for_the_end() -> None:
-    renewal = Renewal()
+    renewal = EventTracker()
     missing = result("call_000001", {"missing_result": True})
     assert [event["type"] for event in renewal.take(reading(use("call_000001"), missing))] == [
         "tool_use"
@@ -129,7 +129,7 @@ def test_a_result_that_never_came_waits_for_the_end() -> None:
 
 
 def test_a_result_that_changed_is_told_beside_the_first() -> None:
-    renewal = Renewal()
+    renewal = EventTracker()
     renewal.take(reading(use("call_000001"), result("call_000001", "half")))
     made = renewal.take(
         reading(use("call_000001"), said("new"), result("call_000001", "whole")), is_end=True
@@ -141,7 +141,7 @@ def test_a_result_that_changed_is_told_beside_the_first() -> None:
 
 
 def test_a_span_ends_when_all_of_it_is_told() -> None:
-    renewal = Renewal()
+    renewal = EventTracker()
     inside = said("inside") | {"links": {"span_id": "span_000001"}}
     more = said("more") | {"links": {"span_id": "span_000001"}}
     start, end = span("span_start", "span_000001"), span("span_end", "span_000001")
@@ -157,7 +157,7 @@ def test_a_span_ends_when_all_of_it_is_told() -> None:
 
 
 def test_people_keep_their_names() -> None:
-    renewal = Renewal()
+    renewal = EventTracker()
     renewal.take(reading(said("one"), people=(USER,)))
     turned: tuple[Participant, ...] = (
         {**MODEL, "actor_id": "act_001"},
@@ -177,7 +177,7 @@ def test_people_keep_their_names() -> None:
 
 def test_thoughts_that_were_left_out() -> None:
     one, two, thought = said("one"), said("two"), {**said("hm"), "role": "assistant_thought"}
-    assert shows_more([one, two], [one, thought, two])  # type: ignore[list-item]
-    assert not shows_more([one, two], [one, two, thought])  # type: ignore[list-item]
-    assert not shows_more([one, thought, two], [one, thought, thought, two])  # type: ignore[list-item]
-    assert not shows_more([], [thought])  # type: ignore[list-item]
+    assert has_new_reasoning([one, two], [one, thought, two])  # type: ignore[list-item]
+    assert not has_new_reasoning([one, two], [one, two, thought])  # type: ignore[list-item]
+    assert not has_new_reasoning([one, thought, two], [one, thought, thought, two])  # type: ignore[list-item]
+    assert not has_new_reasoning([], [thought])  # type: ignore[list-item]

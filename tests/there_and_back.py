@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from open_token.context import Context
-from open_token.locallib.export_many import export_each
+from open_token.locallib.export_many import export_conversations
 from open_token.registry import load_reader
 from open_token.restore import restore_files
 from open_token.sources.source import Source
@@ -49,7 +49,7 @@ def there_and_back(
 ) -> tuple[int, list[str]]:
     """Export whole, restore, compare every unit of every file: the bytes written, what is not the
     same."""
-    if not export_each(source, reader, made / "exports", context):
+    if not export_conversations(source, reader, made / "exports", context):
         return 0, []
     restore_files(made / "exports", made / "back")
     split = load_reader(reader).definition.block_separator

@@ -18,7 +18,7 @@ import msgspec
 from open_token.context import Context
 from open_token.errors import InputError
 from open_token.folding import Room, TooLarge, Unresolved, unfold_all
-from open_token.locallib.export_many import exports_in
+from open_token.locallib.export_many import list_exports
 from open_token.model import Event
 from open_token.nesting import afresh, depth_of
 from open_token.options import ExportOptions
@@ -185,7 +185,7 @@ def restore_files(export: Path, folder: Path, most: int | None = None) -> tuple[
     was redacted.
 
     `most` is how many letters the references in it may stand for."""
-    paths = exports_in(export) if export.is_dir() else [export]
+    paths = list_exports(export) if export.is_dir() else [export]
     context = Context(
         ExportOptions.of({"redact": "none", "include": "include-internal", "internal": "full"})
     )

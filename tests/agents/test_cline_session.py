@@ -62,11 +62,11 @@ def test_a_broken_file_of_an_agent(tmp_path: Path) -> None:
 def test_the_list_knows_folder_and_title(tmp_path: Path) -> None:
     shutil.copytree(FOLDER, tmp_path / ".cline/data/sessions" / NAME)
     found = Discovery({}, tmp_path)
-    [row] = [found.look(session) for session in found.sessions()]
+    [row] = [found.inspect(session) for session in found.sessions()]
     assert (row.id, row.cwd, row.title) == (NAME, "/srv/farm", "The gate of the farm")
     (tmp_path / ".cline/data/sessions" / NAME / f"{NAME}.json").unlink()
     found = Discovery({}, tmp_path)
-    [row] = [found.look(session) for session in found.sessions()]
+    [row] = [found.inspect(session) for session in found.sessions()]
     assert (row.id, row.cwd, row.title) == (NAME, None, "Is the gate shut?")
 
 

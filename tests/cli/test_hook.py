@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from open_token.cli import hook, main
-from open_token.locallib.hooks.handlers import hooks_of, list_hook_agents
-from open_token.locallib.hooks.log import Told, log
+from open_token.locallib.hooks.handlers import get_hooks, list_hook_agents
+from open_token.locallib.hooks.log import LogLine, append_log
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_what_to_paste_is_printed(home: Path, capsys: pytest.CaptureFixture[str]
     path.write_text("{} // mine")
     code, out, err = told(capsys, "install", "--for", "gemini-cli")
     assert code == 1
-    assert list(json.loads("".join(out))["hooks"]) == list(hooks_of("gemini-cli").events)
+    assert list(json.loads("".join(out))["hooks"]) == list(get_hooks("gemini-cli").events)
     assert err == [
         "error: this file was left as it is: it is not plain JSON; comments would be lost",
         "  --> ~/.gemini/settings.json",
@@ -108,7 +108,9 @@ def test_status_tells_the_last_call(home: Path, capsys: pytest.CaptureFixture[st
     told(capsys, "install", "--for", "cursor")
     folder = home.parent / "ot/data/hooks"
     folder.mkdir(parents=True)
-    log(folder, Told(at="2026-01-02T03:04:05Z", runtime="cursor", event="stop", result="new"))
+    append_log(
+        folder, LogLine(at="2026-01-02T03:04:05Z", runtime="cursor", event="stop", result="new")
+    )
     assert told(capsys, "status")[1] == [
         "absent\tqwen-code\tuser\tnever\t~/.qwen/settings.json",
         "installed\tcursor\tuser\t2026-01-02T03:04:05Z new\t~/.cursor/hooks.json",

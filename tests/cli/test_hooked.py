@@ -14,7 +14,7 @@ import pytest
 from hook_calls import TALKS, calls, settle
 from open_token.checking.verify import VERIFIED, verify_bytes
 from open_token.cli import hooked, main
-from open_token.locallib.hooks.queue import Waiting
+from open_token.locallib.hooks.queue import CallQueue
 
 PATIENCE = 60.0
 
@@ -142,5 +142,5 @@ def test_all_runtimes_at_once(tmp_path: Path, env: dict[str, str]) -> None:
 
 def is_done(folder: Path) -> bool:
     """Whether nothing waits, and nobody is at work."""
-    with Waiting(folder).held() as is_free:
-        return is_free and not Waiting(folder).names()
+    with CallQueue(folder).held() as is_free:
+        return is_free and not CallQueue(folder).names()

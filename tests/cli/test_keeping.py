@@ -9,8 +9,8 @@ import pytest
 from hook_calls import TALKS, settle
 from open_token.cli import main
 from open_token.cli.keeping import own_options
-from open_token.locallib.hooks.payload import Call
-from open_token.locallib.hooks.queue import Waiting
+from open_token.locallib.hooks.payload import HookCall
+from open_token.locallib.hooks.queue import CallQueue
 
 SECRET = "-".join(("sk", "ant", "api03", "x7Kp" * 23 + "AA"))
 
@@ -29,8 +29,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def kept(home: Path, folder: Path) -> str:
     path = next((home / ".codex").rglob("*.jsonl"))
     path.write_text(path.read_text().replace('"text":"', f'"text":"{SECRET} ', 1))
-    Waiting(home / "ot/data/hooks").add(
-        Call(runtime="codex", id=TALKS["codex"].id, folder=str(folder), event="SessionEnd")
+    CallQueue(home / "ot/data/hooks").add(
+        HookCall(runtime="codex", id=TALKS["codex"].id, folder=str(folder), event="SessionEnd")
     )
     assert main(["hook", "keep"]) == 0
     (file,) = folder.glob("codex/*")
@@ -53,8 +53,8 @@ def test_the_settings_of_the_user_count(home: Path) -> None:
 def test_settings_that_cannot_be_read_are_in_the_log(home: Path) -> None:
     (home / "ot/settings").mkdir(parents=True)
     (home / "ot/settings/config.toml").write_text("[")
-    Waiting(home / "ot/data/hooks").add(
-        Call(runtime="codex", id=TALKS["codex"].id, event="SessionEnd")
+    CallQueue(home / "ot/data/hooks").add(
+        HookCall(runtime="codex", id=TALKS["codex"].id, event="SessionEnd")
     )
     assert main(["hook", "keep"]) == 0
     assert '"result":"failed"' in (home / "ot/data/hooks/log.ndjson").read_text()

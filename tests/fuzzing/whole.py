@@ -14,7 +14,7 @@ from open_token.context import Context
 from open_token.errors import OpenTokenError, SeveralError
 from open_token.fidelity import Witness, judge
 from open_token.locallib.follow import Follower
-from open_token.locallib.ndjson_stream import Growing, written_in
+from open_token.locallib.ndjson_stream import FollowStream, read_written_stream
 from open_token.options import ExportOptions
 from open_token.pipeline import export
 from open_token.registry import detect_format, require_one_conversation, select_conversation
@@ -102,7 +102,7 @@ def _followed(
     before: bytes, path: Path, reader: str, context: Context, idle: Callable[[], bool]
 ) -> bytes:
     out = io.BytesIO(before)
-    growing = Growing(out, context, "out", written_in(out, "out") if before else None)
+    growing = FollowStream(out, context, "out", read_written_stream(out, "out") if before else None)
     growing.close(Follower(path, path.name, reader, context, growing, idle).run())
     return out.getvalue()
 

@@ -18,9 +18,9 @@ from open_token.errors import InputError, OutputError
 from open_token.locallib.archive import Archive
 from open_token.locallib.discovery import Discovery
 from open_token.locallib.hooks import archiving
-from open_token.locallib.hooks.archiving import World, keep_all, meant
-from open_token.locallib.hooks.payload import Call, read_call
-from open_token.locallib.hooks.queue import Waiting
+from open_token.locallib.hooks.archiving import Surroundings, archive_all, find_called_sessions
+from open_token.locallib.hooks.payload import HookCall, parse_call
+from open_token.locallib.hooks.queue import CallQueue
 from open_token.options import ExportOptions
 from open_token.storage.files import locked
 
@@ -31,14 +31,14 @@ class Machine:
     def __init__(self, root: Path) -> None:
         self.home, self.folder = root / "home", root / "archive"
         self.paths = settle(self.home)
-        self.waiting = Waiting(root / "hooks")
+        self.waiting = CallQueue(root / "hooks")
         self.now = 0.0
         self.busy = 0.0
         self.at_work = 0.0
         self.while_asleep: Callable[[], None] = lambda: None
 
-    def world(self) -> World:
-        return World(
+    def world(self) -> Surroundings:
+        return Surroundings(
             lambda: Discovery({}, self.home),
             lambda named: Archive(
                 Path(named) if named else self.folder, self._context, lambda: 2e9
@@ -60,12 +60,12 @@ class Machine:
         self.now += seconds
         self.while_asleep()
 
-    def keep(self, *waiting: Call | None) -> list[tuple[str, str]]:
+    def keep(self, *waiting: HookCall | None) -> list[tuple[str, str]]:
         """Carry out calls; what the log says of them."""
         for call in waiting:
             assert call is not None
             self.waiting.add(call)
-        keep_all(self.waiting, self.world())
+        archive_all(self.waiting, self.world())
         return [(line["runtime"], line["result"]) for line in self.log()]
 
     def log(self) -> list[dict[str, Any]]:
@@ -86,9 +86,9 @@ def machine(tmp_path: Path) -> Machine:
     return Machine(tmp_path)
 
 
-def said(machine: Machine, name: str) -> list[Call]:
+def said(machine: Machine, name: str) -> list[HookCall]:
     found = [
-        read_call(json.dumps(call).encode(), name) for call in calls(name, machine.paths[name])
+        parse_call(json.dumps(call).encode(), name) for call in calls(name, machine.paths[name])
     ]
     return [call for call in found if call]
 
@@ -139,9 +139,9 @@ def test_a_file_elsewhere_is_kept_only_if_its_runtime_wrote_it(
     machine: Machine, tmp_path: Path
 ) -> None:
     path = Path(shutil.move(machine.paths["codex"], tmp_path / "moved.jsonl"))
-    strange = Call(runtime="cursor", path=str(path))
-    assert meant(strange, Discovery({}, machine.home)) == []
-    assert machine.keep(Call(runtime="codex", path=str(path))) == [("codex", "new")]
+    strange = HookCall(runtime="cursor", path=str(path))
+    assert find_called_sessions(strange, Discovery({}, machine.home)) == []
+    assert machine.keep(HookCall(runtime="codex", path=str(path))) == [("codex", "new")]
 
 
 @pytest.mark.parametrize(
@@ -165,15 +165,24 @@ def test_a_path_that_is_no_log_does_nothing(
         shutil.copy(machine.paths["codex"], path)
         monkeypatch.chdir(tmp_path)
     named = {"relative": "strange.jsonl", "device": "/dev/zero"}.get(kind, str(path))
-    assert machine.keep(Call(runtime="codex", path=named)) == [("codex", "not found")]
+    assert machine.keep(HookCall(runtime="codex", path=named)) == [("codex", "not found")]
     assert machine.kept() == []
 
 
 def test_an_id_means_a_conversation_of_that_runtime_alone(machine: Machine) -> None:
     known = TALKS["copilot-cli"].id
-    assert meant(Call(runtime="codex", id=known), Discovery({}, machine.home)) == []
-    assert len(meant(Call(runtime="copilot-cli", id=known), Discovery({}, machine.home))) == 1
-    assert len(meant(Call(id=known), Discovery({}, machine.home))) == 1
+    assert (
+        find_called_sessions(HookCall(runtime="codex", id=known), Discovery({}, machine.home)) == []
+    )
+    assert (
+        len(
+            find_called_sessions(
+                HookCall(runtime="copilot-cli", id=known), Discovery({}, machine.home)
+            )
+        )
+        == 1
+    )
+    assert len(find_called_sessions(HookCall(id=known), Discovery({}, machine.home))) == 1
 
 
 def test_what_is_written_after_the_end_is_kept_too(machine: Machine) -> None:
@@ -217,14 +226,14 @@ def test_it_waits_for_another_that_is_at_work(machine: Machine) -> None:
 
 def test_what_cannot_be_taken_away_does_not_keep_it_busy(machine: Machine) -> None:
     (machine.waiting.folder / "odd.call").mkdir(parents=True)
-    keep_all(machine.waiting, machine.world())
+    archive_all(machine.waiting, machine.world())
     assert len(machine.waiting.names()) == 1
 
 
 def test_only_one_process_carries_them_out(machine: Machine) -> None:
     machine.waiting.add(said(machine, "codex")[0])
     with machine.waiting.held():
-        keep_all(machine.waiting, machine.world())
+        archive_all(machine.waiting, machine.world())
     assert machine.kept() == []
     assert machine.keep() == [("codex", "new")]
 
@@ -238,7 +247,7 @@ def test_what_goes_wrong_is_in_the_log_by_its_name(
     def fail(*_: object) -> None:
         raise problem
 
-    monkeypatch.setattr(archiving, "meant", fail)
+    monkeypatch.setattr(archiving, "find_called_sessions", fail)
     assert machine.keep(said(machine, "codex")[0]) == [("codex", "failed")]
     assert "secret" not in json.dumps(machine.log())
     assert len(machine.waiting.names()) == isinstance(problem, OutputError)

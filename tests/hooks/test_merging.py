@@ -10,46 +10,46 @@ from hypothesis import strategies as st
 
 from open_token.locallib.hooks.config_merge import (
     Unsafe,
-    ours_in,
-    parsed,
-    snippet,
-    with_ours,
-    without_ours,
+    add_handlers,
+    find_our_programs,
+    parse_config,
+    remove_handlers,
+    render_snippet,
 )
-from open_token.locallib.hooks.handlers import command_for, hooks_of, list_hook_agents
+from open_token.locallib.hooks.handlers import build_command, get_hooks, list_hook_agents
 
 NAMES = list(list_hook_agents())
 OTHER = {"type": "command", "command": "say done"}
 
 
 def command(name: str, program: str = "/opt/open-token") -> str:
-    return command_for((program,), name, None)
+    return build_command((program,), name, None)
 
 
 def put(raw: bytes, name: str, program: str = "/opt/open-token") -> bytes:
-    return with_ours(raw, hooks_of(name), name, command(name, program))
+    return add_handlers(raw, get_hooks(name), name, command(name, program))
 
 
 def out(raw: bytes, name: str) -> bytes:
-    return without_ours(raw, hooks_of(name), name)
+    return remove_handlers(raw, get_hooks(name), name)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_new_file_has_one_handler_for_each_event(name: str) -> None:
-    runtime = hooks_of(name)
+    runtime = get_hooks(name)
     raw = put(b"", name)
     whole = json.loads(raw)
     assert {key: value for key, value in whole.items() if key != "hooks"} == runtime.top_level
     assert tuple(whole["hooks"]) == runtime.events
-    assert ours_in(raw, runtime, name) == ["/opt/open-token"] * 3
+    assert find_our_programs(raw, runtime, name) == ["/opt/open-token"] * 3
     assert put(raw, name) == raw
     assert json.loads(out(raw, name)) == runtime.top_level
-    assert json.loads(snippet(runtime, command(name))) == whole
+    assert json.loads(render_snippet(runtime, command(name))) == whole
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_others_wrote_stays_where_it_was(name: str) -> None:
-    runtime = hooks_of(name)
+    runtime = get_hooks(name)
     entry: Any = {"matcher": "*", "hooks": [OTHER]} if runtime.is_grouped else OTHER
     before = {
         "model": "x",
@@ -129,7 +129,7 @@ def test_what_would_lose_something_is_refused(raw: bytes, why: str) -> None:
 )
 def test_nothing_of_ours_means_the_same_bytes(raw: bytes) -> None:
     assert out(raw, "claude-code") == raw
-    assert ours_in(raw, hooks_of("claude-code"), "claude-code") == []
+    assert find_our_programs(raw, get_hooks("claude-code"), "claude-code") == []
 
 
 LEAVES = st.none() | st.booleans() | st.integers() | st.text()
@@ -146,9 +146,9 @@ FILES = st.dictionaries(st.text().filter(lambda key: key != "hooks"), VALUES, ma
 def test_put_in_and_taken_out_is_as_before(
     others: dict[str, Any], hooks: dict[str, Any], name: str
 ) -> None:
-    before = others | hooks_of(name).top_level | {"hooks": hooks}
+    before = others | get_hooks(name).top_level | {"hooks": hooks}
     raw = json.dumps(before).encode()
     there = put(raw, name)
     assert put(there, name) == there
-    assert len(ours_in(there, hooks_of(name), name)) == 3
-    assert parsed(out(there, name)) == before
+    assert len(find_our_programs(there, get_hooks(name), name)) == 3
+    assert parse_config(out(there, name)) == before

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from open_token.locallib.hooks.payload import LONGEST, Call, read_call
+from open_token.locallib.hooks.payload import LONGEST, HookCall, parse_call
 
 ID = "019c0000-1111-7222-8333-444455556666"
 PATH = "/home/you/talk.jsonl"
 
 
-def call(**said: Any) -> Call | None:
-    return read_call(json.dumps(said).encode(), "codex", "/talks")
+def call(**said: Any) -> HookCall | None:
+    return parse_call(json.dumps(said).encode(), "codex", "/talks")
 
 
 @pytest.mark.parametrize("path", ["transcript_path", "transcriptPath"])
@@ -22,7 +22,7 @@ def call(**said: Any) -> Call | None:
 @pytest.mark.parametrize("event", ["hook_event_name", "event"])
 def test_every_spelling(path: str, known: str, event: str) -> None:
     found = call(**{path: PATH, known: ID, event: "sessionEnd", "prompt_response": {"deep": ["x"]}})
-    assert found == Call(runtime="codex", event="sessionEnd", path=PATH, id=ID, folder="/talks")
+    assert found == HookCall(runtime="codex", event="sessionEnd", path=PATH, id=ID, folder="/talks")
     assert found.is_end
 
 
@@ -35,11 +35,11 @@ def test_an_end_without_a_name_is_known_by_its_reason() -> None:
 
 
 def test_a_path_or_an_id_is_enough() -> None:
-    assert call(session_id=ID, transcript_path=None) == Call(
+    assert call(session_id=ID, transcript_path=None) == HookCall(
         runtime="codex", id=ID, folder="/talks"
     )
     found = call(transcript_path=PATH, session_id=7, hook_event_name={"a": 1})
-    assert found == Call(runtime="codex", path=PATH, folder="/talks")
+    assert found == HookCall(runtime="codex", path=PATH, folder="/talks")
     assert not found.is_end
 
 
@@ -70,13 +70,13 @@ def test_a_call_without_a_conversation_is_none(said: dict[str, Any]) -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_call_is_none(data: bytes) -> None:
-    assert read_call(data) is None
+    assert parse_call(data) is None
 
 
 def test_a_call_of_any_length_is_none() -> None:
-    assert read_call(json.dumps({"session_id": ID, "last": "x" * LONGEST}).encode()) is None
+    assert parse_call(json.dumps({"session_id": ID, "last": "x" * LONGEST}).encode()) is None
 
 
 @given(st.binary(max_size=200))
 def test_no_bytes_raise(data: bytes) -> None:
-    read_call(data)
+    parse_call(data)

@@ -6,11 +6,11 @@ import pytest
 
 from open_token import registry
 from open_token.locallib.hooks.handlers import (
+    build_command,
     build_handler,
-    command_for,
-    hooks_of,
+    find_our_program,
+    get_hooks,
     list_hook_agents,
-    program_of,
 )
 
 US = "/opt/with space/open-token"
@@ -27,13 +27,13 @@ def test_every_runtime_has_a_reader_and_three_events() -> None:
     ]
     for name, agent in list_hook_agents().items():
         assert agent.name in registry.READERS
-        assert len(hooks_of(name).events) == 3
-        assert list(build_handler(hooks_of(name), "x").values()).count("x") == 1
+        assert len(get_hooks(name).events) == 3
+        assert list(build_handler(get_hooks(name), "x").values()).count("x") == 1
 
 
 def test_times_are_in_the_unit_of_the_runtime() -> None:
     limits = {
-        name: hooks_of(name).handler.get("timeout", hooks_of(name).handler.get("timeoutSec"))
+        name: get_hooks(name).handler.get("timeout", get_hooks(name).handler.get("timeoutSec"))
         for name in list_hook_agents()
     }
     assert limits["codex"] == 3  # more is cut down to that, with a warning at each start
@@ -41,12 +41,12 @@ def test_times_are_in_the_unit_of_the_runtime() -> None:
 
 
 def test_a_command_is_quoted_and_known_again() -> None:
-    command = command_for((US,), "codex", Path("/home/you/my talks"))
+    command = build_command((US,), "codex", Path("/home/you/my talks"))
     assert command == "'/opt/with space/open-token' hook run --for codex --to '/home/you/my talks'"
-    assert program_of({"type": "command", "command": command, "timeout": 99}, "codex") == US
-    assert program_of({"command": command}, "cursor") is None
-    module = command_for(("/usr/bin/python3", "-P", "-m", "open_token"), "cursor", None)
-    assert program_of({"bash": module}, "cursor") == "/usr/bin/python3"
+    assert find_our_program({"type": "command", "command": command, "timeout": 99}, "codex") == US
+    assert find_our_program({"command": command}, "cursor") is None
+    module = build_command(("/usr/bin/python3", "-P", "-m", "open_token"), "cursor", None)
+    assert find_our_program({"bash": module}, "cursor") == "/usr/bin/python3"
 
 
 @pytest.mark.parametrize(
@@ -66,4 +66,4 @@ def test_a_command_is_quoted_and_known_again() -> None:
     ],
 )
 def test_what_others_wrote_is_not_ours(handler: object) -> None:
-    assert program_of(handler, "codex") is None
+    assert find_our_program(handler, "codex") is None

@@ -5,21 +5,21 @@ from pathlib import Path
 
 import pytest
 
-from open_token.locallib.hooks.payload import Call
-from open_token.locallib.hooks.queue import Waiting
+from open_token.locallib.hooks.payload import HookCall
+from open_token.locallib.hooks.queue import CallQueue
 
 ONE, TWO = (
-    Call(runtime="codex", id="one", event="Stop"),
-    Call(runtime="codex", id="two", event="SessionEnd"),
+    HookCall(runtime="codex", id="one", event="Stop"),
+    HookCall(runtime="codex", id="two", event="SessionEnd"),
 )
 
 
 @pytest.fixture
-def waiting(tmp_path: Path) -> Waiting:
-    return Waiting(tmp_path / "hooks")
+def waiting(tmp_path: Path) -> CallQueue:
+    return CallQueue(tmp_path / "hooks")
 
 
-def test_calls_of_one_conversation_are_one(waiting: Waiting) -> None:
+def test_calls_of_one_conversation_are_one(waiting: CallQueue) -> None:
     for call in (ONE, TWO, ONE):
         waiting.add(call)
     assert len(waiting.names()) == 2
@@ -27,7 +27,7 @@ def test_calls_of_one_conversation_are_one(waiting: Waiting) -> None:
     assert {stat.S_IMODE(path.stat().st_mode) for path in waiting.names()} == {0o600}
 
 
-def test_a_call_that_comes_while_its_like_is_carried_out_waits(waiting: Waiting) -> None:
+def test_a_call_that_comes_while_its_like_is_carried_out_waits(waiting: CallQueue) -> None:
     waiting.add(ONE)
     (path,) = waiting.names()
     taken, call = waiting.begin(path)
@@ -38,7 +38,7 @@ def test_a_call_that_comes_while_its_like_is_carried_out_waits(waiting: Waiting)
     assert waiting.begin(left)[1] == ONE
 
 
-def test_what_a_killed_process_left_is_tried_once_more(waiting: Waiting) -> None:
+def test_what_a_killed_process_left_is_tried_once_more(waiting: CallQueue) -> None:
     waiting.add(ONE)
     seen = []
     while names := waiting.names():
@@ -49,7 +49,7 @@ def test_what_a_killed_process_left_is_tried_once_more(waiting: Waiting) -> None
     assert seen == [ONE, ONE, None]
 
 
-def test_what_is_no_call_is_forgotten(waiting: Waiting) -> None:
+def test_what_is_no_call_is_forgotten(waiting: CallQueue) -> None:
     waiting.add(ONE)
     waiting.names()[0].write_bytes(b"\xff")
     assert not waiting.is_ending()
@@ -60,14 +60,14 @@ def test_what_is_no_call_is_forgotten(waiting: Waiting) -> None:
     assert waiting.begin(waiting.folder / "gone.call")[1] is None
 
 
-def test_the_end_of_a_session_is_seen(waiting: Waiting) -> None:
+def test_the_end_of_a_session_is_seen(waiting: CallQueue) -> None:
     waiting.add(ONE)
     assert not waiting.is_ending()
     waiting.add(TWO)
     assert waiting.is_ending()
 
 
-def test_one_at_a_time(waiting: Waiting) -> None:
+def test_one_at_a_time(waiting: CallQueue) -> None:
     waiting.add(ONE)
     with waiting.held() as first, waiting.held() as second:
         assert (first, second) == (True, False)

@@ -11,7 +11,7 @@ from golden_cases import CASES, read_case
 from open_token.checking.validate import validate
 from open_token.context import Context
 from open_token.errors import SeveralError
-from open_token.locallib.export_many import export_each, exports_in
+from open_token.locallib.export_many import export_conversations, list_exports
 from open_token.options import ExportOptions
 from open_token.registry import (
     READERS,
@@ -55,12 +55,12 @@ def test_they_are_listed_chosen_and_exported(reader: str, tmp_path: Path) -> Non
         assert (
             str(number) in names or select_conversation(source, reader, str(number)).id == name
         )  # an id comes before a number
-    receipts = export_each(
+    receipts = export_conversations(
         source, reader, tmp_path / "out", Context(ExportOptions.of(ALL), key=KEY)
     )
     index = json.loads((tmp_path / "out" / "index.json").read_bytes())
     assert [entry.get("source_id", entry["id"]) for entry in index["conversations"]] == names
-    documents = [json.loads(file.read_bytes()) for file in exports_in(tmp_path / "out")]
+    documents = [json.loads(file.read_bytes()) for file in list_exports(tmp_path / "out")]
     assert len(documents) == len(receipts)
     assert [len(document["events"]) for document in documents] == [
         receipt.events for receipt in receipts

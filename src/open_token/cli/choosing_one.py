@@ -14,7 +14,7 @@ from open_token.cli.progress import Progress
 from open_token.cli.seen import Seen
 from open_token.context import Context
 from open_token.errors import SeveralError
-from open_token.locallib.export_many import INDEX, export_each
+from open_token.locallib.export_many import INDEX, export_conversations
 from open_token.model import Found
 from open_token.pipeline import Receipt
 from open_token.registry import detect_format, require_one_conversation, select_conversation
@@ -77,7 +77,7 @@ def export_all(args: argparse.Namespace, choice: Choice, context: Context, conso
     seen = Seen() if args.report else None
     with Progress(source.size, console) as progress:
         source.progress = progress
-        receipts = export_each(source, reader, Path(args.output), context, seen)
+        receipts = export_conversations(source, reader, Path(args.output), context, seen)
     source.progress = source.conversation = None
     _tell(receipts, reader, args.output, console)
     facts: dict[str, Any] = {"conversations": [_brief(receipt) for receipt in receipts]}

@@ -9,7 +9,7 @@ from open_token.cli.export import check_reader
 from open_token.context import Context
 from open_token.errors import InputError
 from open_token.fidelity import Field, Report, Witness, judge
-from open_token.locallib.export_many import exports_in
+from open_token.locallib.export_many import list_exports
 from open_token.model import Note
 from open_token.options import ExportOptions
 from open_token.pipeline import read
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     reader = args.reader.replace("-", "_") if args.reader else detect_format(source)
     if target.is_dir() and not args.conversation:
         notes = _notes_of_all(source, reader)
-        witness = _witness(exports_in(target))
+        witness = _witness(list_exports(target))
     else:
         be_chosen(
             source,

@@ -15,7 +15,7 @@ from open_token.cli.stopping import asked_to_stop
 from open_token.context import Context
 from open_token.errors import InputError, OutputError, UsageError
 from open_token.locallib.follow import Follower
-from open_token.locallib.ndjson_stream import Growing, Written, written_in
+from open_token.locallib.ndjson_stream import FollowStream, WrittenStream, read_written_stream
 from open_token.storage.files import grown_file
 
 _PAUSE = 0.03
@@ -33,7 +33,7 @@ def follow(args: argparse.Namespace, choice: Choice, context: Context, console: 
     context = replace(context, source=str(source.path))
     reader = choose_one(args, choice, console)
     with asked_to_stop() as stop, _target(args, console) as (out, before):
-        growing = Growing(out, context, args.output or "<stdout>", before)
+        growing = FollowStream(out, context, args.output or "<stdout>", before)
         console.say(f"follow  {reader}  {visible(source.name)}  (end with Ctrl-C)")
         record = Follower(
             source.path,
@@ -96,9 +96,9 @@ def _check(args: argparse.Namespace, context: Context) -> None:
 @contextmanager
 def _target(
     args: argparse.Namespace, console: Console
-) -> Iterator[tuple[BinaryIO, Written | None]]:
+) -> Iterator[tuple[BinaryIO, WrittenStream | None]]:
     if not args.output:
         yield console.payload, None
         return
     with grown_file(Path(args.output)) as out:
-        yield out, written_in(out, args.output) if args.append else None
+        yield out, read_written_stream(out, args.output) if args.append else None

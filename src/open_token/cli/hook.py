@@ -13,8 +13,8 @@ from open_token.cli.console import Console, table, visible
 from open_token.cli.hooked import FOLDER
 from open_token.errors import OutputError, UsageError
 from open_token.locallib.hooks import installation
-from open_token.locallib.hooks.handlers import hooks_of, list_hook_agents
-from open_token.locallib.hooks.log import Told, last_told
+from open_token.locallib.hooks.handlers import get_hooks, list_hook_agents
+from open_token.locallib.hooks.log import LogLine, read_last_lines
 from open_token.locallib.skills import Machine
 from open_token.storage.files import Folders
 
@@ -104,7 +104,7 @@ def _change(machine: Machine, args: argparse.Namespace, console: Console) -> int
             )
         for change in changes:
             console.say(
-                f"next    {list_hook_agents()[change.runtime].title}: {hooks_of(change.runtime).next_step}"
+                f"next    {list_hook_agents()[change.runtime].title}: {get_hooks(change.runtime).next_step}"
             )
     return 0
 
@@ -167,7 +167,7 @@ def _report(
 
 def _status(machine: Machine, args: argparse.Namespace, console: Console) -> int:
     places = installation.status(machine, program())
-    last = last_told(Folders.of(console.env).data / FOLDER)
+    last = read_last_lines(Folders.of(console.env).data / FOLDER)
     if args.json:
         facts = [
             {
@@ -197,7 +197,7 @@ def _status(machine: Machine, args: argparse.Namespace, console: Console) -> int
     return 0
 
 
-def _facts(told: Told | None) -> dict[str, Any] | None:
+def _facts(told: LogLine | None) -> dict[str, Any] | None:
     return (
         {
             "at": told.at,
@@ -211,7 +211,7 @@ def _facts(told: Told | None) -> dict[str, Any] | None:
     )
 
 
-def _words(told: Told | None) -> str:
+def _words(told: LogLine | None) -> str:
     return f"{told.at} {told.result}" if told else "never"
 
 

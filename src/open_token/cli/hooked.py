@@ -8,8 +8,8 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from open_token.locallib.hooks.payload import LONGEST, read_call
-from open_token.locallib.hooks.queue import Waiting
+from open_token.locallib.hooks.payload import LONGEST, parse_call
+from open_token.locallib.hooks.queue import CallQueue
 from open_token.storage.files import Folders
 
 FOLDER = "hooks"
@@ -27,10 +27,10 @@ def run(words: Sequence[str]) -> int:
 
 def _take(words: Sequence[str]) -> None:
     options = dict(zip(words[::2], words[1::2], strict=False))
-    call = read_call(_said(), options.get("--for", ""), options.get("--to", ""))
+    call = parse_call(_said(), options.get("--for", ""), options.get("--to", ""))
     if call is None:
         return
-    waiting = Waiting(Folders.of(os.environ).data / FOLDER)
+    waiting = CallQueue(Folders.of(os.environ).data / FOLDER)
     waiting.add(call)
     start_apart([sys.executable, "-P", "-m", "open_token", "hook", "keep"], str(waiting.folder))
 

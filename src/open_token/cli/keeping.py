@@ -13,8 +13,8 @@ from open_token.cli.hooked import FOLDER
 from open_token.library import context_for
 from open_token.locallib.archive import Archive
 from open_token.locallib.discovery import Discovery
-from open_token.locallib.hooks.archiving import World, keep_all
-from open_token.locallib.hooks.queue import Waiting
+from open_token.locallib.hooks.archiving import Surroundings, archive_all
+from open_token.locallib.hooks.queue import CallQueue
 from open_token.options import NAMES, ExportOptions
 from open_token.settings import load_settings
 from open_token.storage.files import Folders
@@ -27,7 +27,7 @@ def run(_: Sequence[str]) -> int:
     env = own_options(os.environ)
     console = Console(env)
     folder = Folders.of(env).data / FOLDER
-    world = World(
+    world = Surroundings(
         discovery=lambda: Discovery.of(env, console.home),
         archive=lambda named: archive_in(named, env, folder),
         now=lambda: datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -35,7 +35,7 @@ def run(_: Sequence[str]) -> int:
         work=time.process_time,
         sleep=time.sleep,
     )
-    keep_all(Waiting(folder), world)
+    archive_all(CallQueue(folder), world)
     return 0
 
 

@@ -15,7 +15,13 @@ from open_token.cli.titles import with_masked_titles
 from open_token.context import Context
 from open_token.errors import InputError, UsageError
 from open_token.handoff.copies import TAIL, Ending, may_be_copy
-from open_token.locallib.discovery import Discovery, Session, by_id, in_folder, source_of
+from open_token.locallib.discovery import (
+    Discovery,
+    Session,
+    find_by_id,
+    find_in_folder,
+    open_session,
+)
 from open_token.options import ExportOptions
 from open_token.pipeline import read
 from open_token.registry import detect_format
@@ -52,9 +58,11 @@ def _discovery(console: Console) -> Discovery:
 
 def _by_id(discovery: Discovery, word: str) -> Choice:
     found = discovery.sessions()
-    matching = by_id(found, word) or by_id([discovery.look(session) for session in found], word)
+    matching = find_by_id(found, word) or find_by_id(
+        [discovery.inspect(session) for session in found], word
+    )
     # Gemini CLI 0.61 begins another file when it resumes a session, and then goes on in the first.
-    is_one = len({discovery.look(session).id for session in matching}) == 1
+    is_one = len({discovery.inspect(session).id for session in matching}) == 1
     discovery.remember()
     if is_one:
         return _found(matching[0], None)
@@ -105,7 +113,7 @@ def _is_copy(session: Session) -> bool:
         return False
     ending = Ending()
     with contextlib.suppress(InputError):
-        for event in read(source_of(session), Context(ExportOptions()), session.reader).events:
+        for event in read(open_session(session), Context(ExportOptions()), session.reader).events:
             ending.take(event)
     return ending.is_note
 
@@ -114,7 +122,7 @@ def _folder(folder: Path) -> Choice:
     whole = Source.of_folder(folder)
     with contextlib.suppress(InputError):
         return Choice(whole, reader=detect_format(whole))
-    for session in in_folder(folder):
+    for session in find_in_folder(folder):
         return _found(session, "the newest conversation in that folder")
     raise InputError(
         "there is no conversation in this folder",
@@ -128,7 +136,7 @@ def newest(console: Console) -> Choice:
     """The newest conversation of this folder, else of this machine."""
     discovery = _discovery(console)
     found = discovery.sessions()
-    here = discovery.held_in(found, console.cwd)
+    here = discovery.filter_by_folder(found, console.cwd)
     session = first = next(here, None)
     while session and _is_copy(session):
         session = next(here, None)
@@ -163,12 +171,14 @@ def running(console: Console) -> Choice:
     why = "no variable tells the running conversation"
     for reader, variable in _running(console.env):
         matching = [
-            session for session in by_id(found, console.env[variable]) if session.reader == reader
+            session
+            for session in find_by_id(found, console.env[variable])
+            if session.reader == reader
         ]
         if len(matching) == 1:
             return _found(matching[0], f"the conversation this process runs in, by {variable}")
         why = f"the conversation that {variable} names was not found"
-    for session in discovery.held_in(found, console.cwd):
+    for session in discovery.filter_by_folder(found, console.cwd):
         return _found(session, f"{why}; this is the newest of this folder")
     raise InputError(
         "the conversation this process runs in cannot be told",
@@ -189,7 +199,9 @@ def picked(console: Console) -> Choice:
             help="name one: `open-token sessions` lists them",
         )
     discovery = _discovery(console)
-    found = [discovery.look(session) for session in islice(discovery.sessions(), _IN_A_PICK_LIST)]
+    found = [
+        discovery.inspect(session) for session in islice(discovery.sessions(), _IN_A_PICK_LIST)
+    ]
     if not found:
         raise _none_here()
     chosen = pick(with_masked_titles(found, console), console)
@@ -200,4 +212,4 @@ def picked(console: Console) -> Choice:
 
 def _found(session: Session, how: str | None) -> Choice:
     place = visible(str(session.path))
-    return Choice(source_of(session), f"{place} ({how})" if how else place, session.reader)
+    return Choice(open_session(session), f"{place} ({how})" if how else place, session.reader)

@@ -12,7 +12,7 @@ from pathlib import Path
 from open_token.cli.console import Console, cut, plural, relative_age, size, visible
 from open_token.cli.titles import with_masked_titles
 from open_token.errors import InputError, UsageError
-from open_token.locallib.discovery import Discovery, Session, with_words
+from open_token.locallib.discovery import Discovery, Session, filter_by_words
 from open_token.options import guess_of
 from open_token.registry import READERS
 from open_token.timestamps import from_epoch, to_utc
@@ -71,11 +71,11 @@ def run(args: argparse.Namespace, console: Console) -> int:
         and (until is None or session.modified < until)
     ]
     if folder is not None:
-        found = discovery.held_in(found, folder)
+        found = discovery.filter_by_folder(found, folder)
     if args.text:
-        found = with_words((discovery.look(session) for session in found), args.text)
+        found = filter_by_words((discovery.inspect(session) for session in found), args.text)
     found = list(found)
-    shown = [discovery.look(session) for session in islice(found, limit)]
+    shown = [discovery.inspect(session) for session in islice(found, limit)]
     discovery.remember()
     shown = with_masked_titles(shown, console)
     _show(shown, args.json, console)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from open_token.cli.console import Console
 from open_token.context import Context
-from open_token.locallib.discovery import Session, uncut
+from open_token.locallib.discovery import Session, drop_cut_word
 from open_token.options import ExportOptions
 from open_token.storage.files import Folders
 
@@ -14,7 +14,7 @@ from open_token.storage.files import Folders
 def masked_titles(titles: Sequence[str | None], console: Console) -> list[str]:
     """Titles that may be shown; empty where there is none."""
     context = Context(ExportOptions(), rule_cache=Folders.of(console.env).cache, engine="keywords")
-    told = [uncut(title or "") for title in titles]
+    told = [drop_cut_word(title or "") for title in titles]
     masked: list[str] = importlib.import_module("open_token.passes.text").masked(told, context)
     return masked
 

@@ -1,4 +1,4 @@
-"""What was seen in files before, so that a file that has not changed need not be opened again."""
+"""What discovery saw in files before, so that an unchanged file need not be opened again."""
 
 import contextlib
 from collections.abc import Collection
@@ -11,12 +11,12 @@ from open_token.errors import OutputError
 from open_token.storage.files import make_folder, read_optional, write_whole
 
 NAME = "sessions.json"
-MOST = 20_000
+MAX_FILES = 20_000
 _SCHEMA = "open-token/seen/1"
 
 
-class Row(msgspec.Struct, array_like=True, frozen=True):
-    """What a list shows of a conversation."""
+class CachedRow(msgspec.Struct, array_like=True, frozen=True):
+    """What a list shows of a session."""
 
     id: str | None = None
     cwd: str | None = None
@@ -29,64 +29,64 @@ class Row(msgspec.Struct, array_like=True, frozen=True):
     cwd_sha256: str | None = None
 
 
-class Seen(msgspec.Struct, array_like=True, frozen=True):
-    """A file as it was when somebody looked, and what was in it."""
+class CachedFile(msgspec.Struct, array_like=True, frozen=True):
+    """A file as it was when it was last opened, and the sessions in it."""
 
     size: int
     mtime_ns: int
     reader: str
-    rows: list[Row]
+    rows: list[CachedRow]
 
 
-class _File(msgspec.Struct):
+class _CacheFile(msgspec.Struct):
     schema: str
     version: str
-    files: dict[str, Seen]
+    files: dict[str, CachedFile]
 
 
-class Memory:
-    """A small file in the cache folder: read late, written whole, and forgotten when anything is
-    wrong with it."""
+class DiscoveryCache:
+    """A small file in the cache directory: loaded lazily, written atomically, ignored if damaged."""
 
     def __init__(self, folder: Path | None) -> None:
         self._path = folder / NAME if folder else None
-        self._files: dict[str, Seen] | None = None
+        self._files: dict[str, CachedFile] | None = None
         self._is_changed = False
 
     @property
-    def files(self) -> dict[str, Seen]:
-        """What is known, by path."""
+    def files(self) -> dict[str, CachedFile]:
+        """The known files by path."""
         if self._files is None:
-            self._files = self._loaded()
+            self._files = self._load()
         return self._files
 
-    def _loaded(self) -> dict[str, Seen]:
+    def _load(self) -> dict[str, CachedFile]:
         raw = read_optional(self._path) if self._path else None
         with contextlib.suppress(msgspec.DecodeError, RecursionError):
-            file = msgspec.json.decode(raw or b"", type=_File)
-            if (file.schema, file.version) == (_SCHEMA, __version__):
+            file = msgspec.json.decode(raw or b"", type=_CacheFile)
+            # Another version may see more in a file.
+            if file.schema == _SCHEMA and file.version == __version__:
                 return file.files
         return {}
 
-    def recall(self, name: str, size: int, mtime_ns: int) -> Seen | None:
-        """What a file held, if it is still the same."""
-        seen = self.files.get(name)
-        return seen if seen and (seen.size, seen.mtime_ns) == (size, mtime_ns) else None
+    def recall(self, name: str, size: int, mtime_ns: int) -> CachedFile | None:
+        """Return what a file held, if it has not changed since."""
+        cached = self.files.get(name)
+        if cached is None or cached.size != size or cached.mtime_ns != mtime_ns:
+            return None
+        return cached
 
-    def keep(self, name: str, seen: Seen) -> None:
-        """Know this from now on."""
-        self.files[name] = seen
+    def keep(self, name: str, cached: CachedFile) -> None:
+        """Remember a file."""
+        self.files[name] = cached
         self._is_changed = True
 
     def save(self, names: Collection[str]) -> None:
-        """Write down what is known of the given files, the newest of them when they are very many;
-        or let it be."""
+        """Write what is known of these files, the newest if they are very many; failing is fine."""
         if not self._is_changed or self._path is None or not make_folder(self._path.parent):
             return
-        kept = sorted((seen.mtime_ns, name) for name in names if (seen := self.files.get(name)))[
-            -MOST:
-        ]
-        file = _File(_SCHEMA, __version__, {name: self.files[name] for _, name in kept})
+        known = [(self.files[name].mtime_ns, name) for name in names if name in self.files]
+        newest = [name for _, name in sorted(known)[-MAX_FILES:]]
+        file = _CacheFile(_SCHEMA, __version__, {name: self.files[name] for name in newest})
         with contextlib.suppress(OutputError, UnicodeEncodeError):
             write_whole(self._path, msgspec.json.encode(file), 0o600)
             self._is_changed = False

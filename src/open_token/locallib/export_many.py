@@ -28,7 +28,7 @@ class _Index(msgspec.Struct):
 SCHEMA = "open-token/index/1"
 
 
-def export_each(
+def export_conversations(
     source: Source, reader: str, folder: Path, context: Context, witness: Witness | None = None
 ) -> list[Receipt]:
     """Export every conversation of a source into a folder, which appears complete or not at all.
@@ -58,7 +58,7 @@ def export_each(
     return receipts
 
 
-def exports_in(folder: Path) -> list[Path]:
+def list_exports(folder: Path) -> list[Path]:
     """The documents of such a folder, in the order of its index."""
     found = read_optional(folder / INDEX)
     try:

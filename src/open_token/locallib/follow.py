@@ -9,8 +9,8 @@ from typing import Any, cast
 from open_token.builder.draft import Draft
 from open_token.context import Context
 from open_token.errors import InputError
-from open_token.locallib.ndjson_stream import Growing
-from open_token.locallib.reread import Renewal, shows_more, unsaid
+from open_token.locallib.ndjson_stream import FollowStream
+from open_token.locallib.reread import EventTracker, find_unreported_usage, has_new_reasoning
 from open_token.model import Conversation, Event, Record, Usage
 from open_token.pipeline import read
 from open_token.registry import load_reader
@@ -53,7 +53,7 @@ class Follower:
     name: str
     reader: str
     context: Context
-    growing: Growing
+    growing: FollowStream
     idle: Idle
     """Waits a little; False when it is time to end."""
     conversation: str | None = None
@@ -109,16 +109,16 @@ class Follower:
         source.conversation = self.conversation
         return source
 
-    def _behind(self, record: Record) -> Renewal:
+    def _behind(self, record: Record) -> EventTracker:
         """What knows the events that the stream holds from earlier on."""
-        renewal = Renewal()
+        renewal = EventTracker()
         told, written = self.growing.resumed(record)
         is_other = not renewal.adopt(told, written, record) and not self.growing.is_same
-        if is_other or shows_more(told, written):
+        if is_other or has_new_reasoning(told, written):
             raise self.growing.other()
         return renewal
 
-    def _stream(self, known: Conversation, behind: Renewal | None = None) -> Record:
+    def _stream(self, known: Conversation, behind: EventTracker | None = None) -> Record:
         """Line by line, for readers that tell each record as it comes."""
         draft = Draft(
             subagents=self.context.options.subagents, spool=Outlet(lambda events: take(events))
@@ -147,7 +147,7 @@ class Follower:
         source.conversation = self.conversation
         load_reader(self.reader).read(source, draft)
         late, usage, dropped = draft.close()
-        take(_late(late, unsaid(usage, spent), dropped, draft))
+        take(_late(late, find_unreported_usage(usage, spent), dropped, draft))
         if behind:
             self.growing.take(behind.rest(), facts)
         return facts({**known, **draft.facts(lambda: known["id"]), "id": known["id"]})

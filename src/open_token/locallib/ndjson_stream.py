@@ -20,7 +20,7 @@ _LATE_KINDS = ("usage", "abandoned_branch", "revised")
 
 
 @dataclass
-class Written:
+class WrittenStream:
     """What a file holds of a stream that began earlier."""
 
     header: bytes = b""
@@ -30,9 +30,9 @@ class Written:
     end: int = 0
 
 
-def written_in(stream: BinaryIO, name: str) -> Written:
+def read_written_stream(stream: BinaryIO, name: str) -> WrittenStream:
     """Look through a stream that broke off or was ended; half a line at its end does not count."""
-    found = Written(events=[])
+    found = WrittenStream(events=[])
     assert found.events is not None
     place, is_ended = 0, False
     for number, line in enumerate(stream, 1):
@@ -48,7 +48,7 @@ def written_in(stream: BinaryIO, name: str) -> Written:
         is_ended = record["type"] == "footer"
         place += len(line)
         found.end = found.end if is_ended else place
-    return found if found.events else Written()
+    return found if found.events else WrittenStream()
 
 
 def _ours(line: bytes, is_first: bool) -> dict[str, Any] | None:
@@ -104,11 +104,11 @@ def _digest(line: bytes) -> bytes:
 Facts = Callable[[], Record]
 
 
-class Growing:
+class FollowStream:
     """Writes events as they come, flushed one by one."""
 
     def __init__(
-        self, out: BinaryIO, context: Context, name: str, before: Written | None = None
+        self, out: BinaryIO, context: Context, name: str, before: WrittenStream | None = None
     ) -> None:
         self._out = out
         self._context = context

@@ -1,4 +1,4 @@
-"""The places in which readers look for conversations, and what lies there."""
+"""Where agents store sessions on this machine, and what a `stat` says about the files there."""
 
 import contextlib
 import hashlib
@@ -8,75 +8,74 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-_DATABASES = (".db", ".sqlite", ".sqlite3", ".vscdb")
-_MOVED = {
+_DATABASE_SUFFIXES = (".db", ".sqlite", ".sqlite3", ".vscdb")
+# Directories of the home that an environment variable may move elsewhere.
+_MOVABLE = {
     ".config": "XDG_CONFIG_HOME",
     ".local/share": "XDG_DATA_HOME",
     "AppData/Roaming": "APPDATA",
     "AppData/Local": "LOCALAPPDATA",
 }
-"""Folders of a home that may lie elsewhere, and which variable of the environment tells where."""
-_ENTRIES = 10_000
-"""A folder with more files than this is not counted to its end."""
+# Files below a directory that are counted; more are ignored.
+_MAX_FILES = 10_000
 
 
 class Place(NamedTuple):
-    """Where to look: below which folder, for what; a pattern that ends in a slash means folders."""
+    """A directory and a glob below it; a pattern that ends in a slash matches directories."""
 
     root: Path
     pattern: str
     is_here: bool = False
-    """Whether it is a place in the working folder."""
+    """Whether the root is the working directory."""
 
 
-class Facts(NamedTuple):
-    """What a look from outside tells of a file or a folder: its bytes, its last change, what it is
-    one of."""
+class FileFacts(NamedTuple):
+    """Size, last change and identity of a file or a directory."""
 
     size: int
     mtime_ns: int
     key: object
 
 
-def places(
-    written: Iterable[str], env: Mapping[str, str], home: Path, cwd: Path | None
+def resolve_places(
+    patterns: Iterable[str], env: Mapping[str, str], home: Path, cwd: Path | None
 ) -> Iterator[Place]:
-    """The places that a reader names: below home, as `$VAR/...` below a folder of the environment,
-    as `./...` here."""
-    for place in written:
-        variable, _, below = place.partition("/")
-        if place.startswith("$"):
-            if root := env.get(variable[1:]):
-                yield Place(_folder(root, home, cwd), below)
-        elif variable == ".":
+    """Resolve the patterns of a format: below the home directory, `$VARIABLE/...`, or `./...`."""
+    for pattern in patterns:
+        first, _, rest = pattern.partition("/")
+        if pattern.startswith("$"):
+            root = env.get(first[1:])
+            if root:
+                yield Place(_resolve_folder(root, home, cwd), rest)
+        elif first == ".":
             if cwd is not None:
-                yield Place(cwd, below, is_here=True)
+                yield Place(cwd, rest, is_here=True)
         else:
-            yield Place(home, place)
-            yield from _moved(place, env, home)
+            yield Place(home, pattern)
+            yield from _find_moved(pattern, env, home)
 
 
-def _moved(place: str, env: Mapping[str, str], home: Path) -> Iterator[Place]:
-    """The same place below a folder of the home that lies elsewhere; as runtimes do, only by a
-    whole path."""
-    for folder, variable in _MOVED.items():
+def _find_moved(pattern: str, env: Mapping[str, str], home: Path) -> Iterator[Place]:
+    """Yield the same pattern below a directory that a variable moves; relative values are ignored,
+    as agents ignore them."""
+    for folder, variable in _MOVABLE.items():
         root = env.get(variable)
-        if (
-            root
-            and place.startswith(f"{folder}/")
-            and os.path.isabs(root)
-            and Path(root) != home / folder
-        ):
-            yield Place(Path(root), place.removeprefix(f"{folder}/"))
+        if not root or not pattern.startswith(f"{folder}/"):
+            continue
+        if os.path.isabs(root) and Path(root) != home / folder:
+            yield Place(Path(root), pattern.removeprefix(f"{folder}/"))
 
 
-def _folder(written: str, home: Path, cwd: Path | None) -> Path:
-    path = home / written[2:] if written.startswith(("~/", "~\\")) else Path(written)
+def _resolve_folder(written: str, home: Path, cwd: Path | None) -> Path:
+    if written.startswith(("~/", "~\\")):
+        path = home / written[2:]
+    else:
+        path = Path(written)
     return path if cwd is None else cwd / path
 
 
-def matching(place: Place) -> Iterator[tuple[Path, Facts]]:
-    """What lies at a place: files with bytes, or folders where the place means folders."""
+def find_matching(place: Place) -> Iterator[tuple[Path, FileFacts]]:
+    """Yield the non-empty files of a place, or its directories if it is a place of directories."""
     pattern = place.pattern.rstrip("/")
     wants_folder = place.pattern.endswith("/")
     try:
@@ -84,104 +83,109 @@ def matching(place: Place) -> Iterator[tuple[Path, Facts]]:
     except (OSError, ValueError):
         return
     for path in paths:
-        if facts := facts_of(path, wants_folder):
+        facts = read_file_facts(path, wants_folder)
+        if facts:
             yield path, facts
 
 
-def facts_of(path: Path, wants_folder: bool = False) -> Facts | None:
-    """The facts of a file with bytes in it, or of a folder; None when it is no such thing."""
+def read_file_facts(path: Path, wants_folder: bool = False) -> FileFacts | None:
+    """Return the facts of a non-empty file, or of a directory; None if it is no such thing."""
     try:
-        found = path.stat()
+        status = path.stat()
     except (OSError, ValueError):
         return None
     if wants_folder:
-        return _of_folder(path, found) if stat.S_ISDIR(found.st_mode) else None
-    if not found.st_size or not stat.S_ISREG(found.st_mode):
+        return _read_folder_facts(path, status) if stat.S_ISDIR(status.st_mode) else None
+    if not status.st_size or not stat.S_ISREG(status.st_mode):
         return None
-    size, changed = found.st_size, found.st_mtime_ns
-    if path.suffix in _DATABASES:
-        # The newest pages of a database in use are in a log beside it.
-        size, changed = _with(size, changed, Path(f"{path}-wal"))
-    return Facts(size, changed, _key(path, found))
+    size = status.st_size
+    mtime_ns = status.st_mtime_ns
+    if path.suffix in _DATABASE_SUFFIXES:
+        # The newest pages of a database in use are in its write-ahead log.
+        with contextlib.suppress(OSError):
+            log = Path(f"{path}-wal").stat()
+            size += log.st_size
+            mtime_ns = max(mtime_ns, log.st_mtime_ns)
+    return FileFacts(size, mtime_ns, _identify(path, status))
 
 
-def _key(path: Path, found: os.stat_result) -> object:
-    """The same for every name of a file, where the system tells."""
-    return (found.st_dev, found.st_ino) if found.st_ino else str(path)
+def _identify(path: Path, status: os.stat_result) -> object:
+    """Return a key that is the same for every name of a file, where the system has inodes."""
+    return (status.st_dev, status.st_ino) if status.st_ino else str(path)
 
 
-def _with(size: int, changed: int, path: Path) -> tuple[int, int]:
-    try:
-        found = path.stat()
-    except OSError:
-        return size, changed
-    return size + found.st_size, max(changed, found.st_mtime_ns)
-
-
-def _of_folder(folder: Path, found: os.stat_result) -> Facts | None:
-    size, changed, count = 0, 0, 0
-    for _, of_file in _files(folder):
-        size += of_file.st_size
-        changed = max(changed, of_file.st_mtime_ns)
+def _read_folder_facts(folder: Path, status: os.stat_result) -> FileFacts | None:
+    size = 0
+    mtime_ns = 0
+    count = 0
+    for _, file_status in _walk_files(folder):
+        size += file_status.st_size
+        mtime_ns = max(mtime_ns, file_status.st_mtime_ns)
         count += 1
-    return Facts(size, changed, _key(folder, found)) if count else None
+    return FileFacts(size, mtime_ns, _identify(folder, status)) if count else None
 
 
-def _files(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
-    """The files below a folder with their facts, up to a bound; links are passed over."""
-    left = _ENTRIES
-    for place, folders, names in os.walk(folder):
+def _walk_files(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield the regular files below a directory with their status, up to a limit."""
+    remaining = _MAX_FILES
+    for parent, folders, names in os.walk(folder):
         folders.sort()
-        for name in sorted(names)[:left]:
-            path = os.path.join(place, name)
+        for name in sorted(names)[:remaining]:
+            path = os.path.join(parent, name)
             try:
-                found = os.lstat(path)
+                status = os.lstat(path)
             except OSError:
                 continue
-            if stat.S_ISREG(found.st_mode):
-                left -= 1
-                yield path, found
-        if left <= 0:
+            if stat.S_ISREG(status.st_mode):
+                remaining -= 1
+                yield path, status
+        if remaining <= 0:
             return
 
 
-def stamp_of(paths: Iterable[str]) -> tuple[str, int]:
-    """A hash over names, sizes and times of files, and of those in folders (which end in a slash);
-    the newest time."""
-    told = hashlib.sha256()
+def compute_stamp(paths: Iterable[str]) -> tuple[str, int]:
+    """Return a hash over names, sizes and times of files, and the newest of those times.
+
+    A path that ends in a slash stands for all files below that directory.
+    """
+    digest = hashlib.sha256()
     newest = 0
     for path in paths:
-        told.update(f"{path}\0".encode("utf-8", "surrogatepass"))
-        for name, found in _files(Path(path)) if path.endswith("/") else _one(path):
-            told.update(
-                f"{name}\0{found.st_size}\0{found.st_mtime_ns}\0".encode("utf-8", "surrogatepass")
-            )
-            newest = max(newest, found.st_mtime_ns)
-    return told.hexdigest()[:32], newest
+        digest.update(f"{path}\0".encode("utf-8", "surrogatepass"))
+        files = _walk_files(Path(path)) if path.endswith("/") else _stat_one(path)
+        for name, status in files:
+            line = f"{name}\0{status.st_size}\0{status.st_mtime_ns}\0"
+            digest.update(line.encode("utf-8", "surrogatepass"))
+            newest = max(newest, status.st_mtime_ns)
+    return digest.hexdigest()[:32], newest
 
 
-def _one(path: str) -> Iterator[tuple[str, os.stat_result]]:
+def _stat_one(path: str) -> Iterator[tuple[str, os.stat_result]]:
     with contextlib.suppress(OSError, ValueError):
         yield path, os.stat(path)
 
 
-def name_in(path: Path, place: Place) -> str:
-    """What tells a conversation from its neighbours: the last part of its path that the pattern
-    leaves open."""
+def extract_session_name(path: Path, place: Place) -> str:
+    """Return what distinguishes a session from its neighbours: the last wildcard part of its path."""
     parts = place.pattern.rstrip("/").split("/")
-    depth = next((n for n, part in enumerate(reversed(parts)) if "*" in part or "?" in part), None)
+    depth = None
+    for number, part in enumerate(reversed(parts)):
+        if "*" in part or "?" in part:
+            depth = number
+            break
     if depth is None:
         return path.parent.name if place.is_here else path.stem
     if depth:
         return path.parents[depth - 1].name
-    return path.name if place.pattern.endswith("/") else id_in(path.stem)
+    return path.name if place.pattern.endswith("/") else extract_session_id(path.stem)
 
 
-def id_in(stem: str) -> str:
-    """The session id at the end of a name such as rollout-<time>-<id>."""
-    return stem[-36:] if len(stem) > 36 and stem[-36:].count("-") == 4 else stem
+def extract_session_id(stem: str) -> str:
+    """Return the UUID at the end of a name such as rollout-<time>-<uuid>, else the name."""
+    has_uuid = len(stem) > 36 and stem[-36:].count("-") == 4
+    return stem[-36:] if has_uuid else stem
 
 
-def name_of(path: Path) -> str:
-    """A path as text that any file can hold, also when its name is no valid Unicode."""
+def path_to_text(path: Path) -> str:
+    """Return a path as valid Unicode, whatever bytes its name is made of."""
     return str(path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

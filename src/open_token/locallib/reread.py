@@ -25,7 +25,7 @@ class _Names:
     spans: dict[str, str] = field(default_factory=dict)
 
 
-class Renewal:
+class EventTracker:
     """Knows what a stream holds. A reading numbers from 1 on each time, so an event is known by
     what it says."""
 
@@ -268,7 +268,7 @@ class Renewal:
             else ""
         )
         made = []
-        for name, usage in unsaid(self._counted, self._spent).items():
+        for name, usage in find_unreported_usage(self._counted, self._spent).items():
             late = self._made("annotation", actor, {"kind": "usage"})
             made.append(
                 cast(
@@ -315,7 +315,7 @@ class Renewal:
         }
 
 
-def unsaid(usage: dict[str, Usage], spent: dict[str, Usage]) -> dict[str, Usage]:
+def find_unreported_usage(usage: dict[str, Usage], spent: dict[str, Usage]) -> dict[str, Usage]:
     """What events cost beside the counts that went out with them, so that the sum is right."""
     made = {}
     for name, counted in usage.items():
@@ -329,7 +329,7 @@ def unsaid(usage: dict[str, Usage], spent: dict[str, Usage]) -> dict[str, Usage]
     return made
 
 
-def shows_more(told: list[Event], written: Iterable[Event]) -> bool:
+def has_new_reasoning(told: list[Event], written: Iterable[Event]) -> bool:
     """Whether a reading has thoughts between the events of a stream that has none: other options
     choose them.
 

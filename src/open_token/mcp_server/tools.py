@@ -18,7 +18,14 @@ from open_token.checking.verify import VERIFIED, verify_source
 from open_token.context import Context
 from open_token.errors import InputError, OutputError, UsageError
 from open_token.library import context_for
-from open_token.locallib.discovery import Discovery, Session, by_id, source_of, uncut, with_words
+from open_token.locallib.discovery import (
+    Discovery,
+    Session,
+    drop_cut_word,
+    filter_by_words,
+    find_by_id,
+    open_session,
+)
 from open_token.mcp_server.shapes import (
     Brief,
     Briefed,
@@ -161,17 +168,17 @@ class Toolbox:
         ]
         wanted: Iterable[Session] = found
         if asked.folder:
-            wanted = discovery.held_in(wanted, Path(asked.folder))
+            wanted = discovery.filter_by_folder(wanted, Path(asked.folder))
         context = self._context({})
         if asked.text:
             # Once more in what is masked: else a secret could be guessed letter by letter.
-            fitting = with_words(map(discovery.look, wanted), asked.text)
+            fitting = filter_by_words(map(discovery.inspect, wanted), asked.text)
             wanted = (
                 session
                 for session in fitting
-                if any(with_words([_masked_of(session, context)], asked.text))
+                if any(filter_by_words([_masked_of(session, context)], asked.text))
             )
-        shown = [discovery.look(session) for session in islice(wanted, asked.limit)]
+        shown = [discovery.inspect(session) for session in islice(wanted, asked.limit)]
         discovery.remember()
         return Sessions([self._row(session, context) for session in shown], len(found))
 
@@ -190,7 +197,7 @@ class Toolbox:
         """One conversation in short."""
         context = self._context({"redact": asked.redact, "max_bytes": asked.max_bytes})
         session, out = self._session(asked.session), io.BytesIO()
-        receipt = export(source_of(session), out, context, session.reader, to="brief")
+        receipt = export(open_session(session), out, context, session.reader, to="brief")
         return Briefed(
             brief=out.getvalue().decode(),
             conversation_id=receipt.conversation_id,
@@ -212,7 +219,7 @@ class Toolbox:
         session = self._session(asked.session)
         target = self._target(session, asked.mode)
         with whole_file(target, 0o600) as out:
-            receipt = export(source_of(session), out, context, session.reader)
+            receipt = export(open_session(session), out, context, session.reader)
         omitted: dict[str, int] = {}
         for note in receipt.notes:
             omitted[note.code] = omitted.get(note.code, 0) + note.count
@@ -285,8 +292,8 @@ class Toolbox:
         if wanted == "last":
             matching = found[:1]
         else:
-            matching = by_id(found, wanted) or by_id(
-                [discovery.look(session) for session in found], wanted
+            matching = find_by_id(found, wanted) or find_by_id(
+                [discovery.inspect(session) for session in found], wanted
             )
         if len(matching) != 1:
             what = (
@@ -295,7 +302,7 @@ class Toolbox:
                 else "no conversation has this id"
             )
             raise InputError(what, help="list_sessions tells the ids")
-        return discovery.look(matching[0])
+        return discovery.inspect(matching[0])
 
     def _target(self, session: Session, mode: str) -> Path:
         """Where an export goes: below the folder, by a name that no id leads astray with."""
@@ -367,7 +374,9 @@ def _masked(text: str, context: Context) -> str:
 
 def _masked_of(session: Session, context: Context) -> Session:
     """What a list may tell of a conversation, or be asked about."""
-    title, words = (_masked(uncut(text or ""), context) for text in (session.title, session.words))
+    title, words = (
+        _masked(drop_cut_word(text or ""), context) for text in (session.title, session.words)
+    )
     return replace(session, title=title, words=words, cwd=_masked(session.cwd or "", context))
 
 

@@ -13,17 +13,17 @@ from open_token.context import Context
 from open_token.errors import InputError, OpenTokenError, OutputError
 from open_token.handoff.copies import TAIL, Ending, may_be_copy
 from open_token.locallib.archive.entries import (
-    blank,
-    changed,
-    is_other,
-    is_same,
+    add_export_facts,
+    add_file_facts,
+    add_related_files,
+    create_entry,
+    create_failed_entry,
+    has_same_content,
+    is_other_conversation,
     is_settled,
-    key_of,
-    refused,
-    seen_again,
-    told,
-    with_beside,
-    with_facts,
+    session_key,
+    update_entry,
+    update_seen_entry,
 )
 from open_token.locallib.archive.index import (
     COPY,
@@ -35,10 +35,11 @@ from open_token.locallib.archive.index import (
     PENDING,
     Entry,
     Index,
-    exports_in,
+    list_archived_files,
 )
-from open_token.locallib.archive.names import day_of, is_made, name_for
-from open_token.locallib.discovery import Session, name_of, source_of, stamp_of
+from open_token.locallib.archive.names import choose_day, choose_file_name, is_archive_name
+from open_token.locallib.discovery import Session, open_session
+from open_token.locallib.places import compute_stamp, path_to_text
 from open_token.pipeline import export
 from open_token.sources.source import Source
 from open_token.storage.files import (
@@ -142,7 +143,7 @@ class Archive:
 
     def _reconciled(self, index: Index) -> Iterator[Change]:
         """Let the index and the files agree, whatever became of either."""
-        there = set(exports_in(self._folder))
+        there = set(list_archived_files(self._folder))
         sweep(self._folder, _PART, f".{NAME}.")
         pending = [entry for entry in index.entries.values() if entry.state == PENDING]
         for entry in pending:
@@ -165,9 +166,9 @@ class Archive:
         ]:
             index.drop(entry)
         for name in sorted(there - {entry.file for entry in index.entries.values()}):
-            if not is_made(name.partition("/")[2]):
+            if not is_archive_name(name.partition("/")[2]):
                 continue
-            stranger = with_facts(
+            stranger = add_file_facts(
                 Entry(reader=name.partition("/")[0], state=GONE, file=name), self._folder / name
             )
             if stranger.id is not None:
@@ -190,15 +191,15 @@ class Archive:
         if file is None:
             index.drop(entry)
         else:
-            entry = changed(entry, file=file, replaces=None, events=None, sha256=None)
-            index.entries[entry.key] = with_facts(entry, self._folder / file)
+            entry = update_entry(entry, file=file, replaces=None, events=None, sha256=None)
+            index.entries[entry.key] = add_file_facts(entry, self._folder / file)
 
     def _one(self, session: Session, index: Index) -> Change | None:
-        key = key_of(session)
+        key = session_key(session)
         entry = index.entries.get(key)
         if entry and not self._is_due(session, entry):
             self.counts[entry.state if entry.state in (EMPTY, COPY) else "unchanged"] += 1
-            if (seen := seen_again(entry, session)) != entry:
+            if (seen := update_seen_entry(entry, session)) != entry:
                 index.put(seen)
             return None
         if self._rests.get(key, 0.0) > monotonic():
@@ -221,7 +222,7 @@ class Archive:
             return True
         if entry.state == FAILED:
             return self._failures.get(entry.key) != stamp
-        if entry.beside and stamp_of(entry.beside)[0] != entry.beside_stamp:
+        if entry.beside and compute_stamp(entry.beside)[0] != entry.beside_stamp:
             return True
         if stamp == (entry.source_bytes, entry.source_mtime_ns) or is_settled(session, entry):
             return False
@@ -236,7 +237,7 @@ class Archive:
     def _hash(self, session: Session) -> str | None:
         if session.path not in self._hashes:
             try:
-                source = source_of(session)
+                source = open_session(session)
                 if source.is_database and (session.bytes != source.size or session.bytes > _HASHED):
                     return None
                 self._hashes[session.path] = source.sha256
@@ -252,7 +253,7 @@ class Archive:
             raise
         except OpenTokenError as problem:
             if problem.code == "input.missing" and not os.path.exists(session.path):
-                self._vanished.add(key_of(session))
+                self._vanished.add(session_key(session))
                 return None
             return self._refused(session, entry, problem, index)
         except Exception as problem:
@@ -277,14 +278,16 @@ class Archive:
                 self._passed_over(session, entry, index)
                 return None
             made.out.flush()
-            fresh = told(blank(session, self._words), receipt, made.path, context.now)
+            fresh = add_export_facts(
+                create_entry(session, self._words), receipt, made.path, context.now
+            )
             sha256 = source.sha256 if session.is_folder else sha256
-            fresh = with_beside(changed(fresh, sha256=sha256), source, begun)
+            fresh = add_related_files(update_entry(fresh, sha256=sha256), source, begun)
             return self._placed(made, fresh, entry, index, session)
 
     def _passed_over(self, session: Session, entry: Entry | None, index: Index) -> None:
         """Note a copy that says no more than the conversation it was made of, which is archived."""
-        fresh = changed(blank(session, self._words), state=COPY)
+        fresh = update_entry(create_entry(session, self._words), state=COPY)
         self.counts[COPY] += 1
         if fresh != entry:
             index.put(fresh)
@@ -295,7 +298,7 @@ class Archive:
         if session.is_one_of > 1 and self._shared and self._shared.path == session.path:
             self._shared.conversation = session.conversation
             return self._shared
-        self._shared = source_of(session)
+        self._shared = open_session(session)
         return self._shared
 
     def _placed(
@@ -303,19 +306,19 @@ class Archive:
     ) -> Change | None:
         """Put an export where it belongs; nothing that is archived is lost to what came after
         it."""
-        if old and old.file and is_other(old, fresh):
-            kept = changed(
+        if old and old.file and is_other_conversation(old, fresh):
+            kept = update_entry(
                 old, source=None, conversation=None, state=EARLIER, gone_at=fresh.exported_at
             )
             index.put(kept)
             old = None
         old = old if old and old.file else self._orphan(fresh)
-        if old and is_same(old, fresh):
+        if old and has_same_content(old, fresh):
             times = {
                 "archived_at": old.archived_at or old.exported_at,
                 "exported_at": old.exported_at,
             }
-            index.take(old, changed(fresh, file=old.file, bytes=old.bytes, **times))
+            index.take(old, update_entry(fresh, file=old.file, bytes=old.bytes, **times))
             self.counts["unchanged"] += 1
             return None
         file = (
@@ -324,10 +327,10 @@ class Archive:
             else self._name(fresh, session)
         )
         replaces = old.file if old and old.file != file else None
-        fresh = changed(
+        fresh = update_entry(
             fresh, file=file, archived_at=(old and old.archived_at) or fresh.archived_at
         )
-        index.take(old or fresh, changed(fresh, state=PENDING, replaces=replaces))
+        index.take(old or fresh, update_entry(fresh, state=PENDING, replaces=replaces))
         made.become(self._folder / str(file))
         if replaces:
             remove(self._folder / replaces)
@@ -343,18 +346,18 @@ class Archive:
         entry = self._kept.pop(_content(fresh), None) if fresh.events_hash else None
         if entry is None or (entry.source and os.path.exists(entry.source)):
             return None
-        return changed(
+        return update_entry(
             entry,
             options=self._words if str(entry.file).endswith(f".{self._suffix}") else entry.options,
         )
 
     def _name(self, fresh: Entry, session: Session) -> str:
-        day = day_of(str(fresh.id), fresh.started_at, from_epoch(session.modified))
+        day = choose_day(str(fresh.id), fresh.started_at, from_epoch(session.modified))
 
         def is_free(name: str) -> bool:
             return f"{fresh.reader}/{name}".casefold() not in self._taken
 
-        name = name_for(day, fresh.title, str(fresh.id), self._suffix, is_free)
+        name = choose_file_name(day, fresh.title, str(fresh.id), self._suffix, is_free)
         file = f"{fresh.reader}/{name}"
         self._taken.add(file.casefold())
         return file
@@ -363,13 +366,13 @@ class Archive:
         self, session: Session, entry: Entry | None, problem: OpenTokenError, index: Index
     ) -> Change | None:
         """Note that a source could not be exported; what is archived of it stays."""
-        self._failures[key_of(session)] = session.bytes, session.mtime_ns
-        fresh = refused(session, entry, problem, self._words)
+        self._failures[session_key(session)] = session.bytes, session.mtime_ns
+        fresh = create_failed_entry(session, entry, problem, self._words)
         if fresh.state == EMPTY:
             self.counts["empty"] += 1
             if entry and entry.file:
-                index.put(changed(entry, source=None, conversation=None, state=EARLIER))
-            if entry is None or seen_again(entry, session) != fresh:
+                index.put(update_entry(entry, source=None, conversation=None, state=EARLIER))
+            if entry is None or update_seen_entry(entry, session) != fresh:
                 index.put(fresh)
             return None
         self.counts[FAILED] += 1
@@ -380,8 +383,10 @@ class Archive:
     def _gone(self, found: list[Session], index: Index) -> Iterator[Change]:
         """Mark what its runtime deleted: a whole source, or a conversation in one that is still
         there."""
-        keys = {key_of(session) for session in found} - self._vanished
-        listed = {name_of(session.path) for session in found if session.conversation is not None}
+        keys = {session_key(session) for session in found} - self._vanished
+        listed = {
+            path_to_text(session.path) for session in found if session.conversation is not None
+        }
         for entry in list(index.entries.values()):
             if entry.source is None or entry.key in keys or entry.state == GONE:
                 continue
@@ -390,7 +395,7 @@ class Archive:
             if entry.file is None:
                 index.drop(entry)
                 continue
-            marked = changed(entry, state=GONE, gone_at=self._context().now)
+            marked = update_entry(entry, state=GONE, gone_at=self._context().now)
             index.put(marked)
             self.counts[GONE] += 1
             yield Change(GONE, marked)

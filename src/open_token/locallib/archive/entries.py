@@ -6,9 +6,10 @@ from pathlib import Path
 import msgspec
 
 from open_token.errors import OpenTokenError
-from open_token.locallib.archive.index import CURRENT, EMPTY, FAILED, GONE, Entry, about
-from open_token.locallib.archive.names import MADE_ID
-from open_token.locallib.discovery import Session, name_of, stamp_of
+from open_token.locallib.archive.index import CURRENT, EMPTY, FAILED, GONE, Entry, read_export_facts
+from open_token.locallib.archive.names import GENERATED_ID
+from open_token.locallib.discovery import Session
+from open_token.locallib.places import compute_stamp, path_to_text
 from open_token.pipeline import Receipt
 from open_token.sources.source import Source
 
@@ -16,20 +17,20 @@ _DAY = 86400
 _SLACK_NS = 2_000_000_000
 _NOTHING_IN_IT = ("input.no-events", "input.empty")
 
-changed = msgspec.structs.replace
+update_entry = msgspec.structs.replace
 
 
-def key_of(session: Session) -> tuple[str, str]:
+def session_key(session: Session) -> tuple[str, str]:
     """The key under which the index has a session."""
-    return name_of(session.path), session.conversation or ""
+    return path_to_text(session.path), session.conversation or ""
 
 
-def blank(session: Session, options: str) -> Entry:
+def create_entry(session: Session, options: str) -> Entry:
     """What is known of a session before it is read."""
     return Entry(
         reader=session.reader,
         state=CURRENT,
-        source=name_of(session.path),
+        source=path_to_text(session.path),
         conversation=session.conversation,
         options=options,
         source_bytes=session.bytes,
@@ -38,25 +39,25 @@ def blank(session: Session, options: str) -> Entry:
     )
 
 
-def told(entry: Entry, receipt: Receipt, path: Path, now: str | None) -> Entry:
+def add_export_facts(entry: Entry, receipt: Receipt, path: Path, now: str | None) -> Entry:
     """The entry with what came out: the facts are those of the export, in which secrets are
     masked."""
     counts: dict[str, int] = {}
     for note in receipt.notes:
         counts[note.code] = counts.get(note.code, 0) + note.count
-    entry = changed(
+    entry = update_entry(
         entry, id=receipt.conversation_id, events=receipt.events, bytes=receipt.bytes, notes=counts
     )
-    return changed(with_facts(entry, path), archived_at=now, exported_at=now)
+    return update_entry(add_file_facts(entry, path), archived_at=now, exported_at=now)
 
 
-def with_facts(entry: Entry, path: Path) -> Entry:
+def add_file_facts(entry: Entry, path: Path) -> Entry:
     """The entry with what an export tells of itself."""
-    found = about(path)
+    found = read_export_facts(path)
     if found is None:
         return entry
     conversation, events_hash, exported_at = found
-    return changed(
+    return update_entry(
         entry,
         id=conversation.id,
         title=conversation.title,
@@ -66,7 +67,7 @@ def with_facts(entry: Entry, path: Path) -> Entry:
     )
 
 
-def with_beside(entry: Entry, source: Source, begun: float) -> Entry:
+def add_related_files(entry: Entry, source: Source, begun: float) -> Entry:
     """The entry with the other files that were read; what may have changed during the export is
     looked at again."""
     main = source.path
@@ -78,32 +79,34 @@ def with_beside(entry: Entry, source: Source, begun: float) -> Entry:
             continue
         path = Path(os.path.normpath(member.path))
         is_near = path.parent == main.parent or path.parent in main.parents
-        found.add(name_of(path) if is_near else f"{name_of(path.parent)}/")
+        found.add(path_to_text(path) if is_near else f"{path_to_text(path.parent)}/")
     if not found:
         return entry
-    stamp, newest = stamp_of(sorted(found))
-    return changed(
+    stamp, newest = compute_stamp(sorted(found))
+    return update_entry(
         entry, beside=sorted(found), beside_stamp="" if newest >= begun * 1e9 - _SLACK_NS else stamp
     )
 
 
-def refused(session: Session, entry: Entry | None, problem: OpenTokenError, options: str) -> Entry:
+def create_failed_entry(
+    session: Session, entry: Entry | None, problem: OpenTokenError, options: str
+) -> Entry:
     """The entry of a source that could not be exported; an earlier export stays."""
-    fresh = blank(session, options)
+    fresh = create_entry(session, options)
     if problem.code in _NOTHING_IN_IT:
-        return changed(fresh, state=EMPTY)
+        return update_entry(fresh, state=EMPTY)
     if entry is None:
-        return changed(fresh, state=FAILED, error=problem.code)
+        return update_entry(fresh, state=FAILED, error=problem.code)
     stamp = {"source_bytes": session.bytes, "source_mtime_ns": session.mtime_ns, "options": options}
-    return changed(entry, state=FAILED, error=problem.code, **stamp)
+    return update_entry(entry, state=FAILED, error=problem.code, **stamp)
 
 
-def seen_again(entry: Entry, session: Session) -> Entry:
+def update_seen_entry(entry: Entry, session: Session) -> Entry:
     """The entry of a conversation that is as it was; others in the same source may have changed."""
     if entry.state == GONE:
-        entry = changed(entry, state=CURRENT, gone_at=None)
+        entry = update_entry(entry, state=CURRENT, gone_at=None)
     if entry.conversation is None:
-        entry = changed(entry, source_bytes=session.bytes, source_mtime_ns=session.mtime_ns)
+        entry = update_entry(entry, source_bytes=session.bytes, source_mtime_ns=session.mtime_ns)
     return entry
 
 
@@ -115,7 +118,7 @@ def is_settled(session: Session, entry: Entry) -> bool:
     return entry.source_mtime_ns / 1e9 - session.modified > _DAY
 
 
-def is_same(old: Entry, fresh: Entry) -> bool:
+def has_same_content(old: Entry, fresh: Entry) -> bool:
     """Whether a new export would say nothing new."""
     facts = [
         (entry.events_hash, entry.title, entry.started_at, entry.id, entry.options)
@@ -124,12 +127,14 @@ def is_same(old: Entry, fresh: Entry) -> bool:
     return fresh.events_hash is not None and facts[0] == facts[1]
 
 
-def is_other(old: Entry, fresh: Entry) -> bool:
+def is_other_conversation(old: Entry, fresh: Entry) -> bool:
     """Whether the source now holds another conversation than the archived one, or less of it than
     it did."""
     if old.id is None or (old.sha256 is not None and old.sha256 == fresh.sha256):
         return False
-    if old.id != fresh.id and not (MADE_ID.fullmatch(old.id) or MADE_ID.fullmatch(fresh.id or "")):
+    if old.id != fresh.id and not (
+        GENERATED_ID.fullmatch(old.id) or GENERATED_ID.fullmatch(fresh.id or "")
+    ):
         return True
     if fresh.conversation is None and fresh.source_bytes >= old.source_bytes:
         return False

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from open_token.errors import InputError
-from open_token.locallib.discovery import opening
+from open_token.locallib.file_ends import read_first_records
 from open_token.sources.origin import files_below
 from open_token.storage.files import append, ends_of, read_optional, write_whole
 
@@ -64,7 +64,7 @@ class _Head(msgspec.Struct):
     schema: str
 
 
-class About(msgspec.Struct, frozen=True):
+class ExportFacts(msgspec.Struct, frozen=True):
     """What an export tells of itself at its ends."""
 
     id: str
@@ -74,7 +74,7 @@ class About(msgspec.Struct, frozen=True):
 
 class _Document(msgspec.Struct):
     open_token_version: str
-    conversation: About
+    conversation: ExportFacts
     exported_at: str | None = None
 
 
@@ -145,7 +145,7 @@ class Index:
             self.is_changed = False
 
 
-def exports_in(folder: Path) -> Iterator[str]:
+def list_archived_files(folder: Path) -> Iterator[str]:
     """The names of the files in the folders of an archive, as its index has them."""
     for suffix in ("json", "ndjson"):
         for path in files_below(folder, f"*/*.{suffix}"):
@@ -153,10 +153,10 @@ def exports_in(folder: Path) -> Iterator[str]:
                 yield f"{path.parent.name}/{path.name}"
 
 
-def about(path: Path) -> tuple[About, str | None, str | None] | None:
+def read_export_facts(path: Path) -> tuple[ExportFacts, str | None, str | None] | None:
     """What an export tells of its conversation, its hash, and the time of the export; None when it
     is none."""
-    records = opening(path, _ENDS)
+    records = read_first_records(path, _ENDS)
     with contextlib.suppress(msgspec.ValidationError):
         document = msgspec.convert(records[0] if records else None, _Document)
         head, tail = ends_of(path, _ENDS, _ENDS)

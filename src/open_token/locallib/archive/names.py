@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Callable
 from itertools import count
 
-MADE_ID = re.compile(r"conv_([0-9]{4})([0-9]{2})([0-9]{2})_([0-9a-f]{8})")
+GENERATED_ID = re.compile(r"conv_([0-9]{4})([0-9]{2})([0-9]{2})_([0-9a-f]{8})")
 """An id that no runtime gave: it holds a day and a hash of the source."""
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -13,9 +13,9 @@ _MADE_NAME = re.compile(r"(?:[0-9]{4}-[0-9]{2}-[0-9]{2}|undated)_")
 _TITLE, _ID = 60, 40
 
 
-def day_of(id: str, *moments: str | None) -> str:
+def choose_day(id: str, *moments: str | None) -> str:
     """The day of a conversation: by the first moment that is known, else by its id."""
-    made = MADE_ID.fullmatch(id)
+    made = GENERATED_ID.fullmatch(id)
     days = [
         moments[0],
         "-".join(made.groups()[:3]) if made and made[1] != "0000" else None,
@@ -24,12 +24,12 @@ def day_of(id: str, *moments: str | None) -> str:
     return next((day[:10] for day in days if day and _DAY.match(day)), "undated")
 
 
-def name_for(
+def choose_file_name(
     day: str, title: str | None, id: str, suffix: str, is_free: Callable[[str], bool]
 ) -> str:
     """The day, the title and the start of the id; with a number where that name is taken."""
     stem = "_".join(
-        part for part in (day, plain(title or "", _TITLE), _short(id, bool(title))) if part
+        part for part in (day, slugify(title or "", _TITLE), _short(id, bool(title))) if part
     )
     names = (
         f"{stem}.{suffix}" if number == 1 else f"{stem}-{number}.{suffix}" for number in count(1)
@@ -37,21 +37,21 @@ def name_for(
     return next(filter(is_free, names))
 
 
-def is_made(name: str) -> bool:
+def is_archive_name(name: str) -> bool:
     """Whether a file could have its name from here; one that cannot is somebody else's, and left
     alone."""
     return _MADE_NAME.match(name) is not None
 
 
 def _short(id: str, titled: bool) -> str:
-    if made := MADE_ID.fullmatch(id):
+    if made := GENERATED_ID.fullmatch(id):
         return made[4]
     if _UUID.fullmatch(id):
         return id[:8].lower() if titled else id.lower()
-    return plain(id, _ID)
+    return slugify(id, _ID)
 
 
-def plain(text: str, length: int) -> str:
+def slugify(text: str, length: int) -> str:
     """Words joined by hyphens, with nothing in them that a file name or a shell might mind."""
     kept = re.sub(r"[^\w]+|_+", "-", unicodedata.normalize("NFKC", text)).lower()
     return kept.encode("utf-8", "ignore")[:length].decode("utf-8", "ignore").strip("-")

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from open_token.errors import OpenTokenError, OutputError
 from open_token.locallib.archive import Archive, Change
-from open_token.locallib.discovery import Discovery, Session, alone, by_id
+from open_token.locallib.discovery import Discovery, Session, find_by_id, find_in_file
 from open_token.locallib.hooks.handlers import list_hook_agents
-from open_token.locallib.hooks.log import Told, log
-from open_token.locallib.hooks.payload import Call
-from open_token.locallib.hooks.queue import Waiting
+from open_token.locallib.hooks.log import LogLine, append_log
+from open_token.locallib.hooks.payload import HookCall
+from open_token.locallib.hooks.queue import CallQueue
 
 _PATIENCE = 600
 """So many seconds a call waits for another process that works on the same archive."""
@@ -27,7 +27,7 @@ time."""
 
 
 @dataclass(frozen=True)
-class World:
+class Surroundings:
     """What the edge gives: how to look about, an archive of a folder, the time, and a way to
     wait."""
 
@@ -40,7 +40,7 @@ class World:
     sleep: Callable[[float], None]
 
 
-def keep_all(waiting: Waiting, world: World) -> None:
+def archive_all(waiting: CallQueue, world: Surroundings) -> None:
     """Carry out all that waits, unless another process does; a call that comes meanwhile is seen
     before the end."""
     while waiting.names():
@@ -59,17 +59,19 @@ def keep_all(waiting: Waiting, world: World) -> None:
             _rest(waiting, world, _SHARE * work)
 
 
-def _rest(waiting: Waiting, world: World, seconds: float) -> None:
+def _rest(waiting: CallQueue, world: Surroundings, seconds: float) -> None:
     end = world.clock() + min(seconds, _LONGEST_REST)
     while world.clock() < end and not waiting.is_ending():
         world.sleep(0.5)
 
 
-def _kept(call: Call, waiting: Waiting, world: World) -> bool:
+def _kept(call: HookCall, waiting: CallQueue, world: Surroundings) -> bool:
     """Keep one conversation; False when nothing can be written now, and the call is to be tried
     again."""
     started, may_go_on = world.clock(), True
-    told = Told(at=world.now(), runtime=call.runtime, event=call.event, id=call.id, result="kept")
+    told = LogLine(
+        at=world.now(), runtime=call.runtime, event=call.event, id=call.id, result="kept"
+    )
     try:
         told.result, told.code = _archived(call, world)
     except OpenTokenError as problem:
@@ -78,23 +80,23 @@ def _kept(call: Call, waiting: Waiting, world: World) -> bool:
     except Exception as problem:
         told.result, told.code = "failed", type(problem).__name__
     told.seconds = round(world.clock() - started, 3)
-    log(waiting.folder, told)
+    append_log(waiting.folder, told)
     return may_go_on
 
 
-def _archived(call: Call, world: World) -> tuple[str, str | None]:
-    found = meant(call, world.discovery())
+def _archived(call: HookCall, world: Surroundings) -> tuple[str, str | None]:
+    found = find_called_sessions(call, world.discovery())
     if not found:
         return "not found", None
     changes = _pass(call, found, world)
     if call.is_end:
         world.sleep(_SETTLED)
-        later = meant(call, world.discovery())
+        later = find_called_sessions(call, world.discovery())
         changes += _pass(call, later, world) if later != found else []
     return _result(changes, {session.reader for session in found})
 
 
-def _pass(call: Call, found: list[Session], world: World) -> list[Change]:
+def _pass(call: HookCall, found: list[Session], world: Surroundings) -> list[Change]:
     archive = world.archive(call.folder)
     with _held(archive, world):
         return list(archive.run(found, is_all=False))
@@ -109,7 +111,7 @@ def _result(changes: list[Change], readers: set[str]) -> tuple[str, str | None]:
 
 
 @contextlib.contextmanager
-def _held(archive: Archive, world: World) -> Iterator[None]:
+def _held(archive: Archive, world: Surroundings) -> Iterator[None]:
     """The archive for us alone, as soon as nobody else works on it."""
     end = world.clock() + _PATIENCE
     with contextlib.ExitStack() as stack:
@@ -124,7 +126,7 @@ def _held(archive: Archive, world: World) -> Iterator[None]:
         yield
 
 
-def meant(call: Call, discovery: Discovery) -> list[Session]:
+def find_called_sessions(call: HookCall, discovery: Discovery) -> list[Session]:
     """The conversations that a call means: those in its file, else those of its id that its runtime
     wrote."""
     found = discovery.sessions()
@@ -140,13 +142,13 @@ def meant(call: Call, discovery: Discovery) -> list[Session]:
         ]
         rows = [session for session in there if session.is_one_of > 1]
         if there:
-            return by_id(rows, call.id) if rows and call.id else there
-        stranger = alone(path)
+            return find_by_id(rows, call.id) if rows and call.id else there
+        stranger = find_in_file(path)
         if stranger and stranger.reader == reader:
             return [stranger]
     if not call.id:
         return []
-    return by_id([session for session in found if reader in (None, session.reader)], call.id)
+    return find_by_id([session for session in found if reader in (None, session.reader)], call.id)
 
 
 def _plain(path: str) -> os.stat_result | None:

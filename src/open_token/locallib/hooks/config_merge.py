@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from open_token.formats.definition import Hooks
-from open_token.locallib.hooks.handlers import build_handler, program_of
+from open_token.locallib.hooks.handlers import build_handler, find_our_program
 
 _INDENT = re.compile(r"\n([ \t]+)\"")
 
@@ -16,9 +16,9 @@ class Unsafe(Exception):
     """A file that cannot be changed without losing something of it; says why."""
 
 
-def with_ours(raw: bytes, agent_hooks: Hooks, name: str, command: str) -> bytes:
+def add_handlers(raw: bytes, agent_hooks: Hooks, name: str, command: str) -> bytes:
     """The file with one handler of ours for each event; the same bytes when it has them already."""
-    whole = parsed(raw)
+    whole = parse_config(raw)
     before = json.dumps(whole)
     wanted = build_handler(agent_hooks, command)
     whole |= {key: value for key, value in agent_hooks.top_level.items() if key not in whole}
@@ -27,9 +27,9 @@ def with_ours(raw: bytes, agent_hooks: Hooks, name: str, command: str) -> bytes:
     return raw if json.dumps(whole) == before else _written(whole, raw)
 
 
-def without_ours(raw: bytes, agent_hooks: Hooks, name: str) -> bytes:
+def remove_handlers(raw: bytes, agent_hooks: Hooks, name: str) -> bytes:
     """The file without any handler of ours, and without what would be left empty by that."""
-    whole = parsed(raw)
+    whole = parse_config(raw)
     hooks = whole.get("hooks")
     if not isinstance(hooks, dict):
         return raw
@@ -44,12 +44,12 @@ def without_ours(raw: bytes, agent_hooks: Hooks, name: str) -> bytes:
     return _written(whole, raw) if is_changed else raw
 
 
-def ours_in(raw: bytes, agent_hooks: Hooks, name: str) -> list[str]:
+def find_our_programs(raw: bytes, agent_hooks: Hooks, name: str) -> list[str]:
     """The programs of our handlers in a file, one for each."""
-    hooks = parsed(raw).get("hooks")
+    hooks = parse_config(raw).get("hooks")
     lists = hooks.values() if isinstance(hooks, dict) else ()
     found = (
-        program_of(item, name)
+        find_our_program(item, name)
         for groups in lists
         for _, items in _lists(groups, agent_hooks)
         for item in items
@@ -57,12 +57,12 @@ def ours_in(raw: bytes, agent_hooks: Hooks, name: str) -> list[str]:
     return [program for program in found if program]
 
 
-def snippet(agent_hooks: Hooks, command: str) -> str:
+def render_snippet(agent_hooks: Hooks, command: str) -> str:
     """What a person can paste where we must not write."""
-    return with_ours(b"{}", agent_hooks, "", command).decode()
+    return add_handlers(b"{}", agent_hooks, "", command).decode()
 
 
-def parsed(raw: bytes) -> dict[str, Any]:
+def parse_config(raw: bytes) -> dict[str, Any]:
     """The object in a file; refused when writing it again would lose anything."""
     try:
         text = raw.decode("utf-8")
@@ -124,7 +124,7 @@ def _set(groups: list[Any], agent_hooks: Hooks, name: str, wanted: dict[str, Any
     for group, handlers in list(_lists(groups, agent_hooks)):
         kept = []
         for handler in handlers:
-            is_ours = program_of(handler, name) is not None
+            is_ours = find_our_program(handler, name) is not None
             if not (is_ours and is_there):
                 kept.append(wanted if is_ours else handler)
             is_there = is_there or is_ours
@@ -136,7 +136,7 @@ def _set(groups: list[Any], agent_hooks: Hooks, name: str, wanted: dict[str, Any
 def _taken_out(groups: list[Any], agent_hooks: Hooks, name: str) -> bool:
     is_changed = False
     for group, handlers in list(_lists(groups, agent_hooks)):
-        kept = [handler for handler in handlers if program_of(handler, name) is None]
+        kept = [handler for handler in handlers if find_our_program(handler, name) is None]
         is_changed = is_changed or len(kept) < len(handlers)
         _refill(groups, group, handlers, kept)
     return is_changed

@@ -15,7 +15,7 @@ def list_hook_agents() -> dict[str, Agent]:
     return {agent.label: agent for agent in list_agents() if agent.hooks}
 
 
-def hooks_of(name: str) -> Hooks:
+def get_hooks(name: str) -> Hooks:
     """Return the hooks of an agent that has some."""
     hooks = list_hook_agents()[name].hooks
     assert hooks is not None
@@ -27,14 +27,14 @@ def build_handler(hooks: Hooks, command: str) -> dict[str, Any]:
     return {key: command if value == "{command}" else value for key, value in hooks.handler.items()}
 
 
-def command_for(program: tuple[str, ...], name: str, folder: Path | None) -> str:
+def build_command(program: tuple[str, ...], name: str, folder: Path | None) -> str:
     """What a runtime is to run, as a shell takes it."""
     return shlex.join(
         [*program, "hook", "run", "--for", name, *(("--to", str(folder)) if folder else ())]
     )
 
 
-def program_of(handler: object, name: str) -> str | None:
+def find_our_program(handler: object, name: str) -> str | None:
     """The program of a handler that is ours, whatever else was changed about it; None when it is
     somebody else's."""
     values = handler.values() if isinstance(handler, dict) else ()

@@ -13,13 +13,13 @@ import msgspec
 from open_token.errors import InputError, OutputError
 from open_token.locallib.hooks.config_merge import (
     Unsafe,
-    ours_in,
-    parsed,
-    snippet,
-    with_ours,
-    without_ours,
+    add_handlers,
+    find_our_programs,
+    parse_config,
+    remove_handlers,
+    render_snippet,
 )
-from open_token.locallib.hooks.handlers import command_for, hooks_of, list_hook_agents
+from open_token.locallib.hooks.handlers import build_command, get_hooks, list_hook_agents
 from open_token.locallib.skills import SCOPES, Machine
 from open_token.storage.files import (
     make_folder,
@@ -79,14 +79,16 @@ def install(
     """Let these runtimes call us."""
     done = []
     for name in names:
-        agent_hooks = hooks_of(name)
+        agent_hooks = get_hooks(name)
         path = _file(machine, name, scope)
-        command = command_for(program, name, folder)
+        command = build_command(program, name, folder)
         try:
             raw = _readable(machine, path, scope)
-            fresh = with_ours(raw or b"", agent_hooks, name, command)
+            fresh = add_handlers(raw or b"", agent_hooks, name, command)
         except Unsafe as problem:
-            done.append(Change(name, "refuse", path, str(problem), snippet(agent_hooks, command)))
+            done.append(
+                Change(name, "refuse", path, str(problem), render_snippet(agent_hooks, command))
+            )
             continue
         action = "same" if fresh == raw else "write" if raw is None else "update"
         done.append(Change(name, action, path))
@@ -104,7 +106,7 @@ def uninstall(
         path = _file(machine, name, scope)
         try:
             raw = _readable(machine, path, scope)
-            if raw is None or not ours_in(raw, hooks_of(name), name):
+            if raw is None or not find_our_programs(raw, get_hooks(name), name):
                 continue
             fresh = _before(machine, path, raw, name)
         except Unsafe as problem:
@@ -119,7 +121,9 @@ def uninstall(
 
 def detect(machine: Machine) -> list[str]:
     """The runtimes whose folder is here."""
-    return [name for name in list_hook_agents() if os.path.isdir(machine.fill(hooks_of(name).home))]
+    return [
+        name for name in list_hook_agents() if os.path.isdir(machine.fill(get_hooks(name).home))
+    ]
 
 
 def status(machine: Machine, program: tuple[str, ...]) -> list[Place]:
@@ -145,10 +149,10 @@ def installed_for(machine: Machine, scope: str) -> list[str]:
 
 
 def _state(machine: Machine, path: Path, scope: str, name: str, program: tuple[str, ...]) -> str:
-    agent_hooks = hooks_of(name)
+    agent_hooks = get_hooks(name)
     try:
         raw = _readable(machine, path, scope)
-        programs = ours_in(raw, agent_hooks, name) if raw is not None else []
+        programs = find_our_programs(raw, agent_hooks, name) if raw is not None else []
     except Unsafe:
         return "unreadable"
     if not programs:
@@ -160,7 +164,7 @@ def _state(machine: Machine, path: Path, scope: str, name: str, program: tuple[s
 
 
 def _file(machine: Machine, name: str, scope: str) -> Path:
-    agent_hooks = hooks_of(name)
+    agent_hooks = get_hooks(name)
     if scope == "project":
         return machine.project / agent_hooks.project
     return machine.fill(agent_hooks.user)
@@ -208,9 +212,9 @@ def _before(machine: Machine, path: Path, raw: bytes, name: str) -> bytes | None
     backup = read_optional(_backup(machine, path))
     if known and known.written == _sha256(raw) and (backup is not None or not known.was_there):
         return backup if known.was_there else None
-    agent_hooks = hooks_of(name)
-    fresh = without_ours(raw, agent_hooks, name)
-    is_empty = parsed(fresh) == agent_hooks.top_level
+    agent_hooks = get_hooks(name)
+    fresh = remove_handlers(raw, agent_hooks, name)
+    is_empty = parse_config(fresh) == agent_hooks.top_level
     return None if is_empty and known is not None and not known.was_there else fresh
 
 

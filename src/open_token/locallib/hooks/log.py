@@ -12,7 +12,7 @@ LOG, _OLDER = "log.ndjson", "log.old"
 _MOST = 1 << 20
 
 
-class Told(msgspec.Struct, omit_defaults=True, kw_only=True):
+class LogLine(msgspec.Struct, omit_defaults=True, kw_only=True):
     """One line of the log: which call it was, and what came of it."""
 
     at: str
@@ -24,7 +24,7 @@ class Told(msgspec.Struct, omit_defaults=True, kw_only=True):
     seconds: float = 0.0
 
 
-def log(folder: Path, told: Told) -> None:
+def append_log(folder: Path, told: LogLine) -> None:
     """Write a line; a long log makes room for a new one."""
     path = folder / LOG
     with contextlib.suppress(OSError, OutputError):
@@ -33,13 +33,13 @@ def log(folder: Path, told: Told) -> None:
         append(path, msgspec.json.encode(told) + b"\n")
 
 
-def last_told(folder: Path) -> dict[str, Told]:
+def read_last_lines(folder: Path) -> dict[str, LogLine]:
     """The last line of the log for each runtime."""
-    found: dict[str, Told] = {}
+    found: dict[str, LogLine] = {}
     for name in (_OLDER, LOG):
         with contextlib.suppress(OSError):
             for line in (folder / name).read_bytes().splitlines():
                 with contextlib.suppress(msgspec.DecodeError):
-                    told = msgspec.json.decode(line, type=Told)
+                    told = msgspec.json.decode(line, type=LogLine)
                     found[told.runtime] = told
     return found

@@ -16,7 +16,7 @@ _EVENT = re.compile(r"[A-Za-z]{1,40}")
 _LONGEST_PATH = 4096
 
 
-class Call(msgspec.Struct, frozen=True, kw_only=True):
+class HookCall(msgspec.Struct, frozen=True, kw_only=True):
     """Which conversation is meant: by its file, by its id, or both."""
 
     runtime: str = ""
@@ -32,7 +32,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
         return self.event.lower() == "sessionend"
 
 
-def read_call(data: bytes, runtime: str = "", folder: str = "") -> Call | None:
+def parse_call(data: bytes, runtime: str = "", folder: str = "") -> HookCall | None:
     """The call that these bytes are; None when they name no conversation."""
     if len(data) > LONGEST:
         return None
@@ -46,7 +46,7 @@ def read_call(data: bytes, runtime: str = "", folder: str = "") -> Call | None:
     if not event and "reason" in said:
         event = "sessionEnd"  # Copilot CLI 1.0 does not name the event; only an end has a reason
     return (
-        Call(runtime=runtime, event=event, path=path, id=known, folder=folder)
+        HookCall(runtime=runtime, event=event, path=path, id=known, folder=folder)
         if path or known
         else None
     )

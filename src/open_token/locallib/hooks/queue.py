@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from open_token.locallib.hooks.payload import Call
+from open_token.locallib.hooks.payload import HookCall
 from open_token.storage.files import locked, make_folder, read_optional, remove, write_whole
 
 _NEW, _BEGUN, _AGAIN = ".call", ".begun", ".again"
@@ -18,13 +18,13 @@ _NEXT = {_NEW: _BEGUN, _BEGUN: _AGAIN}
 more."""
 
 
-class Waiting:
+class CallQueue:
     """A folder of calls; one process at a time carries them out."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def add(self, call: Call) -> None:
+    def add(self, call: HookCall) -> None:
         """Let a call wait; one that waits for the same conversation is replaced."""
         make_folder(self.folder)
         known = "\0".join((call.runtime, call.path, call.id, call.folder)).encode(
@@ -45,7 +45,7 @@ class Waiting:
             path for suffix in (*_NEXT, _AGAIN) for path in self.folder.glob(f"*{suffix}")
         )
 
-    def begin(self, path: Path) -> tuple[Path, Call | None]:
+    def begin(self, path: Path) -> tuple[Path, HookCall | None]:
         """Take a call: it gets another name, so that a newer one of the same conversation can wait
         beside it."""
         if path.suffix not in _NEXT:
@@ -56,7 +56,7 @@ class Waiting:
         except OSError:
             return path, None
         with contextlib.suppress(msgspec.DecodeError):
-            return taken, msgspec.json.decode(read_optional(taken) or b"", type=Call)
+            return taken, msgspec.json.decode(read_optional(taken) or b"", type=HookCall)
         return taken, None
 
     def is_ending(self) -> bool:
@@ -64,7 +64,7 @@ class Waiting:
         raws = (read_optional(path) for path in self.folder.glob(f"*{_NEW}"))
         with contextlib.suppress(msgspec.DecodeError):
             return any(
-                raw is not None and msgspec.json.decode(raw, type=Call).is_end for raw in raws
+                raw is not None and msgspec.json.decode(raw, type=HookCall).is_end for raw in raws
             )
         return False
 
