@@ -4,10 +4,10 @@ A reader is a package in `agents/` or `formats/`. There is no list of them: a ne
 itself by being there. Its definition is data, and its modules are imported when they are needed.
 """
 
+import os
 from functools import cached_property
 from importlib import import_module
 from itertools import islice
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -100,12 +100,13 @@ class Reader:
 
 def _find_packages() -> dict[str, str]:
     """Return every package that has a reader, by name."""
-    root = Path(__file__).parent
+    # os.path and not pathlib: this runs at every start.
+    root = os.path.dirname(__file__)
     found = {}
     for group in _PACKAGES:
-        for folder in (root / group).iterdir():
-            if (folder / "detect.py").exists():
-                found[folder.name] = f"open_token.{group}.{folder.name}"
+        for name in os.listdir(os.path.join(root, group)):
+            if os.path.exists(os.path.join(root, group, name, "detect.py")):
+                found[name] = f"open_token.{group}.{name}"
     return dict(sorted(found.items()))
 
 
@@ -122,10 +123,11 @@ def load_reader(name: str) -> Reader:
 
 def list_agents() -> list[Agent]:
     """Return the definitions of all agents, also of those whose sessions cannot be read."""
-    root = Path(__file__).parent / "agents"
-    names = sorted(folder.parent.name for folder in root.glob("*/__init__.py"))
-    modules = [import_module(f"open_token.agents.{name}") for name in names]
-    return [module.AGENT for module in modules]
+    root = os.path.join(os.path.dirname(__file__), "agents")
+    names = sorted(
+        name for name in os.listdir(root) if os.path.exists(os.path.join(root, name, "__init__.py"))
+    )
+    return [import_module(f"open_token.agents.{name}").AGENT for name in names]
 
 
 def detect_format(source: Source) -> str:
