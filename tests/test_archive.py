@@ -603,7 +603,7 @@ class TestSeveral:
         store.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         world.run(world.archive(again=True))
         assert world.index()["talksa"]["sha256"] == Source.of(world.home / "talks.db").sha256
-        monkeypatch.setattr(module, "_HASHED", 1000)
+        monkeypatch.setattr(module, "_MAX_HASHED_DATABASE", 1000)
         world.run(world.archive(again=True))
         assert "sha256" not in world.index()["talksa"]
 
@@ -944,14 +944,14 @@ class TestResting:
         now = 100.0
         monkeypatch.setattr(module, "monotonic", lambda: now)
         archive = world.archive()
-        real = archive._exported
+        real = archive._export_session
 
         def slow(*args: Any) -> Any:
             nonlocal now
             now += 3
             return real(*args)
 
-        monkeypatch.setattr(archive, "_exported", slow)
+        monkeypatch.setattr(archive, "_export_session", slow)
         assert [kind for kind, _ in world.done(archive)] == ["new"]
         grow(path, "more")
         now = 103 + 59

@@ -1,4 +1,4 @@
-"""One file, many conversations: each as a document of its own in a folder, with an index."""
+"""Export every conversation of one source into a directory, with an index."""
 
 import re
 from pathlib import Path
@@ -31,10 +31,10 @@ SCHEMA = "open-token/index/1"
 def export_conversations(
     source: Source, reader: str, folder: Path, context: Context, witness: Witness | None = None
 ) -> list[Receipt]:
-    """Export every conversation of a source into a folder, which appears complete or not at all.
+    """Export every conversation of a source into a directory that appears complete or not at all.
 
-    One in which nothing was said has no document, and the index says so; if that is all of them, it
-    is an error. A witness sees the events of all."""
+    An empty conversation has no document, and the index says so; if all are empty, it is an error.
+    """
     found = list_conversations(source, reader) or [Found("1")]
     receipts: list[Receipt] = []
     entries: list[dict[str, Any]] = []
@@ -59,22 +59,22 @@ def export_conversations(
 
 
 def list_exports(folder: Path) -> list[Path]:
-    """The documents of such a folder, in the order of its index."""
+    """Return the documents of such a directory, in the order of its index."""
     found = read_optional(folder / INDEX)
     try:
         index = msgspec.json.decode(found or b"", type=_Index)
     except (msgspec.DecodeError, msgspec.ValidationError):
         raise InputError(
-            "this folder is no set of exports",
+            "this directory is not a set of exports",
             where=str(folder),
-            help=f"name an export, or a folder with the {INDEX} that --conversation all wrote",
+            help=f"name an export, or a directory with the {INDEX} that --conversation all wrote",
             code="restore.index",
         ) from None
     return [folder / Path(entry.file).name for entry in index.conversations if entry.file]
 
 
 def _plain(name: str) -> str:
-    """An id as a part of a file name."""
+    """Return an id as a part of a file name."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name)[:80].strip(".-") or "conversation"
 
 

@@ -1,5 +1,9 @@
-"""An archive: every conversation of this machine exported into a folder, again when it grows, kept
-when it is gone."""
+"""An archive: every session of this machine exported into a directory.
+
+A session is exported again when it grows, and its export stays when the session is deleted. The
+index and the files survive a killed process: an entry is marked as pending before its file is put
+in place.
+"""
 
 import contextlib
 import os
@@ -56,18 +60,18 @@ from open_token.timestamps import from_epoch
 __all__ = ["CHANGED", "FAILED", "GONE", "LOST", "NEW", "Archive", "Change", "Entry"]
 
 NEW, CHANGED, LOST = "new", "changed", "lost"
-_PART = ".archive-"
-_SHARE = 20
-"""While watching, a conversation rests this many times as long as its export took: at most some 5 %
-of the time."""
-_HASHED = 1 << 28
-"""A database changes all the time, and may hold gigabytes: up to this size it is hashed before an
-export."""
+_TEMPORARY_PREFIX = ".archive-"
+# While watching, a session rests this many times as long as its export took, so that exports take
+# at most some 5 % of the time.
+_REST_FACTOR = 20
+# A database changes all the time and may hold gigabytes: up to this size it is hashed to find out
+# whether it changed.
+_MAX_HASHED_DATABASE = 1 << 28
 
 
 @dataclass(frozen=True)
 class Change:
-    """Something a pass did or found: new, changed, gone, failed or lost."""
+    """What a pass did with a session: new, changed, gone, failed or lost."""
 
     kind: str
     entry: Entry
@@ -75,8 +79,7 @@ class Change:
 
 
 class Archive:
-    """A folder with an export of each conversation and an index; one process at a time works on
-    it."""
+    """A directory with an export of each session and an index, locked by one process at a time."""
 
     def __init__(
         self,
@@ -86,102 +89,111 @@ class Archive:
         *,
         again: bool = False,
     ) -> None:
-        self._folder, self._context, self._clock, self._again = folder, context, clock, again
+        self._folder = folder
+        self._context = context
+        self._clock = clock
+        self._is_forced = again
         options = context().options
-        self._words = options.as_words()
+        self._options_text = options.as_words()
         self._suffix = "ndjson" if options.mode == "ndjson" else "json"
         self._failures: dict[tuple[str, str], tuple[int, int]] = {}
-        self._rests: dict[tuple[str, str], float] = {}
+        self._resting_until: dict[tuple[str, str], float] = {}
         self._hashes: dict[Path, str] = {}
-        self._taken: set[str] = set()
-        self._kept: dict[object, Entry] = {}
-        self._ids: set[str | None] = set()
+        self._used_names: set[str] = set()
+        self._by_content: dict[object, Entry] = {}
+        self._archived_ids: set[str | None] = set()
         self._vanished: set[tuple[str, str]] = set()
-        """Those that were found and deleted before their turn came."""
-        self._shared: Source | None = None
+        """Sessions that were found and deleted before their turn came."""
+        self._shared_source: Source | None = None
         self.counts: Counter[str] = Counter()
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Keep others out as long as this lasts."""
+        """Hold the lock of the archive."""
         if not make_folder(self._folder):
             raise OutputError(
-                "cannot write into this folder",
+                "cannot write to this directory",
                 where=str(self._folder),
-                help="choose another folder",
+                help="choose another directory",
             )
         with locked(self._folder / ".lock") as is_ours:
             if not is_ours:
                 raise OutputError(
-                    "another open-token is at work on this archive",
+                    "this archive is in use by another process",
                     where=str(self._folder),
-                    help="wait for it or stop it; one that watches is enough",
+                    help="wait for it or stop it; one watching process is enough",
                     code="archive.busy",
                 )
             yield
 
     def run(self, found: Iterable[Session], *, is_all: bool = True) -> Iterator[Change]:
-        """One pass: export what is new or has changed, oldest first; tells each when it is done.
+        """Export what is new or has changed, oldest first, and yield each change when it is done.
 
-        What is not found any more is marked as gone, unless only some were looked for.
+        Sessions that are not found any more are marked as gone, unless `is_all` is false because only
+        some were searched for.
         """
         self.counts.clear()
         self._hashes.clear()
         self._vanished.clear()
-        self._shared = None
+        self._shared_source = None
         found = sorted(
             found, key=lambda session: (session.mtime_ns, str(session.path), session.modified)
         )
         index = Index(self._folder)
-        yield from self._reconciled(index)
+        yield from self._reconcile(index)
         for session in found:
-            if change := self._one(session, index):
+            if change := self._process_session(session, index):
                 yield change
         if is_all:
-            yield from self._gone(found, index)
+            yield from self._mark_gone(found, index)
         index.write()
 
-    def _reconciled(self, index: Index) -> Iterator[Change]:
-        """Let the index and the files agree, whatever became of either."""
+    def _reconcile(self, index: Index) -> Iterator[Change]:
+        """Make the index and the files agree, whatever happened to either."""
         there = set(list_archived_files(self._folder))
-        sweep(self._folder, _PART, f".{NAME}.")
+        sweep(self._folder, _TEMPORARY_PREFIX, f".{NAME}.")
         pending = [entry for entry in index.entries.values() if entry.state == PENDING]
         for entry in pending:
-            self._finish(entry, index, there)
+            self._finish_pending(entry, index, there)
         replaced = {entry.replaces for entry in pending}
-        for entry in [
-            entry for entry in index.entries.values() if entry.file and entry.file not in there
-        ]:
-            index.drop(entry)
-            if entry.file not in replaced and not (entry.source and os.path.exists(entry.source)):
-                yield Change(LOST, entry)
-        owners = {
-            entry.file: entry
-            for entry in sorted(index.entries.values(), key=lambda entry: bool(entry.source))
+        for entry in list(index.entries.values()):
+            if entry.file and entry.file not in there:
+                index.drop(entry)
+                has_source = entry.source and os.path.exists(entry.source)
+                if entry.file not in replaced and not has_source:
+                    yield Change(LOST, entry)
+        self._drop_duplicates(index)
+        self._adopt_unknown_files(index, there)
+        self._used_names = {name.casefold() for name in there}
+        self._by_content = {
+            _content_key(entry): entry for entry in index.entries.values() if entry.file
         }
-        for entry in [
-            entry
-            for entry in index.entries.values()
-            if entry.file and owners[entry.file] is not entry
-        ]:
-            index.drop(entry)
-        for name in sorted(there - {entry.file for entry in index.entries.values()}):
-            if not is_archive_name(name.partition("/")[2]):
-                continue
-            stranger = add_file_facts(
-                Entry(reader=name.partition("/")[0], state=GONE, file=name), self._folder / name
-            )
-            if stranger.id is not None:
-                index.entries[stranger.key] = stranger
-                index.is_changed = True
-        self._taken = {name.casefold() for name in there}
-        self._kept = {_content(entry): entry for entry in index.entries.values() if entry.file}
-        self._ids = {entry.id for entry in index.entries.values() if entry.file}
+        self._archived_ids = {entry.id for entry in index.entries.values() if entry.file}
         index.write()
 
-    def _finish(self, entry: Entry, index: Index, there: set[str]) -> None:
-        """What a killed process was about to do: the file it wrote or would have replaced is of
-        this source."""
+    def _drop_duplicates(self, index: Index) -> None:
+        """Keep one entry per file: the one whose source is known."""
+        owners: dict[str | None, Entry] = {}
+        for entry in sorted(index.entries.values(), key=lambda entry: bool(entry.source)):
+            owners[entry.file] = entry
+        for entry in list(index.entries.values()):
+            if entry.file and owners[entry.file] is not entry:
+                index.drop(entry)
+
+    def _adopt_unknown_files(self, index: Index, there: set[str]) -> None:
+        """Enter exports that no entry names, as after a lost index; other files are left alone."""
+        for name in sorted(there - {entry.file for entry in index.entries.values()}):
+            reader, _, file_name = name.partition("/")
+            if not is_archive_name(file_name):
+                continue
+            entry = Entry(reader=reader, state=GONE, file=name)
+            entry = add_file_facts(entry, self._folder / name)
+            if entry.id is not None:
+                index.entries[entry.key] = entry
+                index.is_changed = True
+
+    def _finish_pending(self, entry: Entry, index: Index, there: set[str]) -> None:
+        """Complete or undo what a killed process was about to do."""
         index.is_changed = True
         others = {other.file for other in index.entries.values() if other is not entry}
         if entry.file in there and entry.replaces in there - others:
@@ -194,7 +206,7 @@ class Archive:
             entry = update_entry(entry, file=file, replaces=None, events=None, sha256=None)
             index.entries[entry.key] = add_file_facts(entry, self._folder / file)
 
-    def _one(self, session: Session, index: Index) -> Change | None:
+    def _process_session(self, session: Session, index: Index) -> Change | None:
         key = session_key(session)
         entry = index.entries.get(key)
         if entry and not self._is_due(session, entry):
@@ -202,22 +214,21 @@ class Archive:
             if (seen := update_seen_entry(entry, session)) != entry:
                 index.put(seen)
             return None
-        if self._rests.get(key, 0.0) > monotonic():
+        if self._resting_until.get(key, 0.0) > monotonic():
             self.counts["resting"] += 1
             return None
         started = monotonic()
-        change = self._exported(session, entry, index)
-        self._rests[key] = monotonic() + _SHARE * (monotonic() - started)
+        change = self._export_session(session, entry, index)
+        self._resting_until[key] = monotonic() + _REST_FACTOR * (monotonic() - started)
         return change
 
     def _is_due(self, session: Session, entry: Entry) -> bool:
-        """Whether a conversation is to be exported again: by size and time first, then by its
-        hash."""
+        """Return whether a session must be exported again: by size and time first, then by hash."""
         stamp = session.bytes, session.mtime_ns
         if (
-            entry.options != self._words
+            entry.options != self._options_text
             or entry.state == PENDING
-            or (self._again and entry.key not in self._rests)
+            or (self._is_forced and entry.key not in self._resting_until)
         ):
             return True
         if entry.state == FAILED:
@@ -226,93 +237,98 @@ class Archive:
             return True
         if stamp == (entry.source_bytes, entry.source_mtime_ns) or is_settled(session, entry):
             return False
-        # The log beside a database is not in its hash.
+        # The hash of a database does not cover its write-ahead log, so sizes must be equal.
         can_tell = (
             session.bytes == entry.source_bytes
             and entry.conversation is None
             and not session.is_folder
         )
-        return not (can_tell and entry.sha256 is not None and self._hash(session) == entry.sha256)
+        return not (
+            can_tell and entry.sha256 is not None and self._compute_hash(session) == entry.sha256
+        )
 
-    def _hash(self, session: Session) -> str | None:
+    def _compute_hash(self, session: Session) -> str | None:
         if session.path not in self._hashes:
             try:
                 source = open_session(session)
-                if source.is_database and (session.bytes != source.size or session.bytes > _HASHED):
+                if source.is_database and (
+                    session.bytes != source.size or session.bytes > _MAX_HASHED_DATABASE
+                ):
                     return None
                 self._hashes[session.path] = source.sha256
             except (InputError, OSError):
                 return None
         return self._hashes[session.path]
 
-    def _exported(self, session: Session, entry: Entry | None, index: Index) -> Change | None:
-        """Export one conversation; what goes wrong with it is told and does not stop the others."""
+    def _export_session(self, session: Session, entry: Entry | None, index: Index) -> Change | None:
+        """Export one session; a failure is reported and does not stop the others."""
         try:
-            return self._written(session, entry, index)
+            return self._write_export(session, entry, index)
         except OutputError:
             raise
         except OpenTokenError as problem:
             if problem.code == "input.missing" and not os.path.exists(session.path):
                 self._vanished.add(session_key(session))
                 return None
-            return self._refused(session, entry, problem, index)
+            return self._record_failure(session, entry, problem, index)
         except Exception as problem:
-            what = f"something went wrong inside open-token ({type(problem).__name__})"
+            what = f"internal error ({type(problem).__name__})"
             unknown = OpenTokenError(
                 what, where=str(session.path), help="export it alone with OPEN_TOKEN_DEBUG=1"
             )
-            return self._refused(session, entry, unknown, index)
+            return self._record_failure(session, entry, unknown, index)
 
-    def _written(self, session: Session, entry: Entry | None, index: Index) -> Change | None:
+    def _write_export(self, session: Session, entry: Entry | None, index: Index) -> Change | None:
         begun = self._clock()
-        # The hash comes first: what is added while the export is made must be seen as a change next
-        # time.
-        sha256 = None if session.is_folder else self._hash(session)
-        source, context = self._source(session), self._context()
+        # Hash first: what is appended during the export must count as a change next time.
+        sha256 = None if session.is_folder else self._compute_hash(session)
+        source, context = self._open_source(session), self._context()
         folder = self._folder / session.reader
         make_folder(folder)
         ending = Ending() if may_be_copy(ends_of(session.path, 0, TAIL)[1]) else None
-        with unnamed_file(folder, _PART) as made:
-            receipt = export(source, made.out, context, session.reader, ending)
-            if ending and ending.origin in self._ids and not (entry and entry.file):
-                self._passed_over(session, entry, index)
+        with unnamed_file(folder, _TEMPORARY_PREFIX) as temporary:
+            receipt = export(source, temporary.out, context, session.reader, ending)
+            if ending and ending.origin in self._archived_ids and not (entry and entry.file):
+                self._skip_copy(session, entry, index)
                 return None
-            made.out.flush()
+            temporary.out.flush()
             fresh = add_export_facts(
-                create_entry(session, self._words), receipt, made.path, context.now
+                create_entry(session, self._options_text), receipt, temporary.path, context.now
             )
             sha256 = source.sha256 if session.is_folder else sha256
             fresh = add_related_files(update_entry(fresh, sha256=sha256), source, begun)
-            return self._placed(made, fresh, entry, index, session)
+            return self._place_export(temporary, fresh, entry, index, session)
 
-    def _passed_over(self, session: Session, entry: Entry | None, index: Index) -> None:
-        """Note a copy that says no more than the conversation it was made of, which is archived."""
-        fresh = update_entry(create_entry(session, self._words), state=COPY)
+    def _skip_copy(self, session: Session, entry: Entry | None, index: Index) -> None:
+        """Record a handed-over copy that adds nothing to the archived original."""
+        fresh = update_entry(create_entry(session, self._options_text), state=COPY)
         self.counts[COPY] += 1
         if fresh != entry:
             index.put(fresh)
 
-    def _source(self, session: Session) -> Source:
-        """The source of a session; conversations of one file come one after another, and share what
-        was read of it."""
-        if session.is_one_of > 1 and self._shared and self._shared.path == session.path:
-            self._shared.conversation = session.conversation
-            return self._shared
-        self._shared = open_session(session)
-        return self._shared
+    def _open_source(self, session: Session) -> Source:
+        """Return the source of a session; consecutive conversations of one file share what was read."""
+        if (
+            session.is_one_of > 1
+            and self._shared_source
+            and self._shared_source.path == session.path
+        ):
+            self._shared_source.conversation = session.conversation
+            return self._shared_source
+        self._shared_source = open_session(session)
+        return self._shared_source
 
-    def _placed(
-        self, made: Unnamed, fresh: Entry, old: Entry | None, index: Index, session: Session
+    def _place_export(
+        self, temporary: Unnamed, fresh: Entry, old: Entry | None, index: Index, session: Session
     ) -> Change | None:
-        """Put an export where it belongs; nothing that is archived is lost to what came after
-        it."""
+        """Put an export in place; a different conversation in the same source replaces nothing."""
         if old and old.file and is_other_conversation(old, fresh):
             kept = update_entry(
                 old, source=None, conversation=None, state=EARLIER, gone_at=fresh.exported_at
             )
             index.put(kept)
             old = None
-        old = old if old and old.file else self._orphan(fresh)
+        old = old if old and old.file else self._find_orphan(fresh)
         if old and has_same_content(old, fresh):
             times = {
                 "archived_at": old.archived_at or old.exported_at,
@@ -321,53 +337,53 @@ class Archive:
             index.take(old, update_entry(fresh, file=old.file, bytes=old.bytes, **times))
             self.counts["unchanged"] += 1
             return None
-        file = (
-            old.file
-            if old and old.file and old.file.endswith(f".{self._suffix}")
-            else self._name(fresh, session)
-        )
+        if old and old.file and old.file.endswith(f".{self._suffix}"):
+            file = old.file
+        else:
+            file = self._choose_name(fresh, session)
         replaces = old.file if old and old.file != file else None
         fresh = update_entry(
             fresh, file=file, archived_at=(old and old.archived_at) or fresh.archived_at
         )
         index.take(old or fresh, update_entry(fresh, state=PENDING, replaces=replaces))
-        made.become(self._folder / str(file))
+        temporary.become(self._folder / str(file))
         if replaces:
             remove(self._folder / replaces)
         index.put(fresh)
-        self._ids.add(fresh.id)
+        self._archived_ids.add(fresh.id)
         kind = CHANGED if old else NEW
         self.counts[kind] += 1
         return Change(kind, fresh)
 
-    def _orphan(self, fresh: Entry) -> Entry | None:
-        """An export of the same events whose source was moved, or is not known as the index was
-        lost."""
-        entry = self._kept.pop(_content(fresh), None) if fresh.events_hash else None
+    def _find_orphan(self, fresh: Entry) -> Entry | None:
+        """Return the entry of the same events whose source was moved, or forgotten with the index."""
+        entry = self._by_content.pop(_content_key(fresh), None) if fresh.events_hash else None
         if entry is None or (entry.source and os.path.exists(entry.source)):
             return None
         return update_entry(
             entry,
-            options=self._words if str(entry.file).endswith(f".{self._suffix}") else entry.options,
+            options=self._options_text
+            if str(entry.file).endswith(f".{self._suffix}")
+            else entry.options,
         )
 
-    def _name(self, fresh: Entry, session: Session) -> str:
+    def _choose_name(self, fresh: Entry, session: Session) -> str:
         day = choose_day(str(fresh.id), fresh.started_at, from_epoch(session.modified))
 
         def is_free(name: str) -> bool:
-            return f"{fresh.reader}/{name}".casefold() not in self._taken
+            return f"{fresh.reader}/{name}".casefold() not in self._used_names
 
         name = choose_file_name(day, fresh.title, str(fresh.id), self._suffix, is_free)
         file = f"{fresh.reader}/{name}"
-        self._taken.add(file.casefold())
+        self._used_names.add(file.casefold())
         return file
 
-    def _refused(
+    def _record_failure(
         self, session: Session, entry: Entry | None, problem: OpenTokenError, index: Index
     ) -> Change | None:
-        """Note that a source could not be exported; what is archived of it stays."""
+        """Record that a source could not be exported; its earlier export stays."""
         self._failures[session_key(session)] = session.bytes, session.mtime_ns
-        fresh = create_failed_entry(session, entry, problem, self._words)
+        fresh = create_failed_entry(session, entry, problem, self._options_text)
         if fresh.state == EMPTY:
             self.counts["empty"] += 1
             if entry and entry.file:
@@ -380,9 +396,8 @@ class Archive:
             index.put(fresh)
         return Change(FAILED, fresh, problem)
 
-    def _gone(self, found: list[Session], index: Index) -> Iterator[Change]:
-        """Mark what its runtime deleted: a whole source, or a conversation in one that is still
-        there."""
+    def _mark_gone(self, found: list[Session], index: Index) -> Iterator[Change]:
+        """Mark what the agent deleted: a whole source, or one conversation of it."""
         keys = {session_key(session) for session in found} - self._vanished
         listed = {
             path_to_text(session.path) for session in found if session.conversation is not None
@@ -401,6 +416,6 @@ class Archive:
             yield Change(GONE, marked)
 
 
-def _content(entry: Entry) -> object:
+def _content_key(entry: Entry) -> object:
     """What two exports of the same conversation have in common."""
     return entry.reader, entry.id, entry.events_hash

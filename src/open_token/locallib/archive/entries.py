@@ -1,4 +1,4 @@
-"""How an entry of the index comes about, and what two of them have to do with each other."""
+"""Creating, updating and comparing entries of an archive's index."""
 
 import os
 from pathlib import Path
@@ -21,12 +21,12 @@ update_entry = msgspec.structs.replace
 
 
 def session_key(session: Session) -> tuple[str, str]:
-    """The key under which the index has a session."""
+    """Return the key of a session in the index."""
     return path_to_text(session.path), session.conversation or ""
 
 
 def create_entry(session: Session, options: str) -> Entry:
-    """What is known of a session before it is read."""
+    """Create an entry with what is known of a session before it is read."""
     return Entry(
         reader=session.reader,
         state=CURRENT,
@@ -40,8 +40,7 @@ def create_entry(session: Session, options: str) -> Entry:
 
 
 def add_export_facts(entry: Entry, receipt: Receipt, path: Path, now: str | None) -> Entry:
-    """The entry with what came out: the facts are those of the export, in which secrets are
-    masked."""
+    """Add what came out of an export; its title is redacted, unlike that of the session."""
     counts: dict[str, int] = {}
     for note in receipt.notes:
         counts[note.code] = counts.get(note.code, 0) + note.count
@@ -52,7 +51,7 @@ def add_export_facts(entry: Entry, receipt: Receipt, path: Path, now: str | None
 
 
 def add_file_facts(entry: Entry, path: Path) -> Entry:
-    """The entry with what an export tells of itself."""
+    """Add what an export says about itself."""
     found = read_export_facts(path)
     if found is None:
         return entry
@@ -68,8 +67,10 @@ def add_file_facts(entry: Entry, path: Path) -> Entry:
 
 
 def add_related_files(entry: Entry, source: Source, begun: float) -> Entry:
-    """The entry with the other files that were read; what may have changed during the export is
-    looked at again."""
+    """Add the other files that were read.
+
+    Without a stamp where one of them changed during the export: then it counts as changed.
+    """
     main = source.path
     if main is None or source.is_folder:
         return entry
@@ -91,7 +92,7 @@ def add_related_files(entry: Entry, source: Source, begun: float) -> Entry:
 def create_failed_entry(
     session: Session, entry: Entry | None, problem: OpenTokenError, options: str
 ) -> Entry:
-    """The entry of a source that could not be exported; an earlier export stays."""
+    """Create the entry of a source that could not be exported; an earlier export stays."""
     fresh = create_entry(session, options)
     if problem.code in _NOTHING_IN_IT:
         return update_entry(fresh, state=EMPTY)
@@ -102,7 +103,7 @@ def create_failed_entry(
 
 
 def update_seen_entry(entry: Entry, session: Session) -> Entry:
-    """The entry of a conversation that is as it was; others in the same source may have changed."""
+    """Update the entry of an unchanged session; others in the same source may have changed."""
     if entry.state == GONE:
         entry = update_entry(entry, state=CURRENT, gone_at=None)
     if entry.conversation is None:
@@ -111,15 +112,15 @@ def update_seen_entry(entry: Entry, session: Session) -> Entry:
 
 
 def is_settled(session: Session, entry: Entry) -> bool:
-    """Whether one of several conversations had been quiet for a day when it was exported, and is
-    still of that time."""
+    """Return whether one of several conversations was a day old when it was exported, and still is
+    as old."""
     if session.conversation is None or entry.updated != session.modified:
         return False
     return entry.source_mtime_ns / 1e9 - session.modified > _DAY
 
 
 def has_same_content(old: Entry, fresh: Entry) -> bool:
-    """Whether a new export would say nothing new."""
+    """Return whether two exports have the same content."""
     facts = [
         (entry.events_hash, entry.title, entry.started_at, entry.id, entry.options)
         for entry in (old, fresh)
@@ -128,8 +129,7 @@ def has_same_content(old: Entry, fresh: Entry) -> bool:
 
 
 def is_other_conversation(old: Entry, fresh: Entry) -> bool:
-    """Whether the source now holds another conversation than the archived one, or less of it than
-    it did."""
+    """Return whether the source now holds another conversation, or less of it than was archived."""
     if old.id is None or (old.sha256 is not None and old.sha256 == fresh.sha256):
         return False
     if old.id != fresh.id and not (

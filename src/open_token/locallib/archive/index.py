@@ -1,5 +1,4 @@
-"""The index of an archive: a line for each conversation, appended as it changes, written anew after
-each pass."""
+"""The index of an archive: NDJSON, appended at every change and rewritten after each pass."""
 
 import contextlib
 import re
@@ -22,13 +21,12 @@ _HASH = re.compile(rb'"events_hash"\s*:\s*"([0-9a-f]{64})"')
 
 
 class Entry(msgspec.Struct, omit_defaults=True, kw_only=True, frozen=True):
-    """One conversation: where it came from, where it lies, and how both were when they were last
-    seen."""
+    """One conversation: its source, its export, and the state of both when they were last seen."""
 
     reader: str
     state: str
     file: str | None = None
-    """Its export, below the folder of the archive."""
+    """Its export, relative to the archive."""
     source: str | None = None
     conversation: str | None = None
     """Its id in a source that may hold several."""
@@ -42,21 +40,21 @@ class Entry(msgspec.Struct, omit_defaults=True, kw_only=True, frozen=True):
     events_hash: str | None = None
     bytes: int | None = None
     notes: dict[str, int] = {}
-    """What the export does not carry: codes and counts."""
+    """What the export omits: codes and counts."""
     options: str = ""
     sha256: str | None = None
     source_bytes: int = -1
     source_mtime_ns: int = -1
     updated: float | None = None
     beside: list[str] = []
-    """Files and folders that belong to the source."""
+    """Other files and directories that belong to the source."""
     beside_stamp: str = ""
     error: str | None = None
     replaces: str | None = None
 
     @property
     def key(self) -> tuple[str, str]:
-        """What it is one of: a conversation of a source, or a file whose source nobody knows."""
+        """Identifies a conversation of a source, or a file whose source is unknown."""
         return (self.source, self.conversation or "") if self.source else ("", self.file or "")
 
 
@@ -65,7 +63,7 @@ class _Head(msgspec.Struct):
 
 
 class ExportFacts(msgspec.Struct, frozen=True):
-    """What an export tells of itself at its ends."""
+    """What an export says about its conversation."""
 
     id: str
     title: str | None = None
@@ -79,7 +77,7 @@ class _Document(msgspec.Struct):
 
 
 class Index:
-    """The entries of an archive by key, in the order in which they came."""
+    """The entries of an archive by key, in the order in which they were added."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -94,13 +92,13 @@ class Index:
         if not self._is_ours(head):
             lines.insert(0, head)
             self.is_changed = True
-        # A line that was cut off, if only by its end, must not be gone on with.
+        # After a line that was cut off, even if only its newline is missing, nothing may be appended.
         self.is_changed = self.is_changed or lines[-1:] != [b""]
         for line in filter(None, lines):
             try:
                 entry = msgspec.json.decode(line.decode("utf-8"), type=Entry)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                self.is_changed = True  # damaged: the files tell what it was
+                self.is_changed = True  # damaged: the entry is rebuilt from the file
                 continue
             if entry.file is None or _is_below(entry.file):
                 self.entries[entry.key] = entry
@@ -110,33 +108,33 @@ class Index:
             schema = msgspec.json.decode(head, type=_Head).schema
             if schema != SCHEMA:
                 raise InputError(
-                    "this archive is of another version",
+                    "unsupported archive version",
                     where=str(self._path),
-                    help="use the open-token that made it, or another folder",
+                    help="use the version of open-token that wrote it, or another directory",
                     code="archive.version",
                 )
             return True
         return False
 
     def put(self, entry: Entry) -> None:
-        """Take an entry in, on the disk too."""
+        """Add or replace an entry, also on disk."""
         self.entries[entry.key] = entry
         self.is_changed = True
         append(self._path, msgspec.json.encode(entry) + b"\n")
 
     def take(self, old: Entry, new: Entry) -> None:
-        """Put an entry in the place of another."""
+        """Replace an entry by one that may have another key."""
         if old.key != new.key:
             self.entries.pop(old.key, None)
         self.put(new)
 
     def drop(self, entry: Entry) -> None:
-        """Forget an entry, from the next writing on."""
+        """Remove an entry; the file follows with the next `write`."""
         del self.entries[entry.key]
         self.is_changed = True
 
     def write(self) -> None:
-        """Write the index anew, whole, if anything changed."""
+        """Rewrite the index atomically if anything changed."""
         if self.is_changed:
             lines = [
                 msgspec.json.encode(item) for item in ({"schema": SCHEMA}, *self.entries.values())
@@ -146,7 +144,7 @@ class Index:
 
 
 def list_archived_files(folder: Path) -> Iterator[str]:
-    """The names of the files in the folders of an archive, as its index has them."""
+    """Yield the files of an archive by the names that its index uses."""
     for suffix in ("json", "ndjson"):
         for path in files_below(folder, f"*/*.{suffix}"):
             if not path.name.startswith("."):
@@ -154,8 +152,8 @@ def list_archived_files(folder: Path) -> Iterator[str]:
 
 
 def read_export_facts(path: Path) -> tuple[ExportFacts, str | None, str | None] | None:
-    """What an export tells of its conversation, its hash, and the time of the export; None when it
-    is none."""
+    """Return what an export says about its conversation, its hash and its time; None if it is no
+    export."""
     records = read_first_records(path, _ENDS)
     with contextlib.suppress(msgspec.ValidationError):
         document = msgspec.convert(records[0] if records else None, _Document)
@@ -166,8 +164,7 @@ def read_export_facts(path: Path) -> tuple[ExportFacts, str | None, str | None] 
 
 
 def _is_below(name: str) -> bool:
-    """Whether a name in an index is that of a file in a folder of the archive, and not of one
-    elsewhere."""
+    """Return whether a name in an index stays inside the archive."""
     parts = name.split("/")
     return len(parts) == 2 and all(
         part and not part.startswith(".") and "\\" not in part for part in parts

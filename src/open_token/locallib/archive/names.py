@@ -1,4 +1,4 @@
-"""Names for archived conversations: readable, the same on every system, each used once."""
+"""File names of archived conversations: readable, portable and unique."""
 
 import re
 import unicodedata
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import count
 
 GENERATED_ID = re.compile(r"conv_([0-9]{4})([0-9]{2})([0-9]{2})_([0-9a-f]{8})")
-"""An id that no runtime gave: it holds a day and a hash of the source."""
+"""An id that no agent gave: it holds a day and a hash of the source."""
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _MADE_NAME = re.compile(r"(?:[0-9]{4}-[0-9]{2}-[0-9]{2}|undated)_")
@@ -14,7 +14,7 @@ _TITLE, _ID = 60, 40
 
 
 def choose_day(id: str, *moments: str | None) -> str:
-    """The day of a conversation: by the first moment that is known, else by its id."""
+    """Return the day of a conversation: of the first known moment, else the one in its id."""
     made = GENERATED_ID.fullmatch(id)
     days = [
         moments[0],
@@ -27,7 +27,7 @@ def choose_day(id: str, *moments: str | None) -> str:
 def choose_file_name(
     day: str, title: str | None, id: str, suffix: str, is_free: Callable[[str], bool]
 ) -> str:
-    """The day, the title and the start of the id; with a number where that name is taken."""
+    """Return day, title and start of the id, with a number if that name is taken."""
     stem = "_".join(
         part for part in (day, slugify(title or "", _TITLE), _short(id, bool(title))) if part
     )
@@ -38,8 +38,7 @@ def choose_file_name(
 
 
 def is_archive_name(name: str) -> bool:
-    """Whether a file could have its name from here; one that cannot is somebody else's, and left
-    alone."""
+    """Return whether a file name is of the kind made here; other files are left alone."""
     return _MADE_NAME.match(name) is not None
 
 
@@ -52,6 +51,6 @@ def _short(id: str, titled: bool) -> str:
 
 
 def slugify(text: str, length: int) -> str:
-    """Words joined by hyphens, with nothing in them that a file name or a shell might mind."""
+    """Return words joined by hyphens, safe in file names and shells."""
     kept = re.sub(r"[^\w]+|_+", "-", unicodedata.normalize("NFKC", text)).lower()
     return kept.encode("utf-8", "ignore")[:length].decode("utf-8", "ignore").strip("-")
