@@ -507,7 +507,7 @@ class TestFailures:
         monkeypatch.setattr(fake_talk, "read", read)
         (change,) = world.run()
         assert change.problem is not None
-        assert change.problem.what == "something went wrong inside open-token (ZeroDivisionError)"
+        assert change.problem.what == "internal error (ZeroDivisionError)"
         world.check()
 
     def test_one_without_events_is_no_failure(self, world: World) -> None:
@@ -536,7 +536,7 @@ class TestFailures:
 
     def test_no_folder_to_write_into(self, world: World) -> None:
         world.folder.write_text("a file")
-        with pytest.raises(OutputError, match="cannot write into this folder"):
+        with pytest.raises(OutputError, match="cannot write to this directory"):
             world.run()
 
     def test_two_at_once_exclude_each_other(self, world: World) -> None:
