@@ -11,19 +11,19 @@ import msgspec
 from open_token.server import config
 from open_token.server.loading import SETTINGS, flag_of, is_switch, variable_of
 
-HEAD = """# Settings of the server
+HEAD = """# Server settings
 
-Made from the code that reads them (`make accept`). Each setting can be given in three ways:
+This page is generated from the code (`make accept`). A setting can be given in three ways, in order of precedence:
 
-1. a **flag** of `open-token serve`, which wins over
-2. the **environment**, where an empty variable is none, which wins over
-3. the **file** `config.toml` in the settings folder (`$OPEN_TOKEN_HOME/settings`, else where the platform keeps
-   settings): a key below `[server]`, a limit below `[server.limits]`.
+1. as a **flag** of `open-token serve`
+2. as an **environment variable**; an empty variable is ignored
+3. in the **file** `config.toml` in the settings folder (`$OPEN_TOKEN_HOME/settings`, else the platform's folder for
+   settings): as a key of `[server]`, or of `[server.limits]` for limits
 
-What none of them says has its default. In flags and the environment, lists are written with commas, tables as a JSON
-object, and what is on or off as `true` or `false`; a flag of that kind with nothing after it means `true`. A name that
-there is not, or a value that does not fit, is an error that tells the flag, the variable, or the file and line; the
-value is not repeated, as it could be a secret. `open-token serve --check` tells what would be used, and starts nothing.
+In flags and variables, lists are separated by commas, tables are JSON objects, and switches are `true` or `false`; a
+switch without a value is `true`. An unknown name or an invalid value is an error that names the flag, the variable, or
+the file and line, but not the value, which could be a secret. `open-token serve --check` prints the effective settings
+without starting the server.
 
 ```toml
 [server]
@@ -34,7 +34,7 @@ cors = ["https://chat.example"]
 runs = 20
 ```
 
-`open-token server` takes the same variables and the same file, and `--data` and `--database` as flags.
+`open-token server` reads the same variables and the same file, and has the flags `--data` and `--database`.
 
 """
 COLUMNS = "| key in the file | environment | flag | default | meaning |\n|---|---|---|---|---|\n"
@@ -49,7 +49,7 @@ def page() -> str:
     rows = {name: _row(name, told[name]) for name in SETTINGS}
     plain = [row for name, row in rows.items() if not name.startswith("limits.")]
     limits = [row for name, row in rows.items() if name.startswith("limits.")]
-    said = "What is over a limit is refused with 413 or 429 and a word; nothing of it is kept."
+    said = "A request over a limit is rejected with 413 or 429 and an error message; nothing of it is stored."
     return "".join(
         [HEAD, "## Settings\n\n", COLUMNS, *plain, f"\n## Limits\n\n{said}\n\n", COLUMNS, *limits],
     )
@@ -72,7 +72,7 @@ def _row(name: str, words: str) -> str:
 
 def _default(name: str) -> str:
     if name == "data":
-        return "`server` in the data folder of this user"
+        return "`server` in the user's data folder"
     holder: Any = (
         config.Limits() if name.startswith("limits.") else config.ServerConfig(data=Path())
     )

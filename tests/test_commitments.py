@@ -23,7 +23,7 @@ from open_token.checking.verify import VERIFIED, verify, verify_bytes
 from open_token.cli import main
 from open_token.commitments import Committed, SourceFault, Tied, check, disclose
 from open_token.context import Context
-from open_token.errors import DoesNotFit, UsageError
+from open_token.errors import SizeLimitError, UsageError
 from open_token.library import surroundings
 from open_token.options import ExportOptions
 from open_token.pipeline import export
@@ -361,7 +361,7 @@ def test_max_bytes_counts_the_tie(options: Document, drop: str) -> None:
     for limit in range(whole + 50, 1000, -611):
         try:
             raw = run(talk(60), max_bytes=limit, drop=drop, **options)
-        except DoesNotFit:
+        except SizeLimitError:
             break
         assert len(raw) <= limit
         assert tie(raw)[0] == root
@@ -374,7 +374,7 @@ def test_the_smallest_size_is_exact(options: Document) -> None:
     source = talk()
     for event in source["events"][12:20]:
         event["content"]["text"] = "longer " * 500
-    with pytest.raises(DoesNotFit) as caught:
+    with pytest.raises(SizeLimitError) as caught:
         run(source, max_bytes=1000, **options)
     assert len(run(source, max_bytes=caught.value.smallest, **options)) == caught.value.smallest
 

@@ -20,7 +20,7 @@ import socketio
 
 from deployed import DEPLOY, NODES, Node, compose, nginx, two_nodes
 from open_token.cli import serve
-from open_token.cli.command import parser_for
+from open_token.cli.dispatch import build_parser
 from open_token.server.config import Limits, ServerConfig
 from open_token.server.loading import load_config
 from open_token.server.stopping import stopped
@@ -35,7 +35,7 @@ def config_of(command: list[str], env: dict[str, str]) -> ServerConfig:
     """What a command with an environment comes to; a flag or a name that there is not fails."""
     assert Path(command[0]).name == "open-token"
     assert command[1] == "serve"
-    return load_config(vars(parser_for("serve", serve).parse_args(command[2:])), env)
+    return load_config(vars(build_parser("serve", serve).parse_args(command[2:])), env)
 
 
 def test_the_compose_file_fits_the_settings() -> None:

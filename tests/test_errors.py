@@ -1,6 +1,6 @@
 """Errors speak in three parts."""
 
-from open_token.errors import DoesNotFit, InputError, OpenTokenError, OutputError, UsageError
+from open_token.errors import InputError, OpenTokenError, OutputError, SizeLimitError, UsageError
 
 
 def test_three_parts() -> None:
@@ -14,7 +14,7 @@ def test_parts_may_be_absent() -> None:
 
 def test_each_kind_has_its_exit_code() -> None:
     assert [kind("x").exit_code for kind in (UsageError, InputError, OutputError)] == [2, 3, 3]
-    assert DoesNotFit("x", smallest=7).smallest == 7
+    assert SizeLimitError("x", smallest=7).smallest == 7
 
 
 def test_a_code_can_be_narrower() -> None:

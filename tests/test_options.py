@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from open_token.errors import UsageError
-from open_token.options import NAMES, TABLE, ExportOptions, split_words
+from open_token.options import OPTION_NAMES, OPTIONS, ExportOptions, split_option_words
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "options.md"
 
@@ -45,13 +45,13 @@ def test_words_and_values_mean_the_same() -> None:
     ],
 )
 def test_words_are_told_apart(words: list[str], options: dict[str, str], others: list[str]) -> None:
-    assert split_words(words) == (options, others)
+    assert split_option_words(words) == (options, others)
 
 
 @pytest.mark.parametrize("words", [["redcat=pii"], ["mode=json", "mode=ndjson"], ["a=1"]])
 def test_wrong_words_are_errors(words: list[str]) -> None:
     with pytest.raises(UsageError):
-        split_words(words)
+        split_option_words(words)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_wrong_values_are_errors_that_list_the_valid(name: str, value: str) -> N
 
 def test_a_typo_gets_one_guess() -> None:
     with pytest.raises(UsageError) as caught:
-        split_words(["redcat=pii"])
+        split_option_words(["redcat=pii"])
     assert "did you mean redact?" in str(caught.value)
 
 
@@ -95,6 +95,6 @@ def test_the_page_lists_every_option_with_every_value() -> None:
     rows = dict(
         re.findall(r"^\| `(\w+)` \| (.+?) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     )
-    assert set(rows) == set(NAMES)
-    for option in TABLE:
+    assert set(rows) == set(OPTION_NAMES)
+    for option in OPTIONS:
         assert all(f"`{value}`" in rows[option.name] for value in option.values)

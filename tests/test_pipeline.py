@@ -14,7 +14,7 @@ import fake_talk
 from minimal_example import EVENTS_HASH, MINIMAL
 from open_token.builder.draft import Draft
 from open_token.context import Context
-from open_token.errors import DoesNotFit, InputError, OpenTokenError
+from open_token.errors import InputError, OpenTokenError, SizeLimitError
 from open_token.options import ExportOptions
 from open_token.pipeline import Receipt, export
 from open_token.sources.source import Source
@@ -172,7 +172,7 @@ class TestEveryConversation:
         fitting = {**words, "max_bytes": max(1, len(full) * tenths // 10), "drop": drop}
         try:
             once, _ = run(data, fitting)
-        except DoesNotFit as problem:
+        except SizeLimitError as problem:
             fitting["max_bytes"] = problem.smallest
             once, _ = run(data, fitting)
         assert len(once) <= fitting["max_bytes"]
@@ -468,7 +468,7 @@ def test_the_smallest_size_that_a_refusal_names_is_one_that_fits() -> None:
         "integrity": "source",
         "drop": "oldest",
     }
-    with pytest.raises(DoesNotFit) as caught:
+    with pytest.raises(SizeLimitError) as caught:
         run(json.dumps(document).encode(), {**words, "max_bytes": 1})
     out, _ = run(json.dumps(document).encode(), {**words, "max_bytes": caught.value.smallest})
     assert len(out) == caught.value.smallest

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from open_token import settings as module
-from open_token.context import Policy, Screen
+from open_token.context import Policy, RedactionOverrides
 from open_token.errors import InputError, UsageError
-from open_token.settings import Settings, allow_for_good, load_settings, rules_in
+from open_token.settings import Settings, add_allow_entries, load_settings, read_rules_file
 
 Write = Callable[..., Settings]
 
@@ -125,7 +125,7 @@ def test_what_is_wrong_is_named(write: Write, files: dict[str, Any], where: str)
 def test_what_is_no_toml_says_why_and_quotes_nothing(write: Write, text: str, what: str) -> None:
     with pytest.raises(UsageError) as caught:
         write(project=text)
-    assert caught.value.what == f"this settings file is not TOML{what}"
+    assert caught.value.what == f"invalid TOML in the settings file{what}"
 
 
 def test_a_file_as_notepad_saves_it(write: Write) -> None:
@@ -167,21 +167,21 @@ def test_rules_of_both_files_add_up(write: Write) -> None:
         ("acme-ticket", "config.toml"),
         ("other", ".open-token.toml"),
     ]
-    assert write().screen == Screen()
+    assert write().screen == RedactionOverrides()
 
 
 def test_what_may_stay_is_for_the_user_to_say(write: Write, tmp_path: Path) -> None:
     loaded = write(ALLOW, ALLOW.replace("email", "*"))
     assert [entry.rule for entry in loaded.screen.allowed] == ["email"]
-    assert loaded.remarks[0].startswith(
+    assert loaded.warnings[0].startswith(
         f"the allow-list of {tmp_path}/project/.open-token.toml has no effect"
     )
     trusting = write(
         f"trust_projects = ['{tmp_path}/project']\n{ALLOW}", ALLOW.replace("email", "*")
     )
     assert [entry.rule for entry in trusting.screen.allowed] == ["email", "*"]
-    assert trusting.remarks == ()
-    with pytest.raises(UsageError, match="trust_projects is not a list"):
+    assert trusting.warnings == ()
+    with pytest.raises(UsageError, match="trust_projects must be a list"):
         write("trust_projects = 'x'\n", ALLOW)
 
 
@@ -193,7 +193,7 @@ def test_trust_is_for_one_folder_and_not_for_what_lies_in_it(write: Write, tmp_p
 def test_values_that_are_false_for_good_are_added_one_by_one(write: Write, tmp_path: Path) -> None:
     folders = write().folders
     for letter in "ab":
-        path = allow_for_good(folders, [(f"hmac:{letter * 32}", "email, rule email")])
+        path = add_allow_entries(folders, [(f"hmac:{letter * 32}", "email, rule email")])
     assert path == tmp_path / "home" / "settings" / "allow.toml"
     assert [entry.value[:6] for entry in write().screen.allowed] == ["hmac:a", "hmac:b"]
     path.write_text("[[allow]]\nvalue = 3\n")
@@ -208,18 +208,20 @@ def test_a_path_may_begin_at_home(write: Write, monkeypatch: pytest.MonkeyPatch)
 
 def test_the_rules_of_a_file(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(RULE)
-    assert [rule.id for rule in rules_in(tmp_path / "mine.toml", "mine.toml")] == ["acme-ticket"]
+    assert [rule.id for rule in read_rules_file(tmp_path / "mine.toml", "mine.toml")] == [
+        "acme-ticket"
+    ]
     with pytest.raises(InputError, match="no such file"):
-        rules_in(tmp_path / "none.toml", "none.toml")
+        read_rules_file(tmp_path / "none.toml", "none.toml")
 
 
 def test_what_does_nothing_where_it_stands_is_said(write: Write) -> None:
     told = write(
         "[[rules]]\n[server]\nport = 1\n", project="[policy]\nmin_redact = 'pii'\n[[alow]]\n"
-    ).remarks
+    ).warnings
     assert [remark.split(" in ")[0] for remark in told] == ["rules", "policy", "alow"]
     assert told[0].endswith("config.toml has no effect; did you mean rule?")
-    assert told[1].endswith("has no effect: only your own settings may say that")
+    assert told[1].endswith("has no effect: only your own settings may set it")
 
 
 @pytest.mark.parametrize("name", ["home/settings/config.toml", "system.toml"])

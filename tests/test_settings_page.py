@@ -9,7 +9,7 @@ import pytest
 
 import settings_page
 from open_token.cli import serve
-from open_token.cli.command import parser_for
+from open_token.cli.dispatch import build_parser
 from open_token.server.config import ServerConfig
 from open_token.server.loading import SETTINGS, flag_of, load_config, variable_of
 
@@ -77,8 +77,8 @@ def test_all_three_ways_work_and_each_wins_over_the_one_below(tmp_path: Path, na
     (tmp_path / "settings" / "config.toml").write_text(
         f"[server]\n{name} = {in_toml(name, file)}\n"
     )
-    no_flags = vars(parser_for("serve", serve).parse_args([]))
-    with_flag = vars(parser_for("serve", serve).parse_args([flag_of(name), flag]))
+    no_flags = vars(build_parser("serve", serve).parse_args([]))
+    with_flag = vars(build_parser("serve", serve).parse_args([flag_of(name), flag]))
     seen = [
         set_to(load_config(no_flags, env), name),
         set_to(load_config(no_flags, {**env, variable_of(name): variable}), name),

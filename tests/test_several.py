@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import many_talks
-from open_token.errors import InputError, OutputError, SeveralError
+from open_token.errors import InputError, MultipleConversationsError, OutputError
 from open_token.library import conversations, export, surroundings
 from open_token.locallib.export_many import export_conversations, list_exports
 from open_token.restore import restore_files
@@ -39,7 +39,7 @@ def said(document: Any) -> list[str]:
 
 
 def test_none_chosen_is_an_error_that_lists_them(path: Path) -> None:
-    with pytest.raises(SeveralError) as caught:
+    with pytest.raises(MultipleConversationsError) as caught:
         export(path)
     assert [item.id for item in caught.value.found] == ["aa1", "aa2", "../b 3"]
     assert caught.value.code == "input.several"

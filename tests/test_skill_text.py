@@ -87,8 +87,8 @@ def test_options_of_the_text_are_the_options_of_the_command() -> None:
         skills.text() + (SKILL / "references/options.md").read_text(),
         re.MULTILINE,
     )
-    assert {name for name, _ in rows} == set(options.NAMES)
-    for option in options.TABLE:
+    assert {name for name, _ in rows} == set(options.OPTION_NAMES)
+    for option in options.OPTIONS:
         told = dict(rows)[option.name]
         assert set(option.values) <= set(re.findall(r"`([\w-]+)`", told)), option.name
         assert not option.values or told.startswith(f"`{option.values[0]}`")
@@ -102,7 +102,7 @@ def test_every_command_line_parses(command: str) -> None:
         assert len(words) == 1
         return
     assert verb == "export"
-    given, others = options.split_words(words)
+    given, others = options.split_option_words(words)
     options.ExportOptions.of(given)
     assert others[0] == "--current"
     assert not others[1:] or (others[1] == "-o" and len(others) == 3)

@@ -14,7 +14,7 @@ import rfc8785
 
 import open_token
 from open_token.cli import main
-from open_token.errors import DoesNotFit
+from open_token.errors import SizeLimitError
 
 Json = dict[str, Any]
 
@@ -752,7 +752,7 @@ class TestTruncation:
 
     def test_no_event_is_dropped_unless_asked(self, tmp_path: Path) -> None:
         many = chat(*(message("user", f"line {n}") for n in range(50)))
-        with pytest.raises(DoesNotFit):
+        with pytest.raises(SizeLimitError):
             open_token.export_file(many, tmp_path / "out", max_bytes=4_000)
         assert not (tmp_path / "out").exists()
 

@@ -1,4 +1,4 @@
-"""Open-Token: the open record of what agents and people said and did.
+"""Open-Token: convert conversations with AI agents to one open format.
 
 >>> import open_token
 >>> document = open_token.export("session.jsonl", redact="pii")   # doctest: +SKIP
@@ -37,29 +37,22 @@ __all__ = [
     "verify",
 ]
 
-_WHERE = {
-    "Event": "model",
-    "Export": "model",
-    "InputError": "errors",
-    "OpenTokenError": "errors",
-    "OutputError": "errors",
-    "UsageError": "errors",
-    "conversations": "library",
-    "diff": "library",
-    "export": "library",
-    "export_file": "library",
-    "read": "library",
-    "restore_files": "restore",
-    "sign": "vouching",
-    "validate": "checking.validate",
-    "verify": "vouching",
-}
-
 
 def __getattr__(name: str) -> "Any":
-    """Load a name of the library when it is first used, so that the import stays light."""
-    if name not in _WHERE:
+    """Import a public name on first use, so that `import open_token` stays fast."""
+    if name not in __all__:
         raise AttributeError(f"module 'open_token' has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(f"open_token.{_WHERE[name]}"), name)
+    module: Any
+    if name in ("Event", "Export"):
+        import open_token.model as module
+    elif name.endswith("Error"):
+        import open_token.errors as module
+    elif name == "validate":
+        import open_token.checking.validate as module
+    elif name == "restore_files":
+        import open_token.restore as module
+    elif name in ("sign", "verify"):
+        import open_token.vouching as module
+    else:
+        import open_token.library as module
+    return getattr(module, name)

@@ -1,4 +1,4 @@
-"""`python -m open_token` is the command."""
+"""Entry point of `python -m open_token`."""
 
 import sys
 

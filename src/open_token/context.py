@@ -1,5 +1,4 @@
-"""What the world gives an export: the clock, keys, policy and folders, read at the edge and passed
-in."""
+"""The context of an export: options, clock, keys, policy and folders, passed in by the caller."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,11 +11,11 @@ from open_token.model import Event, Record
 from open_token.options import ExportOptions
 
 ENGINES = ("auto", "hyperscan", "keywords")
-"""How redaction rules are searched for."""
+"""Search engines for redaction rules."""
 
 
 class Policy(msgspec.Struct, frozen=True):
-    """What the user's or the system's settings demand, whatever the command says."""
+    """Restrictions from the user's or the system's settings; no command overrides them."""
 
     forbid_internal_full: bool = False
     never_export_private_keys: bool = False
@@ -24,8 +23,8 @@ class Policy(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class OwnRule:
-    """A redaction rule of the user or the project, checked."""
+class CustomRule:
+    """A validated redaction rule from the settings of the user or the project."""
 
     id: str
     type: str
@@ -36,69 +35,72 @@ class OwnRule:
     matches: tuple[str, ...] = ()
     ignores: tuple[str, ...] = ()
     file: str = ""
-    """Where it stands."""
+    """The settings file that defines it."""
 
 
 @dataclass(frozen=True)
-class Allowance:
-    """What is not masked: all that is said here must hold of a finding."""
+class AllowEntry:
+    """An allow-list entry: a finding that matches every given field is not masked."""
 
     value: str = ""
-    """The keyed hash of the value."""
+    """Keyed hash of the value."""
     pattern: str = ""
-    """What the whole value looks like."""
+    """Pattern that the whole value must match."""
     rule: str = ""
     key: str = ""
     path: str = ""
     file: str = ""
-    """Where it stands."""
+    """The settings file that defines it."""
 
 
 @dataclass(frozen=True)
-class Screen:
-    """What this user and this project add to redaction, and what they leave alone."""
+class RedactionOverrides:
+    """What the settings and a review change about redaction."""
 
-    rules: tuple[OwnRule, ...] = ()
-    allowed: tuple[Allowance, ...] = ()
+    rules: tuple[CustomRule, ...] = ()
+    allowed: tuple[AllowEntry, ...] = ()
     kept: frozenset[str] = frozenset()
-    """Values, in their canonical form, that a person chose to keep in this one export."""
+    """Values, in canonical form, that a review chose not to mask in this export."""
 
 
-class Measure(msgspec.Struct, frozen=True):
-    """How many bytes the chosen writer needs, so that a pass can fit an export into a limit."""
+class SizeEstimator(msgspec.Struct, frozen=True):
+    """Computes how many bytes the chosen writer needs, to fit an export into a limit."""
 
     frame: Callable[[Record, int], int]
-    """Everything around the events, for a record with that many events."""
+    """Bytes of everything but the events, given the number of events."""
     event: Callable[[Event, int], int]
-    """One event at a place (1..N), with its separator."""
+    """Bytes of one event at a position (1..N), with its separator."""
 
 
 @dataclass(frozen=True)
 class Context:
-    """Options and surroundings of one export."""
+    """Options and environment of one export."""
 
     options: ExportOptions
-    measure: Measure | None = None
+    measure: SizeEstimator | None = None
     now: str | None = None
-    """The time of the export in RFC 3339; None: unknown."""
+    """Time of the export (RFC 3339); None: unknown."""
     key: bytes | None = None
-    """The local key behind the hashes in redaction marks."""
+    """Local key for the hashes in redaction markers."""
     team_key: bytes | None = None
     policy: Policy = field(default_factory=Policy)
     rule_cache: Path | None = None
-    """A folder for compiled rules."""
-    screen: Screen = field(default_factory=Screen)
+    """Cache folder for compiled rules."""
+    screen: RedactionOverrides = field(default_factory=RedactionOverrides)
     source: str = ""
-    """The path of what is exported; allow-lists may name it."""
+    """Path of the source, which allow-list entries may refer to."""
     sign: Callable[[bytes], dict[str, Any]] | None = None
-    """Makes the signature of a statement, where the export is to be signed."""
+    """Signs a statement; None: the export is not signed."""
     engine: str = "auto"
-    """How rules are searched for: auto, hyperscan or keywords."""
+    """One of ENGINES."""
 
-    def exported_at(self, kept: str | None = None, *, is_export: bool = False) -> str | None:
-        """The time that the export names: as was asked; else of the export that it is made from, or
-        now."""
-        wish = self.options.exported_at or ("keep" if is_export else "now")
-        if wish == "keep":
-            return kept
-        return {"now": self.now, "omit": None}.get(wish, wish)
+    def exported_at(self, previous: str | None = None, *, is_export: bool = False) -> str | None:
+        """Return the time that the export states.
+
+        `previous` is the time that the source states, if it is itself an export."""
+        wanted = self.options.exported_at or ("keep" if is_export else "now")
+        if wanted == "keep":
+            return previous
+        if wanted == "omit":
+            return None
+        return self.now if wanted == "now" else wanted

@@ -1,10 +1,10 @@
-"""Every error a user can meet: what happened, where, and what to do; never the content itself."""
+"""Errors that users see: what is wrong, where, and what to do; never the content itself."""
 
 from typing import Any
 
 
 class OpenTokenError(Exception):
-    """An error with three parts, an exit code and a stable name for scripts."""
+    """An error with a message, a position, a remedy, an exit code and a stable code for scripts."""
 
     exit_code = 3
     code = "error"
@@ -34,14 +34,14 @@ class OpenTokenError(Exception):
 
 
 class UsageError(OpenTokenError):
-    """The words of the command do not fit."""
+    """A command, an option or a setting is invalid."""
 
     exit_code = 2
     code = "usage"
 
 
-class SeveralError(UsageError):
-    """The input holds several conversations, and none was chosen."""
+class MultipleConversationsError(UsageError):
+    """The input holds several conversations, and none was selected."""
 
     code = "input.several"
 
@@ -70,8 +70,8 @@ class StoreError(OpenTokenError):
     code = "store"
 
 
-class DoesNotFit(OpenTokenError):
-    """The export cannot be made as small as asked."""
+class SizeLimitError(OpenTokenError):
+    """The export cannot be made as small as requested."""
 
     code = "max-bytes"
 

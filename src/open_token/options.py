@@ -1,5 +1,4 @@
-"""The export options: one table for the command line, the library, the skill and the server, parsed
-once."""
+"""The export options: one table for the command line, the library, the skill and the server."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -11,69 +10,127 @@ from open_token.timestamps import to_utc
 
 
 class Option(NamedTuple):
-    """One row of the table: the name, the words it takes (the first is the default), what it
-    does."""
+    """One export option: name, values (the default first), meaning, and how help texts show it."""
 
     name: str
     values: tuple[str, ...]
     meaning: str
     default: str
+    group: str
+    metavar: str
     free: str = ""
-    """What else may stand there than the listed words."""
+    """What is accepted besides the listed values."""
 
 
-TABLE: tuple[Option, ...] = (
-    Option("mode", ("json", "ndjson"), "one document, or one record a line", "json"),
-    Option("pretty", ("true", "false"), "indented or compact", "true for json, false for ndjson"),
+OPTIONS: tuple[Option, ...] = (
+    Option(
+        "mode", ("json", "ndjson"), "One document, or one record per line", "json", "Output", "MODE"
+    ),
+    Option(
+        "pretty",
+        ("true", "false"),
+        "Indent the JSON",
+        "true for json, false for ndjson",
+        "Output",
+        "BOOL",
+    ),
     Option(
         "include",
         ("visible-only", "include-internal"),
-        "leave hidden reasoning out, or let it in",
+        "Exclude or include hidden reasoning",
         "visible-only",
+        "Content",
+        "SCOPE",
     ),
     Option(
         "internal",
         ("redacted", "summary", "full"),
-        "how hidden reasoning is shown when it is let in",
+        "How included reasoning is shown",
         "redacted",
+        "Content",
+        "FORM",
     ),
-    Option("redact", ("secrets", "none", "pii", "strict"), "what is masked", "secrets"),
-    Option("max_bytes", (), "the largest size of the output, in bytes", "unset", free="a number"),
-    Option("drop", ("never", "oldest"), "may events be dropped to fit max_bytes", "never"),
-    Option("strategy", ("mask", "hash", "drop"), "how the hash in a mark is made", "mask"),
+    Option(
+        "redact",
+        ("secrets", "none", "pii", "strict"),
+        "What to mask",
+        "secrets",
+        "Redaction",
+        "LEVEL",
+    ),
+    Option(
+        "max_bytes",
+        (),
+        "Maximum size of the output in bytes",
+        "unlimited",
+        "Output",
+        "N",
+        free="a number",
+    ),
+    Option(
+        "drop",
+        ("never", "oldest"),
+        "Whether to drop events to fit max_bytes",
+        "never",
+        "Output",
+        "WHICH",
+    ),
+    Option(
+        "strategy",
+        ("mask", "hash", "drop"),
+        "How the hash in a redaction marker is computed",
+        "mask",
+        "Redaction",
+        "KIND",
+    ),
     Option(
         "integrity",
         ("hash", "none", "tree", "source"),
-        "what lets a reader verify the export",
+        "Integrity data to include",
         "hash",
+        "Integrity",
+        "KIND",
     ),
     Option(
         "exported_at",
         ("now", "omit", "keep"),
-        "the time of the export",
-        "now; keep for an export",
-        free="a time",
+        "Time of the export",
+        "now, but keep for a source that is an export",
+        "Output",
+        "TIME",
+        free="an RFC 3339 time",
     ),
     Option(
         "branches",
         ("active", "all"),
-        "the branch in use, or also abandoned ones inside spans",
+        "Only the active branch, or abandoned branches too",
         "active",
+        "Content",
+        "WHICH",
     ),
     Option(
         "subagents",
         ("inline", "reference", "none"),
-        "subagents whole, as a reference, or not at all",
+        "Include subagents in full, by reference, or not at all",
         "inline",
+        "Content",
+        "FORM",
     ),
-    Option("native", ("none", "full"), "also keep what the format has no place for", "none"),
+    Option(
+        "native",
+        ("none", "full"),
+        "Also preserve source data that the format does not model",
+        "none",
+        "Content",
+        "SCOPE",
+    ),
 )
-NAMES = tuple(option.name for option in TABLE)
-_BY_NAME = {option.name: option for option in TABLE}
+OPTION_NAMES = tuple(option.name for option in OPTIONS)
+_BY_NAME = {option.name: option for option in OPTIONS}
 
 
 class ExportOptions(msgspec.Struct, frozen=True):
-    """The options of one export, checked."""
+    """The validated options of one export."""
 
     mode: str = "json"
     pretty: bool = True
@@ -85,134 +142,145 @@ class ExportOptions(msgspec.Struct, frozen=True):
     strategy: str = "mask"
     integrity: str = "hash"
     exported_at: str = ""
-    """now, omit, keep or an RFC 3339 time; empty: keep for an export, else now."""
+    """now, omit, keep or an RFC 3339 time; empty: keep if the source is an export, else now."""
     branches: str = "active"
     subagents: str = "inline"
     native: str = "none"
 
     @classmethod
-    def of(cls, words: Mapping[str, Any]) -> "ExportOptions":
-        """Options from names and values, as text or as Python values; unknown ones are errors that
-        list the valid."""
-        given = {name: _check(name, value) for name, value in words.items() if value is not None}
+    def of(cls, values: Mapping[str, Any]) -> "ExportOptions":
+        """Validate options given as text or as Python values; None means the default."""
+        given = {}
+        for name, value in values.items():
+            if value is not None:
+                given[name] = _parse_value(name, value)
         if "pretty" not in given:
             given["pretty"] = given.get("mode", "json") == "json"
         return cls(**given)
 
     def changed(self, **changes: Any) -> "ExportOptions":
-        """The same options but for the given ones."""
+        """Return a copy with some options replaced; the values are not validated again."""
         return msgspec.structs.replace(self, **changes)
 
     def as_words(self) -> str:
-        """The options as `key=value` words, without those at their default."""
-        usual = ExportOptions.of({"mode": self.mode})
+        """Return the options as `key=value` words, without those at their default."""
+        defaults = ExportOptions.of({"mode": self.mode})
         words = []
         for name in self.__struct_fields__:
             value = getattr(self, name)
-            if value != getattr(usual, name) or (name == "mode" and value != "json"):
-                words.append(f"{name}={str(value).lower() if isinstance(value, bool) else value}")
+            is_default = value == getattr(defaults, name)
+            if name == "mode":
+                is_default = value == "json"
+            if not is_default:
+                words.append(
+                    f"{name}={str(value).lower() if value is True or value is False else value}"
+                )
         return " ".join(words)
 
 
-def split_words(words: Iterable[str]) -> tuple[dict[str, str], list[str]]:
-    """`key=value` words, also several in one string as a skill passes them, apart from all other
-    words."""
+def split_option_words(words: Iterable[str]) -> tuple[dict[str, str], list[str]]:
+    """Separate `key=value` words from all others.
+
+    One string may hold several options, as an agent's skill passes them."""
     options: dict[str, str] = {}
     others: list[str] = []
     for word in words:
-        for part in _parts(word):
+        for part in _split_word(word):
             key, equals, value = part.partition("=")
             name = key.replace("-", "_")
             if equals and name in _BY_NAME:
                 if options.get(name, value) != value:
-                    raise UsageError(f"{name} is given twice", help=f"keep one {name}=VALUE")
+                    raise UsageError(
+                        f"{name} is given more than once", help=f"keep one {name}=VALUE"
+                    )
                 options[name] = value
+            # A file name may contain `=`; a plain word before it is a mistyped option.
             elif equals and name.isidentifier() and "/" not in key:
-                raise _unknown_option(key)
+                raise _unknown_option_error(key)
             else:
                 others.append(part)
     return options, others
 
 
-def _parts(word: str) -> list[str]:
+def _split_word(word: str) -> list[str]:
+    """Split a word that holds several options; any other word, such as a path, stays whole."""
+    if not word.strip():
+        return []
     if "=" not in word or not any(character.isspace() for character in word):
-        return [word] if word.strip() else []
+        return [word]
     import shlex
 
     try:
         parts = shlex.split(word)
     except ValueError:
         return [word]
-    return (
-        parts
-        if any(part.partition("=")[0].replace("-", "_") in _BY_NAME for part in parts)
-        else [word]
-    )
+    names = [part.partition("=")[0].replace("-", "_") for part in parts]
+    return parts if any(name in _BY_NAME for name in names) else [word]
 
 
-def guess_of(word: str, known: Iterable[str], form: str = "{}") -> str:
-    """What a mistyped word was perhaps meant to be, as the start of a sentence of help."""
+def suggest_match(word: str, known: Iterable[str], template: str = "{}") -> str:
+    """Return `did you mean X? ` for a mistyped word, or an empty string."""
     import difflib
 
-    near = difflib.get_close_matches(word, known, 1)
-    return f"did you mean {form.format(near[0])}? " if near else ""
+    matches = difflib.get_close_matches(word, known, 1)
+    return f"did you mean {template.format(matches[0])}? " if matches else ""
 
 
-def _unknown_option(key: str) -> UsageError:
-    guess = guess_of(key.replace("-", "_"), NAMES)
+def _unknown_option_error(key: str) -> UsageError:
+    guess = suggest_match(key.replace("-", "_"), OPTION_NAMES)
     return UsageError(
-        f"there is no option {key}", help=f"{guess}the options are {', '.join(NAMES)}"
+        f"unknown option '{key}'", help=f"{guess}available options: {', '.join(OPTION_NAMES)}"
     )
 
 
-def _check(name: str, value: Any) -> Any:
+def _parse_value(name: str, value: Any) -> Any:
     option = _BY_NAME.get(name)
     if option is None:
-        raise _unknown_option(name)
+        raise _unknown_option_error(name)
     if name == "pretty":
-        return _flag(option, value)
+        return _parse_bool(option, value)
     if name == "max_bytes":
-        return _size(value)
+        return _parse_size(value)
     text = str(value)
-    if name == "exported_at" and text not in option.values:
-        return _moment(option, text)
-    if text not in option.values:
-        raise _bad_value(option, text)
-    return text
+    if text in option.values:
+        return text
+    if name == "exported_at":
+        return _parse_time(option, text)
+    raise _invalid_value_error(option, text)
 
 
-def _bad_value(option: Option, text: str) -> UsageError:
-    guess = guess_of(text, option.values)
+def _invalid_value_error(option: Option, text: str) -> UsageError:
+    guess = suggest_match(text, option.values)
     free = f" or {option.free}" if option.free else ""
     return UsageError(
-        f"{option.name} does not take that value",
-        help=f"{guess}{option.name} takes {', '.join(option.values)}{free}",
+        f"invalid value for {option.name}",
+        help=f"{guess}{option.name} accepts {', '.join(option.values)}{free}",
     )
 
 
-def _flag(option: Option, value: Any) -> bool:
+def _parse_bool(option: Option, value: Any) -> bool:
     if isinstance(value, bool):
         return value
     if value in ("true", "false"):
         return bool(value == "true")
-    raise _bad_value(option, str(value))
+    raise _invalid_value_error(option, str(value))
 
 
-def _size(value: Any) -> int:
+def _parse_size(value: Any) -> int:
     try:
         size = int(str(value).replace("_", ""))
     except ValueError:
         size = 0
     if size < 1:
         raise UsageError(
-            "max_bytes is not a number of bytes",
-            help="give a whole number above 0, as in max_bytes=200000",
+            "invalid value for max_bytes",
+            help="give a positive whole number of bytes, for example max_bytes=200000",
         )
     return size
 
 
-def _moment(option: Option, text: str) -> str:
-    moment = to_utc(text)
-    if moment is None:
-        raise _bad_value(option, text)
-    return moment
+def _parse_time(option: Option, text: str) -> str:
+    time = to_utc(text)
+    if time is None:
+        raise _invalid_value_error(option, text)
+    return time

@@ -12,8 +12,8 @@ import msgspec
 from open_token.builder.draft import MISSING, Draft
 from open_token.canonical import CanonicalError
 from open_token.commitments import Committed, disclose
-from open_token.context import Context, Measure
-from open_token.errors import DoesNotFit, InputError
+from open_token.context import Context, SizeEstimator
+from open_token.errors import InputError, SizeLimitError
 from open_token.model import Event, Integrity, Note, Record
 from open_token.pages import CUT_TO_SIZE, page_of
 from open_token.passes import PASSES, Seal, seal
@@ -215,7 +215,7 @@ def _fitted(
         refusal = None
         try:
             made = fit(record, context)
-        except DoesNotFit as problem:
+        except SizeLimitError as problem:
             refusal = problem
             made = fit(
                 record, replace(context, options=options.changed(max_bytes=problem.smallest))
@@ -244,7 +244,7 @@ def _still_tied(fit: Pass, record: Record, writer: Writer, context: Context) -> 
     try:
         made = fit(record, replace(context, measure=_measure(writer, context, room)))
         return made if is_as_it_was(made, tie) else None
-    except (CanonicalError, DoesNotFit):
+    except (CanonicalError, SizeLimitError):
         return None
 
 
@@ -256,7 +256,7 @@ def _tie(record: Record, writer: Writer, committed: Committed) -> int:
     return len(writer.tail(record, integrity, 1)) - without
 
 
-def _measure(writer: Writer, context: Context, room: int) -> Measure:
+def _measure(writer: Writer, context: Context, room: int) -> SizeEstimator:
     def frame(record: Record, count: int) -> int:
         sealed = expected_integrity(
             record, count, context.options.integrity, is_signed=context.sign is not None
@@ -266,7 +266,7 @@ def _measure(writer: Writer, context: Context, room: int) -> Measure:
     def event(item: Event, place: int) -> int:
         return len(writer.event({**item, "seq": place}, place))
 
-    return Measure(frame, event)
+    return SizeEstimator(frame, event)
 
 
 def _write(record: Record, out: BinaryIO, writer: Writer, sealed: Seal, reader: str) -> Receipt:

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from open_token.builder.draft import Draft
-from open_token.errors import InputError, SeveralError, UsageError
+from open_token.errors import InputError, MultipleConversationsError, UsageError
 from open_token.formats.definition import Agent, Format
 from open_token.model import Found
 from open_token.sources.source import SAMPLE_RECORDS, Source
@@ -206,7 +206,7 @@ def require_one_conversation(source: Source, name: str) -> None:
         return
     found = list_conversations(source, name)
     if len(found) > 1:
-        raise SeveralError(
+        raise MultipleConversationsError(
             f"this input holds {len(found):,} conversations",
             found=found,
             where=source.name,

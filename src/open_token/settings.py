@@ -1,107 +1,129 @@
-"""The settings of this user and this project, and the policy that wins over every command."""
+"""Settings of the user and the project, and the policy that no command overrides."""
 
 import os
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
-from open_token.context import Allowance, OwnRule, Policy, Screen
+from open_token.context import AllowEntry, CustomRule, Policy, RedactionOverrides
 from open_token.errors import InputError, OutputError, UsageError
 from open_token.model import REDACTION_MODES
-from open_token.options import NAMES, ExportOptions, guess_of
+from open_token.options import OPTION_NAMES, ExportOptions, suggest_match
 from open_token.storage.files import Folders, make_folder, read_if_there, read_optional, write_whole
 
 PROJECT_FILE = ".open-token.toml"
-ALLOW_FILE = "allow.toml"
-"""Beside the user's config.toml; `redact --review` writes it."""
 SYSTEM_FILE = Path("/etc/open-token/config.toml")
-_PREFIX = "OPEN_TOKEN_"
-_OF_A_PROJECT = ("defaults", "rule", "allow")
-_OF_A_USER = (*_OF_A_PROJECT, "policy", "team_key", "trust_projects", "sign_key", "allowed_signers")
-_PLAIN_WORDS = re.compile(r"(?:[A-Za-z /,-]|['\"][^'\"A-Za-z0-9]{1,3}['\"])+")
+ALLOW_FILE = "allow.toml"
+"""In the settings folder; `redact --review` adds entries to it."""
 SIGNERS_FILE = "allowed_signers"
-"""Beside the user's config.toml: whose signatures this user trusts."""
+"""In the settings folder: whose signatures the user trusts."""
+_VARIABLE_PREFIX = "OPEN_TOKEN_"
+_PROJECT_KEYS = ("defaults", "rule", "allow")
+_USER_KEYS = (
+    *_PROJECT_KEYS,
+    "policy",
+    "team_key",
+    "trust_projects",
+    "sign_key",
+    "allowed_signers",
+)
+_HARMLESS_MESSAGE = re.compile(r"(?:[A-Za-z /,-]|['\"][^'\"A-Za-z0-9]{1,3}['\"])+")
+"""A message of the TOML parser that quotes nothing but punctuation."""
+_ALLOW_FILE_HEAD = (
+    b"# Values that are not masked, by keyed hash; `open-token redact --review` adds them.\n"
+)
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """Defaults for the options, by rising rank: user file, project file, environment; and the
-    policy."""
+    """Option defaults (from environment, project file and user file) and the policy."""
 
     defaults: dict[str, Any]
     policy: Policy
     team_key: bytes | None
     folders: Folders
-    screen: Screen = msgspec.field(default_factory=Screen)
-    remarks: tuple[str, ...] = ()
-    """What a file asks for and does not get."""
+    screen: RedactionOverrides = msgspec.field(default_factory=RedactionOverrides)
+    warnings: tuple[str, ...] = ()
+    """About entries of a file that have no effect."""
 
 
-def load_settings(env: Mapping[str, str], cwd: Path) -> Settings:
-    """Read what there is; a file that is wrong is an error that names it."""
-    folders = Folders.of(env)
-    file = folders.settings / "config.toml"
-    user = _read_own(file)
-    defaults = _defaults(user, file)
-    project_file, project = _of_project(cwd)
-    asked = _defaults(project, project_file)
-    defaults |= _only_stricter(asked, str(defaults.get("redact", "secrets")))
-    for name in NAMES:
-        if value := env.get(_PREFIX + name.upper()):
-            defaults |= _checked({name: value}, f"{_PREFIX}{name.upper()} in the environment")
-    policy = _policy((SYSTEM_FILE, _read_own(SYSTEM_FILE)), (file, user))
-    screen, remarks = _screen((file, user), (project_file, project))
-    remarks += _without_effect(file, user, _OF_A_USER) + _without_effect(
-        project_file, project, _OF_A_PROJECT
-    )
-    return Settings(defaults, policy, _team_key(user, folders), folders, screen, remarks)
-
-
-class Signing(msgspec.Struct, frozen=True):
-    """With which key this user signs, and where those are listed whom they trust; None where
-    nothing is said."""
+class SigningSettings(msgspec.Struct, frozen=True):
+    """The key with which the user signs, and the file of trusted signers."""
 
     key: Path | None
     signers: Path | None
 
 
-def load_signing(env: Mapping[str, str]) -> Signing:
-    """What the user's own file says of signatures; a project has no say in whom its readers
-    trust."""
+class _File(NamedTuple):
+    """A settings file and its content; empty if there is none."""
+
+    path: Path
+    content: dict[str, Any]
+
+
+def load_settings(env: Mapping[str, str], cwd: Path) -> Settings:
+    """Read all settings; an invalid file is an error that names it."""
+    folders = Folders.of(env)
+    user = _read_trusted_file(folders.settings / "config.toml")
+    project = _find_project_file(cwd)
+    defaults = _read_defaults(user)
+    user_redact = str(defaults.get("redact", "secrets"))
+    defaults |= _keep_stricter(_read_defaults(project), user_redact)
+    for name in OPTION_NAMES:
+        variable = _VARIABLE_PREFIX + name.upper()
+        value = env.get(variable)
+        if value:
+            defaults |= _check_options({name: value}, f"{variable} in the environment")
+    policy = _read_policy(_read_trusted_file(SYSTEM_FILE), user)
+    screen, warnings = _read_overrides(user, project)
+    warnings += _find_ineffective_keys(user, _USER_KEYS)
+    warnings += _find_ineffective_keys(project, _PROJECT_KEYS)
+    return Settings(defaults, policy, _read_team_key(user, folders), folders, screen, warnings)
+
+
+def load_signing_settings(env: Mapping[str, str]) -> SigningSettings:
+    """Read the signing settings of the user; a project must not decide whom to trust."""
     folder = Folders.of(env).settings
-    file = folder / "config.toml"
-    user = _read_own(file)
-    named = {}
-    for name in ("sign_key", "allowed_signers"):
-        if not isinstance(value := user.get(name, ""), str):
-            raise UsageError(
-                f"{name} is not the name of a file",
-                where=str(file),
-                help=f'write {name} = "~/FILE"',
-            )
-        named[name] = folder / os.path.expanduser(value) if value else None
-    usual = folder / SIGNERS_FILE
-    return Signing(
-        named["sign_key"], named["allowed_signers"] or (usual if usual.exists() else None)
-    )
+    user = _read_trusted_file(folder / "config.toml")
+    key = _read_path(user, "sign_key")
+    signers = _read_path(user, "allowed_signers")
+    default_signers = folder / SIGNERS_FILE
+    if signers is None and default_signers.exists():
+        signers = default_signers
+    return SigningSettings(key, signers)
 
 
-def _read_own(path: Path) -> dict[str, Any]:
-    """A file of the user or the system: it may hold policy, so what cannot be read is never passed
-    over."""
-    return _parsed(read_if_there(path) or b"", str(path))
+def _read_path(user: _File, name: str) -> Path | None:
+    """Return the path that a key names, relative to the settings folder."""
+    value = user.content.get(name, "")
+    if not isinstance(value, str):
+        raise UsageError(
+            f"{name} must be a file name", where=str(user.path), help=f'write {name} = "~/FILE"'
+        )
+    return user.path.parent / os.path.expanduser(value) if value else None
 
 
-def _read(path: Path) -> dict[str, Any] | None:
-    raw = read_optional(path)
-    return None if raw is None else _parsed(raw, str(path))
+def _read_trusted_file(path: Path) -> _File:
+    """Read a file of the user or the system.
+
+    It may hold a policy, so a file that exists and cannot be read is an error."""
+    return _File(path, _parse_toml(read_if_there(path) or b"", str(path)))
 
 
-def _parsed(raw: bytes, name: str) -> dict[str, Any]:
+def _find_project_file(folder: Path) -> _File:
+    """Read the project file of a folder or of the nearest folder above it."""
+    for candidate in (folder, *folder.parents):
+        path = candidate / PROJECT_FILE
+        raw = read_optional(path)
+        if raw is not None:
+            return _File(path, _parse_toml(raw, str(path)))
+    return _File(folder / PROJECT_FILE, {})
+
+
+def _parse_toml(raw: bytes, name: str) -> dict[str, Any]:
     if not raw:
         return {}
     import tomllib
@@ -109,179 +131,169 @@ def _parsed(raw: bytes, name: str) -> dict[str, Any]:
     try:
         return tomllib.loads(raw.decode("utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        found = re.search(r"at line (\d+), column (\d+)", str(problem))
-        where = f"{name}:{found[1]}:{found[2]}" if found else name
-        remedy = (
-            "write a pattern between single quotes"
-            if "\\" in str(problem)
-            else "mend it or move it away"
-        )
+        message = str(problem)
+        position = re.search(r"at line (\d+), column (\d+)", message)
+        where = f"{name}:{position[1]}:{position[2]}" if position else name
+        remedy = "fix it or move it away"
+        if "\\" in message:
+            remedy = "write a pattern in single quotes"
         raise UsageError(
-            f"this settings file is not TOML{_reason(problem)}", where=where, help=remedy
+            f"invalid TOML in the settings file{_quote_parser(message)}", where=where, help=remedy
         ) from None
 
 
-def _reason(problem: Exception) -> str:
-    """What the parser says, where it quotes no more than a sign or two: the rest may be a
-    secret."""
-    told = str(problem).partition(" (at ")[0]
-    return f": {told[:1].lower()}{told[1:]}" if _PLAIN_WORDS.fullmatch(told) else ""
+def _quote_parser(message: str) -> str:
+    """Return the parser's message, unless it quotes text, which may be a secret."""
+    reason = message.partition(" (at ")[0]
+    if not _HARMLESS_MESSAGE.fullmatch(reason):
+        return ""
+    return f": {reason[:1].lower()}{reason[1:]}"
 
 
-def _without_effect(path: Path, file: dict[str, Any], known: tuple[str, ...]) -> tuple[str, ...]:
-    """Words for what stands in a file and does nothing there: mistyped, or not a project's to
-    say."""
-    told = []
-    for name in file:
+def _find_ineffective_keys(file: _File, known: tuple[str, ...]) -> tuple[str, ...]:
+    """Return warnings about keys that are mistyped, or not allowed in a project file."""
+    warnings = []
+    # An unknown key without a similar one may belong to a newer version: no warning.
+    for name in file.content:
         if name in known:
             continue
-        if name in _OF_A_USER:
-            told.append(f"{name} in {path} has no effect: only your own settings may say that")
-        elif guess := guess_of(name, known):
-            told.append(f"{name} in {path} has no effect; {guess}".rstrip())
-    return tuple(told)
+        guess = suggest_match(name, known)
+        if name in _USER_KEYS:
+            reason = "only your own settings may set it"
+            warnings.append(f"{name} in {file.path} has no effect: {reason}")
+        elif guess:
+            warnings.append(f"{name} in {file.path} has no effect; {guess}".rstrip())
+    return tuple(warnings)
 
 
-def _of_project(folder: Path) -> tuple[Path, dict[str, Any]]:
-    """The project file of this folder or the nearest one above it."""
-    for place in (folder, *folder.parents):
-        if (file := _read(place / PROJECT_FILE)) is not None:
-            return place / PROJECT_FILE, file
-    return folder / PROJECT_FILE, {}
+def _read_overrides(user: _File, project: _File) -> tuple[RedactionOverrides, tuple[str, ...]]:
+    """Read custom rules and allow-lists.
 
-
-def _screen(
-    user: tuple[Path, dict[str, Any]], project: tuple[Path, dict[str, Any]]
-) -> tuple[Screen, tuple[str, ...]]:
-    """Rules of both files; what may stay visible is the user's to say, and a project's only if the
-    user trusts it."""
-    beside = user[0].with_name(ALLOW_FILE)
-    listed = (beside, _read(beside) or {})
-    files = [
-        source for source in (user, listed, project) if "rule" in source[1] or "allow" in source[1]
-    ]
+    The allow-list of a project counts only if the user trusts the project."""
+    allow_path = user.path.with_name(ALLOW_FILE)
+    allow_list = _File(allow_path, _parse_toml(read_optional(allow_path) or b"", str(allow_path)))
+    files = []
+    for file in (user, allow_list, project):
+        if "rule" in file.content or "allow" in file.content:
+            files.append(file)
     if not files:
-        return Screen(), ()
-    own = import_module("open_token.passes.own")
-    rules: list[Any] = []
-    allowed: list[Allowance] = []
-    remarks: tuple[str, ...] = ()
-    for path, settings in files:
-        file = own.File(str(path), (read_optional(path) or b"").decode("utf-8", "replace"))
-        rules += own.own_rules(file, settings)
-        entries = own.allowances(file, settings)
-        if entries and path == project[0] and not _is_trusted(user, path.parent):
-            remarks = (
-                f"the allow-list of {path} has no effect: your settings do not name its folder in trust_projects",
-            )
+        return RedactionOverrides(), ()
+    # Loaded only for custom rules: it brings the redaction engine.
+    from open_token.passes import own
+
+    rules: list[CustomRule] = []
+    allowed: list[AllowEntry] = []
+    warnings: tuple[str, ...] = ()
+    for path, content in files:
+        text = (read_optional(path) or b"").decode("utf-8", "replace")
+        rules += own.own_rules(own.File(str(path), text), content)
+        entries = own.allowances(own.File(str(path), text), content)
+        if entries and path == project.path and not _is_trusted(user, path.parent):
+            reason = "your settings do not list its folder in trust_projects"
+            warnings = (f"the allow-list of {path} has no effect: {reason}",)
             continue
         allowed += [replace(entry, path=os.path.expanduser(entry.path)) for entry in entries]
-    return Screen(tuple(rules), tuple(allowed)), remarks
+    return RedactionOverrides(tuple(rules), tuple(allowed)), warnings
 
 
-def rules_in(path: Path, name: str) -> tuple[OwnRule, ...]:
-    """The rules of one file, checked, wherever it lies."""
+def read_rules_file(path: Path, name: str) -> tuple[CustomRule, ...]:
+    """Read and check the rules of a file."""
     raw = read_if_there(path)
     if raw is None:
-        raise InputError(
-            "there is no such file, and no rule with that id",
-            where=name,
-            help="see `open-token rules list`",
-        )
-    return rules_of(raw, name)
+        raise InputError("no such file or rule", where=name, help="see `open-token rules list`")
+    return parse_rules(raw, name)
 
 
-def rules_of(raw: bytes, name: str) -> tuple[OwnRule, ...]:
-    """The rules that a text in TOML holds, checked; its allow-list is checked with them."""
-    settings = _parsed(raw, name)
-    own = import_module("open_token.passes.own")
+def parse_rules(raw: bytes, name: str) -> tuple[CustomRule, ...]:
+    """Parse and check the rules of a TOML text; its allow-list is checked too."""
+    from open_token.passes import own
+
+    content = _parse_toml(raw, name)
     file = own.File(name, raw.decode("utf-8", "replace"))
-    rules: tuple[OwnRule, ...] = own.own_rules(file, settings)
-    own.allowances(file, settings)
+    rules = own.own_rules(file, content)
+    own.allowances(file, content)
     if not rules:
-        guess = next(
-            (f"is {found} meant for it? " for found in settings if guess_of(found, ["rule"])), ""
-        )
+        similar = [key for key in content if suggest_match(key, ["rule"])]
+        guess = f"did you mean rule instead of {similar[0]}? " if similar else ""
         raise InputError(
-            "there is no rule in this file",
-            where=name,
-            help=f"{guess}begin each rule with [[rule]]",
+            "no rule in this file", where=name, help=f"{guess}start each rule with [[rule]]"
         )
     return rules
 
 
-def allow_for_good(folders: Folders, entries: list[tuple[str, str]]) -> Path:
-    """Add keyed hashes of values, each with a remark, to the user's allow-list; gives its file."""
+def add_allow_entries(folders: Folders, entries: list[tuple[str, str]]) -> Path:
+    """Add keyed hashes with a note to the user's allow-list; return its path."""
     path = folders.settings / ALLOW_FILE
-    before = (
-        read_optional(path)
-        or b"# Values that are not masked, by keyed hash; `open-token redact --review` adds them.\n"
-    ).decode()
-    blocks = [f'\n[[allow]]\nvalue = "{value}"\nnote = "{note}"\n' for value, note in entries]
+    text = (read_optional(path) or _ALLOW_FILE_HEAD).decode()
+    for value, note in entries:
+        text += f'\n[[allow]]\nvalue = "{value}"\nnote = "{note}"\n'
     if not make_folder(folders.settings):
         raise OutputError(
-            "cannot write into the settings folder",
+            "cannot write to the settings folder",
             where=str(path),
-            help="OPEN_TOKEN_HOME moves it",
+            help="choose another folder with OPEN_TOKEN_HOME",
         )
-    write_whole(path, "".join([before, *blocks]).encode(), 0o600)
+    write_whole(path, text.encode(), 0o600)
     return path
 
 
-def _is_trusted(user: tuple[Path, dict[str, Any]], folder: Path) -> bool:
-    named = user[1].get("trust_projects", [])
-    if not isinstance(named, list) or not all(isinstance(name, str) for name in named):
+def _is_trusted(user: _File, folder: Path) -> bool:
+    names = user.content.get("trust_projects", [])
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise UsageError(
-            "trust_projects is not a list of folders",
-            where=str(user[0]),
+            "trust_projects must be a list of folders",
+            where=str(user.path),
             help='write trust_projects = ["~/work/acme"]',
         )
-    return any(Path(os.path.expanduser(name)) == folder for name in named)
+    return any(Path(os.path.expanduser(name)) == folder for name in names)
 
 
-def _defaults(file: dict[str, Any], path: Path) -> dict[str, Any]:
-    return _checked(_table(file, "defaults", path), str(path))
+def _read_defaults(file: _File) -> dict[str, Any]:
+    return _check_options(_read_table(file, "defaults"), str(file.path))
 
 
-def _table(file: dict[str, Any], name: str, path: Path) -> dict[str, Any]:
-    table = file.get(name, {})
+def _read_table(file: _File, name: str) -> dict[str, Any]:
+    table = file.content.get(name, {})
     if not isinstance(table, dict):
         raise UsageError(
-            f"{name} is not a table", where=str(path), help=f"write [{name}] and its keys below it"
+            f"{name} must be a table",
+            where=str(file.path),
+            help=f"write [{name}] and its keys below it",
         )
     return dict(table)
 
 
-def _checked(words: dict[str, Any], where: str) -> dict[str, Any]:
-    """Defaults that are options; an error tells where the wrong one stands."""
+def _check_options(options: dict[str, Any], where: str) -> dict[str, Any]:
+    """Return the options if they are valid; an error names their origin."""
     try:
-        ExportOptions.of(words)
+        ExportOptions.of(options)
     except UsageError as problem:
         raise UsageError(problem.what, where=where, help=problem.help) from None
-    return words
+    return options
 
 
-def _only_stricter(project: dict[str, Any], redact: str) -> dict[str, Any]:
-    """A project comes from strangers: its file may mask more than the user would, never less."""
-    if (
-        project.get("redact")
-        in REDACTION_MODES[: REDACTION_MODES.index(redact) if redact in REDACTION_MODES else 0]
-    ):
+def _keep_stricter(project: dict[str, Any], user_redact: str) -> dict[str, Any]:
+    """Drop options of a project that reveal more than the user's: projects are not trusted."""
+    weaker: tuple[str, ...] = ()
+    if user_redact in REDACTION_MODES:
+        weaker = tuple(REDACTION_MODES[: REDACTION_MODES.index(user_redact)])
+    if project.get("redact") in weaker:
         del project["redact"]
     if project.get("internal") == "full":
         del project["internal"]
     return project
 
 
-def _policy(*files: tuple[Path, dict[str, Any]]) -> Policy:
-    """Every file may only make it stricter."""
-    tables = [_checked_policy(_table(file, "policy", path), path) for path, file in files]
+def _read_policy(*files: _File) -> Policy:
+    """Combine the policies of several files; each can only make it stricter."""
+    tables = [_read_policy_table(file) for file in files]
     levels = [table.get("min_redact", "none") for table in tables]
-    for level, (path, _) in zip(levels, files, strict=True):
+    for level, file in zip(levels, files, strict=True):
         if level not in REDACTION_MODES:
-            modes = ", ".join(REDACTION_MODES)
             raise UsageError(
-                "policy min_redact is not a level", where=str(path), help=f"it takes {modes}"
+                "invalid value for policy min_redact",
+                where=str(file.path),
+                help=f"it accepts {', '.join(REDACTION_MODES)}",
             )
     return Policy(
         forbid_internal_full=any(table.get("forbid_internal_full") is True for table in tables),
@@ -292,33 +304,37 @@ def _policy(*files: tuple[Path, dict[str, Any]]) -> Policy:
     )
 
 
-def _checked_policy(table: dict[str, Any], path: Path) -> dict[str, Any]:
-    """A policy that cannot be misread: a mistyped name or value would be one that silently does
-    nothing."""
+def _read_policy_table(file: _File) -> dict[str, Any]:
+    """Return the policy of a file; a mistyped key is an error, or it would silently do nothing."""
+    table = _read_table(file, "policy")
     known = list(Policy.__struct_fields__)
     for name, value in table.items():
         if name not in known:
-            remedy = f"{guess_of(name, known)}policy takes {', '.join(known)}"
-            raise UsageError(f"policy has no {name[:60]}", where=str(path), help=remedy)
+            guess = suggest_match(name, known)
+            raise UsageError(
+                f"unknown policy key '{name[:60]}'",
+                where=str(file.path),
+                help=f"{guess}available keys: {', '.join(known)}",
+            )
         if name != "min_redact" and not isinstance(value, bool):
             raise UsageError(
-                f"policy {name} is neither true nor false",
-                where=str(path),
+                f"policy {name} must be true or false",
+                where=str(file.path),
                 help="write it without quotes",
             )
     return table
 
 
-def _team_key(user: dict[str, Any], folders: Folders) -> bytes | None:
-    named = user.get("team_key")
-    if not isinstance(named, str):
+def _read_team_key(user: _File, folders: Folders) -> bytes | None:
+    name = user.content.get("team_key")
+    if not isinstance(name, str):
         return None
-    path = folders.settings / os.path.expanduser(named)
+    path = folders.settings / os.path.expanduser(name)
     key = read_optional(path)
     if not key:
         raise UsageError(
-            "the team key named in the settings cannot be read",
+            "cannot read the team key",
             where=str(path),
-            help="check team_key",
+            help="check team_key in the settings",
         )
     return key

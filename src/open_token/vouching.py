@@ -12,7 +12,7 @@ from open_token.checking.verify import Verdict
 from open_token.checking.verify import verify as run_verify
 from open_token.errors import InputError, UsageError
 from open_token.model import Export
-from open_token.settings import load_signing
+from open_token.settings import load_signing_settings
 from open_token.signatures.trust import Signer, Trust, read_signers
 from open_token.signing import signed, signer
 from open_token.storage.files import read_if_there
@@ -32,7 +32,7 @@ def key_file(named: str | Path | None, env: Mapping[str, str]) -> Path:
     """The file of the key to sign with: the one named, else that of the settings."""
     if named is not None:
         return _named(named, "key to sign with")
-    if (key := load_signing(env).key) is None:
+    if (key := load_signing_settings(env).key) is None:
         raise UsageError(
             "no key to sign with was named",
             help='name a private SSH key, or write sign_key = "~/.ssh/id_ed25519" into config.toml of the settings',
@@ -51,7 +51,11 @@ def verify(document: Any, *, trust: str | Path | None = None) -> Verdict:
 def trusted(named: str | Path | None, env: Mapping[str, str]) -> Trust | None:
     """Those whom the reader trusts: of the file named, else of the settings; None where nobody is
     listed."""
-    path = load_signing(env).signers if named is None else _named(named, "list of trusted signers")
+    path = (
+        load_signing_settings(env).signers
+        if named is None
+        else _named(named, "list of trusted signers")
+    )
     if path is None:
         return None
     listed = cache(partial(_listed, path))

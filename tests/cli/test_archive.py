@@ -143,7 +143,7 @@ class TestOnePass:
             path.unlink()
         code, out, err = told(capsys, "talks")
         assert (code, out) == (0, "")
-        assert err.startswith("no conversation was found")
+        assert err.startswith("no sessions found")
 
     @pytest.mark.parametrize(
         "words",
@@ -182,10 +182,10 @@ class TestOnePass:
             os.kill(os.getpid(), signal.SIGTERM)
 
         with monkeypatch.context() as patch:
-            patch.setattr(module, "_tell", interrupt)
+            patch.setattr(module, "_print_change", interrupt)
             code, _, err = told(capsys, "talks")
         assert code == 130
-        assert "interrupted; what was archived so far is whole" in err
+        assert "interrupted; the next pass continues" in err
         assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
         code, out, _ = told(capsys, "talks")
         assert (code, out.count("new")) == (0, 1)

@@ -30,7 +30,7 @@ def test_version_loads_nothing_heavy() -> None:
     code = "import sys\nfrom open_token.cli import main\nmain(['--version'])\nprint(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = run.stdout.split()
-    assert not {"argparse", "msgspec", "orjson", "open_token.cli.command"} & set(loaded)
+    assert not {"argparse", "msgspec", "orjson", "open_token.cli.dispatch"} & set(loaded)
 
 
 def test_as_a_module() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from open_token.cli import main
-from open_token.cli.command import VERBS
+from open_token.cli.dispatch import VERBS
 from open_token.registry import READERS
 
 SHELLS = ("bash", "zsh", "fish")

@@ -43,7 +43,7 @@ def test_two_runs_of_two_agents(capsys: pytest.CaptureFixture[str]) -> None:
     )
     assert "    4     3  = Read     tides.py" in out
     assert "          4  + exec_command git log" in out
-    assert "files   changed otherwise: tides.py" in out
+    assert "files   different change: tides.py" in out
     assert "hunter2" not in out + err
     assert err.splitlines()[0].startswith("A       claude_code  ")
 
@@ -109,16 +109,16 @@ def test_sessions_of_this_machine(
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ([], "two conversations are compared, 0 words given"),
-        (["a.json"], "two conversations are compared, 1 word given"),
-        (["a", "b", "c"], "two conversations are compared, 3 words given"),
-        (["-", "-"], "only one of them can come from stdin"),
-        (["a", "b", "--context", "-1"], "--context takes a number"),
+        ([], "diff needs two sources, got 0"),
+        (["a.json"], "diff needs two sources, got 1"),
+        (["a", "b", "c"], "diff needs two sources, got 3"),
+        (["-", "-"], "only one source can be stdin"),
+        (["a", "b", "--context", "-1"], "--context must be between"),
         (["a", "b", "--ignore", "result"], "no JSON pointer"),
-        (["a", "b", "--from", "nobody"], "there is no reader 'nobody'"),
+        (["a", "b", "--from", "nobody"], "unknown reader 'nobody'"),
         (["a", "b", *["--from", "codex"] * 3], "--from is given 3 times"),
         (["a", "b", "--level", "fuzzy"], "invalid choice"),
-        (["a", "b", "redact=everything"], "redact does not take that value"),
+        (["a", "b", "redact=everything"], "invalid value for redact"),
     ],
 )
 def test_bad_words_are_2(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -126,7 +126,7 @@ class TestWritten:
         assert shell.document["events"][0]["content"]["text"] == "hello"
         assert shell.out.endswith(b"}\n")
         assert shell.err.splitlines()[0] == "read    fake_talk  talk.jsonl  1 event, 0 calls"
-        assert "seal    sha256:" + shell.document["integrity"]["events_hash"][:16] in shell.err
+        assert "hash    sha256:" + shell.document["integrity"]["events_hash"][:16] in shell.err
 
     @pytest.mark.parametrize("flag", ["-o", "--output"])
     def test_to_a_file(self, shell: Shell, flag: str) -> None:
@@ -204,7 +204,7 @@ class TestWritten:
     def test_a_long_read_shows_a_bar_on_a_terminal_only(
         self, shell: Shell, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("open_token.cli.progress._AFTER", 0)
+        monkeypatch.setattr("open_token.cli.shared.progress._DELAY", 0)
         shell.talk("x" * 300_000, *["y" * 300_000] * 7)
         with Terminal(monkeypatch) as terminal:
             assert main(["export", "talk.jsonl", "-o", "out.json"]) == 0
@@ -263,18 +263,18 @@ class TestOptions:
     @pytest.mark.parametrize(
         ("words", "what"),
         [
-            (["mode=json", "mode=ndjson"], "mode is given twice"),
-            (["mode=json", "--mode", "ndjson"], "mode is given twice"),
-            (["mode=json mode=ndjson"], "mode is given twice"),
-            (["--mode", "json", "--mode", "ndjson"], "mode is given twice"),
-            (["--mode", "xml"], "mode does not take that value"),
-            (["max_bytes=lots"], "max_bytes is not a number of bytes"),
-            (["colour=red"], "there is no option colour"),
-            (["--colour", "red"], "unrecognized arguments: --colour"),
-            (["other.jsonl"], "one conversation at a time"),
-            (["--from", "nobody"], "there is no reader 'nobody'"),
-            (["--current"], "SOURCE, --current and --pick exclude each other"),
-            (["--pick"], "SOURCE, --current and --pick exclude each other"),
+            (["mode=json", "mode=ndjson"], "mode is given more than once"),
+            (["mode=json", "--mode", "ndjson"], "mode is given more than once"),
+            (["mode=json mode=ndjson"], "mode is given more than once"),
+            (["--mode", "json", "--mode", "ndjson"], "mode is given more than once"),
+            (["--mode", "xml"], "invalid value for mode"),
+            (["max_bytes=lots"], "invalid value for max_bytes"),
+            (["colour=red"], "unknown option 'colour'"),
+            (["--colour", "red"], "unknown argument --colour"),
+            (["other.jsonl"], "expected one source, got"),
+            (["--from", "nobody"], "unknown reader 'nobody'"),
+            (["--current"], "SOURCE, --current and --pick are mutually exclusive"),
+            (["--pick"], "SOURCE, --current and --pick are mutually exclusive"),
         ],
     )
     def test_what_does_not_fit_is_a_usage_error(
@@ -313,7 +313,7 @@ class TestOptions:
         settings.mkdir(parents=True)
         (settings / "config.toml").write_text('[policy]\nmin_redact = "pii"\n')
         assert shell.run(shell.talk("ada@example.org"), "redact=none") == 0
-        assert "warning: the policy asks for redact=pii at least" in shell.err
+        assert "warning: the policy requires at least redact=pii" in shell.err
         assert shell.document["conversation"]["redaction"]["mode"] == "pii"
         assert b"ada@" not in shell.out
         assert shell.run("talk.jsonl", "redact=strict") == 0
@@ -385,7 +385,7 @@ BAD: dict[str, tuple[Prepare, str, tuple[str, ...]]] = {
     "a folder without conversations": (
         lambda s: [s.write("notes.txt", MARKER.encode()) and "."],
         "input.none",
-        ("no conversation in this folder", "name a file"),
+        ("no session found in this folder", "name a file"),
     ),
     "a missing file": (
         lambda s: ["nothing.jsonl"],
@@ -400,7 +400,7 @@ BAD: dict[str, tuple[Prepare, str, tuple[str, ...]]] = {
     "nothing on this machine": (
         lambda s: [],
         "input.none",
-        ("no conversation was found on this machine",),
+        ("no sessions found on this machine",),
     ),
     "invalid UTF-8": (
         lambda s: [
@@ -492,18 +492,18 @@ class TestPages:
         [
             (
                 ["--to", "htm"],
-                "did you mean html? it takes json, ndjson, html, markdown, brief, atif, otel",
+                "did you mean html? --to accepts json, ndjson, html, markdown, brief, atif, otel",
             ),
-            (["--to", "html", "mode=json"], "--to and mode say the same thing"),
-            (["--to", "html", "--follow"], "--follow does not go with --to html"),
+            (["--to", "html", "mode=json"], "--to and mode are mutually exclusive"),
+            (["--to", "html", "--follow"], "--follow cannot be combined with --to html"),
             (
                 ["--to", "html", "--conversation", "all", "-o", "x"],
-                "--conversation all does not go with --to html",
+                "--conversation all cannot be combined with --to html",
             ),
-            (["--to", "html", "--sign", "key"], "--sign does not go with --to html"),
-            (["--to", "atif", "--follow"], "--follow does not go with --to atif"),
-            (["--to", "otel", "--sign", "key"], "--sign does not go with --to otel"),
-            (["--to", "otel", "mode=ndjson"], "--to and mode say the same thing"),
+            (["--to", "html", "--sign", "key"], "--sign cannot be combined with --to html"),
+            (["--to", "atif", "--follow"], "--follow cannot be combined with --to atif"),
+            (["--to", "otel", "--sign", "key"], "--sign cannot be combined with --to otel"),
+            (["--to", "otel", "mode=ndjson"], "--to and mode are mutually exclusive"),
         ],
     )
     def test_what_does_not_go_together_is_refused(
@@ -751,7 +751,7 @@ class TestBadOutput:
         (shell.folder / "link.jsonl").symlink_to("talk.jsonl")
         before = (shell.folder / "talk.jsonl").read_bytes()
         assert shell.run("talk.jsonl", "-o", target) == 2
-        assert "the output would replace the conversation itself" in shell.err
+        assert "the output would overwrite the source" in shell.err
         assert (shell.folder / "talk.jsonl").read_bytes() == before
 
     def test_ctrl_c_leaves_no_file(self, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ def test_all_is_there(talk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
     assert main(["export", str(talk), "-o", str(tmp_path / "talk.json"), "--quiet"]) == 0
     assert main(["fidelity", str(talk), str(tmp_path / "talk.json")]) == 0
     told = capsys.readouterr().out
-    assert "said     100.00 % of 57 characters kept" in told
+    assert "said     100.00 % of 57 characters preserved" in told
     assert "slug  (1, first at line 1)" in told
 
 
@@ -45,7 +45,7 @@ def test_an_export_of_something_else(
     other.write_text('{"model":"m","messages":[{"role":"user","content":"hello"}]}')
     main(["export", str(other), "-o", str(made), "--quiet"])
     assert main(["fidelity", str(talk), str(made)]) == 1
-    assert "another conversation" in capsys.readouterr().err
+    assert "another session" in capsys.readouterr().err
 
 
 def test_two_sources_are_an_error(talk: Path, capsys: pytest.CaptureFixture[str]) -> None:

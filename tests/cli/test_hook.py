@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from open_token.cli import hook, main
-from open_token.locallib.hooks.handlers import get_hooks, list_hook_agents
+from open_token.locallib.hooks.handlers import runtimes
 from open_token.locallib.hooks.log import LogLine, append_log
 
 
@@ -39,7 +39,7 @@ def test_install_and_uninstall_say_what_they_did(
     code, out, err = told(capsys, *install)
     assert (code, out) == (0, ["wrote        ~/.codex/hooks.json"])
     assert "trust" in err[0]
-    assert told(capsys, *install)[1] == ["same         ~/.codex/hooks.json"]
+    assert told(capsys, *install)[1] == ["unchanged    ~/.codex/hooks.json"]
     assert told(capsys, *install, "--to", "talks", "--quiet") == (
         0,
         ["updated      ~/.codex/hooks.json"],
@@ -60,7 +60,7 @@ def test_install_and_uninstall_say_what_they_did(
     assert told(capsys, "uninstall", "--for", "codex") == (
         0,
         [],
-        ["nothing of ours is installed there"],
+        ["no hooks of open-token are installed there"],
     )
     assert list(home.iterdir()) == []
 
@@ -79,11 +79,11 @@ def test_what_to_paste_is_printed(home: Path, capsys: pytest.CaptureFixture[str]
     path.write_text("{} // mine")
     code, out, err = told(capsys, "install", "--for", "gemini-cli")
     assert code == 1
-    assert list(json.loads("".join(out))["hooks"]) == list(get_hooks("gemini-cli").events)
+    assert list(json.loads("".join(out))["hooks"]) == list(runtimes()["gemini-cli"].events)
     assert err == [
-        "error: this file was left as it is: it is not plain JSON; comments would be lost",
+        "error: file left unchanged: it is not plain JSON; comments would be lost",
         "  --> ~/.gemini/settings.json",
-        "help: add what is printed here to it yourself",
+        "help: add the text printed below to it yourself",
     ]
     assert path.read_text() == "{} // mine"
     assert told(capsys, "uninstall", "--for", "gemini-cli")[0] == 1
@@ -91,7 +91,7 @@ def test_what_to_paste_is_printed(home: Path, capsys: pytest.CaptureFixture[str]
 
 def test_auto(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = told(capsys, "install", "--for", "auto")
-    assert (code, err[0]) == (1, "error: no runtime with hooks was found on this machine")
+    assert (code, err[0]) == (1, "error: no agent that supports hooks was found")
     for name in (".claude", ".cursor"):
         (home / name).mkdir()
     code, out, err = told(capsys, "install", "--for", "auto")
@@ -103,7 +103,7 @@ def test_auto(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_status_tells_the_last_call(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert told(capsys, "status") == (0, [], ["no runtime with hooks was found here"])
+    assert told(capsys, "status") == (0, [], ["no agent that supports hooks was found"])
     (home / ".qwen").mkdir()
     told(capsys, "install", "--for", "cursor")
     folder = home.parent / "ot/data/hooks"
@@ -143,13 +143,13 @@ def test_json(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "what"),
     [
-        (("install",), "for which runtime?"),
+        (("install",), "needs --for AGENT"),
         (("install", "--for", "codx"), "did you mean codex?"),
-        (("install", "--for", "codex", "--to", ""), "--to takes a folder"),
-        (("install", "--for", "codex", "--to", "../bin/open-token"), "--to takes a folder"),
-        (("uninstall", "--for", "codex", "--to", "x"), "--to does not go with"),
-        (("status", "--for", "codex"), "--for does not go with"),
-        (("status", "--dry-run"), "--dry-run does not go with"),
+        (("install", "--for", "codex", "--to", ""), "--to must be a folder"),
+        (("install", "--for", "codex", "--to", "../bin/open-token"), "--to must be a folder"),
+        (("uninstall", "--for", "codex", "--to", "x"), "--to cannot be used with"),
+        (("status", "--for", "codex"), "--for cannot be used with"),
+        (("status", "--dry-run"), "--dry-run cannot be used with"),
         (("begin",), "invalid choice"),
     ],
 )
@@ -162,8 +162,10 @@ def test_usage(
     assert list(home.iterdir()) == []
 
 
-def test_the_help_names_every_runtime() -> None:
-    assert all(name in hook.HELP for name in list_hook_agents())
+def test_the_help_names_every_runtime(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["hook", "--help"]) == 0
+    out = capsys.readouterr().out
+    assert all(name in out for name in runtimes())
     parser = argparse.ArgumentParser()
     hook.add_arguments(parser)
     assert parser.parse_args(["status"]).runtimes == []
@@ -177,13 +179,13 @@ def test_a_command_in_a_cache_is_warned_of(
     path.touch(mode=0o755)
     monkeypatch.setattr(sys, "argv", [str(path)])
     assert told(capsys, "install", "--for", "codex")[2][0].startswith(
-        "warning: this open-token lies in a cache"
+        "warning: this open-token is installed in a cache"
     )
 
 
 def test_the_program_is_the_command_or_this_python(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert hook.program() == (str(home.parent / "bin/open-token"),)
+    assert hook.find_own_command() == (str(home.parent / "bin/open-token"),)
     monkeypatch.setattr(sys, "argv", ["/x/open_token/__main__.py"])
-    assert hook.program() == (sys.executable, "-P", "-m", "open_token")
+    assert hook.find_own_command() == (sys.executable, "-P", "-m", "open_token")

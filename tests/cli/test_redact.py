@@ -101,7 +101,7 @@ class TestConversation:
         assert told("out.json", "--check", "--level", "pii") == (
             0,
             "",
-            "clean   nothing would be masked at level pii\n",
+            "clean   nothing to mask at level pii\n",
         )
 
     def test_check_takes_several_sources(self, told: Told) -> None:
@@ -110,7 +110,7 @@ class TestConversation:
         )
         assert code == 1
         assert "private_key\tprivate-key\t1\tlog.txt: line 5\n" in out
-        assert err.endswith("7 values in 9 places of 3 files would be masked at level secrets\n")
+        assert err.endswith("7 values in 9 places in 3 files would be masked at level secrets\n")
         assert [report["count"] for report in json.loads(read("found.json"))["reports"]] == [
             5,
             0,
@@ -156,7 +156,7 @@ class TestConversation:
     def test_the_report_comes_beside_the_outcome(self, told: Told) -> None:
         code, out, err = told("talk.json", "--report", "found.json", "-o", "out.json")
         assert (code, out, json.loads(Path("found.json").read_text())["count"]) == (0, "", 5)
-        assert "report  found.json  (no value is in it)\n" in err
+        assert "report  found.json  (contains no values)\n" in err
         assert Path("out.json").exists()
         assert (
             json.loads(told("talk.json", "--report", "more.json", "redact=pii")[1])[
@@ -201,7 +201,7 @@ class TestConversation:
         assert told("talk.json", "--check") == (
             0,
             "",
-            "clean   nothing would be masked at level secrets\n",
+            "clean   nothing to mask at level secrets\n",
         )
 
 
@@ -214,10 +214,10 @@ class TestText:
     def test_who_sits_at_a_terminal_is_told_to_type(
         self, told: Told, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        with Terminal(monkeypatch, ("until Ctrl-D", b"plain words\n\x04")) as terminal:
+        with Terminal(monkeypatch, ("end with Ctrl-D", b"plain words\n\x04")) as terminal:
             assert main(["redact", "-"]) == 0
         assert terminal.missed == []
-        assert terminal.seen.count("reading what you type") == 1
+        assert terminal.seen.count("reading from the terminal") == 1
         assert capsys.readouterr().out == "plain words\n"
 
     def test_a_file_is_known_as_a_whole(self, told: Told) -> None:
@@ -306,13 +306,13 @@ class TestReview:
             ("2 of 4", b"m"),
             ("3 of 4", b"f"),
             ("4 of 4", b"n"),
-            ("finds seen", b"w"),
+            ("findings seen", b"w"),
         ]
         code, seen = self.reviewed(
             monkeypatch, *keys, words=("talk.json", "--review", "-o", "out.json")
         )
         assert code == 0
-        assert "review  2 masked, 1 kept, 1 false for good" in seen
+        assert "review  2 masked, 1 kept, 1 false positive" in seen
         text = json.loads(Path("out.json").read_text())
         said = json.dumps(text["events"])
         assert GITHUB in said
@@ -348,7 +348,7 @@ class TestReview:
             monkeypatch, *keys, words=("talk.json", "--review", "-o", "out.json")
         )
         assert code == 130
-        assert "nothing was written, nothing is remembered" in seen
+        assert "nothing was written or remembered" in seen
         assert not Path("out.json").exists()
         assert not (Path(os.environ["OPEN_TOKEN_HOME"]) / "settings" / "allow.toml").exists()
 
@@ -363,7 +363,7 @@ class TestReview:
     def test_policy_locks_private_keys(self, told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
         settings = Path(os.environ["OPEN_TOKEN_HOME"]) / "settings" / "config.toml"
         settings.write_text("[policy]\nnever_export_private_keys = true\n")
-        keys = [("1 of 4", b"nn"), ("the policy never lets private keys out", b"kfw")]
+        keys = [("1 of 4", b"nn"), ("the policy forbids exporting private keys", b"kfw")]
         code, _ = self.reviewed(
             monkeypatch, *keys, words=("talk.json", "--review", "-o", "out.json")
         )
@@ -381,7 +381,7 @@ class TestReview:
     ) -> None:
         with Terminal(monkeypatch, ("1 of 4", b"w"), stdout=True) as terminal:
             assert main(["redact", "talk.json", "--review"]) == 0
-        assert "add -o FILE to write the outcome" in terminal.seen
+        assert "add -o FILE to write the result" in terminal.seen
         assert "open_token_version" not in terminal.seen
 
     def test_a_prompt_that_strict_masks_may_be_kept(
@@ -402,7 +402,7 @@ class TestReview:
         for more in (["-o", "no/out.json"], ["-o", "out.json", "--report", "no/found.json"]):
             with Terminal(monkeypatch) as terminal:
                 assert main(["redact", "talk.json", "--review", *more]) == 3
-            assert "there is no folder for the output" in terminal.seen
+            assert "the folder of the output does not exist" in terminal.seen
             assert "1 of 4" not in terminal.seen
         assert not Path("out.json").exists()
 
@@ -427,36 +427,44 @@ class TestReview:
         with Terminal(monkeypatch) as terminal:
             monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"x")))
             assert main(["redact", "-", "--review", "-o", "out.txt"]) == 2
-        assert "save the text in a file and review that" in terminal.seen
+        assert "save the text to a file first" in terminal.seen
 
     def test_without_a_terminal_it_is_a_usage_error(self, told: Told) -> None:
         code, out, err = told("talk.json", "--review")
         assert (code, out) == (2, "")
-        assert err.startswith("error: --review asks, and this is not a terminal\n")
+        assert err.startswith("error: --review needs a terminal\n")
 
 
 @pytest.mark.parametrize(
     ("words", "code", "what"),
     [
-        (["talk.json", "--review", "--check"], 2, "--review asks a person"),
+        (["talk.json", "--review", "--check"], 2, "--review and --check are mutually exclusive"),
         (["talk.json", "--report"], 2, "--report: expected one argument"),
         (["talk.json", "--report", "."], 3, "the output is a folder"),
-        (["talk.json", "--report", "talk.json"], 2, "the output would replace the source itself"),
+        (["talk.json", "--report", "talk.json"], 2, "the output would overwrite the source"),
         (["talk.json", "--report", "x", "-o", "./x"], 2, "-o and --report name the same file"),
         (["talk.json", "--check", "-o", "x"], 2, "--check writes nothing"),
-        (["talk.json", "--text", "--from", "codex"], 2, "--text and --from exclude each other"),
-        (["talk.json", "--level", "all"], 2, "redact does not take that value"),
-        (["talk.json", "--level", "pii", "redact=none"], 2, "redact is given twice"),
+        (["talk.json", "--text", "--from", "codex"], 2, "--text and --from are mutually exclusive"),
+        (["talk.json", "--level", "all"], 2, "invalid value for redact"),
+        (["talk.json", "--level", "pii", "redact=none"], 2, "redact is given more than once"),
         (["talk.json", "-o", "."], 3, "the output is a folder"),
-        (["log.txt", "-o", "x", "--report", "no/such/x"], 3, "there is no folder for the output"),
-        (["talk.json", "-o", "talk.json"], 2, "the output would replace the source itself"),
-        (["log.txt", "-o", "log.txt"], 2, "the output would replace the source itself"),
-        (["none.txt", "-o", "x"], 3, "there is no such file"),
+        (
+            ["log.txt", "-o", "x", "--report", "no/such/x"],
+            3,
+            "the folder of the output does not exist",
+        ),
+        (["talk.json", "-o", "talk.json"], 2, "the output would overwrite the source"),
+        (["log.txt", "-o", "log.txt"], 2, "the output would overwrite the source"),
+        (["none.txt", "-o", "x"], 3, "no such file"),
         (["talk.json", "--chek"], 2, "did you mean --check?"),
-        ([], 2, "last for the newest one, or - for text on stdin"),
-        (["talk.json", "log.txt"], 2, "only --check takes several"),
-        ([f"use {GITHUB} please"], 3, "text goes through stdin: open-token redact -"),
-        ([f"https://x:{PASSWORD}@mail.test/a"], 3, "text goes through stdin: open-token redact -"),
+        ([], 2, "`last` for the newest session, or - for stdin"),
+        (["talk.json", "log.txt"], 2, "only --check accepts several"),
+        ([f"use {GITHUB} please"], 3, "to redact a text, use stdin: open-token redact -"),
+        (
+            [f"https://x:{PASSWORD}@mail.test/a"],
+            3,
+            "to redact a text, use stdin: open-token redact -",
+        ),
     ],
 )
 def test_usage(told: Told, words: list[str], code: int, what: str) -> None:
@@ -481,7 +489,10 @@ def test_an_engine_can_be_chosen(told: Told, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_json_needs_something_to_tell_about(told: Told) -> None:
     code, out, _ = told("talk.json", "--json")
-    assert (code, json.loads(out)["error"]["message"]) == (2, "--json tells about a written file")
+    assert (code, json.loads(out)["error"]["message"]) == (
+        2,
+        "--json needs -o FILE, --check or --report",
+    )
 
 
 def test_a_pipe_that_pauses_is_put_out() -> None:
@@ -517,13 +528,13 @@ class TestPolicy:
         assert code == 0
         assert GITHUB in out
         assert PEM.split("\n")[1] not in out
-        assert "warning: the policy never lets private keys out; they are masked\n" in err
+        assert "warning: the policy forbids exporting private keys; they are masked\n" in err
 
     def test_a_level_is_the_least(self, words: tuple[str, ...], told: Told) -> None:
         self.policy('min_redact = "pii"')
         code, _, err = told(*words, "redact=none")
         assert code == 0
-        assert "warning: the policy asks for redact=pii at least; that is done\n" in err
+        assert "warning: the policy requires at least redact=pii; using that\n" in err
         assert told(*words, "redact=none", "--check")[0] == 1
 
     def test_an_allow_list_does_not_lift_it(self, words: tuple[str, ...], told: Told) -> None:

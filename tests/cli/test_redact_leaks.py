@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from fuzzing.planting import FORMS, LEVELS, is_left, is_seen, plants
-from open_token.cli import found as found_module
 from open_token.cli import main
 from open_token.cli import redact as redact_module
 from open_token.cli import rules as rules_module
+from open_token.cli.shared import findings as found_module
 from rule_holes import filled
 from terminal import Terminal
 
@@ -225,8 +225,8 @@ def test_the_review_screen_holds_no_value(
 
 
 def test_progress_holds_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("open_token.cli.progress._AFTER", 0.0)
-    monkeypatch.setattr("open_token.cli.progress._EVERY", 0.0)
+    monkeypatch.setattr("open_token.cli.shared.progress._DELAY", 0.0)
+    monkeypatch.setattr("open_token.cli.shared.progress._INTERVAL", 0.0)
     for words in (
         ["redact", "log.txt", "--level", "pii", "--check"],
         ["redact", "log.txt", "--level", "pii", "-o", "out.txt"],
@@ -277,8 +277,8 @@ def test_every_kind_in_every_output(
     form: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Each kind of secret and of personal data in each place of a conversation, and in a text."""
-    monkeypatch.setattr("open_token.cli.progress._AFTER", 0.0)
-    monkeypatch.setattr("open_token.cli.progress._EVERY", 0.0)
+    monkeypatch.setattr("open_token.cli.shared.progress._DELAY", 0.0)
+    monkeypatch.setattr("open_token.cli.shared.progress._INTERVAL", 0.0)
     made = [plant for plant in KINDS if is_seen(plant, form)]
     said = [FORMS[form](plant.text) for plant in made]
     calls = [

@@ -12,16 +12,16 @@ TALK = str(ROOT / "examples" / "codex.jsonl")
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "serve, check or view?"),
+        ([], "replay needs a command: serve, check, view"),
         (["srve", TALK], "did you mean `open-token replay serve`?"),
-        (["view", TALK, "--", "ls"], "view takes no command"),
-        (["serve", TALK, "--", "ls"], "serve takes no command"),
-        (["check", TALK], "which command shall run?"),
-        (["check", TALK, "--"], "which command shall run?"),
-        (["check", TALK, "--within", "0", "--", "true"], "--within takes a number of seconds"),
-        (["check", TALK, "--junit", ".", "--", "true"], "--junit takes a file"),
-        (["serve", TALK, "--strict", "--any-order"], "exclude each other"),
-        (["serve", TALK, "--port", "70000"], "--port takes a number"),
+        (["view", TALK, "--", "ls"], "`replay view` takes no COMMAND"),
+        (["serve", TALK, "--", "ls"], "`replay serve` takes no COMMAND"),
+        (["check", TALK], "`replay check` needs a COMMAND"),
+        (["check", TALK, "--"], "`replay check` needs a COMMAND"),
+        (["check", TALK, "--within", "0", "--", "true"], "--within must be a positive number"),
+        (["check", TALK, "--junit", ".", "--", "true"], "--junit must be a file"),
+        (["serve", TALK, "--strict", "--any-order"], "are mutually exclusive"),
+        (["serve", TALK, "--port", "70000"], "--port must be between"),
         (["serve", TALK, "--for", "cdex"], "did you mean codex?"),
         (["serve", TALK, "--on-miss", "live"], "invalid choice"),
     ],
@@ -40,4 +40,4 @@ def test_the_words_of_the_command_are_its_own(capsys: pytest.CaptureFixture[str]
         main(["replay", "check", TALK, "--quiet", "--", "sh", "-c", "exit 0", "--help", "--json"])
         == 1
     )
-    assert HELP not in capsys.readouterr().out
+    assert HELP.summary not in capsys.readouterr().out

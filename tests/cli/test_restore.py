@@ -43,7 +43,7 @@ def test_there_and_back(talk: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
         "files": ["talk.jsonl"],
         "records": 1,
     }
-    assert "back    1 record in 1 file" in captured.err
+    assert "total   1 record in 1 file" in captured.err
     assert json.loads((tmp_path / "back" / "talk.jsonl").read_text()) == RECORD
 
 
@@ -53,7 +53,7 @@ def test_what_was_redacted_is_said(
     words = ["redact=secrets" if word.startswith("redact") else word for word in WHOLE]
     assert main(["export", str(talk), *words, "-o", str(tmp_path / "talk.ndjson")]) == 0
     assert main(["restore", str(tmp_path / "talk.ndjson"), "-o", str(tmp_path / "back")]) == 0
-    assert "what was masked stays masked" in capsys.readouterr().err
+    assert "masked values stay masked" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -61,8 +61,8 @@ def test_what_was_redacted_is_said(
     [
         (["talk.jsonl", "-o", "back"], 3, "not an Open-Token export"),
         (["nothing.json", "-o", "back"], 3, "No such file"),
-        (["talk.json"], 2, "need a folder"),
-        (["talk.json", "-o", "back", "--limit", "-1"], 2, "a number of letters"),
+        (["talk.json"], 2, "needs -o FOLDER"),
+        (["talk.json", "-o", "back", "--limit", "-1"], 2, "--limit must not be negative"),
         (["whole.ndjson", "-o", "back", "--limit", "5"], 3, "allow more with --limit"),
         (["talk.json", "-o", "back"], 3, "does not hold its source"),
         ([".", "-o", "back"], 3, "no set of exports"),

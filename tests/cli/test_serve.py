@@ -103,11 +103,11 @@ def test_people_hear_the_address_and_the_key(
             logging.getLogger("open_token.server").info("request", extra={"fields": FIELDS})
             stopping()
 
-    monkeypatch.setattr(serve, "import_module", lambda name: Listen)
+    monkeypatch.setattr("open_token.server.listen", Listen, raising=False)
     assert main(["serve", "--data", str(tmp_path), "--port", "7", "--model", "demo"]) == 0
     out, err = capsys.readouterr()
     assert out == "address  http://here\nkey      the-key\n"
-    assert "shown once" in err
+    assert "shown only once" in err
     assert " GET /api/x 200 1.5 ms\n" in err
     assert "\nstopping: " in err
     assert err.endswith("stopped\n")
@@ -118,7 +118,7 @@ FIELDS = {"method": "GET", "route": "/api/x", "status": 200, "ms": 1.5, "bytes":
 
 @pytest.mark.parametrize("kind", ["text", "json", "off"])
 def test_lines_hold_what_the_server_chose(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with serve._telling(kind):
+    with serve._log_to_stderr(kind):
         logging.getLogger("open_token.server").error(
             "a request failed", extra={"fields": {"error": "ValueError"}}
         )
@@ -134,7 +134,7 @@ def test_lines_hold_what_the_server_chose(kind: str, capsys: pytest.CaptureFixtu
 
 @pytest.mark.parametrize("kind", ["text", "json"])
 def test_what_the_server_says_is_told_whole(capsys: pytest.CaptureFixture[str], kind: str) -> None:
-    with serve._telling(kind):
+    with serve._log_to_stderr(kind):
         logging.getLogger("open_token.server").warning(
             "a run waits for the store: %s", "the disk is full"
         )

@@ -56,7 +56,7 @@ def test_a_person_comes_and_goes(data: Path, told: Any) -> None:
     code, out, err = told("user", "add", "ben")
     key = out.strip()
     assert (code, whose(data, key)) == (0, "ben full")
-    assert "shown once" in err
+    assert "shown only once" in err
     assert [line.split("\t")[1] for line in told("user", "list")[1].splitlines()] == [
         "owner",
         "ben",
@@ -149,7 +149,7 @@ def test_a_backup_is_made_while_the_server_runs_and_put_back(
 
 
 def test_check_looks_for_damage(data: Path, told: Any) -> None:
-    assert told("check", "--deep") == (0, "", "sound\n")
+    assert told("check", "--deep") == (0, "", "no damage found\n")
     (data / "server.db").write_bytes(b"no database" * 1000)
     code, out, _ = told("check", "--json")
     assert code == 1

@@ -4,14 +4,16 @@ import itertools
 import json
 import os
 import re
+import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import fake_talk
-from fake_reader import add_reader
 from fake_talk import write
+from open_token import registry
 from open_token.builder.draft import Draft
 from open_token.cli import main
 from open_token.locallib import file_ends
@@ -63,7 +65,7 @@ def test_in_a_pipe(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
         str(path),
     ]
     assert 150 < len(rows[1][5]) <= 160
-    assert err == "2 conversations.  Export one: open-token export ID\n"
+    assert err == "2 sessions.  Export one: open-token export ID\n"
 
 
 def test_on_a_screen(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +77,7 @@ def test_on_a_screen(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "bake bread \\x1b[2J\\u202e" in rows[1]
     assert rows[2].endswith("...")
     assert max(map(len, rows)) <= 70
-    assert rows[3].startswith("2 conversations.")
+    assert rows[3].startswith("2 sessions.")
     assert "\x1b" not in terminal.seen
 
 
@@ -122,7 +124,7 @@ def test_many_on_a_screen_are_the_newest_thirty(
         main(["sessions"])
     rows = terminal.seen.split("\r\n")
     assert len([row for row in rows if "fake_talk" in row]) == 30
-    assert "30 of 42 shown. All: --all." in terminal.seen
+    assert "30 of 42. List all: --all." in terminal.seen
     with Terminal(monkeypatch, stdout=True) as terminal:
         main(["sessions", "--all"])
     assert terminal.seen.count("fake_talk") == 42
@@ -223,7 +225,7 @@ def test_none_is_the_answer_no(
 ) -> None:
     code, out, err = told(capsys, *words)
     assert (code, out) == (1, "")
-    assert err.startswith("none fits, of ")
+    assert err.startswith("no match among ")
     code, out, _ = told(capsys, *words, "--json", "--quiet")
     assert code == 1
     assert json.loads(out)["sessions"] == []
@@ -273,7 +275,7 @@ def test_the_second_time_no_file_is_opened(
 def test_a_limit_is_told(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (
         told(capsys, "--limit", "1")[2]
-        == "1 of 2 shown. All: --all.  Export one: open-token export ID\n"
+        == "1 of 2. List all: --all.  Export one: open-token export ID\n"
     )
 
 
@@ -314,13 +316,16 @@ def test_one_of_several_in_a_file_is_exported_by_its_id(
             for name in dict.fromkeys(re.findall("(?m)^[^:]+", source.text))
         ]
 
-    add_reader(
-        monkeypatch,
-        "diary",
-        places=("*.diary",),
+    diary = SimpleNamespace(
+        __name__="open_token.registry.diary",
+        TITLE="Diary",
+        PLACES=("*.diary",),
+        sniff=lambda source: True,
         read=read,
-        list_conversations=conversations,
+        conversations=conversations,
     )
+    monkeypatch.setitem(sys.modules, "open_token.registry.diary", diary)
+    monkeypatch.setattr(registry, "NAMES", (*registry.READERS, "diary"))
     (home / "all.diary").write_text("monday: sow\ntuesday: reap\nmonday: rest\n")
     rows = [line.split("\t") for line in told(capsys, "--text", "day of")[1].splitlines()]
     assert [row[0] for row in rows] == ["tuesday", "monday"]

@@ -48,7 +48,7 @@ def test_install_twice_is_fine(home: Path, capsys: pytest.CaptureFixture[str]) -
     lines(capsys)
     assert main(["skill", "install", "--for", "codex", "--quiet"]) == 0
     out, err = lines(capsys)
-    assert {line.split()[0] for line in out} == {"same"}
+    assert {line.split()[0] for line in out} == {"unchanged"}
     assert err == []
 
 
@@ -79,9 +79,9 @@ def test_conflict_is_an_error_in_three_parts_and_exit_one(
     assert lines(capsys) == (
         [],
         [
-            "error: this folder was left as it is: open-token did not write it",
+            "error: folder left unchanged: open-token did not write it",
             f"  --> ~/{FOLDER}/SKILL.md",
-            "help: move it away and run the same command again; `open-token skill show` prints our text",
+            "help: move it away and run the command again; `open-token skill show` prints our text",
         ],
     )
     assert (home / FOLDER / "SKILL.md").read_text() == "mine"
@@ -89,7 +89,7 @@ def test_conflict_is_an_error_in_three_parts_and_exit_one(
 
 def test_auto_installs_for_what_is_there(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["skill", "install", "--for", "auto"]) == 1
-    assert lines(capsys)[1][0] == "error: no runtime that we know was found on this machine"
+    assert lines(capsys)[1][0] == "error: no supported agent was found"
     (home / ".claude").mkdir()
     (home / ".gemini").mkdir()
     assert main(["skill", "install", "--for", "auto"]) == 0
@@ -111,7 +111,7 @@ def test_uninstall_keeps_what_another_runtime_uses(
     assert main(["skill", "uninstall", "--for", "cursor"]) == 0
     out, err = lines(capsys)
     assert out[-1] == f"updated      ~/{FOLDER}/SKILL.md"
-    assert err == ["what is left stays for another runtime that uses the same folder"]
+    assert err == ["some files are still used by another agent that shares the folder"]
     assert main(["skill", "uninstall", "--for", "codex"]) == 0
     assert not (home / ".agents").exists()
 
@@ -126,7 +126,7 @@ def test_uninstall_keeps_an_edited_file_and_says_so(
     out, err = lines(capsys)
     assert len(out) == 3
     assert err == [
-        "error: a file stays: it was changed since it was installed",
+        "error: file not removed: it was changed since it was installed",
         f"  --> ~/{FOLDER}/SKILL.md",
         "help: delete it yourself if you do not need it",
     ]
@@ -137,7 +137,7 @@ def test_uninstall_of_nothing_is_done_already(
 ) -> None:
     for name in ("codex", "auto"):
         assert main(["skill", "uninstall", "--for", name]) == 0
-        assert lines(capsys) == ([], ["nothing of ours is installed there"])
+        assert lines(capsys) == ([], ["the skill is not installed there"])
 
 
 def test_closed_door_is_exit_three(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -160,7 +160,7 @@ def test_show_prints_the_text_or_its_folder(home: Path, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("words", "guess"),
     [
-        (["install"], "the runtimes are amp, claude-code"),
+        (["install"], "available agents: claude-code, codex"),
         (["install", "--for", "claude"], "did you mean claude-code?"),
         (["install", "--for", "codex", "--path"], "skill --help"),
         (["show", "--for", "codex"], "skill --help"),
@@ -220,4 +220,3 @@ def test_help_names_every_action_runtime_and_flag(capsys: pytest.CaptureFixture[
     flags = [flag for action in parser._actions for flag in action.option_strings]
     for word in (*skill.ACTIONS, *skills.list_targets(), skills.AUTO, *skills.SCOPES, *flags):
         assert word in told
-    assert len(told.splitlines()) <= 24

@@ -62,7 +62,7 @@ def test_a_check_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["validate", "--explain", "ot104"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("OT104 (error): ")
-    assert "mend: " in out
+    assert "fix: " in out
 
 
 def test_usage(capsys: pytest.CaptureFixture[str]) -> None:

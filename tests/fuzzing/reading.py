@@ -27,8 +27,8 @@ from open_token import agents, formats
 from open_token.checking.validate import validate_bytes
 from open_token.checking.verify import VERIFIED, verify_bytes
 from open_token.context import Context
-from open_token.errors import DoesNotFit, OpenTokenError
-from open_token.options import TABLE, ExportOptions
+from open_token.errors import OpenTokenError, SizeLimitError
+from open_token.options import OPTIONS, ExportOptions
 from open_token.passes import _detect
 from open_token.pipeline import Receipt, export
 from open_token.registry import READERS, detect_format, load_reader
@@ -37,7 +37,7 @@ from open_token.sources.source import Source
 SIZES = (1, 200, 600, 900, 1300, 2000, 3000, 5000, 9000, 20_000, 60_000)
 CHOICES = {
     option.name: option.values
-    for option in TABLE
+    for option in OPTIONS
     if option.name not in ("mode", "max_bytes", "exported_at")
 }
 PEEK = 1 << 15
@@ -316,7 +316,7 @@ def check_shapes(as_json: Answer, as_ndjson: Answer) -> None:
         ]
         if codes[0] != codes[1]:
             raise Violated(f"json and ndjson fail differently: {codes}")
-        if isinstance(as_json.problem, DoesNotFit):
+        if isinstance(as_json.problem, SizeLimitError):
             raise Violated("does not fit: without a limit")
         return
     if document_of(as_json.data) != document_of(as_ndjson.data):

@@ -11,7 +11,7 @@ from fuzzing.campaign import Violated
 from fuzzing.mutate import CANARY
 from open_token.checking.validate import validate_bytes
 from open_token.context import Context
-from open_token.errors import OpenTokenError, SeveralError
+from open_token.errors import MultipleConversationsError, OpenTokenError
 from open_token.fidelity import Witness, judge
 from open_token.locallib.follow import Follower
 from open_token.locallib.ndjson_stream import FollowStream, read_written_stream
@@ -29,7 +29,7 @@ def chosen(source: Source, reader: str, lot: int) -> None:
     """One of several conversations, by the number that a person would type."""
     try:
         require_one_conversation(source, reader)
-    except SeveralError as several:
+    except MultipleConversationsError as several:
         names = [item.id for item in several.found]
         if len(set(names)) != len(names):
             raise Violated(f"ids of {reader}: two conversations have the same") from None
@@ -45,7 +45,7 @@ def check_whole(source: Source, reader: str | None, key: bytes, folder: Path) ->
     try:
         reader = reader or detect_format(source)
         require_one_conversation(source, reader)
-    except SeveralError as several:
+    except MultipleConversationsError as several:
         if len(several.found) > MOST_CONVERSATIONS:
             return
     except OpenTokenError:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from open_token.errors import DoesNotFit
+from open_token.errors import SizeLimitError
 from open_token.pages.brief import BUDGET, SMALLEST
 from page_check import HOSTILE, everywhere, made, rendered
 from talks import SMALL, answered, called, document, noted, said
@@ -70,7 +70,7 @@ def test_text_that_grows_when_it_is_shown_keeps_within_the_budget(text: str) -> 
 
 
 def test_what_is_too_small_is_refused_with_the_smallest_size() -> None:
-    with pytest.raises(DoesNotFit) as refused:
+    with pytest.raises(SizeLimitError) as refused:
         brief(SMALL, max_bytes=SMALLEST - 1)
     assert refused.value.smallest == SMALLEST
 

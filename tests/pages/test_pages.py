@@ -7,7 +7,7 @@ import pytest
 
 from conftest import CORPUS
 from open_token.context import Context
-from open_token.errors import InputError, SeveralError
+from open_token.errors import InputError, MultipleConversationsError
 from open_token.options import ExportOptions
 from open_token.pages import KINDS, page_of
 from open_token.pipeline import export
@@ -31,7 +31,7 @@ def pages(source: Source) -> None:
         out = io.BytesIO()
         try:
             receipt = export(source, out, context, to=kind)
-        except (InputError, SeveralError) as problem:
+        except (InputError, MultipleConversationsError) as problem:
             pytest.skip(f"no single conversation in it: {problem.code}")
         assert receipt.bytes == len(out.getvalue()) > 100
         if kind == "html":

@@ -1,11 +1,11 @@
 """Every rule as it is written, with examples that can be tried."""
 
-from open_token.context import Context, OwnRule
+from open_token.context import Context, CustomRule
 from open_token.options import ExportOptions
 from open_token.passes.catalogue import BUILT_IN, catalogue, failures, own_entries
 
 CONTEXT = Context(ExportOptions())
-RULE = OwnRule(
+RULE = CustomRule(
     "t", "ticket", "pii", "ACME-[0-9]{6}", ("acme-",), matches=("a ACME-{digit:6}",), file="x.toml"
 )
 
@@ -23,7 +23,7 @@ def test_fields_are_those_of_the_file() -> None:
 
 
 def test_examples_are_tried_with_their_holes_filled() -> None:
-    bad = OwnRule(
+    bad = CustomRule(
         "t",
         "t",
         "secrets",
@@ -41,7 +41,7 @@ def test_examples_are_tried_with_their_holes_filled() -> None:
 
 
 def test_braces_that_are_no_hole_stay() -> None:
-    odd = OwnRule(
+    odd = CustomRule(
         "t",
         "t",
         "secrets",

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from open_token.context import Allowance, Context, OwnRule, Screen
+from open_token.context import AllowEntry, Context, CustomRule, RedactionOverrides
 from open_token.options import ExportOptions
 from open_token.passes.explaining import Explanation, explain
 from rule_holes import filled
@@ -55,12 +55,14 @@ def test_what_nearly_fires_says_why_not(text: str, level: str, rule: str, why: s
 
 
 def test_a_rule_of_ones_own_may_miss_too() -> None:
-    screen = Screen((OwnRule("a", "b", "secrets", "n([0-9]{16})", validator="card"),))
+    screen = RedactionOverrides(
+        (CustomRule("a", "b", "secrets", "n([0-9]{16})", validator="card"),)
+    )
     assert near("n1234123412341234", screen=screen)["a"]
 
 
 def test_what_is_allowed_names_the_entry() -> None:
-    screen = Screen(allowed=(Allowance(rule="github-token", file="config.toml"),))
+    screen = RedactionOverrides(allowed=(AllowEntry(rule="github-token", file="config.toml"),))
     explained = told(f"x\n{GITHUB}", screen=screen)
     assert explained.findings == []
     (miss,) = explained.near

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from open_token.context import Allowance, Context, Screen
+from open_token.context import AllowEntry, Context, RedactionOverrides
 from open_token.model import Record
 from open_token.options import ExportOptions
 from open_token.passes._own_detector import value_hash
@@ -72,7 +72,7 @@ def test_they_are_those_of_the_export() -> None:
 def test_nothing_is_found_where_nothing_is_or_nothing_is_wanted() -> None:
     assert findings_of(record("hello"), context()) == []
     assert findings_of(record(GITHUB), context("none")) == []
-    allowed = Screen(allowed=(Allowance(rule="github-token"),))
+    allowed = RedactionOverrides(allowed=(AllowEntry(rule="github-token"),))
     assert findings_of(record(GITHUB), context(screen=allowed)) == []
 
 
@@ -118,5 +118,5 @@ def test_places_in_a_text_are_lines_also_behind_a_key_of_several() -> None:
 def test_the_hash_for_an_allow_list() -> None:
     (told,) = in_text(f"x {GITHUB}")
     assert allow_hash(told, KEY) == value_hash(KEY, "github_token", GITHUB)
-    screen = Screen(allowed=(Allowance(value=allow_hash(told, KEY)),))
+    screen = RedactionOverrides(allowed=(AllowEntry(value=allow_hash(told, KEY)),))
     assert in_text(f"x {GITHUB}", screen=screen) == []

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linear import grows_no_faster
-from open_token.context import Allowance, Context, OwnRule, Policy, Screen
+from open_token.context import AllowEntry, Context, CustomRule, Policy, RedactionOverrides
 from open_token.errors import OpenTokenError, UsageError
 from open_token.model import Record
 from open_token.options import ExportOptions
@@ -28,7 +28,7 @@ from rule_holes import filled
 KEY = bytes(range(32))
 GITHUB = filled("ghp_{alnum:36}", "own")[0]
 CACHES: list[Path] = []
-TICKET = OwnRule("acme-ticket", "ticket", "secrets", "ACME-[0-9]{6}", ("acme-",))
+TICKET = CustomRule("acme-ticket", "ticket", "secrets", "ACME-[0-9]{6}", ("acme-",))
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -37,17 +37,17 @@ def rule_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     CACHES.append(tmp_path_factory.mktemp("rules"))
 
 
-def rules(text: str) -> tuple[OwnRule, ...]:
+def rules(text: str) -> tuple[CustomRule, ...]:
     return own_rules(File("x.toml", text), tomllib.loads(text))
 
 
-def allowed(text: str) -> tuple[Allowance, ...]:
+def allowed(text: str) -> tuple[AllowEntry, ...]:
     return allowances(File("x.toml", text), tomllib.loads(text))
 
 
-def context(*own: OwnRule, allow: tuple[Allowance, ...] = (), **rest: Any) -> Context:
+def context(*own: CustomRule, allow: tuple[AllowEntry, ...] = (), **rest: Any) -> Context:
     options = ExportOptions.of({"redact": rest.pop("redact", "secrets")})
-    screen = Screen(own, allow, rest.pop("kept", frozenset()))
+    screen = RedactionOverrides(own, allow, rest.pop("kept", frozenset()))
     return Context(options, key=rest.pop("key", KEY), screen=screen, rule_cache=CACHES[-1], **rest)
 
 
@@ -98,7 +98,9 @@ ignores = ["staff"]
 
 def test_a_rule_has_defaults() -> None:
     first, second = rules(GOOD)
-    expected = OwnRule("acme-ticket", "acme_ticket", "secrets", "ACME-[0-9]{6}", ("acme-", "Ärger"))
+    expected = CustomRule(
+        "acme-ticket", "acme_ticket", "secrets", "ACME-[0-9]{6}", ("acme-", "Ärger")
+    )
     assert first == replace(expected, matches=("ACME-{digit:6}",), file="x.toml")
     assert (second.type, second.level, second.validator, second.ignores) == (
         "staff",
@@ -211,19 +213,19 @@ def test_a_rule_of_ones_own_masks_everywhere() -> None:
 
 
 def test_only_the_first_group_that_matched_is_masked() -> None:
-    rule = OwnRule("a", "a", "secrets", r"pin: ([0-9]{4})|code: ([0-9]{4})")
+    rule = CustomRule("a", "a", "secrets", r"pin: ([0-9]{4})|code: ([0-9]{4})")
     assert mark(masked(context(rule), "pin: 1234, code: 5678")[0]) == "pin: <a>, code: <a>"
 
 
 def test_letters_of_all_scripts_are_letters() -> None:
-    rule = OwnRule("a", "a", "secrets", "(?i)grüße an ([ä-ü]{2}).", ("grüße",))
+    rule = CustomRule("a", "a", "secrets", "(?i)grüße an ([ä-ü]{2}).", ("grüße",))
     assert mark(masked(context(rule), "Grüße an öä!")[0]) == "Grüße an <a>!"
-    word = OwnRule("a", "a", "secrets", r"\p{Greek}+")
+    word = CustomRule("a", "a", "secrets", r"\p{Greek}+")
     assert mark(masked(context(word), "a λόγος b")[0]) == "a <a> b"
 
 
 def test_anchors_mean_lines() -> None:
-    rule = OwnRule("a", "a", "secrets", "^code [0-9]{3}$")
+    rule = CustomRule("a", "a", "secrets", "^code [0-9]{3}$")
     assert (
         mark(masked(context(rule), "x\ncode 123\ny code 123\ncode 1234")[0])
         == "x\n<a>\ny code 123\ncode 1234"
@@ -231,7 +233,7 @@ def test_anchors_mean_lines() -> None:
 
 
 def test_a_validator_of_any_level_judges() -> None:
-    rule = OwnRule("a", "a", "secrets", "n[0-9]{16}", validator="card")
+    rule = CustomRule("a", "a", "secrets", "n[0-9]{16}", validator="card")
     text = filled("{luhn:4,16}", "own")[0]
     rule = replace(rule, pattern="n([0-9]{16})")
     assert mark(masked(context(rule), f"card n{text} n{text[:-1]}x")[0]).startswith("card n<a>")
@@ -249,23 +251,23 @@ def test_levels_hold() -> None:
     assert mark(masked(forbidding, "ACME-123456 KEY-1")[0]) == "ACME-123456 <private_key>"
 
 
-def key_rule(rule: OwnRule) -> OwnRule:
+def key_rule(rule: CustomRule) -> CustomRule:
     return replace(rule, id="key", pattern="KEY-[0-9]", keywords=())
 
 
 def test_ones_own_rule_names_what_a_built_in_one_finds_too() -> None:
-    rule = OwnRule("our-token", "our_token", "secrets", "ghp_[0-9A-Za-z]{36}")
+    rule = CustomRule("our-token", "our_token", "secrets", "ghp_[0-9A-Za-z]{36}")
     assert mark(masked(context(rule), f"a {GITHUB} b")[0]) == "a <our_token> b"
 
 
 def test_marks_are_not_searched() -> None:
     for pattern in (r"\w+", ".+", r"(?s).+", r"[^a]+", "REDACTED", "[0-9a-f]{8}", r"(\w)\W*$"):
-        told = masked(context(OwnRule("a", "b", "secrets", pattern)), f"see {GITHUB} and more")
+        told = masked(context(CustomRule("a", "b", "secrets", pattern)), f"see {GITHUB} and more")
         assert GITHUB not in told[0]
 
 
 def test_a_running_conversation_is_searched_too() -> None:
-    live = LiveRedaction(context(TICKET, allow=(Allowance(rule="github-*"),)))
+    live = LiveRedaction(context(TICKET, allow=(AllowEntry(rule="github-*"),)))
     told = live.events([event(f"ACME-123456 {GITHUB}")], "conv_1")
     assert mark(told[0]["content"]["text"]) == f"<ticket> {GITHUB}"
 
@@ -285,7 +287,7 @@ def test_a_running_conversation_is_searched_too() -> None:
 def test_no_pattern_hangs(pattern: str) -> None:
     """Whatever the pattern, time grows with the text alone; a hostile project cannot stop an
     export."""
-    detector_context = context(OwnRule("a", "b", "secrets", pattern))
+    detector_context = context(CustomRule("a", "b", "secrets", pattern))
 
     def work(size: int) -> None:
         record = Record(conversation={"id": "c"}, participants=[], events=[event("a" * size)])
@@ -302,7 +304,7 @@ def test_no_pattern_hangs(pattern: str) -> None:
 def test_the_end_of_a_piece_is_no_end_of_a_line_or_a_word(pattern: str, before: int) -> None:
     within = f"{'x' * before}123{'y' * 20_000}\n"
     assert (
-        mark(masked(context(OwnRule("a", "b", "secrets", pattern)), f"{within}123\n")[0])
+        mark(masked(context(CustomRule("a", "b", "secrets", pattern)), f"{within}123\n")[0])
         == f"{within}<b>\n"
     )
 
@@ -319,7 +321,7 @@ def test_a_long_text_is_searched_as_a_short_one_is(text: str, shift: int) -> Non
 
 
 def test_by_the_keyed_hash_of_a_value() -> None:
-    entry = Allowance(value=value_hash(KEY, "github_token", GITHUB))
+    entry = AllowEntry(value=value_hash(KEY, "github_token", GITHUB))
     other = filled("ghp_{alnum:36}", "other")[0]
     assert (
         mark(masked(context(allow=(entry,)), f"{GITHUB} {other}")[0]) == f"{GITHUB} <github_token>"
@@ -330,7 +332,7 @@ def test_by_the_keyed_hash_of_a_value() -> None:
 
 
 def test_a_hash_is_of_the_canonical_value() -> None:
-    entry = Allowance(value=value_hash(KEY, "email", "ada.lovelace@firm.test"))
+    entry = AllowEntry(value=value_hash(KEY, "email", "ada.lovelace@firm.test"))
     text = "write to Ada.Lovelace@firm.test"
     assert masked(context(allow=(entry,), redact="pii"), text)[0] == text
 
@@ -338,27 +340,27 @@ def test_a_hash_is_of_the_canonical_value() -> None:
 @pytest.mark.parametrize(
     ("entry", "kept"),
     [
-        (Allowance(rule="github-token"), True),
-        (Allowance(rule="github*"), True),
-        (Allowance(rule="npm*"), False),
-        (Allowance(key="fixture_*"), True),
-        (Allowance(key="fixture"), False),
-        (Allowance(path="/talks/*.jsonl"), True),
-        (Allowance(path="/other/*"), False),
-        (Allowance(pattern="ghp_.*"), True),
-        (Allowance(pattern="ghp_"), False),
-        (Allowance(rule="github*", path="/other/*"), False),
-        (Allowance(rule="github*", path="/talks/*", key="fixture_*", pattern="ghp_.*"), True),
+        (AllowEntry(rule="github-token"), True),
+        (AllowEntry(rule="github*"), True),
+        (AllowEntry(rule="npm*"), False),
+        (AllowEntry(key="fixture_*"), True),
+        (AllowEntry(key="fixture"), False),
+        (AllowEntry(path="/talks/*.jsonl"), True),
+        (AllowEntry(path="/other/*"), False),
+        (AllowEntry(pattern="ghp_.*"), True),
+        (AllowEntry(pattern="ghp_"), False),
+        (AllowEntry(rule="github*", path="/other/*"), False),
+        (AllowEntry(rule="github*", path="/talks/*", key="fixture_*", pattern="ghp_.*"), True),
     ],
 )
-def test_by_rule_key_path_and_form(entry: Allowance, kept: bool) -> None:
+def test_by_rule_key_path_and_form(entry: AllowEntry, kept: bool) -> None:
     told = masked(context(allow=(entry,), source="/talks/a.jsonl"), {"fixture_one": f"a {GITHUB}"})
     assert (GITHUB in str(told)) is kept
 
 
 def test_a_value_that_is_masked_elsewhere_is_masked_where_it_would_be_allowed() -> None:
     told = masked(
-        context(allow=(Allowance(key="fixture_*"),)), {"fixture_one": GITHUB}, f"and {GITHUB}"
+        context(allow=(AllowEntry(key="fixture_*"),)), {"fixture_one": GITHUB}, f"and {GITHUB}"
     )
     assert GITHUB not in str(told)
 
@@ -366,20 +368,20 @@ def test_a_value_that_is_masked_elsewhere_is_masked_where_it_would_be_allowed() 
 def test_base64_of_what_is_allowed_is_allowed() -> None:
     text = f"blob {b64encode(f'token {GITHUB}'.encode()).decode()} end"
     assert masked(context(), text)[0] != text
-    assert masked(context(allow=(Allowance(rule="github-token"),)), text)[0] == text
+    assert masked(context(allow=(AllowEntry(rule="github-token"),)), text)[0] == text
 
 
 def test_policy_wins_over_every_entry() -> None:
     pem = filled(
         "-----BEGIN PRIVATE KEY-----\n{b64:64}\n{b64:64}\n-----END PRIVATE KEY-----", "own"
     )[0]
-    everything = (Allowance(rule="*"), Allowance(value=value_hash(KEY, "private_key", pem)))
+    everything = (AllowEntry(rule="*"), AllowEntry(value=value_hash(KEY, "private_key", pem)))
     assert masked(context(allow=everything), pem)[0] == pem
     told = masked(context(allow=everything, policy=Policy(never_export_private_keys=True)), pem)
     assert mark(told[0]) == "<private_key>"
     demanding = Policy(min_redact="secrets")
     assert mark(masked(context(allow=everything, policy=demanding), GITHUB)[0]) == "<github_token>"
-    looked_at = (Allowance(value=value_hash(KEY, "github_token", GITHUB)),)
+    looked_at = (AllowEntry(value=value_hash(KEY, "github_token", GITHUB)),)
     assert masked(context(allow=looked_at, policy=demanding), GITHUB)[0] == GITHUB
 
 

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from open_token.context import Allowance, Context, Policy, Screen
+from open_token.context import AllowEntry, Context, Policy, RedactionOverrides
 from open_token.errors import OpenTokenError
 from open_token.model import Event, Record
 from open_token.options import ExportOptions
@@ -620,7 +620,7 @@ def strict_record() -> Record:
 
 @pytest.mark.parametrize("rule", STRICT)
 def test_each_thing_that_strict_masks_is_a_choice(rule: str) -> None:
-    chosen = replace(context("strict"), screen=Screen(allowed=(Allowance(rule=rule),)))
+    chosen = replace(context("strict"), screen=RedactionOverrides(allowed=(AllowEntry(rule=rule),)))
     said = texts(redact(strict_record(), chosen))
     assert [name for name, text in zip(STRICT, said, strict=False) if text == STRICT[name]] == [
         rule
@@ -632,7 +632,9 @@ def test_each_thing_that_strict_masks_is_a_choice(rule: str) -> None:
 
 def test_an_output_that_may_stay_is_searched_as_all_else() -> None:
     made = record(event(f"password={PASSWORD}", 1, type="tool_result", role="tool"))
-    kept = replace(context("strict"), screen=Screen(kept=frozenset([f"password={PASSWORD}"])))
+    kept = replace(
+        context("strict"), screen=RedactionOverrides(kept=frozenset([f"password={PASSWORD}"]))
+    )
     assert MARK.sub("#", texts(redact(made, context("strict")))[0]) == "#"
     assert MARK.sub("#", texts(redact(made, kept))[0]) == "password=#"
 

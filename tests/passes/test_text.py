@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from open_token.context import Context, OwnRule, Policy, Screen
+from open_token.context import Context, CustomRule, Policy, RedactionOverrides
 from open_token.errors import OpenTokenError
 from open_token.options import ExportOptions
 from open_token.passes import text as module
@@ -157,9 +157,10 @@ def test_the_account_counts() -> None:
 
 
 def test_rules_of_ones_own_hold_in_text() -> None:
-    rule = OwnRule("t", "ticket", "secrets", "ACME-[0-9]{6}")
+    rule = CustomRule("t", "ticket", "secrets", "ACME-[0-9]{6}")
     assert (
-        mark(filtered(b"x ACME-123456 y", made=context(screen=Screen((rule,))))) == "x <ticket> y"
+        mark(filtered(b"x ACME-123456 y", made=context(screen=RedactionOverrides((rule,)))))
+        == "x <ticket> y"
     )
 
 

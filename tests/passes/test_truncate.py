@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from open_token.checking.validate import validate_bytes
 from open_token.context import Context
-from open_token.errors import DoesNotFit
+from open_token.errors import SizeLimitError
 from open_token.model import Record
 from open_token.options import ExportOptions
 from open_token.passes.truncate import truncate
@@ -124,7 +124,7 @@ def contents(raw: bytes) -> list[Document]:
 
 def squeezed(source: Document, **options: Any) -> bytes:
     """As small as it gets without dropping."""
-    with pytest.raises(DoesNotFit) as caught:
+    with pytest.raises(SizeLimitError) as caught:
         run(source, max_bytes=1, **options)
     return run(source, max_bytes=caught.value.smallest, **options)
 
@@ -371,13 +371,13 @@ def test_the_smallest_size_is_exact(options: Document, integrity: str) -> None:
         use(1, {}),
         result(1, data(["z" * 4000] * 3)),
     )
-    with pytest.raises(DoesNotFit) as caught:
+    with pytest.raises(SizeLimitError) as caught:
         run(source, max_bytes=1000, integrity=integrity, **options)
     smallest = caught.value.smallest
     assert str(smallest) in caught.value.what
     assert "drop=oldest" in (caught.value.help or "")
     assert len(run(source, max_bytes=smallest, integrity=integrity, **options)) == smallest
-    with pytest.raises(DoesNotFit):
+    with pytest.raises(SizeLimitError):
         run(source, max_bytes=smallest - 1, integrity=integrity, **options)
 
 
@@ -488,7 +488,7 @@ def test_coercions_of_dropped_events_go_too() -> None:
 
 def test_when_even_that_is_too_large_the_smallest_size_is_told() -> None:
     source = document(*(message("x" * 500) for _ in range(20)))
-    with pytest.raises(DoesNotFit) as caught:
+    with pytest.raises(SizeLimitError) as caught:
         run(source, max_bytes=100, drop="oldest")
     made = run(source, max_bytes=caught.value.smallest, drop="oldest")
     assert len(made) == caught.value.smallest
@@ -572,7 +572,7 @@ def test_any_conversation_fits_or_says_why(
     limit = int(len(whole) * share) + 1
     try:
         made, smallest = run(source, max_bytes=limit, drop=drop, **form), 0
-    except DoesNotFit as refusal:
+    except SizeLimitError as refusal:
         made, smallest = b"", refusal.smallest
     if not made:
         assert smallest > limit

@@ -10,7 +10,7 @@ from conftest import KEY
 from golden_cases import CASES, read_case
 from open_token.checking.validate import validate
 from open_token.context import Context
-from open_token.errors import SeveralError
+from open_token.errors import MultipleConversationsError
 from open_token.locallib.export_many import export_conversations, list_exports
 from open_token.options import ExportOptions
 from open_token.registry import (
@@ -46,7 +46,7 @@ def sources(reader: str, made: Path) -> list[Path]:
 def test_they_are_listed_chosen_and_exported(reader: str, tmp_path: Path) -> None:
     (path, *_) = sources(reader, tmp_path)
     source = opened(path)
-    with pytest.raises(SeveralError) as caught:
+    with pytest.raises(MultipleConversationsError) as caught:
         require_one_conversation(source, reader)
     names = [item.id for item in caught.value.found]
     assert len(set(names)) == len(names) > 1

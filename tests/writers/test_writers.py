@@ -3,10 +3,10 @@
 import pytest
 
 from open_token.model import Record
-from open_token.options import TABLE
+from open_token.options import OPTIONS
 from open_token.writers import writer_for
 
-MODES = next(option.values for option in TABLE if option.name == "mode")
+MODES = next(option.values for option in OPTIONS if option.name == "mode")
 
 
 @pytest.mark.parametrize("mode", MODES)

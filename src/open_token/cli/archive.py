@@ -1,4 +1,4 @@
-"""`open-token archive`: every conversation of this machine, exported and up to date in a folder."""
+"""`open-token archive`: keep exports of all sessions up to date in a folder."""
 
 import argparse
 import os
@@ -9,173 +9,199 @@ from typing import Any
 
 import msgspec
 
-from open_token.cli.console import Console, size, visible
-from open_token.cli.stopping import stopped_like_ctrl_c
-from open_token.cli.wanted import add_options, wanted_options, warn
+from open_token.cli.shared.console import Console, escape_controls, format_size
+from open_token.cli.shared.export_options import (
+    add_export_options,
+    describe_options,
+    resolve_export_options,
+    warn_about_options,
+)
+from open_token.cli.shared.help import Help, Section
+from open_token.cli.shared.signals import interrupt_on_signals
 from open_token.errors import UsageError
 from open_token.library import context_for
 from open_token.locallib.archive import CHANGED, FAILED, GONE, LOST, NEW, Archive, Change
 from open_token.locallib.discovery import Discovery
-from open_token.options import split_words
+from open_token.options import split_option_words
 from open_token.settings import load_settings
 from open_token.walk import without_lone_surrogates
 
-HELP = """Keep every conversation of this machine exported and up to date in a folder.
-
-usage: open-token archive [DIR] [key=value ...] [--watch] [--every SECONDS] [--again]
-
-  open-token archive ~/talks                      one pass: what is new, what has grown
-  open-token archive ~/talks mode=ndjson redact=pii --watch
-  open-token archive ~/talks --json               what was done, for scripts
-
-DIR      where to; without it the folder `archive` in this user's data folder
-  --watch          go on: look again every 30 seconds, end on Ctrl-C or SIGTERM
-  --every SECONDS  the same, at another pace
-  --again          export all that is still there anew, as after an update of open-token
-Options as for `open-token export`: redact, include, internal, native, mode, ...
-DIR/READER/DAY_TITLE_ID.json is a conversation, DIR/index.ndjson tells where each came from.
-What its runtime deletes stays in DIR and is marked as gone. A pass may be stopped at any time.
-With --json one object, with --watch too one line for each pass that did something.
-Exit: 0 done  1 some could not be read  2 usage  3 cannot be written, or in use  130 interrupted
-"""
-
-_EVERY = 30
-_SHORTEST = 0.1
-_TOLD = (NEW, CHANGED, GONE, LOST, FAILED)
-_COUNTED = (NEW, CHANGED, "unchanged", GONE, "copy", "empty", FAILED)
+HELP = Help(
+    summary="Keep exports of all sessions on this machine up to date in a folder.",
+    usage=("archive [DIR] [OPTIONS] [KEY=VALUE ...]",),
+    sections=(
+        Section(
+            "Arguments",
+            (("DIR", "The archive [default: `archive` in the user's data folder]"),),
+        ),
+    ),
+    notes=(
+        "Exports are DIR/READER/DAY_TITLE_ID.json; DIR/index.ndjson records the source of "
+        "each. Sessions that an agent deletes stay in the archive and are marked as gone. "
+        "A pass can be interrupted at any time. With --json and --watch, each pass that "
+        "changed something prints one line.",
+        describe_options(),
+    ),
+    exit_codes=(
+        ("0", "Archived"),
+        ("1", "Some sessions could not be read"),
+        ("2", "Invalid usage"),
+        ("3", "Cannot write, or the archive is in use"),
+        ("130", "Interrupted"),
+    ),
+    examples=(
+        ("open-token archive ~/sessions", "Export new and changed sessions once"),
+        ("open-token archive ~/sessions mode=ndjson redact=pii --watch", ""),
+    ),
+)
+_DEFAULT_INTERVAL = 30
+_MIN_INTERVAL = 0.1
+_REPORTED_CHANGES = (NEW, CHANGED, GONE, LOST, FAILED)
+_COUNTED_CHANGES = (NEW, CHANGED, "unchanged", GONE, "copy", "empty", FAILED)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """DIR and options in any order."""
-    parser.add_argument("words", nargs="*")
-    parser.add_argument("--watch", action="store_true")
-    parser.add_argument("--every", metavar="SECONDS")
-    parser.add_argument("--again", action="store_true")
-    add_options(parser)
+    """Add the folder and options; they may come in any order."""
+    parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
+    group = parser.add_argument_group("Passes")
+    group.add_argument(
+        "--watch", action="store_true", help="Repeat every 30 seconds until Ctrl-C or SIGTERM"
+    )
+    group.add_argument("--every", metavar="SECONDS", help="Like --watch, at another interval")
+    group.add_argument(
+        "--again", action="store_true", help="Export all sessions again, as after an update"
+    )
+    add_export_options(parser)
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
-    """One pass, or one after another until somebody says stop."""
-    words, others = split_words(args.words)
+    """Run one pass, or repeat passes until stopped."""
+    words, others = split_option_words(args.words)
     settings = load_settings(console.env, console.cwd)
-    options = wanted_options(args, words, settings.defaults)
-    every = _pace(args)
-    warn(options, settings.policy, console)
-    for remark in settings.remarks:
-        console.warn(visible(remark))
-    folder = _folder(others, console) or settings.folders.data / "archive"
+    options = resolve_export_options(args, words, settings.defaults)
+    interval = _parse_interval(args)
+    warn_about_options(options, settings.policy, console)
+    for warning in settings.warnings:
+        console.warn(escape_controls(warning))
+    folder = _parse_folder(others, console) or settings.folders.data / "archive"
     archive = Archive(
         folder, lambda: context_for(options, settings, console.env), time.time, again=args.again
     )
-    with stopped_like_ctrl_c(), archive.held():
+    with interrupt_on_signals(), archive.held():
         try:
-            code = _pass(archive, folder, args, console)
-            while every:
-                time.sleep(every)
-                code = _pass(archive, folder, args, console, again=True)
+            code = _run_pass(archive, folder, args, console)
+            while interval:
+                time.sleep(interval)
+                code = _run_pass(archive, folder, args, console, is_repeated=True)
         except KeyboardInterrupt:
-            if not every:
-                console.say(
-                    "\ninterrupted; what was archived so far is whole, the next pass goes on"
-                )
+            if not interval:
+                console.info("\ninterrupted; the next pass continues where this one stopped")
                 return 130
-            console.say("\nstopped")
+            console.info("\nstopped")
             code = 1 if archive.counts[FAILED] else 0
     return code
 
 
-def _pace(args: argparse.Namespace) -> float:
+def _parse_interval(args: argparse.Namespace) -> float:
+    """Return the seconds between passes; 0 for a single pass."""
     if args.every is None:
-        return _EVERY if args.watch else 0
-    if not re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,3})?", args.every) or float(args.every) < _SHORTEST:
+        return _DEFAULT_INTERVAL if args.watch else 0
+    is_number = re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,3})?", args.every)
+    if not is_number or float(args.every) < _MIN_INTERVAL:
         raise UsageError(
-            f"--every takes a number of seconds, from {_SHORTEST} to 999999",
-            help="as in --every 60; a single pass has neither --every nor --watch",
+            f"--every must be a number of seconds from {_MIN_INTERVAL} to 999999",
+            help="for example --every 60; for a single pass, remove --every and --watch",
         )
     return float(args.every)
 
 
-def _folder(words: list[str], console: Console) -> Path | None:
-    if len(words) > 1:
-        raise UsageError(
-            f"one folder, {len(words)} words were given",
-            help="options are written key=value or --key value; quote a path with spaces",
-        )
+def _parse_folder(words: list[str], console: Console) -> Path | None:
     if not words:
         return None
+    if len(words) > 1:
+        raise UsageError(
+            f"expected one folder, got {len(words)}",
+            help="write options as key=value or --key value; quote a path with spaces",
+        )
     folder = console.cwd / os.path.expanduser(words[0])
     if os.path.exists(folder) and not os.path.isdir(folder):
-        raise UsageError(
-            "this is a file; an archive is a folder", where=words[0], help="name a folder"
-        )
+        raise UsageError("the archive must be a folder", where=words[0], help="name a folder")
     return folder
 
 
-def _pass(
+def _run_pass(
     archive: Archive,
     folder: Path,
     args: argparse.Namespace,
     console: Console,
     *,
-    again: bool = False,
+    is_repeated: bool = False,
 ) -> int:
-    """Look for conversations, archive them, tell what was done; when nothing was, a later pass is
-    silent."""
+    """Archive the sessions; a repeated pass without changes prints nothing."""
     discovery = Discovery.of(console.env, console.home, console.cwd)
-    done: list[Change] = []
+    changes: list[Change] = []
     for change in archive.run(discovery.sessions(thorough=True)):
-        done.append(change)
+        changes.append(change)
         if not args.json:
-            _tell(change, console)
+            _print_change(change, console)
+    # Cache what was read of each file, for the next pass and for `sessions`.
     discovery.remember()
+    if changes or not is_repeated:
+        if args.json:
+            _print_json(changes, archive, folder, args, console)
+        console.info(_summarize(archive, folder))
+    console.stdout.flush()
+    return 1 if archive.counts[FAILED] else 0
+
+
+def _summarize(archive: Archive, folder: Path) -> str:
     counts = archive.counts
-    if args.json and (done or not again):
-        facts = _facts(done, archive, folder)
-        if args.watch or args.every:
-            console.out(msgspec.json.encode(without_lone_surrogates(facts)).decode())
-        else:
-            console.json(facts)
-    if done or not again:
-        told = (
-            ", ".join(f"{counts[name]:,} {name}" for name in _COUNTED if counts[name])
-            or "no conversation was found"
-        )
-        console.say(f"{told}.  Index: {visible(str(folder / 'index.ndjson'))}")
-    console.payload.flush()
-    return 1 if counts[FAILED] else 0
+    parts = [f"{counts[name]:,} {name}" for name in _COUNTED_CHANGES if counts[name]]
+    index = escape_controls(str(folder / "index.ndjson"))
+    return f"{', '.join(parts) or 'no sessions found'}.  Index: {index}"
 
 
-def _tell(change: Change, console: Console) -> None:
+def _print_json(
+    changes: list[Change],
+    archive: Archive,
+    folder: Path,
+    args: argparse.Namespace,
+    console: Console,
+) -> None:
+    report: dict[str, Any] = {"schema": "open-token/archive-pass/1", "folder": str(folder)}
+    for kind in _REPORTED_CHANGES:
+        report[kind] = [_to_json(change) for change in changes if change.kind == kind]
+    for kind in ("unchanged", "copy", "empty", "resting"):
+        report[kind] = archive.counts[kind]
+    if args.watch or args.every:
+        console.print(msgspec.json.encode(without_lone_surrogates(report)).decode())
+    else:
+        console.print_json(report)
+
+
+def _print_change(change: Change, console: Console) -> None:
     entry = change.entry
     if change.problem is not None:
         where = change.problem.where or entry.source or ""
-        console.warn(f"{visible(change.problem.what)}\n  --> {visible(where)}")
+        console.warn(f"{escape_controls(change.problem.what)}\n  --> {escape_controls(where)}")
         return
-    file = visible(entry.file or "")
-    console.out(
-        f"{change.kind:8}{file}  {size(entry.bytes)}" if entry.bytes else f"{change.kind:8}{file}"
-    )
+    line = f"{change.kind:8}{escape_controls(entry.file or '')}"
+    if entry.bytes:
+        line += f"  {format_size(entry.bytes)}"
+    console.print(line)
 
 
-def _facts(done: list[Change], archive: Archive, folder: Path) -> dict[str, Any]:
-    facts: dict[str, Any] = {"schema": "open-token/archive-pass/1", "folder": str(folder)}
-    for kind in _TOLD:
-        facts[kind] = [_as_json(change) for change in done if change.kind == kind]
-    return facts | {
-        name: archive.counts[name] for name in ("unchanged", "copy", "empty", "resting")
-    }
-
-
-def _as_json(change: Change) -> dict[str, Any]:
-    entry, problem = change.entry, change.problem
-    facts: dict[str, Any] = {
+def _to_json(change: Change) -> dict[str, Any]:
+    entry = change.entry
+    problem = change.problem
+    fields: dict[str, Any] = {
         "source": entry.source,
         "reader": entry.reader,
         "conversation": entry.conversation,
     }
     if problem is not None:
-        return facts | {"code": problem.code, "message": problem.what, "where": problem.where}
-    return facts | {
+        return fields | {"code": problem.code, "message": problem.what, "where": problem.where}
+    return fields | {
         "id": entry.id,
         "file": entry.file,
         "title": entry.title,

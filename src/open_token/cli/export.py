@@ -1,271 +1,317 @@
-"""`open-token export`: a conversation of any runtime as one Open-Token document."""
+"""`open-token export`: convert a session to an Open-Token document, a page or another format."""
 
 import argparse
 import gc
-import os
 import time
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from open_token.cli.choosing import Choice, choose_source
-from open_token.cli.choosing_one import choose_one, export_all
-from open_token.cli.console import Console, plural, size, visible
-from open_token.cli.progress import Progress
-from open_token.cli.seen import Seen
-from open_token.cli.wanted import add_options, wanted_options, warn
+from open_token.cli.shared.console import Console, escape_controls, pluralize
+from open_token.cli.shared.export_options import (
+    add_export_options,
+    resolve_export_options,
+    warn_about_options,
+)
+from open_token.cli.shared.help import Help, Section
+from open_token.cli.shared.output import refuse_folder, refuse_to_overwrite_source
+from open_token.cli.shared.progress import Progress
+from open_token.cli.shared.receipt import print_receipt
+from open_token.cli.shared.source_selection import (
+    SOURCE_HELP,
+    SelectedSource,
+    add_source_arguments,
+    check_reader_name,
+    choose_conversation,
+    print_source,
+    select_reader,
+    select_source,
+)
 from open_token.context import Context
-from open_token.errors import OutputError, UsageError
+from open_token.errors import UsageError
 from open_token.library import context_for
-from open_token.model import Note
-from open_token.options import guess_of, split_words
+from open_token.locallib.export_many import INDEX, export_conversations
+from open_token.model import Event, Note, Record
+from open_token.options import OPTION_NAMES, split_option_words, suggest_match
 from open_token.pages import KINDS
 from open_token.pipeline import Receipt, export
-from open_token.registry import READERS
 from open_token.settings import load_settings
 from open_token.sources.source import Source
 from open_token.storage.files import whole_file
 from open_token.writers import FORMS
 
-HELP = """Turn a conversation into one Open-Token document, a page to read, or a file for others.
-
-usage: open-token export [SOURCE] [key=value ...] [-o FILE]
-
-  open-token export                              the newest conversation of this folder
-  open-token export talk.jsonl redact=pii -o talk.json
-  open-token export last --to html -o talk.html  one file to read, also on a phone
-  cat talk.jsonl | open-token export - mode=ndjson | next-agent
-
-SOURCE   a file, a folder, - for stdin, an id or its start, last, @2 (the second newest)
-  -o FILE        write to FILE, whole or not at all      --from READER  name the format
-  --to FORM      json|ndjson|html|markdown|brief|atif|otel  --pick      choose from a list
-  --current      the one we run in                       --append       go on with -o (--follow)
-  --follow       stream a running conversation as it grows (ndjson); Ctrl-C ends it whole
-  --report       tell how much of the source it holds    --sign KEY     sign it; an SSH key
-  --conversation ID|N|all   which one of a file that holds several; all: each into folder -o
-Options, as key=value or --key value (the first is the default):
-  mode=json|ndjson                     pretty=true|false
-  include=visible-only|include-internal  internal=redacted|summary|full
-  redact=secrets|none|pii|strict       strategy=mask|hash|drop
-  max_bytes=NUMBER                     drop=never|oldest
-  integrity=hash|none|tree|source      exported_at=now|omit|keep|TIME
-  branches=active|all                  subagents=inline|reference|none  native=none|full
-Exit: 0 written  2 usage  3 cannot be read, written or made to fit  130 interrupted
-"""
+MODES = ("json", "ndjson")
+OUTPUT_FORMATS = (*MODES, *KINDS, *FORMS)
+HELP = Help(
+    summary="Convert a session to an Open-Token document, a web page or another format.",
+    usage=("export [SOURCE] [OPTIONS] [KEY=VALUE ...]",),
+    sections=(
+        Section(
+            "Arguments",
+            (("SOURCE", f"{SOURCE_HELP} [default: newest session of this folder]"),),
+        ),
+    ),
+    notes=(
+        "These options may also be written as KEY=VALUE, for example redact=pii: "
+        f"{', '.join(OPTION_NAMES)}.",
+    ),
+    exit_codes=(
+        ("0", "Exported"),
+        ("2", "Invalid usage"),
+        ("3", "Cannot read, write or fit into max_bytes"),
+        ("130", "Interrupted"),
+    ),
+    examples=(
+        ("open-token export", "Export the newest session of this folder"),
+        ("open-token export session.jsonl redact=pii -o session.json", ""),
+        ("open-token export last --to html -o session.html", "Write a self-contained web page"),
+        ("cat session.jsonl | open-token export - mode=ndjson | jq .", ""),
+    ),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """SOURCE and options in any order."""
-    parser.add_argument("words", nargs="*")
-    parser.add_argument("-o", "--output", metavar="FILE")
-    parser.add_argument("--to", metavar="FORM")
-    parser.add_argument("--from", dest="reader", metavar="READER")
-    parser.add_argument("--pick", action="store_true")
-    parser.add_argument("--current", action="store_true")
-    parser.add_argument("--conversation", metavar="ID")
-    parser.add_argument("--report", action="store_true")
-    parser.add_argument("--follow", action="store_true")
-    parser.add_argument("--append", action="store_true")
-    parser.add_argument("--sign", metavar="KEY")
-    add_options(parser)
+    """Add source, output and export options; they may come in any order."""
+    parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
+    add_source_arguments(
+        parser,
+        conversation="Conversation to export from a source that holds several; "
+        "all: each into a file of the folder -o",
+        conversation_metavar="ID|N|all",
+    )
+    output = parser.add_argument_group("Output")
+    output.add_argument(
+        "-o", "--output", metavar="FILE", help="Write to FILE, atomically [default: stdout]"
+    )
+    output.add_argument(
+        "--to", metavar="FORMAT", help=f"Output format: {', '.join(OUTPUT_FORMATS)}"
+    )
+    output.add_argument(
+        "--follow",
+        action="store_true",
+        help="Stream a running session as NDJSON until Ctrl-C",
+    )
+    output.add_argument(
+        "--append", action="store_true", help="Continue the file -o of an earlier --follow"
+    )
+    output.add_argument(
+        "--report",
+        action="store_true",
+        help="Also report how much of the source the export preserves",
+    )
+    output.add_argument(
+        "--sign", metavar="KEY", help="Sign with an SSH key; `default`: the key in the settings"
+    )
+    add_export_options(parser, is_listed=True)
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
-    """Find the source, export it, say what was done."""
-    # A gigabyte makes millions of objects and no cycles: collecting them over and over would cost a
+    """Find the source, export it and report what was done."""
+    # A large source creates millions of objects and no cycles: garbage collection would take a
     # tenth of the time.
     gc.disable()
-    options, others = split_words(args.words)
-    page = _form(args, options)
+    words, others = split_option_words(args.words)
+    page = _resolve_format(args, words)
     settings = load_settings(console.env, console.cwd)
-    chosen = wanted_options(
-        args, options, {**settings.defaults, "mode": "ndjson"} if args.follow else settings.defaults
-    )
-    _check(args)
-    warn(chosen, settings.policy, console)
-    for remark in settings.remarks:
-        console.warn(visible(remark))
-    choice = choose_source(others, console, current=args.current, picking=args.pick)
-    if choice.how:
-        console.say(f"source  {choice.how}")
-    started = time.monotonic()
-    context = context_for(chosen, settings, console.env)
-    if page is None:
-        context = _signing(args, context, console)
+    defaults = dict(settings.defaults)
     if args.follow:
-        return int(import_module("open_token.cli.following").follow(args, choice, context, console))
+        defaults["mode"] = "ndjson"
+    options = resolve_export_options(args, words, defaults)
+    _check_arguments(args)
+    warn_about_options(options, settings.policy, console)
+    for warning in settings.warnings:
+        console.warn(escape_controls(warning))
+    selected = select_source(others, console, current=args.current, picking=args.pick)
+    print_source(selected, console)
+    started = time.monotonic()
+    context = context_for(options, settings, console.env)
+    if page is None and args.sign is not None:
+        context = _add_signer(args.sign, context, console)
+    if args.follow:
+        from open_token.cli.export_follow import follow
+
+        return follow(args, selected, context, console)
     if args.conversation == "all":
-        return export_all(args, choice, context, console)
-    seen = Seen() if args.report else None
-    receipt = _export(args, choice, context, console, seen, page)
-    tell(receipt, choice, args.output, time.monotonic() - started, console, page)
-    form = {"output": args.output, "form": page or chosen.mode}
-    facts = {"schema": "open-token/receipt/1", **form, **msgspec.to_builtins(receipt)}
-    if seen:
-        facts["fidelity"] = seen.tell(choice.source, receipt.reader, receipt.notes, console)
+        return _export_all(args, selected, context, console)
+
+    observer = FidelityObserver() if args.report else None
+    receipt = _export_one(args, selected, context, console, observer, page)
+    seconds = time.monotonic() - started
+    print_receipt(receipt, selected, args.output, seconds, console, page)
+    result: dict[str, Any] = {
+        "schema": "open-token/receipt/1",
+        "output": args.output,
+        "form": page or options.mode,
+        **msgspec.to_builtins(receipt),
+    }
+    if observer:
+        report = observer.report(selected.source, receipt.reader, receipt.notes, console)
+        result["fidelity"] = report
     if args.json and args.output:
-        console.json(facts)
+        console.print_json(result)
     return 0
 
 
-def _form(args: argparse.Namespace, options: dict[str, str]) -> str | None:
-    """The other form that --to names; json and ndjson are only other words for the mode."""
+def _resolve_format(args: argparse.Namespace, words: dict[str, str]) -> str | None:
+    """Return the format of --to; json and ndjson only set the option `mode`."""
     if args.to is None:
         return None
-    modes = ("json", "ndjson")
-    known = (*modes, *KINDS, *FORMS)
-    if args.to not in known:
-        told = f"{guess_of(args.to, known)}it takes {', '.join(known)}"
-        raise UsageError("--to does not take that word", help=told)
-    if "mode" in options or args.option_mode:
-        raise UsageError("--to and mode say the same thing", help="keep one of them")
-    if args.to in modes:
-        options["mode"] = args.to
+    if args.to not in OUTPUT_FORMATS:
+        guess = suggest_match(args.to, OUTPUT_FORMATS)
+        raise UsageError(
+            "unknown output format", help=f"{guess}--to accepts {', '.join(OUTPUT_FORMATS)}"
+        )
+    if "mode" in words or args.option_mode:
+        raise UsageError("--to and mode are mutually exclusive", help="use one of them")
+    if args.to in MODES:
+        words["mode"] = args.to
         return None
-    for flag, given in (
-        ("--follow", args.follow),
-        ("--conversation all", args.conversation == "all"),
-    ):
-        if given:
-            raise UsageError(
-                f"{flag} does not go with --to {args.to}",
-                help="export one conversation that has ended",
-            )
+    conflict = None
+    if args.follow:
+        conflict = "--follow"
+    elif args.conversation == "all":
+        conflict = "--conversation all"
+    if conflict:
+        raise UsageError(
+            f"{conflict} cannot be combined with --to {args.to}",
+            help="export one finished conversation",
+        )
     if args.sign:
         raise UsageError(
-            f"--sign does not go with --to {args.to}",
-            help="sign the export itself, --to json or --to ndjson",
+            f"--sign cannot be combined with --to {args.to}",
+            help="only --to json and --to ndjson can be signed",
         )
-    options["mode"] = "json"
+    # Pages and other formats are made from the document.
+    words["mode"] = "json"
     return str(args.to)
 
 
-def _check(args: argparse.Namespace) -> None:
+def _check_arguments(args: argparse.Namespace) -> None:
     if args.output == "-":
         args.output = None
-    check_reader(args)
+    check_reader_name(args.reader)
     if args.json and not args.output:
         raise UsageError(
-            "--json tells about a written file",
-            help="add -o FILE; without it stdout carries the export alone",
+            "--json needs -o FILE", help="without -o, stdout carries the export itself"
         )
     if args.sign and args.follow:
         raise UsageError(
-            "--sign does not go with --follow",
-            help="sign the file when it is whole: open-token sign FILE",
+            "--sign cannot be combined with --follow",
+            help="sign the finished file: open-token sign FILE",
         )
     if args.append and not args.follow:
-        raise UsageError("--append goes with --follow", help="add --follow, or leave --append out")
-    if args.conversation == "all" and not args.output:
-        raise UsageError(
-            "every conversation is written into a folder",
-            help="name it: --conversation all -o FOLDER",
-        )
-    if args.output and os.path.isdir(args.output) and args.conversation != "all":
-        raise OutputError(
-            "the output is a folder",
-            where=args.output,
-            help="name a file in it; nothing was written",
-        )
+        raise UsageError("--append needs --follow", help="add --follow, or remove --append")
+    if args.conversation == "all":
+        if not args.output:
+            raise UsageError("--conversation all needs an output folder", help="add -o FOLDER")
+    else:
+        refuse_folder(args.output)
 
 
-def _signing(args: argparse.Namespace, context: Context, console: Console) -> Context:
-    """The same context, with what signs the export where that is wanted; loaded only then."""
-    if args.sign is None:
-        return context
+def _add_signer(key: str, context: Context, console: Console) -> Context:
     if context.options.integrity == "none":
-        raise UsageError(
-            "what is to be signed needs integrity", help="leave integrity=none out, or --sign"
-        )
-    sign = import_module("open_token.cli.sign").signer_for(
-        None if args.sign == "default" else args.sign, console
-    )
-    return replace(context, sign=sign)
+        raise UsageError("--sign cannot be combined with integrity=none", help="remove one of them")
+    from open_token.cli.sign import create_signer
+
+    return replace(context, sign=create_signer(None if key == "default" else key, console))
 
 
-def check_reader(args: argparse.Namespace) -> None:
-    """Refuse a reader that there is not, before anything is opened."""
-    if args.reader and args.reader.replace("-", "_") not in READERS:
-        known = f"the readers are {', '.join(READERS)}"
-        raise UsageError(
-            f"there is no reader '{args.reader[:60]}'",
-            help=f"{guess_of(args.reader[:60].replace('-', '_'), READERS)}{known}",
-        )
-
-
-def _export(
+def _export_one(
     args: argparse.Namespace,
-    choice: Choice,
+    selected: SelectedSource,
     context: Context,
     console: Console,
-    seen: Seen | None,
+    observer: "FidelityObserver | None",
     page: str | None,
 ) -> Receipt:
-    source = choice.source
-    reader = choose_one(args, choice, console, ", or all with --conversation all -o FOLDER")
+    source = selected.source
+    reader = choose_conversation(args, selected, console, ", or all: --conversation all -o FOLDER")
     with Progress(source.size, console) as progress:
         source.progress = progress
         if not args.output:
-            return export(
-                source, progress.until_written(console.payload), context, reader, seen, page
-            )
-        target = Path(args.output)
-        must_not_replace(source, args.output)
-        with whole_file(target) as out:
-            return export(source, progress.with_file(out), context, reader, seen, page)
+            out = progress.clear_before_output(console.stdout)
+            return export(source, out, context, reader, observer, page)
+        refuse_to_overwrite_source(source, args.output)
+        with whole_file(Path(args.output)) as file:
+            return export(source, progress.count_file(file), context, reader, observer, page)
 
 
-def must_not_replace(source: Source, output: str) -> None:
-    """Refuse to write over the conversation that is read."""
-    if source.path and os.path.isfile(output) and os.path.samefile(source.path, output):
-        raise UsageError(
-            "the output would replace the conversation itself",
-            where=output,
-            help="choose another name",
-        )
+def _export_all(
+    args: argparse.Namespace, selected: SelectedSource, context: Context, console: Console
+) -> int:
+    """Export each conversation of a source into a folder, with an index."""
+    source = selected.source
+    reader = select_reader(args.reader, selected)
+    observer = FidelityObserver() if args.report else None
+    with Progress(source.size, console) as progress:
+        source.progress = progress
+        receipts = export_conversations(source, reader, Path(args.output), context, observer)
+    source.progress = None
+    source.conversation = None
+    _print_receipts(receipts, reader, args.output, console)
+    result: dict[str, Any] = {"conversations": [_summarize(receipt) for receipt in receipts]}
+    if observer:
+        notes = [note for receipt in receipts for note in receipt.notes]
+        result["fidelity"] = observer.report(source, reader, notes, console)
+    if args.json:
+        console.print_json({"schema": "open-token/receipts/1", "output": args.output, **result})
+    return 0
 
 
-def tell(
-    receipt: Receipt,
-    choice: Choice,
-    output: str | None,
-    seconds: float,
-    console: Console,
-    page: str | None = None,
-) -> None:
-    """Say what was read, masked and written."""
-    missing = (
-        f", {plural(receipt.missing_results, 'missing result')}" if receipt.missing_results else ""
-    )
-    counts = f"{plural(receipt.events, 'event')}, {plural(receipt.calls, 'call')}{missing}"
-    console.say(f"read    {receipt.reader}  {visible(choice.source.name)}  {counts}")
-    tell_notes(receipt.notes, console)
-    for line in receipt.redaction:
-        console.say(f"redact  {visible(line)}")
-    if receipt.integrity:
-        console.say(f"seal    sha256:{receipt.integrity['events_hash'][:16]}")
-        for entry in receipt.integrity.get("signatures", [])[:8]:
-            console.say(f"sign    {visible(str(entry.get('keyid'))[:60])}")
-    if output:
-        import shlex
-
-        console.say(f"wrote   {visible(output)}  {size(receipt.bytes)}  {seconds:.1f} s")
-        if page is None:
-            console.say(f"next    open-token verify {shlex.quote(visible(output))}")
-        elif page == "html":
-            console.say(
-                f"next    open {shlex.quote(visible(output))} in a browser; this one file is all of it"
-            )
+def _summarize(receipt: Receipt) -> dict[str, Any]:
+    summary: dict[str, Any] = {"id": receipt.conversation_id, "events": receipt.events}
+    if receipt.notes:
+        summary["notes"] = msgspec.to_builtins(receipt.notes)
+    return summary
 
 
-def tell_notes(notes: list[Note], console: Console) -> None:
-    """Say what is not carried over, how often, and where first."""
-    for note in notes:
-        times = (
-            f" ({note.count:,} times, first at {note.place})"
-            if note.count > 1
-            else f" ({note.place})"
-        )
-        console.say(f"note    {note.code}: {visible(note.detail)}{times}")
+def _print_receipts(receipts: list[Receipt], reader: str, output: str, console: Console) -> None:
+    events = sum(receipt.events for receipt in receipts)
+    conversations = pluralize(len(receipts), "conversation")
+    console.info(f"read    {reader}  {conversations}, {pluralize(events, 'event')}")
+    counts: dict[tuple[str, str], int] = {}
+    first: dict[tuple[str, str], str] = {}
+    for receipt in receipts:
+        for note in receipt.notes:
+            key = (note.code, note.detail)
+            counts[key] = counts.get(key, 0) + note.count
+            first.setdefault(key, f"{receipt.conversation_id[:60]}, {note.place}")
+    for key, count in counts.items():
+        code, detail = key
+        where = f"{pluralize(count, 'time')}, first in {escape_controls(first[key])}"
+        console.info(f"note    {code}: {escape_controls(detail)} ({where})")
+    documents = pluralize(len(receipts), "document")
+    console.info(f"wrote   {escape_controls(output)}  {documents} and {INDEX}")
+
+
+class FidelityObserver:
+    """Observes what an export contains, for --report; loads the comparison only then."""
+
+    def __init__(self) -> None:
+        from open_token.fidelity import Witness
+
+        self._witness = Witness()
+
+    def meet(self, record: Record) -> None:
+        """Observe the metadata of the record."""
+        self._witness.meet(record)
+
+    def take(self, event: Event) -> None:
+        """Observe one event."""
+        self._witness.take(event)
+
+    def report(
+        self, source: Source, reader: str, notes: list[Note], console: Console
+    ) -> dict[str, Any]:
+        """Compare with the source, print the report and return it as JSON."""
+        from open_token.cli.fidelity import render_report
+        from open_token.fidelity import judge
+
+        report = judge(source, reader, self._witness, notes)
+        for line in render_report(report):
+            # The receipt has listed the notes already.
+            if not line.startswith("skipped"):
+                console.info(line)
+        return dict(report.as_json())

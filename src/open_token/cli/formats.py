@@ -1,39 +1,41 @@
-"""`open-token formats`: what can be read, and where it lives."""
+"""`open-token formats`: list the supported formats and where their files are."""
 
 import argparse
 
-from open_token.cli.console import Console
-from open_token.registry import READERS, load_reader
+from open_token.cli.shared.console import Console
+from open_token.cli.shared.help import Help
+from open_token.registry import READERS
 
-HELP = """List the formats that can be read, and where their conversations live.
-
-usage: open-token formats
-
-  open-token formats
-  open-token formats --json
-
-The content of a file decides its format, not its name. Name it with `export --from READER`
-where two formats look alike.
-Exit: 0 always
-"""
+HELP = Help(
+    summary="List the supported formats and where agents store their sessions.",
+    usage=("formats [OPTIONS]",),
+    notes=(
+        "A format is detected by content, not by file name. Where two formats look alike, "
+        "name one with `open-token export --from READER`.",
+    ),
+    exit_codes=(("0", "Always"),),
+    examples=(("open-token formats", ""), ("open-token formats --json", "")),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """None of its own."""
+    """Add nothing: there are only the global options."""
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
-    """Print the table."""
-    definitions = [load_reader(name).definition for name in READERS]
-    rows = [(item.name, item.title, item.places) for item in definitions]
+    """Print the list."""
+    definitions = [(name, reader.definition) for name, reader in READERS.items()]
     if args.json:
         formats = [
-            {"reader": name, "title": title, "places": list(places)} for name, title, places in rows
+            {"reader": name, "title": item.title, "places": list(item.places)}
+            for name, item in definitions
         ]
-        console.json({"schema": "open-token/formats/1", "formats": formats})
+        console.print_json({"schema": "open-token/formats/1", "formats": formats})
         return 0
-    for name, title, places in rows:
-        console.out(f"{name:20}{title}")
-        for place in places:
-            console.out(f"{'':20}  {place if place.startswith(('$', './')) else '~/' + place}")
+    for name, item in definitions:
+        console.print(f"{name:20}{item.title}")
+        for path in item.places:
+            if not path.startswith(("$", "./")):
+                path = f"~/{path}"
+            console.print(f"{'':20}  {path}")
     return 0

@@ -1,155 +1,169 @@
-"""`open-token handoff`: a conversation as a session of another agent, which goes on where the first
-one stopped."""
+"""`open-token handoff`: write a session for another agent, which continues it."""
 
 import argparse
 import os
 import shlex
 from pathlib import Path
-from typing import cast
+from typing import Any
 
 import msgspec
 
-from open_token.cli.choosing import Choice, choose_source
-from open_token.cli.choosing_one import choose_one
-from open_token.cli.console import Console, plural, size, visible
-from open_token.cli.export import check_reader, must_not_replace, tell
-from open_token.cli.wanted import add_options, wanted_options, warn
-from open_token.errors import InputError, OutputError, UsageError
+from open_token.cli.shared.console import Console, escape_controls, format_size, pluralize
+from open_token.cli.shared.document import read_document
+from open_token.cli.shared.export_options import (
+    add_export_options,
+    describe_options,
+    resolve_export_options,
+    warn_about_options,
+)
+from open_token.cli.shared.help import Help, Section
+from open_token.cli.shared.output import refuse_folder, refuse_to_overwrite_source
+from open_token.cli.shared.receipt import print_receipt
+from open_token.cli.shared.source_selection import (
+    SOURCE_HELP,
+    add_source_arguments,
+    check_reader_name,
+    choose_conversation,
+    print_source,
+    select_source,
+)
+from open_token.errors import InputError, UsageError
 from open_token.handoff import Scene, Session, Talk, list_target_names, talk_of, target
 from open_token.library import context_for
 from open_token.model import Export
-from open_token.options import split_words
-from open_token.pipeline import Bounded, export
+from open_token.options import split_option_words
 from open_token.settings import load_settings
 from open_token.storage.files import make_parents, write_whole
 
-HELP = """Let another agent go on with a conversation: written as a session of its own.
-
-usage: open-token handoff [SOURCE] --to AGENT [key=value ...]
-
-  open-token handoff --to codex                  the newest conversation of this folder
-  open-token handoff talk.json --to claude-code --cwd ~/project
-  open-token handoff last --to pi -o talk.jsonl  to a file, to be started from there
-
-SOURCE   a file, a folder, - for stdin, an id or its start, last, @2 (the second newest)
-  --to AGENT     claude-code, codex, gemini-cli, qwen-code, opencode, copilot-cli, pi
-  --cwd DIR      the folder in which the work goes on; the working folder if left out
-  --whole        from the beginning, not from the last compaction on
-  --again        one more copy, where this conversation was handed over before
-  -o FILE        write the session to FILE only; nothing in the agent's own folders
-  --pick, --current, --from, --conversation and the options: as for export
-Words, calls and results go over; thoughts stay behind, and so do system prompts, images
-and what subagents said among themselves, which are counted. Secrets are masked unless
-redact=none.
-No file of the agent is changed: a new one is put beside them. Stdout has the command that
-goes on; the last words of the session tell the agent that it is a record.
-Exit: 0 written  2 usage  3 cannot be read or written
-"""
-
-
-MOST = 256 << 20
-"""Bytes of a document that is handed over; it is held in memory, and no model takes a hundredth of
-it."""
+HELP = Help(
+    summary="Continue a session in another agent: write it as a session of that agent.",
+    usage=("handoff [SOURCE] --to AGENT [OPTIONS] [KEY=VALUE ...]",),
+    sections=(
+        Section(
+            "Arguments",
+            (("SOURCE", f"{SOURCE_HELP} [default: newest session of this folder]"),),
+        ),
+    ),
+    notes=(
+        "Messages, tool calls and results are transferred. Reasoning, system prompts, images "
+        "and the messages of subagents are not; they are counted. Secrets are masked unless "
+        "redact=none.",
+        "No file of the agent is changed: a new one is added. Stdout has the command that "
+        "continues the session; its last message tells the agent that it is a copy.",
+        describe_options(("redact", "strategy", "branches", "subagents", "max_bytes", "drop")),
+    ),
+    exit_codes=(("0", "Written"), ("2", "Invalid usage"), ("3", "Cannot read or write")),
+    examples=(
+        ("open-token handoff --to codex", "Hand over the newest session of this folder"),
+        ("open-token handoff session.json --to claude-code --cwd ~/project", ""),
+        ("open-token handoff last --to pi -o session.jsonl", "Write to a file only"),
+    ),
+)
+MAX_DOCUMENT_BYTES = 256 << 20
+"""The document is held in memory, and no model takes a hundredth of this."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """SOURCE, the agent and options in any order."""
-    parser.add_argument("words", nargs="*")
-    parser.add_argument("--to", metavar="AGENT")
-    parser.add_argument("--cwd", metavar="DIR")
-    parser.add_argument("--whole", action="store_true")
-    parser.add_argument("--again", action="store_true")
-    parser.add_argument("-o", "--output", metavar="FILE")
-    parser.add_argument("--from", dest="reader", metavar="READER")
-    parser.add_argument("--pick", action="store_true")
-    parser.add_argument("--current", action="store_true")
-    parser.add_argument("--conversation", metavar="ID")
-    add_options(parser)
+    """Add source, agent and options; they may come in any order."""
+    parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
+    handoff = parser.add_argument_group("Target")
+    handoff.add_argument("--to", metavar="AGENT", help=f"Agent: {', '.join(list_target_names())}")
+    handoff.add_argument(
+        "--cwd", metavar="DIR", help="Folder to continue in [default: working directory]"
+    )
+    handoff.add_argument(
+        "--whole", action="store_true", help="Start at the beginning, not at the last compaction"
+    )
+    handoff.add_argument(
+        "--again", action="store_true", help="Create another copy if there is one already"
+    )
+    handoff.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="Write the session to FILE only, not into the agent's folders",
+    )
+    add_source_arguments(parser)
+    add_export_options(parser)
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
-    """Read the conversation, write the session, say how to go on."""
-    agent = target(_named(args))
-    cwd = _folder(args, console)
+    """Read the session, write it for the agent and print how to continue."""
+    agent = target(_check_agent(args))
+    cwd = _resolve_cwd(args, console)
     _check_output(args)
-    talk = talk_of(_document(args, console), whole=args.whole)
+    talk = talk_of(_read_session(args, console), whole=args.whole)
     if talk.behind:
-        left = ", ".join(f"{what}: {count:,}" for what, count in talk.behind.items())
-        console.say(f"behind  {left}")
+        counts = ", ".join(f"{what}: {count:,}" for what, count in talk.behind.items())
+        console.info(f"omitted {counts}")
     if not talk.turns:
         raise InputError(
-            "nobody says anything in this conversation",
-            help="nothing was written; is it the right one?",
+            "the session has no messages",
+            help="check that it is the right one; nothing was written",
         )
     if talk.is_copy and not _is_named(args):
         raise InputError(
-            "the newest conversation is a copy that was handed over, and nobody went on with it yet",
-            help="name the one that you mean; `open-token sessions` lists them. Nothing was written",
+            "the newest session is a copy made by handoff that was not continued yet",
+            help="name a session; `open-token sessions` lists them. Nothing was written",
         )
     scene = Scene(cwd, console.home, console.env)
     session = agent.session(talk, scene)
-    known = _is_there(session)
-    while args.again and not args.output and _is_there(session):
+    # The id of the new session is derived from the source, so a second handoff finds the first.
+    exists = _session_exists(session)
+    while args.again and not args.output and _session_exists(session):
         scene = msgspec.structs.replace(scene, copy=scene.copy + 1)
         session = agent.session(talk, scene)
-    start, paths = _written(args, console, session)
-    is_there = known and not args.again and not args.output
-    _tell(talk, agent.TITLE, paths, is_there, console)
+    start, paths = _write_session(args, console, session)
+    is_unchanged = exists and not args.again and not args.output
+    _print_result(talk, agent.TITLE, paths, is_unchanged, console)
     commands = [shlex.join(command) for command in start]
     if commands and Path(cwd) != console.cwd.resolve() and not args.output:
         commands = [f"cd {shlex.quote(cwd)}", *commands]
     if args.json:
-        facts = {
+        result: dict[str, Any] = {
+            "schema": "open-token/handoff/1",
             "to": args.to,
             "id": session.id,
             "files": paths,
-            "written": not is_there,
+            "written": not is_unchanged,
             "start": commands,
+            "turns": len(talk.turns) - 1,
+            "calls": len(talk.calls),
+            "behind": dict(talk.behind),
         }
-        facts["turns"] = len(talk.turns) - 1
-        console.json(
-            {
-                "schema": "open-token/handoff/1",
-                **facts,
-                "calls": len(talk.calls),
-                "behind": dict(talk.behind),
-            }
-        )
+        console.print_json(result)
     elif commands:
-        console.out(" && ".join(commands))
+        console.print(" && ".join(commands))
     return 0
 
 
-def _named(args: argparse.Namespace) -> str:
+def _check_agent(args: argparse.Namespace) -> str:
     if not args.to:
         raise UsageError(
-            "which agent shall go on?", help=f"name it: --to {'|'.join(list_target_names())}"
+            "handoff needs --to AGENT", help=f"available agents: {', '.join(list_target_names())}"
         )
-    check_reader(args)
+    check_reader_name(args.reader)
     return str(args.to)
 
 
 def _is_named(args: argparse.Namespace) -> bool:
-    """Whether the conversation was chosen by somebody, and not for being the newest."""
-    _, words = split_words(args.words)
+    """Whether the user chose the session, rather than taking the newest."""
+    _, words = split_option_words(args.words)
     return args.pick or args.current or bool(words and words[0] != "last")
 
 
-def _folder(args: argparse.Namespace, console: Console) -> str:
-    """The real path of the project: agents look for their sessions by it."""
+def _resolve_cwd(args: argparse.Namespace, console: Console) -> str:
+    """Return the real path of the project, by which agents find their sessions."""
     folder = console.cwd / os.path.expanduser(args.cwd or ".")
     if not folder.is_dir():
-        raise UsageError(
-            "this is no folder",
-            where=args.cwd,
-            help="name the project's folder, which must be there",
-        )
+        raise UsageError("--cwd must be an existing folder", where=args.cwd, help="check the path")
     path = str(folder.resolve())
     try:
         path.encode()
     except UnicodeEncodeError:
         raise UsageError(
-            "agents cannot name this folder", help="its path has bytes that are no text: rename it"
+            "the path of the folder is not valid UTF-8",
+            help="rename the folder; agents store its path as text",
         ) from None
     return path
 
@@ -157,70 +171,71 @@ def _folder(args: argparse.Namespace, console: Console) -> str:
 def _check_output(args: argparse.Namespace) -> None:
     if args.output == "-":
         raise UsageError(
-            "-o takes a file here", help="name one: stdout has the command that goes on with it"
+            "-o needs a file", help="stdout is for the command that continues the session"
         )
-    if args.output and os.path.isdir(args.output):
-        raise OutputError(
-            "the output is a folder",
-            where=args.output,
-            help="name a file in it; nothing was written",
-        )
+    refuse_folder(args.output)
 
 
-def _document(args: argparse.Namespace, console: Console) -> Export:
-    options, others = split_words(args.words)
+def _read_session(args: argparse.Namespace, console: Console) -> Export:
+    words, others = split_option_words(args.words)
     settings = load_settings(console.env, console.cwd)
-    chosen = wanted_options(args, options, settings.defaults)
-    warn(chosen, settings.policy, console)
-    choice: Choice = choose_source(others, console, current=args.current, picking=args.pick)
-    if choice.how:
-        console.say(f"source  {choice.how}")
+    options = resolve_export_options(args, words, settings.defaults)
+    warn_about_options(options, settings.policy, console)
+    selected = select_source(others, console, current=args.current, picking=args.pick)
+    print_source(selected, console)
     if args.output:
-        must_not_replace(choice.source, args.output)
-    reader = choose_one(args, choice, console)
-    too_long = InputError(
-        "this conversation is too long to be handed over",
-        help="cut it to what the next model can take, for example max_bytes=1000000 drop=oldest",
+        refuse_to_overwrite_source(selected.source, args.output)
+    reader = choose_conversation(args, selected, console)
+    plain = options.changed(mode="json", pretty=False, include="visible-only", native="none")
+    too_large = InputError(
+        "the session is too large to hand over",
+        help="shorten it to what the model can take, for example max_bytes=1000000 drop=oldest",
         code="handoff.long",
     )
-    out = Bounded(MOST, too_long)
-    plain = chosen.changed(mode="json", pretty=False, include="visible-only", native="none")
-    receipt = export(choice.source, out, context_for(plain, settings, console.env), reader)
-    tell(receipt, choice, None, 0, console)
-    return cast(Export, msgspec.json.decode(out.getvalue()))
+    document, receipt = read_document(
+        selected.source,
+        reader,
+        context_for(plain, settings, console.env),
+        MAX_DOCUMENT_BYTES,
+        too_large,
+    )
+    print_receipt(receipt, selected, None, 0, console)
+    return document
 
 
-def _is_there(session: Session) -> bool:
+def _session_exists(session: Session) -> bool:
     return next(iter(session.files)).exists()
 
 
-def _written(
+def _write_session(
     args: argparse.Namespace, console: Console, session: Session
 ) -> tuple[list[list[str]], list[str]]:
-    """Write what is not there; gives the commands that go on, and the paths."""
-    first = next(iter(session.files))
+    """Write missing files; return the commands that continue the session, and the paths."""
+    main_file = next(iter(session.files))
     if args.output:
-        write_whole(Path(args.output), session.files[first], 0o600)
-        start = (
-            [[*session.loose, str((console.cwd / args.output).absolute())]] if session.loose else []
-        )
-        if not start:
-            console.say(f"note    this agent finds it only at {visible(str(first))}")
-        return start, [args.output]
-    if not first.exists():
-        # The session itself comes last: what goes with it must be there when it is found.
+        write_whole(Path(args.output), session.files[main_file], 0o600)
+        if session.loose:
+            return [[*session.loose, str((console.cwd / args.output).absolute())]], [args.output]
+        location = escape_controls(str(main_file))
+        console.info(f"note    this agent finds the session only at {location}")
+        return [], [args.output]
+    if not main_file.exists():
+        # The main file comes last: once an agent finds it, the others must be there.
         for path, data in reversed(session.files.items()):
             make_parents(path)
             write_whole(path, data, 0o600)
     return session.start, [str(path) for path in session.files]
 
 
-def _tell(talk: Talk, title: str, paths: list[str], known: bool, console: Console) -> None:
-    counts = f"{plural(len(talk.turns) - 1, 'turn')}, {plural(len(talk.calls), 'call')}"
-    if known:
-        console.say(f"there   {visible(paths[0])}  handed over before; --again makes one more copy")
+def _print_result(
+    talk: Talk, title: str, paths: list[str], is_unchanged: bool, console: Console
+) -> None:
+    if is_unchanged:
+        path = escape_controls(paths[0])
+        console.info(f"exists  {path}  handed over before; --again creates another copy")
         return
     for path in paths:
-        data = Path(path).stat().st_size
-        console.say(f"wrote   {visible(path)}  {size(data)}")
-    console.say(f"to      {title}: {counts}")
+        size = format_size(Path(path).stat().st_size)
+        console.info(f"wrote   {escape_controls(path)}  {size}")
+    counts = f"{pluralize(len(talk.turns) - 1, 'turn')}, {pluralize(len(talk.calls), 'call')}"
+    console.info(f"to      {title}: {counts}")

@@ -1,49 +1,64 @@
-"""`open-token mcp`: the conversations of this machine as tools, for agents that speak MCP."""
+"""`open-token mcp`: serve the sessions on this machine to agents as MCP tools."""
 
 import argparse
 import os
 
-from open_token.cli.console import Console
+from open_token.cli.shared.console import Console
+from open_token.cli.shared.help import Help
 from open_token.errors import OutputError, UsageError
 from open_token.mcp_server.tools import Toolbox
 from open_token.mcp_server.wire import serve
 from open_token.storage.files import Folders, make_folder
 
-HELP = """Serve the conversations of this machine as tools, over MCP on standard input and output.
-
-usage: open-token mcp [--folder DIR] [--allow-unmasked]
-
-  open-token mcp --folder ~/talks                     what an agent is to start, as by
-  claude mcp add -s user open-token -- open-token mcp
-  codex mcp add open-token -- open-token mcp
-
-  --folder DIR       where exports go, and from where they are read; without it the folder
-                     `exports` in this user's data folder
-  --allow-unmasked   let redact=none through; without it secrets are masked in all that is told
-
-Tools: list_sessions, export_conversation, validate, verify, get_events.
-An export is written to a file; what is told of it is its path, counts and digest.
-Nothing goes over a network by us; what an agent is told goes to its model.
-Exit: 0 the client went away  2 usage  3 cannot be written  130 interrupted
-"""
+HELP = Help(
+    summary="Serve the sessions on this machine as MCP tools over stdin and stdout.",
+    usage=("mcp [OPTIONS]",),
+    notes=(
+        "Tools: list_sessions, export_conversation, validate, verify, get_events. Exports are "
+        "written to files; the agent receives path, counts and hash. open-token itself uses "
+        "no network, but what an agent receives goes to its model.",
+    ),
+    exit_codes=(
+        ("0", "The client disconnected"),
+        ("2", "Invalid usage"),
+        ("3", "Cannot write"),
+        ("130", "Interrupted"),
+    ),
+    examples=(
+        ("claude mcp add -s user open-token -- open-token mcp", "Add it to Claude Code"),
+        ("codex mcp add open-token -- open-token mcp", "Add it to Codex"),
+        ("open-token mcp --folder ~/sessions", ""),
+    ),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Where to, and how much."""
-    parser.add_argument("--folder", metavar="DIR")
-    parser.add_argument("--allow-unmasked", action="store_true")
+    """Add the folder and the permission to disable redaction."""
+    output = parser.add_argument_group("Output")
+    output.add_argument(
+        "--folder",
+        metavar="DIR",
+        help="Folder for exports [default: `exports` in the user's data folder]",
+    )
+    redaction = parser.add_argument_group("Redaction")
+    redaction.add_argument(
+        "--allow-unmasked",
+        action="store_true",
+        help="Accept redact=none; otherwise secrets are always masked",
+    )
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
-    """Answer until the client goes away."""
+    """Answer requests until the client disconnects."""
     if args.folder == "":
-        raise UsageError("--folder takes a folder", help="as in --folder ~/talks")
-    own = Folders.of(console.env).data / "exports"
-    folder = console.cwd / os.path.expanduser(args.folder) if args.folder else own
+        raise UsageError("--folder must not be empty", help="for example --folder ~/sessions")
+    folder = Folders.of(console.env).data / "exports"
+    if args.folder:
+        folder = console.cwd / os.path.expanduser(args.folder)
     if not make_folder(folder):
         raise OutputError(
-            "cannot write into this folder", where=str(folder), help="choose another with --folder"
+            "cannot write to this folder", where=str(folder), help="choose another with --folder"
         )
     tools = Toolbox(folder, console.env, console.home, console.cwd, may_unmask=args.allow_unmasked)
-    serve(console.stdin, console.payload, tools)
+    serve(console.stdin, console.stdout, tools)
     return 0

@@ -1,4 +1,4 @@
-"""`open-token redact`: a conversation or a text with marks, after a look at what they stand for."""
+"""`open-token redact`: mask secrets and personal data in a session or a text."""
 
 import argparse
 import os
@@ -6,406 +6,449 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 
-from open_token.cli.arriving import arriving, as_text
-from open_token.cli.choosing import Choice, choose_source
-from open_token.cli.choosing_one import choose_one
-from open_token.cli.console import Console, plural, visible
-from open_token.cli.export import tell
-from open_token.cli.found import Found, tell_check, tell_report
-from open_token.cli.progress import Progress
-from open_token.cli.review import FALSE, MASK, review, summary
-from open_token.cli.wanted import add_options, wanted_options, warn
+from open_token.cli.redact_review import FALSE_POSITIVE, MASK, review, summarize
+from open_token.cli.shared.console import Console, escape_controls, pluralize
+from open_token.cli.shared.export_options import (
+    add_export_options,
+    describe_options,
+    resolve_export_options,
+    warn_about_options,
+)
+from open_token.cli.shared.findings import FindingsReport, print_findings, write_findings_report
+from open_token.cli.shared.help import Help, Section
+from open_token.cli.shared.output import refuse_folder
+from open_token.cli.shared.progress import Progress
+from open_token.cli.shared.receipt import print_receipt
+from open_token.cli.shared.source_selection import (
+    SelectedSource,
+    add_source_arguments,
+    choose_conversation,
+    print_source,
+    select_source,
+)
+from open_token.cli.shared.text_input import check_text, read_chunks
 from open_token.context import Context
 from open_token.errors import InputError, OutputError, UsageError
 from open_token.library import context_for
-from open_token.options import split_words
+from open_token.options import split_option_words
 from open_token.passes import select
 from open_token.passes.explaining import known_values
 from open_token.passes.findings import Finding, allow_hash, findings_in, findings_of
 from open_token.passes.text import Known, redacted_text, text_level
 from open_token.pipeline import export, read
 from open_token.registry import detect_format
-from open_token.settings import Settings, allow_for_good, load_settings
+from open_token.settings import Settings, add_allow_entries, load_settings
 from open_token.sources.source import Source
 from open_token.storage.files import whole_file
 
-HELP = """Mask secrets and personal data in a conversation or a text, or look at what would be.
-
-usage: open-token redact SOURCE [-o FILE] [--level L] [--report FILE] [--review]
-       open-token redact --check SOURCE ... [--level L] [--report FILE]
-
-  open-token redact talk.jsonl --review -o shared.json     decide on each find
-  open-token redact --check --level pii logs/*.txt         for CI: exit 1 if there are any
-  make 2>&1 | open-token redact - > build.log
-
-SOURCE   a conversation, as for `open-token export`: the outcome is its export, redacted;
-         any other text file, or - for text on stdin: the outcome is that text
-  -o FILE        write to FILE, whole or not at all
-  --level L      secrets (the default), pii or strict; the same as redact=L
-  --check        write nothing; exit 1 if something would be masked in one of the sources
-  --report FILE  tell as JSON what is masked, by which rule, where; no value is in it
-                 (- for stdout, in place of the outcome)
-  --review       go through the finds: mask, keep, or false for good, which your settings
-                 remember as a keyed hash
-  --text         SOURCE is text, whatever it looks like   --from READER  it is a conversation
-  --conversation ID|N   which one of a file that holds several
-Options as for export: strategy, include, internal, mode, ...  Nothing leaves this machine.
-Exit: 0 done, or nothing to mask  1 --check found some  2 usage  3 cannot be read or written
-"""
-
-_NOT_A_TALK = ("input.unknown", "input.json", "input.empty")
-_CHUNK = 1 << 16
+HELP = Help(
+    summary="Mask secrets and personal data in a session or a text, or report them.",
+    usage=("redact SOURCE [OPTIONS]", "redact --check SOURCE... [OPTIONS]"),
+    sections=(
+        Section(
+            "Arguments",
+            (
+                (
+                    "SOURCE",
+                    "A session, as for `open-token export`: the result is its redacted export. "
+                    "Any other text file, or - for text on stdin: the result is that text",
+                ),
+            ),
+        ),
+    ),
+    notes=("Nothing leaves this machine.", describe_options()),
+    exit_codes=(
+        ("0", "Done, or nothing to mask"),
+        ("1", "--check found something"),
+        ("2", "Invalid usage"),
+        ("3", "Cannot read or write"),
+        ("130", "Interrupted, or the review was quit"),
+    ),
+    examples=(
+        ("open-token redact session.jsonl --review -o shared.json", "Decide on each finding"),
+        ("open-token redact --check --level pii logs/*.txt", "Check files in CI"),
+        ("make 2>&1 | open-token redact - > build.log", ""),
+    ),
+)
+_TEXT_CODES = ("input.unknown", "input.json", "input.empty")
+"""Errors of format detection that mean: this is plain text."""
+_TEXT_SCHEMA = "open-token/redacted-text/1"
+_CHUNK_SIZE = 1 << 16
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """SOURCE and options in any order."""
-    parser.add_argument("words", nargs="*")
-    parser.add_argument("-o", "--output", metavar="FILE")
-    parser.add_argument("--level", metavar="LEVEL", dest="level")
-    parser.add_argument("--check", action="store_true")
-    parser.add_argument("--report", metavar="FILE")
-    parser.add_argument("--review", action="store_true")
-    parser.add_argument("--text", action="store_true")
-    parser.add_argument("--from", dest="reader", metavar="READER")
-    parser.add_argument("--conversation", metavar="ID")
-    add_options(parser)
+    """Add sources and options; they may come in any order."""
+    parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
+    redaction = parser.add_argument_group("Redaction")
+    redaction.add_argument(
+        "--level",
+        metavar="LEVEL",
+        help="secrets, pii or strict; same as redact=LEVEL [default: secrets]",
+    )
+    redaction.add_argument(
+        "--check",
+        action="store_true",
+        help="Write nothing; exit with 1 if anything would be masked",
+    )
+    redaction.add_argument(
+        "--review",
+        action="store_true",
+        help="Decide on each finding; false positives are remembered by keyed hash",
+    )
+    output = parser.add_argument_group("Output")
+    output.add_argument(
+        "-o", "--output", metavar="FILE", help="Write to FILE, atomically [default: stdout]"
+    )
+    output.add_argument(
+        "--report",
+        metavar="FILE",
+        help="Write a JSON report of the findings, without values; "
+        "- for stdout, instead of the result",
+    )
+    add_source_arguments(parser, has_session_flags=False)
+    selection = parser._action_groups[-1]
+    selection.add_argument(
+        "--text", action="store_true", help="Treat SOURCE as text, whatever it looks like"
+    )
+    add_export_options(parser)
 
 
-class Work(NamedTuple):
-    """How one kind of source is looked through and written."""
+class Job(NamedTuple):
+    """How one kind of source is searched and written."""
 
     name: str
     path: Path | None
-    findings: Callable[[Context], list[Finding]]
-    write: Callable[[BinaryIO, Context], dict[str, object]]
+    find: Callable[[Context], list[Finding]]
+    write: Callable[[BinaryIO, Context], dict[str, Any]]
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
-    """Look at what would be masked, as far as that is wanted, then write."""
-    words, others = split_words(args.words)
+    """Search the sources as far as --check, --report or --review need it, then write."""
+    words, others = split_option_words(args.words)
     if args.level is not None:
         args.option_redact.append(args.level)
     settings = load_settings(console.env, console.cwd)
-    options = wanted_options(args, words, settings.defaults)
-    _check(args, console)
-    warn(options, settings.policy, console)
-    for remark in settings.remarks:
-        console.warn(visible(remark))
+    options = resolve_export_options(args, words, settings.defaults)
+    _check_arguments(args, console)
+    warn_about_options(options, settings.policy, console)
+    for warning in settings.warnings:
+        console.warn(escape_controls(warning))
     context = context_for(options, settings, console.env)
-    works = [_work(args, word, context, console) for word in _sources(args, others)]
-    for work in works:
-        _spare_source(args, work)
+    # All sources are opened before the first one is written or reported.
+    jobs = [_create_job(args, word, context, console) for word in _check_sources(args, others)]
+    for job in jobs:
+        _refuse_to_overwrite_source(args, job)
     if args.check:
-        return _tell_all(args, works, context, console)
-    work = works[0]
-    context = _for_source(context, work)
+        return _check_jobs(args, jobs, context, console)
+    job = jobs[0]
+    context = _name_source(context, job)
     if not (args.report or args.review):
-        return _write(args, work, context, console)
-    findings, decisions = work.findings(context), None
+        _write_result(args, job, context, console)
+        return 0
+
+    findings = job.find(context)
+    decisions = None
     if args.review:
-        decisions = _decide(args, findings, context, console)
+        decisions = _review_findings(args, findings, context, console)
         if decisions is None:
-            console.say("left the review; nothing was written, nothing is remembered")
+            console.info("quit; nothing was written or remembered")
             return 130
-        context = _decided(findings, decisions, context, settings, console)
-    _outcome(args, work, context, console)
+        context = _apply_decisions(findings, decisions, context, settings, console)
+    if args.output or args.report != "-":
+        if args.review and not _has_output(args, console):
+            console.info("next    add -o FILE to write the result; nothing was written")
+        else:
+            _write_result(args, job, context, console)
     if args.report:
-        tell_report([Found(work.name, _level(context), findings, decisions)], args.report, console)
+        report = FindingsReport(job.name, _find_level(context), findings, decisions)
+        write_findings_report([report], args.report, console)
     return 0
 
 
-def _tell_all(
-    args: argparse.Namespace, works: list[Work], context: Context, console: Console
+def _check_jobs(
+    args: argparse.Namespace, jobs: list[Job], context: Context, console: Console
 ) -> int:
-    """What --check says of one source or several."""
-    found = [
-        Found(work.name, _level(context), work.findings(_for_source(context, work)))
-        for work in works
-    ]
+    """Report what would be masked in each source; return the exit code of --check."""
+    level = _find_level(context)
+    reports = []
+    for job in jobs:
+        reports.append(FindingsReport(job.name, level, job.find(_name_source(context, job))))
     if args.report or args.json:
-        tell_report(found, args.report or "-", console)
-    return tell_check(found, console, has_table=not args.json and args.report != "-")
+        write_findings_report(reports, args.report or "-", console)
+    has_table = not args.json and args.report != "-"
+    return print_findings(reports, console, has_table=has_table)
 
 
-def _for_source(context: Context, work: Work) -> Context:
-    return replace(context, source=str(work.path or work.name))
+def _name_source(context: Context, job: Job) -> Context:
+    """Name the source in the context: allow-list entries may refer to its path."""
+    return replace(context, source=str(job.path or job.name))
 
 
-def _level(context: Context) -> str:
+def _find_level(context: Context) -> str:
     return text_level(context) or "none"
 
 
-def _outcome(args: argparse.Namespace, work: Work, context: Context, console: Console) -> None:
-    """Write the outcome, unless only a word about it is wanted."""
-    if args.report == "-" and not args.output:
-        return
-    if args.review and not _writes(args, console):
-        console.say("next    add -o FILE to write the outcome; nothing was written")
-        return
-    _write(args, work, context, console)
+def _has_output(args: argparse.Namespace, console: Console) -> bool:
+    """Whether a review has somewhere to write to; a screen is occupied by the review."""
+    if args.output:
+        return True
+    return not console.stdout_is_terminal and args.report != "-"
 
 
-def _writes(args: argparse.Namespace, console: Console) -> bool:
-    """Whether a review has somewhere to write to; a screen is for the review itself."""
-    return bool(args.output) or not (console.out_is_terminal or args.report == "-")
-
-
-def _check(args: argparse.Namespace, console: Console) -> None:
+def _check_arguments(args: argparse.Namespace, console: Console) -> None:
     if args.output == "-":
         args.output = None
     if args.review and args.check:
-        raise UsageError("--review asks a person, --check does not", help="keep one of them")
+        raise UsageError("--review and --check are mutually exclusive", help="use one of them")
     if args.check and args.output:
-        raise UsageError("--check writes nothing", help="leave -o out, or --check")
-    if args.review and (not console.is_terminal or console.env.get("TERM") == "dumb"):
-        remedy = "run it in one, or see what there is with --check or --report FILE"
-        if "-" in args.words and console.err_is_terminal:
-            remedy = "stdin brings the text and cannot bring keys, too: save the text in a file and review that"
-        raise UsageError("--review asks, and this is not a terminal", help=remedy)
+        raise UsageError(
+            "--check cannot be combined with -o", help="--check writes nothing; remove one"
+        )
+    if args.review and (not console.is_interactive or console.env.get("TERM") == "dumb"):
+        remedy = "list the findings with --check or --report FILE instead"
+        if "-" in args.words and console.stderr_is_terminal:
+            remedy = "stdin carries the text and cannot carry keys: save the text to a file first"
+        raise UsageError("--review needs a terminal", help=remedy)
     if args.text and args.reader:
-        raise UsageError("--text and --from exclude each other", help="keep one of them")
+        raise UsageError("--text and --from are mutually exclusive", help="use one of them")
     if args.json and not (args.output or args.check or args.report):
-        raise UsageError("--json tells about a written file", help="add -o FILE or --check")
-    for name in filter(None, (args.output, args.report)):
-        if os.path.isdir(name):
+        raise UsageError("--json needs -o FILE, --check or --report", help="add one of them")
+    for path in filter(None, (args.output, args.report)):
+        refuse_folder(path)
+        if path != "-" and not os.path.isdir(os.path.dirname(path) or "."):
             raise OutputError(
-                "the output is a folder", where=name, help="name a file in it; nothing was written"
+                "the folder of the output does not exist",
+                where=path,
+                help="create it; nothing was written",
             )
-        if name != "-" and not os.path.isdir(os.path.dirname(name) or "."):
-            raise OutputError(
-                "there is no folder for the output", where=name, help="make it; nothing was written"
-            )
-    if (
-        args.report
-        and args.output
-        and os.path.realpath(args.report) == os.path.realpath(args.output)
-    ):
-        raise UsageError("-o and --report name the same file", help="give the report another name")
+    is_pair = bool(args.report and args.output)
+    if is_pair and os.path.realpath(args.report) == os.path.realpath(args.output):
+        raise UsageError(
+            "-o and --report name the same file", help="choose another name for the report"
+        )
 
 
-def _spare_source(args: argparse.Namespace, work: "Work") -> None:
-    for name in filter(None, (args.output, args.report)):
-        if work.path and os.path.isfile(name) and os.path.samefile(work.path, name):
+def _refuse_to_overwrite_source(args: argparse.Namespace, job: Job) -> None:
+    for path in filter(None, (args.output, args.report)):
+        if job.path and os.path.isfile(path) and os.path.samefile(job.path, path):
             raise UsageError(
-                "the output would replace the source itself", where=name, help="choose another name"
+                "the output would overwrite the source", where=path, help="choose another name"
             )
 
 
-def _sources(args: argparse.Namespace, words: list[str]) -> list[str]:
+def _check_sources(args: argparse.Namespace, words: list[str]) -> list[str]:
     if not words:
-        remedy = "name a file or a conversation, last for the newest one, or - for text on stdin"
-        raise UsageError("redact needs a source", help=remedy)
+        raise UsageError(
+            "redact needs a source",
+            help="name a file or a session, `last` for the newest session, or - for stdin",
+        )
     if len(words) > 1 and not args.check:
         raise UsageError(
-            f"one source at a time, {len(words)} were given", help="only --check takes several"
+            f"expected one source, got {len(words)}", help="only --check accepts several"
         )
     return words
 
 
-def _work(args: argparse.Namespace, word: str, context: Context, console: Console) -> Work:
+def _create_job(args: argparse.Namespace, word: str, context: Context, console: Console) -> Job:
     if word == "-" and not args.reader:
         if args.check or args.report or args.review:
-            return _text(args, Source.of_stream(console.stdin, "<stdin>"), console)
-        return _stdin(console)
+            return _create_text_job(args, Source.of_stream(console.stdin, "<stdin>"), console)
+        return _create_stream_job(console)
     try:
-        choice = choose_source([word], console, current=False, picking=False)
-        is_text = args.text or _is_text(args, choice)
+        selected = select_source([word], console, current=False, picking=False)
+        is_text = args.text or _is_text(args, selected)
     except InputError as problem:
-        raise _without_values(problem, context) from None
-    return _text(args, choice.source, console) if is_text else _conversation(args, choice, console)
+        raise _mask_error(problem, context) from None
+    if is_text:
+        return _create_text_job(args, selected.source, console)
+    return _create_session_job(args, selected, console)
 
 
-def _without_values(problem: InputError, context: Context) -> InputError:
-    """An error about a word that is perhaps no name of a file but the very text that somebody wants
-    masked."""
+def _mask_error(problem: InputError, context: Context) -> InputError:
+    """Mask an error about a word that may be the very text to redact, not a file name."""
     strict = replace(context, options=context.options.changed(redact="pii"))
-    where = b"".join(
-        redacted_text([(problem.where or "").encode("utf-8", "replace")], strict, "")
-    ).decode()
-    is_missing = problem.code in ("input", "input.missing")
-    remedy = (
-        f"{problem.help}; text goes through stdin: open-token redact -"
-        if is_missing
-        else problem.help
-    )
-    return InputError(problem.what, where=where or None, help=remedy, code=problem.code)
+    name = (problem.where or "").encode("utf-8", "replace")
+    masked = b"".join(redacted_text([name], strict, "")).decode()
+    remedy = problem.help
+    if problem.code in ("input", "input.missing"):
+        remedy = f"{remedy}; to redact a text, use stdin: open-token redact -"
+    return InputError(problem.what, where=masked or None, help=remedy, code=problem.code)
 
 
-def _is_text(args: argparse.Namespace, choice: Choice) -> bool:
-    """Whether no reader knows the input; what one knows and cannot read is an error, not a text."""
-    if args.reader or choice.reader:
+def _is_text(args: argparse.Namespace, selected: SelectedSource) -> bool:
+    """Whether no reader recognizes the input; a damaged session is an error, not a text."""
+    if args.reader or selected.reader:
         return False
     try:
-        detect_format(choice.source)
+        detect_format(selected.source)
     except InputError as problem:
-        if problem.code in _NOT_A_TALK and not choice.source.is_folder:
+        if problem.code in _TEXT_CODES and not selected.source.is_folder:
             return True
         raise
     return False
 
 
-def _conversation(args: argparse.Namespace, choice: Choice, console: Console) -> Work:
-    source = choice.source
-    if choice.how:
-        console.say(f"source  {choice.how}")
-    reader = choose_one(args, choice, console)
+def _create_session_job(
+    args: argparse.Namespace, selected: SelectedSource, console: Console
+) -> Job:
+    source = selected.source
+    print_source(selected, console)
+    reader = choose_conversation(args, selected, console)
 
-    def findings(context: Context) -> list[Finding]:
+    def find(context: Context) -> list[Finding]:
         with Progress(source.size, console) as progress:
             source.progress = progress
-            found = findings_of(select(read(source, context, reader), context), context)
+            findings = findings_of(select(read(source, context, reader), context), context)
         source.progress = None
-        return found
+        return findings
 
-    def write(out: BinaryIO, context: Context) -> dict[str, object]:
+    def write(out: BinaryIO, context: Context) -> dict[str, Any]:
         started = time.monotonic()
         with Progress(source.size, console) as progress:
             source.progress = progress
-            watched = progress.with_file(out) if args.output else progress.until_written(out)
-            receipt = export(source, watched, context, reader)
+            watch = progress.count_file if args.output else progress.clear_before_output
+            receipt = export(source, watch(out), context, reader)
         source.progress = None
-        told = (
-            receipt
-            if receipt.redaction
-            else msgspec.structs.replace(receipt, redaction=[_nothing(context)])
-        )
-        tell(told, choice, args.output, time.monotonic() - started, console)
+        shown = receipt
+        if not receipt.redaction:
+            shown = msgspec.structs.replace(receipt, redaction=[_nothing_to_mask(context)])
+        print_receipt(shown, selected, args.output, time.monotonic() - started, console)
         return {
             "schema": "open-token/receipt/1",
             "output": args.output,
             **msgspec.to_builtins(receipt),
         }
 
-    return Work(source.name, source.path, findings, write)
+    return Job(source.name, source.path, find, write)
 
 
-def _text(args: argparse.Namespace, source: Source, console: Console) -> Work:
-    """A text that can be read twice: what is recognised late is masked from the start."""
+def _create_text_job(args: argparse.Namespace, source: Source, console: Console) -> Job:
+    """A text that can be read twice: values recognized late are masked from the start."""
 
-    def chunks(*, is_told: bool = True) -> Iterator[bytes]:
+    def read_text(*, has_progress: bool = True) -> Iterator[bytes]:
         done = 0
         with source.opened() as stream, Progress(source.size, console) as progress:
-            for chunk in as_text(iter(lambda: stream.read(_CHUNK), b""), source.name):
+            chunks = iter(lambda: stream.read(_CHUNK_SIZE), b"")
+            for chunk in check_text(chunks, source.name):
                 done += len(chunk)
-                if is_told:
+                if has_progress:
                     progress(done)
                 yield chunk
 
-    def findings(context: Context) -> list[Finding]:
-        return findings_in(chunks(), context, known_values(chunks(), context))
+    def find(context: Context) -> list[Finding]:
+        return findings_in(read_text(), context, known_values(read_text(), context))
 
-    def write(out: BinaryIO, context: Context) -> dict[str, object]:
-        known = known_values(chunks(), context)
-        told = chunks(is_told=bool(args.output) or not console.out_is_terminal)
-        return _filtered(told, out, context, source.name, known)
+    def write(out: BinaryIO, context: Context) -> dict[str, Any]:
+        known = known_values(read_text(), context)
+        has_progress = bool(args.output) or not console.stdout_is_terminal
+        chunks = read_text(has_progress=has_progress)
+        return _filter_text(chunks, out, context, source.name, known)
 
-    return Work(source.name, source.path, findings, write)
-
-
-def _stdin(console: Console) -> Work:
-    """A text that streams by once; what is there comes out when it pauses."""
-
-    def write(out: BinaryIO, context: Context) -> dict[str, object]:
-        return _filtered(as_text(arriving(console.stdin), "<stdin>"), out, context, "<stdin>", None)
-
-    return Work("<stdin>", None, lambda context: [], write)
+    return Job(source.name, source.path, find, write)
 
 
-def _filtered(
+def _create_stream_job(console: Console) -> Job:
+    """A text on stdin, filtered as it arrives."""
+
+    def write(out: BinaryIO, context: Context) -> dict[str, Any]:
+        chunks = check_text(read_chunks(console.stdin), "<stdin>")
+        return _filter_text(chunks, out, context, "<stdin>", None)
+
+    return Job("<stdin>", None, lambda context: [], write)
+
+
+def _filter_text(
     chunks: Iterable[bytes], out: BinaryIO, context: Context, name: str, known: Known | None
-) -> dict[str, object]:
+) -> dict[str, Any]:
     text = redacted_text(chunks, context, os.path.basename(name), known)
     total = 0
+    # Flushed piece by piece: a filter in a pipe must not hold back what is complete.
     for piece in text:
         total += out.write(piece)
         out.flush()
-    return {
-        "schema": "open-token/redacted-text/1",
-        "output": None,
-        "bytes": total,
-        "redaction": text.notes,
-    }
+    return {"schema": _TEXT_SCHEMA, "output": None, "bytes": total, "redaction": text.notes}
 
 
-def _write(args: argparse.Namespace, work: Work, context: Context, console: Console) -> int:
-    if not args.output:
-        facts = work.write(console.payload, context)
-    else:
+def _write_result(args: argparse.Namespace, job: Job, context: Context, console: Console) -> None:
+    if args.output:
         with whole_file(Path(args.output)) as out:
-            facts = work.write(out, context)
-    if facts["schema"] == "open-token/redacted-text/1":
-        facts["output"] = args.output
-        _tell_text(facts, work, context, console)
+            result = job.write(out, context)
+    else:
+        result = job.write(console.stdout, context)
+    if result["schema"] == _TEXT_SCHEMA:
+        result["output"] = args.output
+        _print_text_result(result, job, context, console)
     if args.json and not args.report:
-        console.json(facts)
-    return 0
+        console.print_json(result)
 
 
-def _nothing(context: Context) -> str:
-    return f"nothing to mask at level {_level(context)}"
+def _nothing_to_mask(context: Context) -> str:
+    return f"nothing to mask at level {_find_level(context)}"
 
 
-def _tell_text(facts: dict[str, object], work: Work, context: Context, console: Console) -> None:
-    console.say(f"read    text  {visible(work.name)}")
-    notes = facts["redaction"]
-    for note in notes if isinstance(notes, list) and notes else [_nothing(context)]:
-        console.say(f"redact  {note}")
-    if facts["output"]:
-        console.say(f"wrote   {visible(str(facts['output']))}")
+def _print_text_result(
+    result: dict[str, Any], job: Job, context: Context, console: Console
+) -> None:
+    console.info(f"read    text  {escape_controls(job.name)}")
+    for note in result["redaction"] or [_nothing_to_mask(context)]:
+        console.info(f"redact  {note}")
+    if result["output"]:
+        console.info(f"wrote   {escape_controls(result['output'])}")
 
 
-def _decide(
+def _review_findings(
     args: argparse.Namespace, findings: list[Finding], context: Context, console: Console
 ) -> list[str] | None:
-    """What a person decides on each find; None when they quit."""
+    """Return the user's decision on each finding; None when they quit."""
     if not findings:
-        console.say("review  nothing would be masked")
+        console.info("review  nothing would be masked")
         return []
 
-    def locked(finding: Finding) -> str:
+    def explain_lock(finding: Finding) -> str:
         if finding.type == "private_key" and context.policy.never_export_private_keys:
-            return "the policy never lets private keys out"
+            return "the policy forbids exporting private keys"
         return ""
 
-    return review(findings, console, locked, writes=_writes(args, console))
+    return review(findings, console, explain_lock, writes=_has_output(args, console))
 
 
-def _decided(
+def _apply_decisions(
     findings: list[Finding],
     decisions: list[str],
     context: Context,
     settings: Settings,
     console: Console,
 ) -> Context:
-    """The context with what a person decided; what is false for good is remembered."""
+    """Return the context with the values to keep; remember the false positives."""
     if not decisions:
         return context
-    console.say(f"review  {summary(decisions)}")
-    false = [
-        finding for finding, decision in zip(findings, decisions, strict=True) if decision == FALSE
-    ]
-    if false:
-        _remember(false, context, settings, console)
-    kept = {item.canonical for item, said in zip(findings, decisions, strict=True) if said != MASK}
-    return replace(context, screen=replace(context.screen, kept=context.screen.kept | kept))
+    console.info(f"review  {summarize(decisions)}")
+    decided = list(zip(findings, decisions, strict=True))
+    false_positives = [finding for finding, decision in decided if decision == FALSE_POSITIVE]
+    if false_positives:
+        _remember_false_positives(false_positives, context, settings, console)
+    kept = {finding.canonical for finding, decision in decided if decision != MASK}
+    screen = replace(context.screen, kept=context.screen.kept | kept)
+    return replace(context, screen=screen)
 
 
-def _remember(false: list[Finding], context: Context, settings: Settings, console: Console) -> None:
+def _remember_false_positives(
+    findings: list[Finding], context: Context, settings: Settings, console: Console
+) -> None:
     if context.key is None:
         raise UsageError(
-            "what is false for good is remembered by a keyed hash, and there is no key",
-            help="let the settings folder be written (OPEN_TOKEN_HOME moves it), or keep it in this export only",
+            "cannot remember false positives: there is no key for their hashes",
+            help="make the settings folder writable (OPEN_TOKEN_HOME moves it), "
+            "or keep the values in this export only",
         )
     day = (context.now or "")[:10]
-    entries = [
-        (allow_hash(finding, context.key), f"{finding.type}, rule {finding.rule}, {day}")
-        for finding in false
-    ]
-    path = allow_for_good(settings.folders, entries)
-    console.say(
-        f"allow   {plural(len(entries), 'value')} added to {visible(str(path))}, by keyed hash"
-    )
+    entries = []
+    for finding in findings:
+        remark = f"{finding.type}, rule {finding.rule}, {day}"
+        entries.append((allow_hash(finding, context.key), remark))
+    path = escape_controls(str(add_allow_entries(settings.folders, entries)))
+    console.info(f"allow   {pluralize(len(entries), 'value')} added to {path}, by keyed hash")

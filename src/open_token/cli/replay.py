@@ -1,74 +1,128 @@
-"""`open-token replay`: a past run again: as a provider for an agent, as a check for a CI, or to
-look at."""
+"""`open-token replay`: replay a session to an agent, in a test, or in the terminal."""
 
 import argparse
-from collections.abc import Callable
-from importlib import import_module
-from typing import cast
 
-from open_token.cli.console import Console
+from open_token.cli.shared.console import Console
+from open_token.cli.shared.help import Help, Section
+from open_token.cli.shared.source_selection import SOURCE_HELP, add_source_arguments
 from open_token.errors import UsageError
-from open_token.options import guess_of
+from open_token.options import suggest_match
 
-HELP = """Run a past conversation again, offline: its answers come from the record, not from a model.
-
-usage: open-token replay serve|check|view SOURCE [options] [-- COMMAND ...]
-
-  open-token replay serve talk.jsonl --for codex
-  open-token replay check talk.json --junit out.xml -- claude -p "fix the test"
-  open-token replay view talk.json --speed 8
-
-serve   a provider on 127.0.0.1 that speaks as Anthropic, OpenAI and Gemini do
-check   the same, and your COMMAND with the variables that lead it there
-view    play it in the terminal: space, n step, N prompt, e error, / find, q quit
-  --strict, --any-order  every word must be the recorded one; steps may come in any order
-  --results same|any     any: what tools give back may differ from the record
-  --on-miss fail|stub    how a request is answered that is not in the record
-  --port N, --once, --for AGENT   serve: where; stop after the last step; whose variables
-  --junit FILE, --within SECONDS  check: a report for a CI; the longest it may take (600)
-  --speed X, --start N, --end N   view: how fast (1); its first and last event
-  --pick, --current, --conversation, --from READER: as for export
-{url} in COMMAND is the address. SOURCE is read unmasked by serve and check and stays on
-this machine; nothing that it tells of is run by us: agents run their own tools.
-Exit: 0 the same  1 it parted, or COMMAND failed  2 usage  3 cannot be read  130 interrupted
-"""
-
+HELP = Help(
+    summary="Replay a recorded session offline, with answers from the recording.",
+    usage=(
+        "replay serve [SOURCE] [OPTIONS]",
+        "replay check [SOURCE] [OPTIONS] -- COMMAND...",
+        "replay view [SOURCE] [OPTIONS]",
+    ),
+    sections=(
+        Section(
+            "Commands",
+            (
+                ("serve", "Serve the Anthropic, OpenAI and Gemini APIs on 127.0.0.1"),
+                ("check", "Run COMMAND against that server and compare its requests"),
+                ("view", "Play the session in the terminal"),
+            ),
+        ),
+        Section(
+            "Arguments",
+            (
+                ("SOURCE", f"{SOURCE_HELP} [default: newest session of this folder]"),
+                ("COMMAND", "The agent to run; {url} in it is replaced by the server's address"),
+            ),
+        ),
+    ),
+    notes=(
+        "`serve` and `check` use the session unmasked; it stays on this machine. open-token "
+        "runs no tool of the recording: the agent runs its own tools.",
+        "Keys of `view`: space pause, n step, N next prompt, e next error, / search, q quit.",
+    ),
+    exit_codes=(
+        ("0", "Same as recorded"),
+        ("1", "Diverged, or COMMAND failed"),
+        ("2", "Invalid usage"),
+        ("3", "Cannot read"),
+        ("130", "Interrupted"),
+    ),
+    examples=(
+        ("open-token replay serve session.jsonl --for codex", ""),
+        ('open-token replay check session.json -- claude -p "fix the test"', ""),
+        ("open-token replay view session.json --speed 8", ""),
+    ),
+)
 TAKES_COMMAND = True
-_PARTS = {"serve": "replaying", "check": "replaying", "view": "viewing"}
+_COMMANDS = ("serve", "check", "view")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What to do, SOURCE, and how."""
-    parser.add_argument("words", nargs="*")
-    parser.add_argument("--strict", action="store_true")
-    parser.add_argument("--any-order", action="store_true")
-    parser.add_argument("--results", choices=("same", "any"), default="same")
-    parser.add_argument("--on-miss", choices=("fail", "stub"), default="fail")
-    parser.add_argument("--port", type=int, default=0, metavar="N")
-    parser.add_argument("--once", action="store_true")
-    parser.add_argument("--for", dest="agent", metavar="AGENT")
-    parser.add_argument("--junit", metavar="FILE")
-    parser.add_argument("--within", type=float, default=600.0, metavar="SECONDS")
-    parser.add_argument("--speed", type=float, default=1.0, metavar="X")
-    parser.add_argument("--start", type=int, metavar="N")
-    parser.add_argument("--end", type=int, metavar="N")
-    parser.add_argument("--from", dest="reader", metavar="READER")
-    parser.add_argument("--pick", action="store_true")
-    parser.add_argument("--current", action="store_true")
-    parser.add_argument("--conversation", metavar="ID")
+    """Add the subcommand, the source and the options."""
+    parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
+    matching = parser.add_argument_group("Matching (serve, check)")
+    matching.add_argument(
+        "--strict", action="store_true", help="Requests must match the recording exactly"
+    )
+    matching.add_argument("--any-order", action="store_true", help="Accept steps in any order")
+    matching.add_argument(
+        "--results",
+        choices=("same", "any"),
+        default="same",
+        metavar="WHICH",
+        help="any: accept other tool results than the recorded ones [default: same]",
+    )
+    matching.add_argument(
+        "--on-miss",
+        choices=("fail", "stub"),
+        default="fail",
+        metavar="HOW",
+        help="How to answer a request that was not recorded: fail, stub [default: fail]",
+    )
+    server = parser.add_argument_group("Server (serve, check)")
+    server.add_argument(
+        "--port", type=int, default=0, metavar="N", help="Port [default: any free port]"
+    )
+    server.add_argument(
+        "--for", dest="agent", metavar="AGENT", help="Print the variables of this agent only"
+    )
+    server.add_argument("--once", action="store_true", help="serve: stop after the last step")
+    check = parser.add_argument_group("Check")
+    check.add_argument("--junit", metavar="FILE", help="Write a JUnit report")
+    check.add_argument(
+        "--within",
+        type=float,
+        default=600.0,
+        metavar="SECONDS",
+        help="Time limit of COMMAND [default: 600]",
+    )
+    view = parser.add_argument_group("View")
+    view.add_argument(
+        "--speed", type=float, default=1.0, metavar="X", help="Playback speed [default: 1]"
+    )
+    view.add_argument("--start", type=int, metavar="N", help="First event")
+    view.add_argument("--end", type=int, metavar="N", help="Last event")
+    add_source_arguments(parser)
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
-    """Do what the first word says."""
+    """Run a subcommand."""
     name = args.words[0] if args.words else ""
-    if name not in _PARTS:
-        guess = guess_of(name, _PARTS, "`open-token replay {}`") if name else ""
-        raise UsageError("serve, check or view?", help=f"{guess}see `open-token replay --help`")
+    words = args.words[1:]
+    if name not in _COMMANDS:
+        guess = suggest_match(name, _COMMANDS, "`open-token replay {}`") if name else ""
+        raise UsageError(
+            f"replay needs a command: {', '.join(_COMMANDS)}",
+            help=f"{guess}see `open-token replay --help`",
+        )
     if args.command and name != "check":
         raise UsageError(
-            f"{name} takes no command", help="`open-token replay check SOURCE -- COMMAND` runs one"
+            f"`replay {name}` takes no COMMAND",
+            help="run one with `open-token replay check SOURCE -- COMMAND`",
         )
-    part = import_module(f"open_token.cli.{_PARTS[name]}")
-    return cast(Callable[[argparse.Namespace, list[str], Console], int], getattr(part, name))(
-        args, args.words[1:], console
-    )
+    if name == "view":
+        from open_token.cli.replay_player import view
+
+        return view(args, words, console)
+    from open_token.cli import replay_server
+
+    if name == "serve":
+        return replay_server.serve(args, words, console)
+    return replay_server.check(args, words, console)

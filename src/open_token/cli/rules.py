@@ -1,5 +1,4 @@
-"""`open-token rules`: what redaction looks for, whether the rules keep their examples, and why one
-fires or not."""
+"""`open-token rules`: list, show, test and explain redaction rules."""
 
 import argparse
 import os
@@ -7,249 +6,298 @@ import shutil
 from dataclasses import replace
 from typing import Any
 
-from open_token.cli.arriving import as_text
-from open_token.cli.console import Console, plural, table, visible
-from open_token.cli.found import words_around
+from open_token.cli.shared.console import Console, escape_controls, pluralize, print_table
+from open_token.cli.shared.findings import fit_context
+from open_token.cli.shared.help import Help, Section
+from open_token.cli.shared.text_input import check_text
 from open_token.context import Context
 from open_token.errors import InputError, UsageError
 from open_token.library import context_for
 from open_token.model import REDACTION_MODES
-from open_token.options import ExportOptions, guess_of
+from open_token.options import ExportOptions, suggest_match
 from open_token.passes.catalogue import Entry, catalogue, failures, own_entries
 from open_token.passes.explaining import Explanation, NearMiss, explain
 from open_token.passes.findings import Finding, Place, allow_hash, told_as_json
 from open_token.passes.text import text_level
-from open_token.settings import load_settings, rules_in, rules_of
+from open_token.settings import load_settings, parse_rules, read_rules_file
 from open_token.sources.source import Source
 
-HELP = """List, try and explain the rules of redaction: the built-in ones and your own.
-
-usage: open-token rules list [--level L] [--type T] | show ID | test [FILE|ID|- ...]
-                       | explain FILE|TEXT|- [--level L]
-
-  open-token rules list --level pii
-  open-token rules test .open-token.toml       do my rules keep their examples?
-  git diff | open-token rules explain -        which rule fires where, and what nearly did
-
-list     every rule with its type and level: the project's, the user's, the built-in ones
-show     one rule as it is written, its examples with holes such as {hex:40}
-test     fill the holes and try each rule on what it should match and what it should not
-explain  look through a text; values are not shown, only their place, length and letters;
-         a near miss says why nothing is masked: a placeholder, a checksum, an allow-list
-  --level L   secrets, pii or strict; for explain the level of your exports without it
-  --type T    only rules of one type, such as email     --json   for scripts
-Rules of your own: [[rule]] in .open-token.toml or in the settings (docs/how-to/redact.md).
-Exit: 0 done  1 an example failed, or list found none  2 usage  3 cannot be read
-"""
-
+HELP = Help(
+    summary="List, show, test and explain redaction rules, built-in and custom.",
+    usage=(
+        "rules list [OPTIONS]",
+        "rules show ID",
+        "rules test [FILE|ID|-]...",
+        "rules explain FILE|TEXT|- [OPTIONS]",
+    ),
+    sections=(
+        Section(
+            "Commands",
+            (
+                ("list", "List all rules with type and level"),
+                ("show", "Print the definition and the examples of a rule"),
+                ("test", "Test rules against their examples"),
+                ("explain", "Show which rules match a text, and near misses with the reason"),
+            ),
+        ),
+    ),
+    notes=(
+        "`explain` prints position, length and kinds of characters of a value, never the "
+        "value itself. Examples have placeholders such as {hex:40}, which `test` fills in.",
+        "Custom rules are [[rule]] tables in .open-token.toml or in the settings.",
+    ),
+    exit_codes=(
+        ("0", "Done"),
+        ("1", "An example failed, or `list` found no rule"),
+        ("2", "Invalid usage"),
+        ("3", "Cannot read"),
+    ),
+    examples=(
+        ("open-token rules list --level pii", ""),
+        ("open-token rules test .open-token.toml", "Test the rules of this project"),
+        ("git diff | open-token rules explain -", ""),
+    ),
+)
 _LEVELS = REDACTION_MODES[1:]
-_LARGEST = 32 << 20
-_WORDS = ("list", "show", "test", "explain")
+_MAX_BYTES = 32 << 20
+_COMMANDS = ("list", "show", "test", "explain")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What to do, and with what."""
-    parser.add_argument("words", nargs="*")
-    parser.add_argument("--level")
-    parser.add_argument("--type")
+    """Add the subcommand with its words, and the filters."""
+    parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
+    group = parser.add_argument_group("Selection")
+    group.add_argument(
+        "--level",
+        metavar="LEVEL",
+        help="secrets, pii or strict [default: all; explain: the level of your exports]",
+    )
+    group.add_argument("--type", metavar="TYPE", help="list: only rules of a type, such as email")
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
-    """Do one of the four."""
-    what, words = (args.words[0], args.words[1:]) if args.words else ("", [])
-    if what not in _WORDS:
-        guess = guess_of(what, _WORDS, "`open-token rules {}`")
+    """Run a subcommand."""
+    command = args.words[0] if args.words else ""
+    words = args.words[1:]
+    if command not in _COMMANDS:
+        guess = suggest_match(command, _COMMANDS, "`open-token rules {}`")
         raise UsageError(
-            "rules takes list, show, test or explain", help=f"{guess}see `open-token rules --help`"
+            f"rules needs a command: {', '.join(_COMMANDS)}",
+            help=f"{guess}see `open-token rules --help`",
         )
     if args.level is not None and args.level not in _LEVELS:
-        raise UsageError("there is no such level", help=f"--level takes {', '.join(_LEVELS)}")
+        raise UsageError("unknown level", help=f"--level accepts {', '.join(_LEVELS)}")
     settings = load_settings(console.env, console.cwd)
-    for remark in settings.remarks:
-        console.warn(visible(remark))
+    for warning in settings.warnings:
+        console.warn(escape_controls(warning))
     context = context_for(ExportOptions.of(settings.defaults), settings, console.env)
-    return {"list": _list, "show": _show, "test": _test, "explain": _explain}[what](
-        words, args, context, console
-    )
+    if command == "list":
+        return _list_rules(words, args, context, console)
+    if command == "show":
+        return _show_rule(words, args, context, console)
+    if command == "test":
+        return _test_rules(words, args, context, console)
+    return _explain_text(words, args, context, console)
 
 
-def _list(words: list[str], args: argparse.Namespace, context: Context, console: Console) -> int:
+def _list_rules(
+    words: list[str], args: argparse.Namespace, context: Context, console: Console
+) -> int:
     if words:
-        raise UsageError("list takes no further word", help="filter with --level and --type")
-    known = catalogue(context.screen.rules)
+        raise UsageError("`rules list` takes no arguments", help="filter with --level and --type")
+    rules = catalogue(context.screen.rules)
     wanted = [
-        entry
-        for entry in known
-        if args.level in (None, entry.level) and args.type in (None, entry.type)
+        rule
+        for rule in rules
+        if args.level in (None, rule.level) and args.type in (None, rule.type)
     ]
     if args.json:
-        told = [_facts(entry, {}) for entry in wanted]
-        console.json({"schema": "open-token/rules/1", "rules": told})
-    else:
-        rows = [(entry.id, entry.type, entry.level, visible(entry.file)) for entry in wanted]
-        table(("ID", "TYPE", "LEVEL", "FILE"), rows, console)
-        guess = "" if wanted else guess_of(args.type or "", sorted({entry.type for entry in known}))
-        more = (
-            "Look at one: open-token rules show ID"
-            if wanted
-            else f"{guess}open-token rules list has all rules"
-        )
-        console.say(f"{plural(len(wanted), 'rule')}.  {more}")
+        listed = [_rule_to_json(rule) for rule in wanted]
+        console.print_json({"schema": "open-token/rules/1", "rules": listed})
+        return 0 if wanted else 1
+    rows = [(rule.id, rule.type, rule.level, escape_controls(rule.file)) for rule in wanted]
+    print_table(("ID", "TYPE", "LEVEL", "FILE"), rows, console)
+    hint = "Show one: open-token rules show ID"
+    if not wanted:
+        guess = suggest_match(args.type or "", sorted({rule.type for rule in rules}))
+        hint = f"{guess}List all: open-token rules list"
+    console.info(f"{pluralize(len(wanted), 'rule')}.  {hint}")
     return 0 if wanted else 1
 
 
-def _facts(entry: Entry, more: dict[str, Any]) -> dict[str, Any]:
-    return {"id": entry.id, "type": entry.type, "level": entry.level, "file": entry.file, **more}
+def _rule_to_json(rule: Entry) -> dict[str, Any]:
+    return {"id": rule.id, "type": rule.type, "level": rule.level, "file": rule.file}
 
 
-def _show(words: list[str], args: argparse.Namespace, context: Context, console: Console) -> int:
+def _show_rule(
+    words: list[str], args: argparse.Namespace, context: Context, console: Console
+) -> int:
     if len(words) != 1:
-        raise UsageError("show takes the id of one rule", help="`open-token rules list` has them")
-    entries = _named(words[0], catalogue(context.screen.rules))
+        raise UsageError(
+            "`rules show` needs one rule id", help="list them with `open-token rules list`"
+        )
+    rules = _find_rules(words[0], catalogue(context.screen.rules))
     if args.json:
-        told = [_facts(entry, {"fields": entry.fields}) for entry in entries]
-        console.json({"schema": "open-token/rules/1", "rules": told})
+        shown = [{**_rule_to_json(rule), "fields": rule.fields} for rule in rules]
+        console.print_json({"schema": "open-token/rules/1", "rules": shown})
         return 0
-    for entry in entries:
-        console.out(f"{entry.id}  ({entry.level}, {visible(entry.file)})")
-        for name, value in entry.fields.items():
-            for line in (
-                value
-                if isinstance(value, list | tuple) and name in ("matches", "ignores")
-                else [value]
-            ):
-                if name != "id":
-                    console.out(f"  {name:10} {visible(_shown(line))}")
+    for rule in rules:
+        console.print(f"{rule.id}  ({rule.level}, {escape_controls(rule.file)})")
+        for name, value in rule.fields.items():
+            if name == "id":
+                continue
+            is_list = isinstance(value, list | tuple) and name in ("matches", "ignores")
+            for line in value if is_list else [value]:
+                console.print(f"  {name:10} {escape_controls(_format_value(line))}")
     return 0
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value))
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _named(name: str, entries: list[Entry]) -> list[Entry]:
-    """The rules of an id; one's own may share it with a built-in one."""
-    found = [entry for entry in entries if entry.id == name]
+def _find_rules(rule_id: str, rules: list[Entry]) -> list[Entry]:
+    """Return the rules with an id; a custom rule may share that of a built-in one."""
+    found = [rule for rule in rules if rule.id == rule_id]
     if not found:
-        guess = guess_of(name, [entry.id for entry in entries])
-        raise UsageError(
-            "there is no rule with that id", help=f"{guess}`open-token rules list` has them all"
-        )
+        guess = suggest_match(rule_id, [rule.id for rule in rules])
+        raise UsageError("no such rule", help=f"{guess}list the rules with `open-token rules list`")
     return found
 
 
-def _test(words: list[str], args: argparse.Namespace, context: Context, console: Console) -> int:
-    entries: list[Entry] = []
-    known = catalogue(context.screen.rules)
-    for word in words:
-        path = console.cwd / os.path.expanduser(word)
-        if word == "-":
-            entries += own_entries(rules_of(console.stdin.read(_LARGEST), "<stdin>"))
-        elif os.path.isfile(path) or "/" in word or word.endswith(".toml"):
-            entries += own_entries(rules_in(path, word))
-        else:
-            entries += _named(word, known)
-    entries = entries if words else known
-    failed = [failure for entry in entries for failure in failures(entry, context)]
-    without = [entry.id for entry in entries if entry.own and not entry.own.matches]
+def _test_rules(
+    words: list[str], args: argparse.Namespace, context: Context, console: Console
+) -> int:
+    rules = _collect_rules(words, context, console)
+    failed = [failure for rule in rules for failure in failures(rule, context)]
+    untested = [rule.id for rule in rules if rule.own and not rule.own.matches]
     if args.json:
-        console.json(
+        console.print_json(
             {
                 "schema": "open-token/rules-test/1",
-                "rules": len(entries),
+                "rules": len(rules),
                 "failures": [failure._asdict() for failure in failed],
-                "without_matches": without,
+                "without_matches": untested,
             }
         )
         return 1 if failed else 0
     for failure in failed:
-        why = f" ({failure.why})" if failure.why else ""
-        wrong = f"is not found{why}" if failure.list == "matches" else "is found, and should not be"
-        console.out(
-            f"FAIL  {failure.id}  {failure.list} {failure.number} {wrong}: {visible(failure.example)}"
-        )
-    for name in without:
-        console.say(f"note    {name} has no matches to try")
-    console.say(f"{plural(len(entries), 'rule')} tried, {plural(len(failed), 'example')} failed")
+        problem = "matches, but must not"
+        if failure.list == "matches":
+            problem = f"does not match ({failure.why})" if failure.why else "does not match"
+        example = escape_controls(failure.example)
+        console.print(f"FAIL  {failure.id}  {failure.list} {failure.number} {problem}: {example}")
+    for name in untested:
+        console.info(f"note    {name} has no `matches` to test")
+    tested = pluralize(len(rules), "rule")
+    console.info(f"{tested} tested, {pluralize(len(failed), 'example')} failed")
     return 1 if failed else 0
 
 
-def _explain(words: list[str], args: argparse.Namespace, context: Context, console: Console) -> int:
+def _collect_rules(words: list[str], context: Context, console: Console) -> list[Entry]:
+    """Return the rules of files, stdin and ids; all rules if none is named."""
+    known = catalogue(context.screen.rules)
+    if not words:
+        return known
+    rules: list[Entry] = []
+    for word in words:
+        path = console.cwd / os.path.expanduser(word)
+        if word == "-":
+            rules += own_entries(parse_rules(console.stdin.read(_MAX_BYTES), "<stdin>"))
+        elif os.path.isfile(path) or "/" in word or word.endswith(".toml"):
+            rules += own_entries(read_rules_file(path, word))
+        else:
+            rules += _find_rules(word, known)
+    return rules
+
+
+def _explain_text(
+    words: list[str], args: argparse.Namespace, context: Context, console: Console
+) -> int:
     if len(words) != 1:
         raise UsageError(
-            "explain takes one text", help="name a file, give - for stdin, or quote the words"
+            "`rules explain` needs one text", help="name a file, use - for stdin, or quote a text"
         )
-    name, data = _text(words[0], console)
-    level = args.level or (
-        context.options.redact if context.options.redact != "none" else "secrets"
-    )
-    level = text_level(replace(context, options=context.options.changed(redact=level))) or level
-    told = explain(data, context, level)
+    name, data = _read_text(words[0], console)
+    level = _choose_level(args, context)
+    explanation = explain(data, context, level)
     if args.json:
-        console.json(_as_json(name, level, told, context))
+        console.print_json(_explanation_to_json(name, level, explanation, context))
         return 0
-    for finding, place in _by_line(told.findings):
-        _tell_finding(finding, place, console)
-    for near in told.near:
-        _tell_near(near, console)
-    masked = sum(finding.count for finding in told.findings)
-    allowed = sum(near.is_allowed for near in told.near)
-    rest = f"{allowed} allowed, {len(told.near) - allowed} nearly masked"
-    nothing = "" if told.findings or told.near else "; no rule of this level matches anything in it"
-    console.say(f"level {level}: {plural(masked, 'place')} masked, {rest}{nothing}")
+    for finding, place in _sort_by_line(explanation.findings):
+        _print_finding(finding, place, console)
+    for near_miss in explanation.near:
+        _print_near_miss(near_miss, console)
+    masked = sum(finding.count for finding in explanation.findings)
+    allowed = sum(near_miss.is_allowed for near_miss in explanation.near)
+    nearly_masked = len(explanation.near) - allowed
+    counts = f"{pluralize(masked, 'place')} masked, {allowed} allowed"
+    summary = f"level {level}: {counts}, {nearly_masked} nearly masked"
+    if not explanation.findings and not explanation.near:
+        summary += "; no rule of this level matches"
+    console.info(summary)
     return 0
 
 
-def _text(word: str, console: Console) -> tuple[str, bytes]:
-    """The text that a word means, and its name; a text that is too long to be explained is an
-    error."""
+def _choose_level(args: argparse.Namespace, context: Context) -> str:
+    level = args.level or context.options.redact
+    if level == "none":
+        level = "secrets"
+    with_policy = replace(context, options=context.options.changed(redact=level))
+    return text_level(with_policy) or level
+
+
+def _read_text(word: str, console: Console) -> tuple[str, bytes]:
+    """Return the name and content of a file or stdin, or the word itself."""
     path = console.cwd / os.path.expanduser(word)
     if word == "-":
-        name, data = "<stdin>", console.stdin.read(_LARGEST + 1)
+        name = "<stdin>"
+        data = console.stdin.read(_MAX_BYTES + 1)
     elif os.path.exists(path):
         name = word
         with Source.of(path, word).opened() as stream:
-            data = stream.read(_LARGEST + 1)
+            data = stream.read(_MAX_BYTES + 1)
     else:
-        name, data = "<words>", os.fsencode(word)
-        console.say("note    there is no such file: these words themselves are explained")
-    if len(data) > _LARGEST:
+        name = "<words>"
+        data = os.fsencode(word)
+        console.info("note    no such file: explaining the argument itself")
+    if len(data) > _MAX_BYTES:
         raise InputError(
-            f"this is more than {_LARGEST >> 20} MiB",
+            f"the text is larger than {_MAX_BYTES >> 20} MiB",
             where=name,
             help="explain a part of it, or use `open-token redact --report`",
         )
-    return name, b"".join(as_text([data], name))
+    return name, b"".join(check_text([data], name))
 
 
-def _by_line(findings: list[Finding]) -> list[tuple[Finding, Place]]:
-    """Every place of every find, in the order of the text."""
+def _sort_by_line(findings: list[Finding]) -> list[tuple[Finding, Place]]:
     places = [(finding, place) for finding in findings for place in finding.places]
     return sorted(places, key=lambda item: int(item[1].where.removeprefix("line ")))
 
 
-def _tell_finding(finding: Finding, place: Place, console: Console) -> None:
-    head = console.paint("masked ", "yellow", console.out_is_terminal)
-    console.out(
-        f"{head} {place.where}  {finding.type}  (rule {finding.rule}, {finding.level})  {finding.shape}"
-    )
+def _print_finding(finding: Finding, place: Place, console: Console) -> None:
+    label = console.style("masked ", "yellow", console.stdout_is_terminal)
+    rule = f"(rule {finding.rule}, {finding.level})"
+    console.print(f"{label} {place.where}  {finding.type}  {rule}  {finding.shape}")
     columns = max(32, shutil.get_terminal_size().columns - len(finding.type) - 12)
-    before, after = words_around(place, columns)
-    console.out(f"          {before}[{finding.type}]{after}")
+    before, after = fit_context(place, columns)
+    console.print(f"          {before}[{finding.type}]{after}")
 
 
-def _tell_near(near: NearMiss, console: Console) -> None:
-    word = "allowed" if near.is_allowed else "near   "
-    console.out(
-        f"{word} line {near.line}  {near.type}  (rule {near.rule})  {visible(near.why)}; {near.length} characters"
-    )
+def _print_near_miss(near_miss: NearMiss, console: Console) -> None:
+    label = "allowed" if near_miss.is_allowed else "near   "
+    reason = f"{escape_controls(near_miss.why)}; {near_miss.length} characters"
+    rule = f"(rule {near_miss.rule})"
+    console.print(f"{label} line {near_miss.line}  {near_miss.type}  {rule}  {reason}")
 
 
-def _as_json(name: str, level: str, told: Explanation, context: Context) -> dict[str, Any]:
-    findings = told_as_json(told.findings)
-    for item, finding in zip(findings, told.findings, strict=True):
+def _explanation_to_json(
+    name: str, level: str, explanation: Explanation, context: Context
+) -> dict[str, Any]:
+    findings = told_as_json(explanation.findings)
+    for item, finding in zip(findings, explanation.findings, strict=True):
         if context.key is not None:
             item["allow"] = allow_hash(finding, context.key)
     return {
@@ -257,5 +305,5 @@ def _as_json(name: str, level: str, told: Explanation, context: Context) -> dict
         "source": name,
         "level": level,
         "findings": findings,
-        "near": [near._asdict() for near in told.near],
+        "near": [near_miss._asdict() for near_miss in explanation.near],
     }

@@ -1,27 +1,45 @@
-"""`open-token schema`: the JSON Schema of the document, or of one NDJSON record."""
+"""`open-token schema`: print the JSON Schema of a document, or of one NDJSON record."""
 
 import argparse
 
-from open_token.cli.console import Console
+from open_token.cli.shared.console import Console
+from open_token.cli.shared.help import Help, Section
 from open_token.schema import document_schema, record_schema
 
-HELP = """Print the JSON Schema (2020-12) of the format.
-
-usage: open-token schema [document|record]
-
-  open-token schema > open-token.schema.json
-  open-token schema record               one line of mode=ndjson
-
-Exit: 0 printed  2 usage
-"""
+HELP = Help(
+    summary="Print the JSON Schema (2020-12) of the format.",
+    usage=("schema [document|record]",),
+    sections=(
+        Section(
+            "Arguments",
+            (
+                ("document", "The schema of a document, mode=json [default]"),
+                ("record", "The schema of one line, mode=ndjson"),
+            ),
+        ),
+    ),
+    exit_codes=(("0", "Printed"), ("2", "Invalid usage")),
+    examples=(
+        ("open-token schema > open-token.schema.json", ""),
+        ("open-token schema record", ""),
+    ),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which one."""
-    parser.add_argument("what", nargs="?", choices=("document", "record"), default="document")
+    """Add the choice of the schema."""
+    parser.add_argument(
+        "what",
+        metavar="SCHEMA",
+        nargs="?",
+        choices=("document", "record"),
+        default="document",
+        help=argparse.SUPPRESS,
+    )
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
-    """Print it."""
-    console.json(document_schema() if args.what == "document" else record_schema())
+    """Print the schema."""
+    schema = document_schema() if args.what == "document" else record_schema()
+    console.print_json(schema)
     return 0

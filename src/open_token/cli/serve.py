@@ -1,4 +1,4 @@
-"""`open-token serve`: the session server on this machine, until it is stopped."""
+"""`open-token serve`: run the session server until it is stopped."""
 
 import argparse
 import contextlib
@@ -6,167 +6,210 @@ import logging
 import sys
 import time
 from collections.abc import Iterator
-from importlib import import_module
 from typing import Any
 
 import msgspec
 
-from open_token.cli.console import Console, visible
-from open_token.cli.stopping import stopped_like_ctrl_c
+from open_token.cli.shared.console import Console, escape_controls
+from open_token.cli.shared.help import Help
+from open_token.cli.shared.signals import interrupt_on_signals
 from open_token.errors import OpenTokenError
 from open_token.server.config import ServerConfig
 from open_token.server.loading import SETTINGS, flag_of, is_switch, load_config
 from open_token.server.readiness import Finding, findings, missing_packages
 
-HELP = """Start the session server: live sessions of agents, over REST, Socket.IO and event streams.
-
-usage: open-token serve [--data DIR] [--host HOST] [--port PORT] [--model MODEL] [--check] ...
-
-  open-token serve                          on http://127.0.0.1:8020, data in this user's folder
-  open-token serve --data ./data --port 0   any free port
-  open-token serve --check                  what is configured, and what is missing
-
-  --data DIR           where sessions are kept; made when it is not there
-  --host, --port       where to listen; 127.0.0.1 and 8020
-  --model MODEL        the default model, as openai:NAME; without a key `demo`, which is offline
-  --base-url URL       an OpenAI-compatible service: Ollama, vLLM, llama.cpp
-  --database, --redis  addresses, for several nodes; --role all|gateway|worker|scheduler
-  --cors ORIGIN,...    pages of other origins that may call; none by default
-  --proxies ADDR,...   proxies in front of it, on other machines
-  --allow-unsandboxed  let Bash run without bubblewrap
-  --public-url URL     how others reach this server, for the links of shares
-  --log text|json|off  requests on stderr, without content
-Every other setting is a flag, too: --max-turns 20, --sharing false, --limits-runs 10, ...
-A flag wins over OPEN_TOKEN_SERVER_<NAME>, which wins over [server] in config.toml.
-The first start makes the owner and prints one API key, which is shown once. Ctrl-C stops.
-Exit: 0 stopped, or --check found nothing missing  1 --check did  2 usage  3 cannot start
-"""
+HELP = Help(
+    summary="Start the session server (REST, Socket.IO and server-sent events).",
+    usage=("serve [OPTIONS]",),
+    notes=(
+        "Every setting of the server is a flag, for example --max-turns 20, --sharing false or "
+        "--limits-runs 10; docs/reference/settings.md lists them all. A flag takes precedence "
+        "over the variable OPEN_TOKEN_SERVER_<NAME>, and that over [server] in config.toml.",
+        "The first start creates the owner and prints an API key, which is shown only once.",
+    ),
+    exit_codes=(
+        ("0", "Stopped; --check: ready"),
+        ("1", "--check: not ready"),
+        ("2", "Invalid usage"),
+        ("3", "Cannot start"),
+    ),
+    examples=(
+        ("open-token serve", "Listen on http://127.0.0.1:8020"),
+        ("open-token serve --data ./data --port 0", "Use any free port"),
+        ("open-token serve --check", ""),
+    ),
+)
+_LISTED_SETTINGS: dict[str, dict[str, tuple[str, str]]] = {
+    "Network": {
+        "host": ("HOST", "Address to listen on [default: 127.0.0.1]"),
+        "port": ("PORT", "Port to listen on; 0: any free port [default: 8020]"),
+        "public_url": ("URL", "Address of this server in links of shared sessions"),
+        "cors": ("ORIGIN,...", "Origins of web pages that may call the API [default: none]"),
+        "proxies": ("ADDR,...", "Reverse proxies on other machines"),
+    },
+    "Storage": {
+        "data": ("DIR", "Data folder [default: `server` in the user's data folder]"),
+        "database": ("URL", "PostgreSQL database, for several nodes"),
+        "redis": ("URL", "Redis, for several nodes"),
+        "role": ("ROLE", "all, gateway, worker or scheduler [default: all]"),
+    },
+    "Models and tools": {
+        "model": ("MODEL", "Default model, such as openai:NAME; without API keys: demo"),
+        "base_url": ("URL", "OpenAI-compatible service: Ollama, vLLM, llama.cpp"),
+        "allow_unsandboxed": ("", "Allow the Bash tool without bubblewrap"),
+    },
+    "Display": {
+        "log": ("FORMAT", "Request log on stderr: text, json, off [default: text]"),
+    },
+}
+_LEVEL_COLORS = {"ok": "green", "note": "yellow", "missing": "red"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """A flag for every setting; one that is on or off is on when nothing follows."""
+    """Add a flag for every setting; a switch without a value is on."""
+    unlisted = set(SETTINGS)
+    for title, settings in _LISTED_SETTINGS.items():
+        group = parser.add_argument_group(title)
+        for name, (metavar, text) in settings.items():
+            _add_setting(group, name, metavar, text)
+            unlisted.discard(name)
+        if title == "Display":
+            group.add_argument(
+                "--check", action="store_true", help="Report what is configured, then exit"
+            )
     for name in SETTINGS:
-        if is_switch(name):
-            parser.add_argument(flag_of(name), nargs="?", const="true")
-        else:
-            parser.add_argument(flag_of(name))
-    parser.add_argument("--check", action="store_true")
+        if name in unlisted:
+            _add_setting(parser, name, "VALUE", argparse.SUPPRESS)
+
+
+def _add_setting(parser: Any, name: str, metavar: str, text: str) -> None:
+    if is_switch(name):
+        parser.add_argument(flag_of(name), nargs="?", const="true", metavar=metavar, help=text)
+    else:
+        parser.add_argument(flag_of(name), metavar=metavar, help=text)
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
-    """Serve until a signal comes."""
+    """Serve until a signal arrives."""
     config = load_config(vars(args), console.env)
     if args.check:
-        return _check(config, args, console)
-    if lacking := missing_packages():
+        return _check_config(config, args, console)
+    missing = missing_packages()
+    if missing:
         raise OpenTokenError(
-            f"the server needs packages that are not installed: {', '.join(lacking)}",
+            f"packages of the server are not installed: {', '.join(missing)}",
             help="pip install 'open-token[server]', or in a checkout: scripts/setup server",
             code="server.packages",
         )
-    with _telling(config.log), stopped_like_ctrl_c():
+    with _log_to_stderr(config.log), interrupt_on_signals():
         try:
-            listen: Any = import_module("open_token.server.listen")
-            listen.serve(
-                config,
-                console.env,
-                lambda address, key: _told(address, key, args, console),
-                lambda: _stopping(console),
-            )
+            _listen(config, args, console)
         except KeyboardInterrupt:
-            console.say("")
-    console.say("stopped")
+            console.info("")
+    console.info("stopped")
     return 0
 
 
-def _stopping(console: Console) -> None:
-    """Agents may take some seconds to come to a safe point; on a screen, the line of the ^C is left
-    first."""
-    line = "\n" if console.err_is_terminal else ""
-    console.say(
-        f"{line}stopping: agents are brought to a safe point; a second Ctrl-C ends it at once"
-    )
+def _listen(config: ServerConfig, args: argparse.Namespace, console: Console) -> None:
+    from open_token.server import listen
+
+    def on_start(address: str, key: str | None) -> None:
+        _print_address(address, key, args, console)
+
+    def on_stop() -> None:
+        # On a screen, leave the line on which Ctrl-C was echoed.
+        prefix = "\n" if console.stderr_is_terminal else ""
+        console.info(f"{prefix}stopping: waiting for agents; press Ctrl-C again to stop at once")
+
+    listen.serve(config, console.env, on_start, on_stop)
 
 
-def _told(address: str, key: str | None, args: argparse.Namespace, console: Console) -> None:
-    """The server listens: its address, and on the first start the owner's key."""
+def _print_address(
+    address: str, key: str | None, args: argparse.Namespace, console: Console
+) -> None:
+    """Print the address, and on the first start the owner's key."""
     if args.json:
-        facts = {"schema": "open-token/serve/1", "address": address, "key": key}
-        console.out(msgspec.json.encode(facts).decode())
+        message = {"schema": "open-token/serve/1", "address": address, "key": key}
+        console.print(msgspec.json.encode(message).decode())
     else:
-        console.out(f"address  {address}")
+        console.print(f"address  {address}")
         if key:
-            console.out(f"key      {key}")
-    console.payload.flush()
+            console.print(f"key      {key}")
+    console.stdout.flush()
     if key:
-        console.say(
-            "This key is the owner's and is shown once; keep it. More: open-token server key add"
+        console.info(
+            "This is the owner's key. It is shown only once; store it. "
+            "Create more with `open-token server key add`."
         )
-    console.say("Stop with Ctrl-C.")
+    console.info("Stop with Ctrl-C.")
 
 
-def _check(config: ServerConfig, args: argparse.Namespace, console: Console) -> int:
+def _check_config(config: ServerConfig, args: argparse.Namespace, console: Console) -> int:
     found = list(findings(config, console.env))
-    cannot = any(item.level == "missing" for item in found)
+    is_ready = all(item.level != "missing" for item in found)
     if args.json:
         rows = [{"what": item.what, "level": item.level, "words": item.words} for item in found]
-        console.json({"schema": "open-token/serve-check/1", "ready": not cannot, "findings": rows})
-        return int(cannot)
+        console.print_json(
+            {"schema": "open-token/serve-check/1", "ready": is_ready, "findings": rows}
+        )
+        return 0 if is_ready else 1
     for item in found:
-        console.out(_line(item, console))
-    console.say("something is missing; the server would not start" if cannot else "ready to start")
-    return int(cannot)
+        console.print(_format_finding(item, console))
+    if is_ready:
+        console.info("ready to start")
+        return 0
+    console.info("the server cannot start: something is missing")
+    return 1
 
 
-def _line(item: Finding, console: Console) -> str:
-    colour = {"ok": "green", "note": "yellow", "missing": "red"}[item.level]
-    word = console.paint(f"{item.level:8}", colour, console.out_is_terminal)
-    return f"{word} {item.what:14} {visible(item.words)}"
+def _format_finding(item: Finding, console: Console) -> str:
+    level = f"{item.level:8}"
+    styled = console.style(level, _LEVEL_COLORS[item.level], console.stdout_is_terminal)
+    return f"{styled} {item.what:14} {escape_controls(item.words)}"
 
 
-class _Lines(logging.Formatter):
-    """A line for each record, and of a fault the way through the code: the server's words, never
-    those of a library."""
+class _LineFormatter(logging.Formatter):
+    """Formats a record as one line of text or JSON.
+
+    Messages of libraries are left out: they could quote a client."""
 
     def __init__(self, is_json: bool) -> None:
         super().__init__()
         self._is_json = is_json
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line."""
+        """Format one record."""
         fields: dict[str, Any] = getattr(record, "fields", {})
-        moment = (
-            time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-            + f".{int(record.msecs):03d}Z"
-        )
-        is_ours = record.name.startswith("open_token")
-        event = record.getMessage() if is_ours else f"{record.name} {record.levelname.lower()}"
+        seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+        timestamp = f"{seconds}.{int(record.msecs):03d}Z"
+        level = record.levelname.lower()
+        event = f"{record.name} {level}"
+        if record.name.startswith("open_token"):
+            event = record.getMessage()
         if self._is_json:
-            line = {"time": moment, "level": record.levelname.lower(), "event": event, **fields}
+            line = {"time": timestamp, "level": level, "event": event, **fields}
             return msgspec.json.encode(line).decode()
+        text = " ".join([event, *(f"{name}={value}" for name, value in fields.items())])
         if event == "request":
-            shown = (
-                f"{fields['method']} {fields['route'] or '-'} {fields['status']} {fields['ms']} ms"
-            )
-        else:
-            shown = " ".join([event, *(f"{name}={value}" for name, value in fields.items())])
-        return f"{moment[11:19]} {shown}"
+            route = fields["route"] or "-"
+            text = f"{fields['method']} {route} {fields['status']} {fields['ms']} ms"
+        return f"{timestamp[11:19]} {text}"
 
 
 @contextlib.contextmanager
-def _telling(kind: str) -> Iterator[None]:
-    """Let records out on stderr: the server's own, and of libraries that they warn, which could
-    quote a client."""
-    handler: logging.Handler = (
-        logging.StreamHandler(sys.stderr) if kind != "off" else logging.NullHandler()
-    )
-    handler.setFormatter(_Lines(kind == "json"))
-    everybody, ours = logging.getLogger(), logging.getLogger("open_token")
-    before = ours.level
-    everybody.addHandler(handler)
-    ours.setLevel(logging.INFO)
+def _log_to_stderr(log_format: str) -> Iterator[None]:
+    """Log the server's records, and warnings of libraries, to stderr."""
+    handler: logging.Handler = logging.NullHandler()
+    if log_format != "off":
+        handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_LineFormatter(log_format == "json"))
+    root_logger = logging.getLogger()
+    own_logger = logging.getLogger("open_token")
+    previous_level = own_logger.level
+    root_logger.addHandler(handler)
+    own_logger.setLevel(logging.INFO)
     try:
         yield
     finally:
-        everybody.removeHandler(handler)
-        ours.setLevel(before)
+        root_logger.removeHandler(handler)
+        own_logger.setLevel(previous_level)

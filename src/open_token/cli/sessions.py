@@ -1,4 +1,4 @@
-"""`open-token sessions`: the conversations on this machine, newest first."""
+"""`open-token sessions`: list the sessions on this machine, newest first."""
 
 import argparse
 import contextlib
@@ -9,166 +9,181 @@ from datetime import datetime, timedelta
 from itertools import islice
 from pathlib import Path
 
-from open_token.cli.console import Console, cut, plural, relative_age, size, visible
-from open_token.cli.titles import with_masked_titles
+from open_token.cli.shared.console import (
+    Console,
+    escape_controls,
+    format_age,
+    format_size,
+    pluralize,
+    truncate_to_columns,
+)
+from open_token.cli.shared.help import Help
+from open_token.cli.shared.session_titles import mask_session_titles
+from open_token.cli.shared.source_selection import check_reader_name
 from open_token.errors import InputError, UsageError
 from open_token.locallib.discovery import Discovery, Session, filter_by_words
-from open_token.options import guess_of
-from open_token.registry import READERS
 from open_token.timestamps import from_epoch, to_utc
 
-HELP = """List the conversations on this machine, newest first.
-
-usage: open-token sessions [--agent READER] [--here | --folder DIR] [--text WORDS]
-                           [--since TIME] [--until TIME] [--limit N | --all]
-
-  open-token sessions                       the newest 30
-  open-token sessions --here --since 2d     those held in this folder, of the last two days
-  open-token sessions --text "parser bug" --json
-
-  --agent READER  only those of one runtime, as in `open-token formats`
-  --here          only those held in this folder      --folder DIR  or in another one
-  --since TIME    last written then or later          --until TIME  then or earlier
-  --text WORDS    each word stands in its title, its first words, its id or its folder
-  --limit N       the newest N                        --all         not only the newest 30
-  --json          a JSON object                       --quiet       no closing line
-TIME: an age (90min, 12h, 2d, 3w), a day (2026-11-01) or a moment (2026-11-01T09:30:00Z).
-Only both ends of a file are read, and remembered; --text does not search what lies between.
-In a pipe: tab-separated, ISO times, no heading, all of them.
-Exit: 0 some were found  1 none was found  2 usage
-"""
-
-_SHOWN = 30
-_UNITS = {"min": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
-_LEAST_TITLE = 20
-"""Columns in which a title can still be told from another."""
+HELP = Help(
+    summary="List the sessions on this machine, newest first.",
+    usage=("sessions [OPTIONS]",),
+    notes=(
+        "TIME is an age (90min, 12h, 2d, 3w), a day (2026-11-01) or an RFC 3339 time "
+        "(2026-11-01T09:30:00Z). --text searches the beginning and the end of a session, "
+        "not its middle. In a pipe, the output is tab-separated and complete.",
+    ),
+    exit_codes=(("0", "Sessions found"), ("1", "No session found"), ("2", "Invalid usage")),
+    examples=(
+        ("open-token sessions", "The newest 30"),
+        ("open-token sessions --here --since 2d", ""),
+        ('open-token sessions --text "parser bug" --json', ""),
+    ),
+)
+_DEFAULT_LIMIT = 30
+_UNIT_SECONDS = {"min": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+_MIN_TITLE_COLUMNS = 20
+_MIN_ID_COLUMNS = 8
+_MAX_ID_COLUMNS = 36
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Filters."""
-    parser.add_argument("--agent", metavar="READER")
-    parser.add_argument("--here", action="store_true")
-    parser.add_argument("--folder", metavar="DIR")
-    parser.add_argument("--since", metavar="TIME")
-    parser.add_argument("--until", metavar="TIME")
-    parser.add_argument("--text", metavar="WORDS")
-    parser.add_argument("--limit", metavar="N")
-    parser.add_argument("--all", action="store_true")
+    """Add the filters."""
+    selection = parser.add_argument_group("Selection")
+    selection.add_argument(
+        "--agent", metavar="READER", help="Only sessions of an agent, see `open-token formats`"
+    )
+    selection.add_argument("--here", action="store_true", help="Only sessions of this folder")
+    selection.add_argument("--folder", metavar="DIR", help="Only sessions of a folder")
+    selection.add_argument("--since", metavar="TIME", help="Only sessions modified since TIME")
+    selection.add_argument("--until", metavar="TIME", help="Only sessions modified until TIME")
+    selection.add_argument(
+        "--text",
+        metavar="WORDS",
+        help="Only sessions with all WORDS in title, first message, id or folder",
+    )
+    display = parser.add_argument_group("Display")
+    display.add_argument(
+        "--limit", metavar="N", help="List the newest N [default: 30 on a terminal]"
+    )
+    display.add_argument("--all", action="store_true", help="List all sessions")
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
-    """Find them, show them."""
-    limit = _limit(args, console)
-    agent, folder = _agent(args), _folder(args, console)
-    since, until = _moment(args.since, "--since"), _moment(args.until, "--until", at_its_end=True)
-    discovery = Discovery.of(console.env, console.home, _here(console))
-    everything = discovery.sessions()
-    found: Iterable[Session] = [
+    """Find the sessions and print them."""
+    limit = _parse_limit(args, console)
+    agent = _parse_agent(args)
+    folder = _parse_folder(args, console)
+    since = _parse_time(args.since, "--since")
+    until = _parse_time(args.until, "--until", is_end=True)
+    discovery = Discovery.of(console.env, console.home, _find_cwd(console))
+    sessions = discovery.sessions()
+    matching: Iterable[Session] = [
         session
-        for session in everything
+        for session in sessions
         if agent in (None, session.reader)
         and (since is None or session.modified >= since)
         and (until is None or session.modified < until)
     ]
     if folder is not None:
-        found = discovery.filter_by_folder(found, folder)
+        matching = discovery.filter_by_folder(matching, folder)
     if args.text:
-        found = filter_by_words((discovery.inspect(session) for session in found), args.text)
-    found = list(found)
-    shown = [discovery.inspect(session) for session in islice(found, limit)]
+        matching = filter_by_words((discovery.inspect(session) for session in matching), args.text)
+    # All of them, for the count; only those shown are read.
+    matching = list(matching)
+    shown = [discovery.inspect(session) for session in islice(matching, limit)]
     discovery.remember()
-    shown = with_masked_titles(shown, console)
-    _show(shown, args.json, console)
-    _close(len(found), len(shown), len(everything), console)
+    shown = mask_session_titles(shown, console)
+    _print_sessions(shown, args.json, console)
+    _print_summary(len(matching), len(shown), len(sessions), console)
     return 0 if shown else 1
 
 
-def _limit(args: argparse.Namespace, console: Console) -> int | None:
+def _parse_limit(args: argparse.Namespace, console: Console) -> int | None:
+    """Return the maximum number of sessions; None for all."""
     if args.limit is None:
-        return _SHOWN if console.out_is_terminal and not args.json and not args.all else None
+        is_limited = console.stdout_is_terminal and not args.json and not args.all
+        return _DEFAULT_LIMIT if is_limited else None
     if args.all:
-        raise UsageError("--limit and --all exclude each other", help="keep one of them")
-    if not re.fullmatch("[0-9]{1,9}", args.limit) or not int(args.limit):
-        raise UsageError("--limit takes a number above 0", help="as in --limit 100")
+        raise UsageError("--limit and --all are mutually exclusive", help="use one of them")
+    if not re.fullmatch("[0-9]{1,9}", args.limit) or int(args.limit) == 0:
+        raise UsageError("--limit must be a positive number", help="for example --limit 100")
     return int(args.limit)
 
 
-def _agent(args: argparse.Namespace) -> str | None:
+def _parse_agent(args: argparse.Namespace) -> str | None:
     if not args.agent:
         return None
-    agent = str(args.agent).replace("-", "_")
-    if agent not in READERS:
-        raise UsageError(
-            "there is no such reader",
-            help=f"{guess_of(agent, READERS)}the readers are {', '.join(READERS)}",
-        )
-    return agent
+    check_reader_name(args.agent)
+    return str(args.agent).replace("-", "_")
 
 
-def _folder(args: argparse.Namespace, console: Console) -> Path | None:
+def _parse_folder(args: argparse.Namespace, console: Console) -> Path | None:
     if args.here and args.folder:
-        raise UsageError("--here and --folder exclude each other", help="keep one of them")
+        raise UsageError("--here and --folder are mutually exclusive", help="use one of them")
     if args.folder:
         return console.cwd / str(args.folder)
     return console.cwd if args.here else None
 
 
-def _here(console: Console) -> Path | None:
-    """The working folder; a list can be made without it."""
+def _find_cwd(console: Console) -> Path | None:
+    """Return the working directory; the list can be made without it."""
     with contextlib.suppress(InputError):
         return console.cwd
     return None
 
 
-def _moment(word: str | None, option: str, *, at_its_end: bool = False) -> float | None:
-    """A time as seconds since 1970: so long ago, a day in the local zone, or a moment."""
-    if word is None:
+def _parse_time(text: str | None, option: str, *, is_end: bool = False) -> float | None:
+    """Parse an age, a local day or a time to seconds since 1970.
+
+    `is_end` includes the whole day or second."""
+    if text is None:
         return None
-    if found := re.fullmatch(r"([0-9]{1,6})(min|h|d|w)", word):
-        return time.time() - int(found[1]) * _UNITS[found[2]]
+    age = re.fullmatch(r"([0-9]{1,6})(min|h|d|w)", text)
+    if age:
+        return time.time() - int(age[1]) * _UNIT_SECONDS[age[2]]
     try:
-        if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", word):
-            day = datetime.fromisoformat(word) + timedelta(days=1 if at_its_end else 0)
+        if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
+            day = datetime.fromisoformat(text) + timedelta(days=1 if is_end else 0)
             return day.astimezone().timestamp()
-        if (moment := to_utc(word)) is not None:
-            return datetime.fromisoformat(moment).timestamp() + (1 if at_its_end else 0)
+        utc = to_utc(text)
+        if utc is not None:
+            return datetime.fromisoformat(utc).timestamp() + (1 if is_end else 0)
     except (ValueError, OverflowError):
         pass
     raise UsageError(
-        f"{option} does not take that time",
-        help="it takes an age (2d), a day (2026-11-01) or a moment with its zone",
+        f"invalid time for {option}",
+        help="use an age (2d), a day (2026-11-01) or a time with its zone",
     )
 
 
-def _show(shown: list[Session], as_json: bool, console: Console) -> None:
-    if as_json:
-        console.json(
-            {"schema": "open-token/sessions/1", "sessions": [_facts(session) for session in shown]}
-        )
-    elif console.out_is_terminal:
-        _table(shown, console)
+def _print_sessions(sessions: list[Session], is_json: bool, console: Console) -> None:
+    if is_json:
+        listed = [_session_to_json(session) for session in sessions]
+        console.print_json({"schema": "open-token/sessions/1", "sessions": listed})
+    elif console.stdout_is_terminal:
+        _print_table(sessions, console)
     else:
-        for session in shown:
-            console.out("\t".join(_row(session)))
+        for session in sessions:
+            console.print("\t".join(_build_cells(session)))
 
 
-def _close(total: int, shown: int, known: int, console: Console) -> None:
+def _print_summary(total: int, shown: int, known: int, console: Console) -> None:
     if known and not total:
-        console.say(f"none fits, of {plural(known, 'conversation')} on this machine")
+        console.info(f"no match among {pluralize(known, 'session')} on this machine")
     elif not total:
-        console.say("no conversation was found; see `open-token formats` for the places looked at")
+        console.info("no sessions found; `open-token formats` lists the folders searched")
     elif shown < total:
-        console.say(f"{shown} of {total:,} shown. All: --all.  Export one: open-token export ID")
+        console.info(f"{shown} of {total:,}. List all: --all.  Export one: open-token export ID")
     else:
-        console.say(f"{plural(total, 'conversation')}.  Export one: open-token export ID")
+        console.info(f"{pluralize(total, 'session')}.  Export one: open-token export ID")
 
 
-def _facts(session: Session) -> dict[str, object]:
+def _session_to_json(session: Session) -> dict[str, object]:
     return {
         "id": session.id,
         "reader": session.reader,
         "path": str(session.path),
-        "modified": _iso(session),
+        "modified": _format_modified(session),
         "bytes": session.bytes,
         "cwd": session.cwd,
         "title": session.title,
@@ -177,43 +192,49 @@ def _facts(session: Session) -> dict[str, object]:
     }
 
 
-def _iso(session: Session) -> str:
+def _format_modified(session: Session) -> str:
     return from_epoch(int(session.modified)) or ""
 
 
-def _row(session: Session) -> list[str]:
+def _build_cells(session: Session) -> list[str]:
     cells = [
         session.id,
         session.reader,
-        _iso(session),
+        _format_modified(session),
         str(session.bytes),
         session.cwd or "",
         session.title or "",
         str(session.path),
     ]
-    return [visible(cell) for cell in cells]
+    return [escape_controls(cell) for cell in cells]
 
 
-def _table(shown: list[Session], console: Console) -> None:
-    if not shown:
+def _print_table(sessions: list[Session], console: Console) -> None:
+    if not sessions:
         return
     now = time.time()
-    length = _length([session.id for session in shown])
-    # Long ids need the room of the sizes on a narrow screen: a title says more.
-    has_sizes = console.width() - length - 36 >= _LEAST_TITLE
-    width = max(_LEAST_TITLE - 1, console.width() - length - (36 if has_sizes else 25))
-    sizes = f"{'SIZE':>9}  " if has_sizes else ""
-    console.out(
-        console.paint(f"{'ID':{length}}  {'AGENT':12}  {'AGE':>5}  {sizes}TITLE", "bold", True)
-    )
-    for session in shown:
-        title = cut(visible(session.title or ""), width)
-        age = relative_age(now - session.modified)
-        name = visible(session.id[:length])
-        sizes = f"{size(session.bytes):>9}  " if has_sizes else ""
-        console.out(f"{name:{length}}  {session.reader:12.12}  {age:>5}  {sizes}{title}")
+    id_columns = _count_id_columns([session.id for session in sessions])
+    fixed_columns = id_columns + 36
+    # Long ids take the place of the sizes on a narrow screen: titles matter more.
+    has_sizes = console.width() - fixed_columns >= _MIN_TITLE_COLUMNS
+    if not has_sizes:
+        fixed_columns = id_columns + 25
+    title_columns = max(_MIN_TITLE_COLUMNS - 1, console.width() - fixed_columns)
+    size = f"{'SIZE':>9}  " if has_sizes else ""
+    heading = f"{'ID':{id_columns}}  {'AGENT':12}  {'AGE':>5}  {size}TITLE"
+    console.print(console.style(heading, "bold", True))
+    for session in sessions:
+        title = truncate_to_columns(escape_controls(session.title or ""), title_columns)
+        age = format_age(now - session.modified)
+        short_id = escape_controls(session.id[:id_columns])
+        size = f"{format_size(session.bytes):>9}  " if has_sizes else ""
+        console.print(f"{short_id:{id_columns}}  {session.reader:12.12}  {age:>5}  {size}{title}")
 
 
-def _length(ids: list[str]) -> int:
-    """How much of each id must be shown to tell them apart."""
-    return next((n for n in range(8, 36) if len({name[:n] for name in ids}) == len(set(ids))), 36)
+def _count_id_columns(ids: list[str]) -> int:
+    """Return how many characters distinguish the ids."""
+    distinct = len(set(ids))
+    for length in range(_MIN_ID_COLUMNS, _MAX_ID_COLUMNS):
+        if len({name[:length] for name in ids}) == distinct:
+            return length
+    return _MAX_ID_COLUMNS

@@ -1,114 +1,141 @@
-"""`open-token sign`: puts the user's name under an export."""
+"""`open-token sign`: sign an export."""
 
 import argparse
 import shlex
 from pathlib import Path
 from typing import Any
 
-from open_token.cli.console import Console, plural, visible
-from open_token.errors import OutputError, UsageError
+from open_token.cli.shared.console import Console, escape_controls, pluralize
+from open_token.cli.shared.help import Help, Section
+from open_token.cli.shared.output import refuse_folder
+from open_token.errors import UsageError
 from open_token.signing import SCHEMES, Sign, Signed, sign_source, signer
 from open_token.sources.source import Source
 from open_token.storage.files import whole_file
 from open_token.vouching import key_file
 
-HELP = """Sign an export, so that others can check who vouches for it.
-
-usage: open-token sign FILE [-o OUT] [--key KEY] [--scheme sshsig|dsse-ed25519]
-
-  open-token sign talk.json -o talk.json --key ~/.ssh/id_ed25519
-  open-token export talk.jsonl | open-token sign - --key id_ed25519.pub > talk.json
-  open-token export talk.jsonl --sign ~/.ssh/id_ed25519 -o talk.json    both at once
-
-FILE     an export, json or ndjson, by whatever program, as long as its hashes hold; - for stdin
-  -o OUT         write to OUT, which may be FILE itself; else to stdout
-  --key KEY      a private SSH key, or the .pub of one that ssh-agent or a security key holds;
-                 without it sign_key of the settings
-  --scheme S     sshsig (the default) is made by ssh-keygen; dsse-ed25519 needs no ssh-keygen,
-                 but the package cryptography and an Ed25519 key without a passphrase
-Only integrity.signatures changes. Signatures stand side by side; a key signs an export once.
-It shows that the holder of the key vouches for the export, not when, nor that it is true.
-Exit: 0 signed  2 usage  3 cannot be read, verified, signed or written  130 interrupted
-"""
+HELP = Help(
+    summary="Sign an export with an SSH key, so that others can check who signed it.",
+    usage=("sign FILE [OPTIONS]",),
+    sections=(
+        Section(
+            "Arguments",
+            (("FILE", "An export (json or ndjson) with valid hashes, or - for stdin"),),
+        ),
+    ),
+    notes=(
+        "Only integrity.signatures changes. An export can have several signatures, one for "
+        "each key. A signature proves that the holder of the key signed the export, not when, "
+        "and not that its content is true.",
+    ),
+    exit_codes=(
+        ("0", "Signed"),
+        ("2", "Invalid usage"),
+        ("3", "Cannot read, verify, sign or write"),
+        ("130", "Interrupted"),
+    ),
+    examples=(
+        ("open-token sign session.json -o session.json --key ~/.ssh/id_ed25519", ""),
+        ("open-token export s.jsonl | open-token sign - --key id.pub > s.json", ""),
+        (
+            "open-token export s.jsonl --sign ~/.ssh/id_ed25519 -o s.json",
+            "Export and sign in one step",
+        ),
+    ),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The file, where it goes, and the key."""
-    parser.add_argument("file")
-    parser.add_argument("-o", "--output", metavar="OUT")
-    parser.add_argument("--key", metavar="KEY")
-    parser.add_argument("--scheme", choices=SCHEMES, default=SCHEMES[0])
+    """Add the file, the output and the key."""
+    parser.add_argument("file", metavar="FILE", help=argparse.SUPPRESS)
+    output = parser.add_argument_group("Output")
+    output.add_argument(
+        "-o",
+        "--output",
+        metavar="OUT",
+        help="Write to OUT, which may be FILE itself [default: stdout]",
+    )
+    signing = parser.add_argument_group("Signature")
+    signing.add_argument(
+        "--key",
+        metavar="KEY",
+        help="A private SSH key, or the .pub of a key in ssh-agent or on a security key "
+        "[default: sign_key in the settings]",
+    )
+    signing.add_argument(
+        "--scheme",
+        choices=SCHEMES,
+        default=SCHEMES[0],
+        metavar="SCHEME",
+        help="sshsig: by ssh-keygen [default]; dsse-ed25519: needs the package cryptography "
+        "and an Ed25519 key without passphrase",
+    )
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
-    """Check the export, sign it, say who signed."""
+    """Verify the export, sign it and report the key."""
     output = None if args.output == "-" else args.output
     if args.json and not output:
         raise UsageError(
-            "--json tells about a written file",
-            help="add -o FILE; without it stdout carries the export",
+            "--json needs -o FILE", help="without -o, stdout carries the export itself"
         )
     name = args.file
-    source = (
-        Source.of_stream(console.stdin, name)
-        if name == "-"
-        else Source.of(console.cwd / Path(name).expanduser(), name)
-    )
-    sign = signer_for(args.key, console, args.scheme)
-    made = _sign(source, output, sign, console)
-    _tell_next(output, key_file(args.key, console.env), console)
+    if name == "-":
+        source = Source.of_stream(console.stdin, name)
+    else:
+        source = Source.of(console.cwd / Path(name).expanduser(), name)
+    sign = create_signer(args.key, console, args.scheme)
+    signed = _sign_file(source, output, sign, console)
+    _print_next_step(output, key_file(args.key, console.env), console)
     if args.json:
-        entry = {part: made.entry[part] for part in ("scheme", "keyid")}
-        facts = {
-            "file": name,
-            "output": output,
-            "events": made.events,
-            **entry,
-            "was_there": made.was_there,
-        }
-        console.json({"schema": "open-token/signed/1", **facts})
+        console.print_json(
+            {
+                "schema": "open-token/signed/1",
+                "file": name,
+                "output": output,
+                "events": signed.events,
+                "scheme": signed.entry["scheme"],
+                "keyid": signed.entry["keyid"],
+                "was_there": signed.was_there,
+            }
+        )
     return 0
 
 
-def signer_for(key: str | None, console: Console, scheme: str = SCHEMES[0]) -> Sign:
-    """Signs with a key, or with that of the settings; told before, since a key may wait for a touch
-    in silence."""
+def create_signer(key: str | None, console: Console, scheme: str = SCHEMES[0]) -> Sign:
+    """Return a function that signs with a key, or with the key in the settings.
+
+    It announces the key first: a security key waits silently for a touch."""
     path = key_file(key, console.env)
     sign = signer(path, scheme)
 
-    def told(statement: bytes) -> dict[str, Any]:
-        if console.err_is_terminal:
-            console.say(
-                f"signing with {visible(str(path))}; unlock or touch the key if it waits for that"
-            )
+    def announce_and_sign(statement: bytes) -> dict[str, Any]:
+        if console.stderr_is_terminal:
+            name = escape_controls(str(path))
+            console.info(f"signing with {name}; unlock or touch the key if necessary")
         return sign(statement)
 
-    return told
+    return announce_and_sign
 
 
-def _sign(source: Source, output: str | None, sign: Sign, console: Console) -> Signed:
+def _sign_file(source: Source, output: str | None, sign: Sign, console: Console) -> Signed:
+    refuse_folder(output)
     if output is None:
-        made = sign_source(source, console.payload, sign)
-    elif Path(output).is_dir():
-        raise OutputError(
-            "the output is a folder", where=output, help="name a file in it; nothing was written"
-        )
+        signed = sign_source(source, console.stdout, sign)
     else:
         with whole_file(Path(output)) as out:
-            made = sign_source(source, out, sign)
-    word = "signed before by" if made.was_there else "signed by"
-    console.say(
-        f"sign    {plural(made.events, 'event')}, {word} {made.entry['keyid']} ({made.entry['scheme']})"
-    )
+            signed = sign_source(source, out, sign)
+    state = "already signed by" if signed.was_there else "signed by"
+    key = f"{signed.entry['keyid']} ({signed.entry['scheme']})"
+    console.info(f"sign    {pluralize(signed.events, 'event')}, {state} {key}")
     if output:
-        console.say(f"wrote   {visible(output)}")
-    return made
+        console.info(f"wrote   {escape_controls(output)}")
+    return signed
 
 
-def _tell_next(output: str | None, key: Path, console: Console) -> None:
-    """How somebody else checks it: with the public half, which they must have from you."""
-    public = key if key.suffix == ".pub" else Path(f"{key}.pub")
-    if output and public.is_file():
-        console.say(
-            f"next    {visible(shlex.join(['open-token', 'verify', output, '--trust', str(public)]))}"
-        )
+def _print_next_step(output: str | None, key: Path, console: Console) -> None:
+    """Print how others verify the export: with the public key, which they need from you."""
+    public_key = key if key.suffix == ".pub" else Path(f"{key}.pub")
+    if output and public_key.is_file():
+        command = shlex.join(["open-token", "verify", output, "--trust", str(public_key)])
+        console.info(f"next    {escape_controls(command)}")

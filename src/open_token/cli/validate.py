@@ -1,49 +1,57 @@
-"""`open-token validate`: does an export keep the rules of the format?"""
+"""`open-token validate`: check exports against the format specification."""
 
 import argparse
 from pathlib import Path
 
 from open_token.checking.validate import CHECKS, Problem, validate_bytes, validate_lines
-from open_token.cli.console import Console, plural, visible
+from open_token.cli.shared.console import Console, escape_controls, pluralize
+from open_token.cli.shared.help import Help, Section
 from open_token.errors import UsageError
 from open_token.sources.source import Source
 
-HELP = """Check exports against every rule of the format.
-
-usage: open-token validate FILE... [--strict] [--json]
-       open-token validate --explain OT104
-
-  open-token validate talk.json
-  open-token validate *.ndjson --json
-  open-token export talk.jsonl | open-token validate -
-
-  --strict       warnings count as errors
-  --explain ID   what a check asks for, why, and how to mend it
-A line of the answer: severity, check, place, what is wrong.
-Exit: 0 valid  1 not valid  2 usage  3 cannot be read
-"""
-
-_SHOWN = 20
+HELP = Help(
+    summary="Check exports against every rule of the format specification.",
+    usage=("validate FILE... [OPTIONS]", "validate --explain ID"),
+    sections=(Section("Arguments", (("FILE", "An export, or - for stdin"),)),),
+    notes=("Each line of the result has severity, check, position and problem.",),
+    exit_codes=(
+        ("0", "Valid"),
+        ("1", "Invalid"),
+        ("2", "Invalid usage"),
+        ("3", "Cannot read"),
+    ),
+    examples=(
+        ("open-token validate session.json", ""),
+        ("open-token export session.jsonl | open-token validate -", ""),
+        ("open-token validate --explain OT104", ""),
+    ),
+)
+_MAX_PROBLEMS = 20
+_NOT_AN_EXPORT = ("OT011", "OT102")
+"""Checks that fail for a file that is no export at all."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Files, or a check to explain."""
-    parser.add_argument("files", nargs="*")
-    parser.add_argument("--strict", action="store_true")
-    parser.add_argument("--explain", metavar="ID")
+    """Add the files and the check to explain."""
+    parser.add_argument("files", nargs="*", help=argparse.SUPPRESS)
+    checks = parser.add_argument_group("Checks")
+    checks.add_argument("--strict", action="store_true", help="Treat warnings as errors")
+    checks.add_argument(
+        "--explain", metavar="ID", help="Explain what a check requires, and how to fix it"
+    )
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
-    """Check each file; the answer is no when one of them breaks a rule."""
+    """Check each file; the exit code is 1 if one of them is invalid."""
     if args.explain:
-        return _explain(args.explain, console)
+        return _explain_check(args.explain, console)
     if not args.files:
-        raise UsageError("which file?", help="open-token validate FILE, or - for standard input")
-    found = {name: _problems(name, console) for name in args.files}
-    valid = {
-        name: not any(args.strict or p.severity == "error" for p in problems)
-        for name, problems in found.items()
-    }
+        raise UsageError("validate needs a file", help="open-token validate FILE, or - for stdin")
+    results = {name: _find_problems(name, console) for name in args.files}
+    valid = {}
+    for name, problems in results.items():
+        errors = [item for item in problems if args.strict or item.severity == "error"]
+        valid[name] = not errors
     if args.json:
         files = [
             {
@@ -51,64 +59,68 @@ def run(args: argparse.Namespace, console: Console) -> int:
                 "valid": valid[name],
                 "problems": [problem._asdict() for problem in problems],
             }
-            for name, problems in found.items()
+            for name, problems in results.items()
         ]
-        console.json(
+        console.print_json(
             {"schema": "open-token/validation/1", "valid": all(valid.values()), "files": files}
         )
     else:
-        for name, problems in found.items():
-            _show(name, problems, valid[name], console)
+        for name, problems in results.items():
+            _print_result(name, problems, valid[name], console)
     return 0 if all(valid.values()) else 1
 
 
-def _problems(name: str, console: Console) -> list[Problem]:
-    source = (
-        Source.of_stream(console.stdin, name)
-        if name == "-"
-        else Source.of(console.cwd / Path(name).expanduser(), name)
-    )
+def _find_problems(name: str, console: Console) -> list[Problem]:
+    if name == "-":
+        source = Source.of_stream(console.stdin, name)
+    else:
+        source = Source.of(console.cwd / Path(name).expanduser(), name)
     with source.opened() as stream:
+        # NDJSON is checked line by line, in constant memory.
         if source.shape == "lines" and b'"header"' in source.head[:200]:
             return validate_lines(stream)
         return validate_bytes(stream.read())
 
 
-def _show(name: str, problems: list[Problem], valid: bool, console: Console) -> None:
-    terminal = console.out_is_terminal
-    for problem in problems[:_SHOWN]:
-        word = console.paint(
-            f"{problem.severity}:", "red" if problem.severity == "error" else "yellow", terminal
-        )
-        place = f" {visible(problem.place)}" if problem.place else ""
-        console.out(f"{word} {problem.id}{place}: {visible(problem.message)}")
-    if len(problems) > _SHOWN:
-        console.out(f"... and {len(problems) - _SHOWN} more; --json has them all")
-    errors = sum(problem.severity == "error" for problem in problems)
-    counts = ", ".join(
-        plural(count, noun)
-        for count, noun in ((errors, "error"), (len(problems) - errors, "warning"))
-        if count
-    )
-    word = (
-        console.paint("ok", "green", terminal) if valid else console.paint("FAIL", "red", terminal)
-    )
-    console.out(f"{word}  {visible(name)}  {counts or f'{len(CHECKS)} checks'}")
-    if any(problem.id in ("OT011", "OT102") for problem in problems):
-        console.say(
-            "note    this does not look like an export; make one with `open-token export FILE`"
-        )
+def _print_result(name: str, problems: list[Problem], is_valid: bool, console: Console) -> None:
+    is_terminal = console.stdout_is_terminal
+    for problem in problems[:_MAX_PROBLEMS]:
+        color = "red" if problem.severity == "error" else "yellow"
+        severity = console.style(f"{problem.severity}:", color, is_terminal)
+        place = f" {escape_controls(problem.place)}" if problem.place else ""
+        console.print(f"{severity} {problem.id}{place}: {escape_controls(problem.message)}")
+    if len(problems) > _MAX_PROBLEMS:
+        console.print(f"... and {len(problems) - _MAX_PROBLEMS} more; --json lists all")
+    if is_valid:
+        verdict = console.style("ok", "green", is_terminal)
+    else:
+        verdict = console.style("FAIL", "red", is_terminal)
+    console.print(f"{verdict}  {escape_controls(name)}  {_count_problems(problems)}")
+    if any(problem.id in _NOT_AN_EXPORT for problem in problems):
+        console.info("note    not an export? create one with `open-token export FILE`")
     elif problems:
-        console.say(f"next    open-token validate --explain {problems[0].id}")
+        console.info(f"next    open-token validate --explain {problems[0].id}")
 
 
-def _explain(name: str, console: Console) -> int:
-    check = CHECKS.get(name.upper())
+def _count_problems(problems: list[Problem]) -> str:
+    errors = sum(problem.severity == "error" for problem in problems)
+    warnings = len(problems) - errors
+    counts = []
+    if errors:
+        counts.append(pluralize(errors, "error"))
+    if warnings:
+        counts.append(pluralize(warnings, "warning"))
+    return ", ".join(counts) or f"{len(CHECKS)} checks"
+
+
+def _explain_check(name: str, console: Console) -> int:
+    check_id = name.upper()
+    check = CHECKS.get(check_id)
     if check is None:
         raise UsageError(
-            "there is no such check", help=f"they run from {min(CHECKS)} to {max(CHECKS)}"
+            "no such check", help=f"checks are numbered from {min(CHECKS)} to {max(CHECKS)}"
         )
-    console.out(
-        f"{name.upper()} ({check.severity}): {check.title}\nwhy: {check.why}\nmend: {check.help}"
-    )
+    console.print(f"{check_id} ({check.severity}): {check.title}")
+    console.print(f"why: {check.why}")
+    console.print(f"fix: {check.help}")
     return 0

@@ -1,4 +1,4 @@
-"""`open-token verify`: is an export unchanged since it was written?"""
+"""`open-token verify`: check the hashes and signatures of an export."""
 
 import argparse
 from pathlib import Path
@@ -12,172 +12,187 @@ from open_token.checking.verify import (
     Verdict,
     verify_source,
 )
-from open_token.cli.console import Console, plural, visible
+from open_token.cli.shared.console import Console, escape_controls, pluralize
+from open_token.cli.shared.help import Help, Section
 from open_token.errors import InputError
 from open_token.signatures.judging import INVALID, TRUSTED, UNKNOWN, Judged
 from open_token.sources.source import Source
 from open_token.vouching import trusted
 
-HELP = """Check that an export is unchanged since it was written, and who signed it.
-
-usage: open-token verify FILE [--signed] [--trust FILE] [--statement] [--json]
-
-  open-token verify talk.json
-  open-token verify talk.json --trust mia.pub      is it signed by Mia?
-  open-token export talk.jsonl | open-token verify -
-
-  --signed         it must be signed by somebody whom you trust
-  --trust FILE     whom to trust: an allowed_signers file of OpenSSH, or a public key; the
-                   same as --signed, with this list and not that of your settings
-  --statement      print what a signature is made over, byte for byte, and nothing else
-  --accept-legacy  a hash made under another reading of the canonical form is good enough
-A hash shows that nothing changed since the export, not who made it or when. A signature
-by a key that you do not know shows no more than that; the key came with the file.
-Exit: 0 unchanged  1 changed  2 usage  3 cannot be verified  4 signature false or not trusted
-"""
-
-_SHOWN = 20
+HELP = Help(
+    summary="Check that an export is unchanged since it was written, and who signed it.",
+    usage=("verify FILE [OPTIONS]",),
+    sections=(Section("Arguments", (("FILE", "An export, or - for stdin"),)),),
+    notes=(
+        "A hash proves that nothing changed since the export, not who made it or when. A "
+        "signature by an unknown key proves no more than that: the key came with the file.",
+    ),
+    exit_codes=(
+        ("0", "Unchanged"),
+        ("1", "Changed"),
+        ("2", "Invalid usage"),
+        ("3", "Cannot be verified"),
+        ("4", "Signature invalid or not trusted"),
+    ),
+    examples=(
+        ("open-token verify session.json", ""),
+        ("open-token verify session.json --trust mia.pub", "Require a signature by Mia"),
+        ("open-token export session.jsonl | open-token verify -", ""),
+    ),
+)
+_MAX_REASONS = 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The file."""
-    parser.add_argument("file")
-    parser.add_argument("--accept-legacy", action="store_true")
-    parser.add_argument("--signed", action="store_true")
-    parser.add_argument("--trust", metavar="FILE")
-    parser.add_argument("--statement", action="store_true")
+    """Add the file and what is required of it."""
+    parser.add_argument("file", metavar="FILE", help=argparse.SUPPRESS)
+    signatures = parser.add_argument_group("Signatures")
+    signatures.add_argument(
+        "--signed", action="store_true", help="Require a signature by a trusted key"
+    )
+    signatures.add_argument(
+        "--trust",
+        metavar="FILE",
+        help="Like --signed, with the keys of FILE: an OpenSSH allowed_signers file or a "
+        "public key [default: allowed_signers in the settings]",
+    )
+    hashes = parser.add_argument_group("Hashes")
+    hashes.add_argument(
+        "--accept-legacy",
+        action="store_true",
+        help="Accept hashes that match another reading of the canonical form",
+    )
+    display = parser.add_argument_group("Display")
+    display.add_argument(
+        "--statement", action="store_true", help="Print the exact bytes that signatures cover"
+    )
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
-    """Compute every hash again and compare."""
+    """Recompute every hash and compare."""
     name = args.file
-    source = (
-        Source.of_stream(console.stdin, name)
-        if name == "-"
-        else Source.of(console.cwd / Path(name).expanduser(), name)
-    )
+    if name == "-":
+        source = Source.of_stream(console.stdin, name)
+    else:
+        source = Source.of(console.cwd / Path(name).expanduser(), name)
     verdict = verify_source(source, trusted(args.trust, console.env))
     if args.statement:
-        return _tell_statement(verdict, name, console)
-    is_asked = args.signed or args.trust is not None
-    code = _exit_code(verdict, args.accept_legacy, is_asked)
+        return _print_statement(verdict, name, console)
+    needs_signature = args.signed or args.trust is not None
+    code = _choose_exit_code(verdict, args.accept_legacy, needs_signature)
     if args.json:
-        lists = {"parts": [part._asdict() for part in verdict.parts]}
-        lists["signatures"] = [judged._asdict() for judged in verdict.signatures]
-        console.json(
-            {"schema": "open-token/verdict/1", "file": name, "exit": code}
-            | verdict._asdict()
-            | lists
-        )
+        result = {"schema": "open-token/verdict/1", "file": name, "exit": code}
+        result |= verdict._asdict()
+        result["parts"] = [part._asdict() for part in verdict.parts]
+        result["signatures"] = [judged._asdict() for judged in verdict.signatures]
+        console.print_json(result)
     else:
-        _show(verdict, name, code, is_asked, console)
+        _print_verdict(verdict, name, code, needs_signature, console)
     return code
 
 
-def _tell_statement(verdict: Verdict, name: str, console: Console) -> int:
+def _print_statement(verdict: Verdict, name: str, console: Console) -> int:
     if not verdict.statement:
         raise InputError(
-            "this export has no statement that could be signed",
+            "the export has no statement that could be signed",
             where=name,
             help="see `open-token verify`",
         )
-    console.payload.write(verdict.statement.encode())
-    code = _exit_code(verdict._replace(signatures=()), False, False)
+    console.stdout.write(verdict.statement.encode())
+    # Only the hashes count here: the statement is printed in order to be signed.
+    code = _choose_exit_code(verdict._replace(signatures=()), False, False)
     if code:
-        console.warn("the export is not as it was written; see `open-token verify`")
+        console.warn("the export was changed since it was written; see `open-token verify`")
     return code
 
 
-def _line(part: Part, word: str) -> str:
-    told = _short(part.claimed)
-    if part.state == MISMATCH and part.found:
-        told = f"stored {told}  computed {_short(part.found)}"
-    elif part.state not in (MATCH, MISMATCH):
-        told = "not checked"
-    return f"{word}  {part.name:14} {visible(told)}"
-
-
-def _short(value: str) -> str:
-    return f"{value[:16]}..." if len(value) == 64 else value
-
-
-def _exit_code(verdict: Verdict, accept_legacy: bool, is_asked: bool) -> int:
+def _choose_exit_code(verdict: Verdict, accept_legacy: bool, needs_signature: bool) -> int:
     if verdict.status == UNVERIFIABLE:
         return 3
     if verdict.status == MISMATCHED and not (accept_legacy and verdict.matched_profile):
         return 1
     states = {judged.state for judged in verdict.signatures}
-    return 4 if INVALID in states or (is_asked and TRUSTED not in states) else 0
+    if INVALID in states:
+        return 4
+    return 4 if needs_signature and TRUSTED not in states else 0
 
 
-def _signature_line(judged: Judged, good: str, bad: str) -> str:
-    word = {TRUSTED: good, INVALID: bad}.get(judged.state, "--  ")
-    told = f"by {judged.by}" if judged.by else ""
-    if judged.state == UNKNOWN:
-        told = "not trusted" if judged.detail else "by an unknown key"
-    key = (
-        f"({judged.keyid}, {judged.scheme})"
-        if judged.keyid
-        else f"({judged.scheme})"
-        if judged.scheme
-        else ""
-    )
-    told = "  ".join(filter(None, (f"{told} {key}".strip(), judged.detail)))
-    return f"{word}  {'signature':14} {visible(told)}"
-
-
-def _show_signatures(
-    verdict: Verdict, is_asked: bool, good: str, bad: str, console: Console
+def _print_verdict(
+    verdict: Verdict, name: str, code: int, needs_signature: bool, console: Console
 ) -> None:
-    for judged in verdict.signatures:
-        console.out(_signature_line(judged, good, bad))
-    if is_asked and not verdict.signatures:
-        console.out(f"{bad}  {'signature':14} none")
-
-
-def _show(verdict: Verdict, name: str, code: int, is_asked: bool, console: Console) -> None:
-    terminal = console.out_is_terminal
-    good, bad = console.paint("ok  ", "green", terminal), console.paint("FAIL", "red", terminal)
+    is_terminal = console.stdout_is_terminal
+    ok = console.style("ok  ", "green", is_terminal)
+    fail = console.style("FAIL", "red", is_terminal)
     for part in verdict.parts:
-        console.out(_line(part, {MATCH: good, MISMATCH: bad}.get(part.state, "--  ")))
-    _show_signatures(verdict, is_asked, good, bad, console)
-    reasons = verdict.reasons if verdict.status == UNVERIFIABLE else ()
-    for reason in reasons[:_SHOWN]:
-        console.out(f"{bad}  {visible(reason)}")
-    if len(reasons) > _SHOWN:
-        console.out(f"... and {len(reasons) - _SHOWN:,} more; --json has them all")
+        label = {MATCH: ok, MISMATCH: fail}.get(part.state, "--  ")
+        console.print(f"{label}  {part.name:14} {escape_controls(_describe_part(part))}")
+    for judged in verdict.signatures:
+        label = {TRUSTED: ok, INVALID: fail}.get(judged.state, "--  ")
+        text = escape_controls(_describe_signature(judged))
+        console.print(f"{label}  {'signature':14} {text}")
+    if needs_signature and not verdict.signatures:
+        console.print(f"{fail}  {'signature':14} none")
+    if verdict.status == UNVERIFIABLE:
+        _print_reasons(verdict, fail, console)
     for warning in verdict.warnings:
-        console.warn(visible(warning))
+        console.warn(escape_controls(warning))
     if verdict.matched_profile:
-        console.say(
-            f"note    the hash holds when the canonical form is read as {verdict.matched_profile}"
-        )
-    if code in (0, 4) and {judged[2:] for judged in verdict.signatures} == {(UNKNOWN, "", "")}:
-        console.say(
-            "note    the key came with the file and proves nothing until you know whose it is; --trust names keys"
-        )
+        console.info(f"note    the hash matches the canonical form {verdict.matched_profile}")
+    states = {(judged.state, judged.by, judged.detail) for judged in verdict.signatures}
+    if code in (0, 4) and states == {(UNKNOWN, "", "")}:
+        console.info("note    the key came with the file; name keys that you trust with --trust")
+    shown = escape_controls(name)
     if code == 0:
-        console.out(
-            f"{good}  {visible(name)}  unchanged since it was written, {plural(verdict.events, 'event')}"
-        )
+        events = pluralize(verdict.events, "event")
+        console.print(f"{ok}  {shown}  unchanged since it was written, {events}")
     elif code == 1:
-        console.out(f"{bad}  {visible(name)}  changed since it was written")
+        console.print(f"{fail}  {shown}  changed since it was written")
     elif code == 4:
-        console.out(f"{bad}  {visible(name)}  {_distrust(verdict)}")
+        console.print(f"{fail}  {shown}  {_describe_distrust(verdict)}")
     else:
-        console.say(f"help    {_advice(verdict)}")
+        console.info(f"help    {_suggest_remedy(verdict)}")
 
 
-def _distrust(verdict: Verdict) -> str:
-    """Why the hashes hold and the export is refused all the same."""
+def _print_reasons(verdict: Verdict, label: str, console: Console) -> None:
+    for reason in verdict.reasons[:_MAX_REASONS]:
+        console.print(f"{label}  {escape_controls(reason)}")
+    if len(verdict.reasons) > _MAX_REASONS:
+        console.print(f"... and {len(verdict.reasons) - _MAX_REASONS:,} more; --json lists all")
+
+
+def _describe_part(part: Part) -> str:
+    claimed = _shorten_hash(part.claimed)
+    if part.state == MATCH:
+        return claimed
+    if part.state != MISMATCH:
+        return "not checked"
+    if part.found:
+        return f"stored {claimed}  computed {_shorten_hash(part.found)}"
+    return claimed
+
+
+def _shorten_hash(value: str) -> str:
+    return f"{value[:16]}..." if len(value) == 64 else value
+
+
+def _describe_signature(judged: Judged) -> str:
+    signer = f"by {judged.by}" if judged.by else ""
+    if judged.state == UNKNOWN:
+        signer = "not trusted" if judged.detail else "by an unknown key"
+    key = ", ".join(filter(None, (judged.keyid, judged.scheme)))
+    if key:
+        key = f"({key})"
+    return "  ".join(filter(None, (f"{signer} {key}".strip(), judged.detail)))
+
+
+def _describe_distrust(verdict: Verdict) -> str:
     if any(judged.state == INVALID for judged in verdict.signatures):
-        return "its hashes hold, but a signature does not"
-    return "unchanged since it was written, but not signed by anyone whom you trust"
+        return "hashes match, but a signature is invalid"
+    return "unchanged since it was written, but not signed by a trusted key"
 
 
-def _advice(verdict: Verdict) -> str:
-    """What to do about a file that cannot be verified: an export without a hash, or none that can
-    be read at all."""
+def _suggest_remedy(verdict: Verdict) -> str:
+    """Suggest what to do with a file that has no hash, or that is no export."""
     if verdict.parts or verdict.events:
-        return "export it again with integrity=hash; a hash shows change, not authorship"
-    return "this is no export, or not a whole one: get it again, or make one with `open-token export FILE`"
+        return "export it again with integrity=hash; a hash shows changes, not authorship"
+    return "not a complete export: get it again, or create one with `open-token export FILE`"

@@ -8,7 +8,7 @@ from typing import Protocol, cast
 from open_token.errors import UsageError
 from open_token.handoff.conversation import Talk, talk_of
 from open_token.handoff.target import Scene, Session
-from open_token.options import guess_of
+from open_token.options import suggest_match
 from open_token.registry import list_agents
 
 
@@ -44,7 +44,7 @@ def _meant(name: str, known: Iterable[str]) -> str:
     """What a wrong name was perhaps meant to be: agents are called by the first word of their
     names."""
     first = next((label for label in known if label.split("-")[0] == name), None)
-    return f"did you mean {first}? " if first else guess_of(name, known)
+    return f"did you mean {first}? " if first else suggest_match(name, known)
 
 
 __all__ = ["Scene", "Session", "Talk", "Target", "list_target_names", "talk_of", "target"]

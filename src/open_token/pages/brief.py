@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
-from open_token.errors import DoesNotFit
+from open_token.errors import SizeLimitError
 from open_token.model import Integrity, Record
 from open_token.pages._gathered import Gathered, gather, title_of, title_of_all
 from open_token.pages._terminal import without_colours
@@ -111,7 +111,7 @@ def write(
     parts = [_head(record, integrity, whole).encode("utf-8", "replace")]
     left = budget - len(parts[0])
     if budget < SMALLEST:
-        raise DoesNotFit(
+        raise SizeLimitError(
             f"a brief cannot be made smaller than {SMALLEST} bytes, and max_bytes is {budget}",
             smallest=SMALLEST,
             help=f"give max_bytes={SMALLEST} or more",

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from open_token.context import Allowance
+from open_token.context import AllowEntry
 from open_token.passes._candidate import Candidate
 from open_token.passes._gate import Gate, KeywordGate, Window, confirmation
 from open_token.passes._hidden import DISGUISES, Look, looks_behind, stretches
@@ -119,7 +119,7 @@ class Detector:
     def _person(self) -> int | None:
         return next((number for number, rule in enumerate(self.rules) if rule.finder), None)
 
-    def allowance(self, rule: Rule, value: str, key: str) -> Allowance | None:
+    def allowance(self, rule: Rule, value: str, key: str) -> AllowEntry | None:
         """The entry that lets a value stand; the built-in rules know none."""
         return None
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from hashlib import sha256
 from typing import Any
 
-from open_token.context import Allowance, Context, OwnRule
+from open_token.context import AllowEntry, Context, CustomRule
 from open_token.model import REDACTION_MODES
 from open_token.passes._candidate import Candidate
 from open_token.passes._detect import Detector, Finding, merged
@@ -28,7 +28,7 @@ _BEFORE, _AFTER = 96, 24
 _PIECE, _OVERLAP = 1 << 14, 1 << 12
 
 
-def own_of(level: str, rules: tuple[OwnRule, ...]) -> tuple[Rule, ...]:
+def own_of(level: str, rules: tuple[CustomRule, ...]) -> tuple[Rule, ...]:
     """The rules of one's own that hold at a level; at `none` those for private keys only, as with
     the built-in ones."""
     wanted = REDACTION_MODES[: REDACTION_MODES.index(level) + 1]
@@ -40,7 +40,7 @@ def own_of(level: str, rules: tuple[OwnRule, ...]) -> tuple[Rule, ...]:
     )
 
 
-def as_rule(rule: OwnRule) -> Rule:
+def as_rule(rule: CustomRule) -> Rule:
     """A rule of one's own among the others; nothing but RE2 ever runs it, so it needs no gate."""
     return Rule(rule.id, rule.type, rule.level, rule.pattern, "", rule.keywords, rule.validator)
 
@@ -119,13 +119,13 @@ class OwnDetector(Detector):
         judged = zip(findings, values, strict=True)
         return [item for item, value in judged if self.allowance(item.rule, value, key) is None]
 
-    def allowance(self, rule: Rule, value: str, key: str) -> Allowance | None:
+    def allowance(self, rule: Rule, value: str, key: str) -> AllowEntry | None:
         """The entry that lets a value stand; policy wins over every entry."""
         context, policy = self._context, self._context.policy
         if rule.type == "private_key" and policy.never_export_private_keys:
             return None
         if canonical(rule.type, value) in context.screen.kept:
-            return Allowance(file="this review")
+            return AllowEntry(file="this review")
         is_policy = REDACTION_MODES.index(rule.level) <= REDACTION_MODES.index(policy.min_redact)
         for entry in context.screen.allowed:
             # What the policy asks for is asked for everywhere: only a value that was looked at may
@@ -135,7 +135,7 @@ class OwnDetector(Detector):
         return None
 
 
-def _holds(entry: Allowance, context: Context, rule: Rule, value: str, key: str) -> bool:
+def _holds(entry: AllowEntry, context: Context, rule: Rule, value: str, key: str) -> bool:
     if entry.rule and not fnmatch.fnmatchcase(rule.id, entry.rule):
         return False
     if entry.key and not fnmatch.fnmatchcase(key, entry.key):

@@ -4,7 +4,7 @@ tried."""
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
-from open_token.context import Context, OwnRule
+from open_token.context import Context, CustomRule
 from open_token.passes._detect import Detector
 from open_token.passes._hidden import DISGUISES
 from open_token.passes._holes import filled, unfilled
@@ -24,7 +24,7 @@ class Entry(NamedTuple):
     level: str
     file: str
     fields: dict[str, Any]
-    own: OwnRule | None = None
+    own: CustomRule | None = None
 
     @property
     def rule(self) -> Rule:
@@ -44,7 +44,7 @@ class Failure(NamedTuple):
     why: str = ""
 
 
-def catalogue(own: tuple[OwnRule, ...]) -> list[Entry]:
+def catalogue(own: tuple[CustomRule, ...]) -> list[Entry]:
     """Every rule: one's own first, then the built-in ones by level."""
     import tomllib
 
@@ -61,7 +61,7 @@ def catalogue(own: tuple[OwnRule, ...]) -> list[Entry]:
     return entries
 
 
-def own_entries(rules: tuple[OwnRule, ...]) -> list[Entry]:
+def own_entries(rules: tuple[CustomRule, ...]) -> list[Entry]:
     """Rules of one's own, as their files have them."""
     entries = []
     for rule in rules:

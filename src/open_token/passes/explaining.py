@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
-from open_token.context import Allowance, Context
+from open_token.context import AllowEntry, Context
 from open_token.passes._detect import Judge
 from open_token.passes._found import Found
 from open_token.passes._letters import decoded
@@ -84,7 +84,7 @@ class _Miss(NamedTuple):
     value: bytes
     before: bytes
     after: bytes
-    allowed: Allowance | None
+    allowed: AllowEntry | None
 
 
 class _Listener(OwnDetector):
@@ -112,7 +112,7 @@ class _Listener(OwnDetector):
         self.misses.append(_Miss(rule, text[start:end], *around, None))
         return False
 
-    def allowance(self, rule: Rule, value: str, key: str) -> Allowance | None:
+    def allowance(self, rule: Rule, value: str, key: str) -> AllowEntry | None:
         """The entry that lets a value stand, noted."""
         entry = super().allowance(rule, value, key)
         if entry is not None:
@@ -152,7 +152,7 @@ def _near(listener: _Listener, leaf: bytes, spans: list[tuple[int, int]]) -> lis
     return sorted(told.values(), key=lambda near: (near.line, not near.is_allowed))
 
 
-def _allowed_by(entry: Allowance) -> str:
+def _allowed_by(entry: AllowEntry) -> str:
     names = [name for name in ("value", "pattern", "rule", "key", "path") if getattr(entry, name)]
     return f"allowed by {' and '.join(names)} in {entry.file}"
 

@@ -4,9 +4,9 @@ is wrong."""
 import re
 from typing import Any, NamedTuple
 
-from open_token.context import Allowance, OwnRule
+from open_token.context import AllowEntry, CustomRule
 from open_token.errors import UsageError
-from open_token.options import guess_of
+from open_token.options import suggest_match
 from open_token.passes._own_pattern import PatternError, judges, own_pattern
 from open_token.passes._rules import LEVELS
 
@@ -39,9 +39,9 @@ class File(NamedTuple):
         return f"{self.name}:{self.text.count(chr(10), 0, at) + 1} ({table} {number + 1}{key and f', {key}'})"
 
 
-def own_rules(file: File, settings: dict[str, Any]) -> tuple[OwnRule, ...]:
+def own_rules(file: File, settings: dict[str, Any]) -> tuple[CustomRule, ...]:
     """The rules of a file; an entry that is wrong is an error with its place."""
-    rules: list[OwnRule] = []
+    rules: list[CustomRule] = []
     for number, entry in enumerate(_entries(file, settings, "rule")):
         rules.append(_rule(_Entry(file, "rule", number, entry)))
         if rules[-1].id in {rule.id for rule in rules[:-1]}:
@@ -51,7 +51,7 @@ def own_rules(file: File, settings: dict[str, Any]) -> tuple[OwnRule, ...]:
     return tuple(rules)
 
 
-def allowances(file: File, settings: dict[str, Any]) -> tuple[Allowance, ...]:
+def allowances(file: File, settings: dict[str, Any]) -> tuple[AllowEntry, ...]:
     """The allow-list of a file."""
     entries = _entries(file, settings, "allow")
     return tuple(
@@ -86,7 +86,7 @@ class _Entry(NamedTuple):
     def check_names(self, known: tuple[str, ...]) -> None:
         for key in self.fields:
             if key not in known:
-                guess = guess_of(key, known)
+                guess = suggest_match(key, known)
                 raise self.wrong(
                     key, "there is no such field", f"{guess}the fields are {', '.join(known)}"
                 )
@@ -117,7 +117,7 @@ class _Entry(NamedTuple):
         return text
 
 
-def _rule(entry: _Entry) -> OwnRule:
+def _rule(entry: _Entry) -> CustomRule:
     entry.check_names(RULE_FIELDS)
     name = entry.text("id")
     if not _ID.fullmatch(name):
@@ -139,7 +139,7 @@ def _rule(entry: _Entry) -> OwnRule:
         raise entry.wrong("", "a rule needs a pattern", "as in pattern = 'ACME-[0-9]{6}'")
     validator = entry.text("validator")
     if validator and validator not in judges():
-        guess = guess_of(validator, judges())
+        guess = suggest_match(validator, judges())
         raise entry.wrong(
             "validator",
             "there is no such validator",
@@ -147,10 +147,12 @@ def _rule(entry: _Entry) -> OwnRule:
         )
     lists = {key: entry.texts(key) for key in _LISTS}
     lists["keywords"] = tuple(word.encode().lower().decode() for word in lists["keywords"])
-    return OwnRule(name, kind, level, pattern, validator=validator, file=entry.file.name, **lists)
+    return CustomRule(
+        name, kind, level, pattern, validator=validator, file=entry.file.name, **lists
+    )
 
 
-def _allowance(entry: _Entry) -> Allowance:
+def _allowance(entry: _Entry) -> AllowEntry:
     entry.check_names(ALLOW_FIELDS)
     value = entry.text("value")
     if value and not _HASH.fullmatch(value):
@@ -161,7 +163,7 @@ def _allowance(entry: _Entry) -> Allowance:
         )
     entry.text("note")
     file = f"{entry.file.name} (allow {entry.number + 1})"
-    made = Allowance(
+    made = AllowEntry(
         value, entry.pattern(), entry.text("rule"), entry.text("key"), entry.text("path"), file=file
     )
     if not any((made.value, made.pattern, made.rule, made.key, made.path)):

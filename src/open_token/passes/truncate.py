@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import cache
 from itertools import islice
 
-from open_token.context import Context, Measure
-from open_token.errors import DoesNotFit
+from open_token.context import Context, SizeEstimator
+from open_token.errors import SizeLimitError
 from open_token.model import Event, Record
 from open_token.passes._truncate_cuts import steps
 from open_token.passes._truncate_drop import Groups, Kept, annotation, with_own_actor
@@ -45,8 +45,8 @@ def truncate(record: Record, context: Context) -> Record:
     return Drop(record, sizes, cuts, measure, limit).fit(smallest)
 
 
-def _too_small(limit: int, smallest: int, otherwise: str) -> DoesNotFit:
-    return DoesNotFit(
+def _too_small(limit: int, smallest: int, otherwise: str) -> SizeLimitError:
+    return SizeLimitError(
         f"the export cannot be made smaller than {smallest} bytes, and max_bytes is {limit}",
         smallest=smallest,
         help=f"give max_bytes={smallest} or more{otherwise}",
@@ -57,7 +57,9 @@ class Cuts:
     """Every cut that can be made, as numbers: which event, how large the thing was, how many bytes
     it saves."""
 
-    def __init__(self, events: Iterable[Event], sizes: "array[int]", measure: Measure) -> None:
+    def __init__(
+        self, events: Iterable[Event], sizes: "array[int]", measure: SizeEstimator
+    ) -> None:
         self._order = array("q")
         self._event = array("q")
         self._saving = array("q")
@@ -89,7 +91,9 @@ class Cuts:
 class Shortened:
     """Events with their cuts made; may be walked any number of times."""
 
-    def __init__(self, events: Iterable[Event], counts: dict[int, int], measure: Measure) -> None:
+    def __init__(
+        self, events: Iterable[Event], counts: dict[int, int], measure: SizeEstimator
+    ) -> None:
         self._events = events
         self._counts = counts
         self._measure = measure
@@ -111,7 +115,7 @@ class Drop:
     made."""
 
     def __init__(
-        self, record: Record, sizes: "array[int]", cuts: Cuts, measure: Measure, limit: int
+        self, record: Record, sizes: "array[int]", cuts: Cuts, measure: SizeEstimator, limit: int
     ) -> None:
         participants, self._actor = with_own_actor(record.participants)
         self._record = replace(

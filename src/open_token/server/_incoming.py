@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 from open_token.canonical import CanonicalError, EventsHash, event_bytes
 from open_token.context import Context
 from open_token.entries import Json
-from open_token.errors import OpenTokenError, SeveralError, UsageError
+from open_token.errors import MultipleConversationsError, OpenTokenError, UsageError
 from open_token.model import Event, Record
 from open_token.options import ExportOptions
 from open_token.pipeline import read
@@ -136,7 +136,7 @@ def _told(work: Callable[[], T]) -> T:
     sent it."""
     try:
         return work()
-    except SeveralError as problem:
+    except MultipleConversationsError as problem:
         ids = ", ".join(str(item.id)[:100] for item in problem.found[:_NAMED])
         rest = f" and {len(problem.found) - _NAMED:,} more" if len(problem.found) > _NAMED else ""
         raise bad(

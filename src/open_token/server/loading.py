@@ -13,7 +13,7 @@ from typing import Any, get_args
 import msgspec
 
 from open_token.errors import UsageError
-from open_token.options import guess_of
+from open_token.options import suggest_match
 from open_token.server.config import PROVIDERS, Limits, ServerConfig
 from open_token.storage.files import Folders, read_optional
 
@@ -84,7 +84,7 @@ def _of_file(path: Path) -> _Given:
             "this settings file is not TOML", where=where, help="mend it or move it away"
         ) from None
     for name in whole.keys() - {"server"}:
-        if guess := guess_of(name, ["server"]):
+        if guess := suggest_match(name, ["server"]):
             raise UsageError(
                 f"there is no table {name[:60]}", where=_place(path, text, name), help=guess
             )
@@ -126,7 +126,7 @@ def _of_environment(env: Mapping[str, str]) -> _Given:
             raise UsageError(
                 "there is no such setting of the server",
                 where=where,
-                help=guess_of(word, known) + _SEE,
+                help=suggest_match(word, known) + _SEE,
             )
         yield known[word], where, _taken_apart(known[word], env[word], where)
 
@@ -158,7 +158,7 @@ def _must_be_known(name: str, where: str) -> None:
         raise UsageError(
             "there is no such setting of the server",
             where=where,
-            help=guess_of(name, SETTINGS) + _SEE,
+            help=suggest_match(name, SETTINGS) + _SEE,
         )
 
 

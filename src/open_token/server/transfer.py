@@ -18,7 +18,7 @@ from open_token.context import Context
 from open_token.entries import LogFault
 from open_token.errors import OpenTokenError, SigningError
 from open_token.library import surroundings
-from open_token.options import NAMES
+from open_token.options import OPTION_NAMES
 from open_token.pipeline import export as run
 from open_token.reducer import State
 from open_token.reducer.documents import import_document
@@ -133,10 +133,10 @@ def _form(given: dict[str, str]) -> str:
 
 
 def _context(services: Services, given: Mapping[str, str]) -> Context:
-    unknown = [name for name in given if name not in NAMES]
+    unknown = [name for name in given if name not in OPTION_NAMES]
     if unknown:
         raise bad(
-            f"there is no option {unknown[0][:40]}; the options are format, {', '.join(NAMES)}",
+            f"there is no option {unknown[0][:40]}; the options are format, {', '.join(OPTION_NAMES)}",
             "usage",
         )
     try:

@@ -16,7 +16,7 @@ import pytest
 from open_token.checking.validate import validate
 from open_token.checking.verify import verify_bytes
 from open_token.entries import Step
-from open_token.options import NAMES, TABLE
+from open_token.options import OPTION_NAMES, OPTIONS
 from open_token.reducer.steps import blocks_of, user_message
 from open_token.restore import restore_files
 from open_token.server.config import Limits
@@ -116,7 +116,7 @@ def test_every_option_does_its_work_over_the_wire(tmp_path: Path) -> None:
 
     async def test(ask: Asking) -> None:
         await ask.talk(*MORE)
-        for option in TABLE:
+        for option in OPTIONS:
             for value in option.values or ("2600",):
                 words = {"format": "json", **WITH.get(option.name, {}), option.name: value}
                 if option.name == "mode":
@@ -222,7 +222,7 @@ def test_the_zip(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ("colour=red", ", ".join(NAMES)),
+        ("colour=red", ", ".join(OPTION_NAMES)),
         ("format=pdf", "zip, json, ndjson"),
         ("format=json&mode=ndjson", "different things"),
         ("redact=some", "secrets, none, pii, strict"),

@@ -10,7 +10,7 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect
 
-from open_token.options import TABLE
+from open_token.options import OPTIONS
 from open_token.server import transfer
 from open_token.server.http.answers import answer
 from open_token.server.http.auth import Reader, Serving, Writer
@@ -40,7 +40,7 @@ _OPTIONS: list[dict[str, Any]] = [
         if option.free or not option.values
         else {"enum": list(option.values)},
     }
-    for option in TABLE
+    for option in OPTIONS
 ]
 _EXPORT: dict[int | str, dict[str, Any]] = {
     200: {

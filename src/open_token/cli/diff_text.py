@@ -1,0 +1,281 @@
+"""A diff of two sessions as text: verdict, divergence with context, totals."""
+
+import argparse
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from open_token.cli.shared.console import Console, escape_controls, truncate_to_columns
+from open_token.comparing import Difference
+from open_token.comparing.judging import ALONE, EQUAL, ORDER, Row
+from open_token.comparing.report import Change
+from open_token.comparing.steps import Step, said
+from open_token.comparing.words import word_changes
+
+_HEADING = f"{'A':>5} {'B':>5}"
+_MARGIN = 15
+"""Columns of the step numbers and the sign."""
+_UNCHANGED_CHARACTERS = 60
+"""Unchanged characters that are shown between two changes."""
+_MAX_NAMES = 8
+_FILE_GROUPS = (
+    ("same", "same change:"),
+    ("differ", "different change:"),
+    ("only_a", "only A:"),
+    ("only_b", "only B:"),
+)
+_COLORS = {"=": "dim", "-": "red", "+": "green", "~": "yellow"}
+
+
+def render_diff(
+    difference: Difference, args: argparse.Namespace, console: Console
+) -> Iterator[str]:
+    """Yield the lines of the report."""
+    yield difference.sentence
+    if args.quiet:
+        return
+    if not difference.same:
+        shown = _select_rows(difference, args.context, is_complete=args.all)
+        yield _HEADING
+        yield from _RowRenderer(difference, console).render(shown)
+        yield from _count_hidden(difference, shown)
+    yield from _render_totals(difference)
+    yield from (f"note    {note}" for note in difference.notes)
+
+
+def _select_rows(difference: Difference, context: int, *, is_complete: bool) -> list[int]:
+    """Return the indices of the rows to show: differences with the rows around them."""
+    rows = difference.rows
+    centers: list[int] = []
+    if is_complete:
+        centers = [index for index, row in enumerate(rows) if row.kind != EQUAL]
+    elif difference.parting:
+        centers = [difference.parting.row]
+    selected: set[int] = set()
+    for center in centers:
+        first = max(0, center - context)
+        selected.update(range(first, min(len(rows), center + context + 1)))
+    return sorted(selected)
+
+
+def _count_hidden(difference: Difference, shown: list[int]) -> Iterator[str]:
+    visible = set(shown)
+    counts: dict[str, int] = {}
+    for index, row in enumerate(difference.rows):
+        if row.kind != EQUAL and index not in visible:
+            counts[row.kind] = counts.get(row.kind, 0) + 1
+    if counts:
+        listed = ", ".join(f"{kind} {count:,}" for kind, count in counts.items())
+        yield f"hidden  {listed}; show them with --all"
+
+
+class _RowRenderer:
+    """Renders aligned steps, cut to the width of a screen."""
+
+    def __init__(self, difference: Difference, console: Console) -> None:
+        self._difference = difference
+        self._console = console
+        self._width = console.width() if console.stdout_is_terminal else 0
+
+    def render(self, shown: list[int]) -> Iterator[str]:
+        """Yield the lines of the rows at these indices, with a count for each gap."""
+        last = -1
+        for index in shown:
+            if index > last + 1:
+                yield self._render_gap(index - last - 1)
+            yield from self._render_row(self._difference.rows[index])
+            last = index
+        if last < len(self._difference.rows) - 1:
+            yield self._render_gap(len(self._difference.rows) - last - 1)
+
+    def _render_gap(self, count: int) -> str:
+        return f"{'...':>11}    {count:,} more"
+
+    def _render_row(self, row: Row) -> Iterator[str]:
+        if row.kind == EQUAL:
+            outcome = _describe_outcome(row.step)
+            yield self._render_step(row.a, row.b, "=", _describe_step(row.step), outcome)
+        elif row.kind == ORDER:
+            label = _describe_step(row.step)
+            yield self._render_step(row.a, row.b, "~", label, "in a different order")
+        elif row.kind in ALONE or row.kind == "tool_changed":
+            if row.a is not None:
+                yield self._render_single(row.a, None, row.a, "-")
+            if row.b is not None:
+                yield self._render_single(None, row.b, row.b, "+")
+        else:
+            yield from self._render_changed(row)
+
+    def _render_single(self, a: Step | None, b: Step | None, step: Step, sign: str) -> str:
+        return self._render_step(a, b, sign, _describe_step(step), _describe_outcome(step))
+
+    def _render_changed(self, row: Row) -> Iterator[str]:
+        """Yield a line for the step, and one for each value that differs in it."""
+        assert row.a is not None
+        assert row.b is not None
+        changes = self._difference.changes(row)
+        if row.step.kind == "call":
+            tools = row.a.tool if row.a.tool == row.b.tool else f"{row.a.tool} -> {row.b.tool}"
+            outcomes = [_describe_outcome(row.a), _describe_outcome(row.b)]
+            outcome = " -> ".join(dict.fromkeys(filter(None, outcomes)))
+            label = f"{escape_controls(tools)[:60]:8} {_join_lines(_find_target(row.a))}"
+            yield self._render_step(row.a, row.b, "~", label, outcome)
+        else:
+            yield self._render_step(row.a, row.b, "~", f"{_find_speaker(row.step):9}", "")
+        for change in changes:
+            yield self._render_change(change)
+
+    def _render_change(self, change: Change) -> str:
+        path = escape_controls(change.path)[:80]
+        text = f"{'':{_MARGIN}}{path}  {self._render_word_changes(change)}"
+        return truncate_to_columns(text, self._width) if self._width else text
+
+    def _render_word_changes(self, change: Change) -> str:
+        old = _to_text(change.a) if change.in_a else ""
+        new = _to_text(change.b) if change.in_b else ""
+        pieces = word_changes(old, new)
+        rendered = []
+        for index, (sign, text) in enumerate(pieces):
+            is_last = index == len(pieces) - 1
+            rendered.append(_render_piece(sign, text, is_first=index == 0, is_last=is_last))
+        return "".join(rendered)
+
+    def _render_step(
+        self, a: Step | None, b: Step | None, sign: str, label: str, outcome: str
+    ) -> str:
+        numbers = f"{a.number if a else '':>5} {b.number if b else '':>5}"
+        styled = self._console.style(sign, _COLORS[sign], self._console.stdout_is_terminal)
+        suffix = f"  {outcome}" if outcome else ""
+        if self._width:
+            label = truncate_to_columns(label, max(10, self._width - _MARGIN - len(suffix)))
+        return f"{numbers}  {styled} {label.rstrip()}{suffix}"
+
+
+def _render_piece(sign: str, text: str, *, is_first: bool, is_last: bool) -> str:
+    """Render removed, added or unchanged text; long unchanged text is shortened.
+
+    Only the ends next to a change are kept: a line cut to a screen starts at the first change."""
+    if sign == "-":
+        return f"[-{_escape_lines(text)}-]"
+    if sign == "+":
+        return f"{{+{_escape_lines(text)}+}}"
+    half = _UNCHANGED_CHARACTERS // 2
+    head = "" if is_first else text[:half]
+    tail = "" if is_last else text[-half:]
+    if len(text) <= len(head) + len(tail):
+        return _escape_lines(text)
+    return _escape_lines(f"{head}...{tail}")
+
+
+def _describe_step(step: Step) -> str:
+    if step.kind == "call":
+        return f"{escape_controls(step.tool)[:60]:8} {_join_lines(_find_target(step))}"
+    return f"{_find_speaker(step):9} {_join_lines(_to_text(said(step.event)))}"
+
+
+def _find_speaker(step: Step) -> str:
+    return escape_controls(step.role or step.kind)[:20]
+
+
+def _find_target(step: Step) -> str:
+    return step.deed.shown or step.deed.target or _to_text(step.arguments)
+
+
+def _join_lines(text: str) -> str:
+    return escape_controls(" ".join(text.split()))
+
+
+def _escape_lines(text: str) -> str:
+    return escape_controls(text.replace("\n", "\\n").replace("\t", "\\t"))
+
+
+def _to_text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and all(isinstance(part, str) for part in value):
+        return "\n".join(value)
+    try:
+        return msgspec.json.encode(value).decode()
+    except (UnicodeEncodeError, msgspec.MsgspecError, RecursionError, TypeError):
+        return str(type(value).__name__)
+
+
+def _describe_outcome(step: Step) -> str:
+    """Describe the result of a call: exit code, duration, or number of lines."""
+    if step.kind != "call":
+        return ""
+    if not step.has_result:
+        return "no result"
+    parts = []
+    exit_code = step.facts.get("exit_code")
+    seconds = step.facts.get("duration_seconds")
+    if type(exit_code) is int:
+        parts.append(f"exit {exit_code}")
+    elif step.failed:
+        parts.append("failed")
+    if isinstance(seconds, int | float) and not isinstance(seconds, bool):
+        parts.append(f"{seconds:.1f} s")
+    if not parts and step.result is not None:
+        text = said(step.result)
+        if isinstance(text, str):
+            count = len(text.splitlines())
+            parts.append("1 line" if count == 1 else f"{count:,} lines")
+    return ", ".join(parts)
+
+
+def _render_totals(difference: Difference) -> Iterator[str]:
+    a = difference.a
+    b = difference.b
+    steps = f"steps {a.steps:,} -> {b.steps:,}"
+    percent = round(100 * (b.steps - a.steps) / a.steps) if a.steps else 0
+    if percent:
+        steps += f" ({percent:+d} %)"
+    totals = [steps, f"failed {a.failed:,} -> {b.failed:,}"]
+    if a.seconds is not None or b.seconds is not None:
+        totals.append(f"time {_format_duration(a.seconds)} -> {_format_duration(b.seconds)}")
+    yield f"total   {'   '.join(totals)}"
+
+    tokens = []
+    for name, label in (("input_tokens", "in"), ("output_tokens", "out")):
+        if name in a.tokens or name in b.tokens:
+            counts = f"{_format_count(a.tokens.get(name))} -> {_format_count(b.tokens.get(name))}"
+            tokens.append(f"{label} {counts}")
+    if tokens:
+        yield f"tokens  {'   '.join(tokens)}"
+    if a.models != b.models:
+        yield f"model   {_list_names(a.models) or '?'} -> {_list_names(b.models) or '?'}"
+
+    files = []
+    for name, label in _FILE_GROUPS:
+        if difference.files[name]:
+            files.append(f"{label} {_list_names(difference.files[name])}")
+    if files:
+        yield f"files   {'   '.join(files)}"
+
+
+def _list_names(names: list[str]) -> str:
+    listed = ", ".join(escape_controls(name)[:200] for name in names[:_MAX_NAMES])
+    if len(names) > _MAX_NAMES:
+        listed += f" and {len(names) - _MAX_NAMES:,} more"
+    return listed
+
+
+def _format_count(count: int | None) -> str:
+    if count is None:
+        return "?"
+    if count < 1000:
+        return f"{count:,}"
+    if count < 100_000:
+        return f"{count / 1000:,.1f}k"
+    return f"{count / 1000:,.0f}k"
+
+
+def _format_duration(seconds: float | None) -> str:
+    if seconds is None:
+        return "?"
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"

@@ -1,0 +1,239 @@
+"""`redact --review`: decide on findings in a terminal; a value is shown only on demand."""
+
+import contextlib
+import os
+import select
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+from open_token.cli.shared.console import (
+    Console,
+    count_columns,
+    escape_controls,
+    pluralize,
+    truncate_to_columns,
+)
+from open_token.cli.shared.findings import fit_context
+from open_token.cli.shared.keyboard import DOWN, ENTER, ESCAPE, UP, raw_terminal, read_key
+from open_token.passes.findings import Finding, Place, short
+
+MASK, KEEP, FALSE_POSITIVE = "mask", "keep", "false for good"
+"""Decisions; JSON reports contain these words."""
+_DECISION_KEYS = {"m": MASK, "k": KEEP, "f": FALSE_POSITIVE}
+_NEXT_KEYS = ("n", " ", ENTER, DOWN)
+_BACK_KEYS = ("p", "b", UP)
+_QUIT_KEYS = ("q", ESCAPE)
+_DECISION_HINTS = ("m mask", "k keep once", "K keep all of this rule", "f false positive", "u undo")
+_MOVE_HINTS = ("n next", "p previous", "v show value")
+_LEAVE_HINTS = ("w write", "q quit without writing")
+_LEAVE_HINTS_WITHOUT_OUTPUT = ("w done, writes nothing without -o", "q quit, remembers nothing")
+_GAP = "   "
+_FRAME_ROWS = 11
+_VALUE_ROWS = 3
+_RESIZE_POLL_SECONDS = 0.2
+
+LockReason = Callable[[Finding], str]
+"""Returns why a finding must be masked, or an empty string."""
+
+
+def review(
+    findings: list[Finding], console: Console, explain_lock: LockReason, *, writes: bool = True
+) -> list[str] | None:
+    """Return the user's decision on each finding; None when they quit."""
+    hints = _LEAVE_HINTS if writes else _LEAVE_HINTS_WITHOUT_OUTPUT
+    state = _Review(findings, console, explain_lock, hints)
+    with raw_terminal(), _alternate_screen():
+        while True:
+            size = _get_terminal_size()
+            _draw(state.render(*size))
+            key = _wait_for_key(size)
+            if key in _QUIT_KEYS:
+                return None
+            if key == "w":
+                return state.decisions
+            if key:
+                state.handle_key(key)
+
+
+def _wait_for_key(size: tuple[int, int]) -> str:
+    """Return the next key; an empty string when the terminal was resized."""
+    while not select.select([sys.stdin.fileno()], [], [], _RESIZE_POLL_SECONDS)[0]:
+        if _get_terminal_size() != size:
+            return ""
+    return read_key()
+
+
+class _Review:
+    """The finding on the screen, and the decisions so far."""
+
+    def __init__(
+        self,
+        findings: list[Finding],
+        console: Console,
+        explain_lock: LockReason,
+        leave_hints: tuple[str, ...],
+    ) -> None:
+        self._findings = findings
+        self._console = console
+        self._locks = [explain_lock(finding) for finding in findings]
+        self._leave_hints = leave_hints
+        self._index = 0
+        self._first_place = 0
+        self._visible_places = 1
+        self._is_value_shown = False
+        self._undo_stack: list[tuple[int, dict[int, str]]] = []
+        self.decisions = [MASK] * len(findings)
+
+    def handle_key(self, key: str) -> None:
+        """Change the state as a key demands; any key hides a value that was shown."""
+        self._is_value_shown = key == "v" and not self._is_value_shown
+        index = self._index
+        self._apply_key(key)
+        if self._index != index:
+            self._first_place = 0
+
+    def _apply_key(self, key: str) -> None:
+        if key in _NEXT_KEYS:
+            self._index = min(self._index + 1, len(self._findings))
+        elif key in _BACK_KEYS:
+            self._index = max(self._index - 1, 0)
+        elif key == "u" and self._undo_stack:
+            self._undo()
+        elif self._index < len(self._findings):
+            self._apply_finding_key(key)
+
+    def _apply_finding_key(self, key: str) -> None:
+        finding = self._findings[self._index]
+        is_locked = bool(self._locks[self._index])
+        if key == "o":
+            following = self._first_place + self._visible_places
+            self._first_place = following if following < len(finding.places) else 0
+        elif key == "m":
+            self._decide([self._index], MASK)
+        elif key in _DECISION_KEYS and not is_locked:
+            self._decide([self._index], _DECISION_KEYS[key])
+        elif key == "K" and not is_locked:
+            same_rule = [i for i, other in enumerate(self._findings) if other.rule == finding.rule]
+            self._decide(same_rule, KEEP)
+
+    def _decide(self, indices: list[int], decision: str) -> None:
+        unlocked = [index for index in indices if not self._locks[index]]
+        previous = {index: self.decisions[index] for index in unlocked}
+        self._undo_stack.append((self._index, previous))
+        for index in unlocked:
+            self.decisions[index] = decision
+        self._index += 1
+
+    def _undo(self) -> None:
+        self._index, previous = self._undo_stack.pop()
+        for index, decision in previous.items():
+            self.decisions[index] = decision
+
+    def render(self, columns: int, lines: int) -> list[str]:
+        """Return the lines of the screen."""
+        columns -= 1
+        summary = summarize(self.decisions)
+        total = len(self._findings)
+        if self._index == total:
+            head = f"review  {pluralize(total, 'finding')} seen: {summary}"
+            hints = ("p previous", "u undo", *self._leave_hints)
+            return [truncate_to_columns(head, columns), "", *_wrap_hints(hints, columns)]
+        head = f"review  {self._index + 1:,} of {total:,}   ({summary})"
+        page = [truncate_to_columns(head, columns), "", *self._render_finding(columns, lines)]
+        if len(page) > lines:
+            page = [line for line in page if line][:lines]
+        return page
+
+    def _render_finding(self, columns: int, lines: int) -> list[str]:
+        finding = self._findings[self._index]
+        title = f"{finding.type}   rule {finding.rule} ({finding.level})"
+        text = [truncate_to_columns(line, columns) for line in (title, finding.shape)]
+        if self._is_value_shown:
+            text += _wrap_value(escape_controls(finding.value), columns)
+        text.append("")
+        hints = _wrap_hints((*_DECISION_HINTS, *_MOVE_HINTS, *self._leave_hints), columns)
+        self._visible_places = max(1, (lines - _FRAME_ROWS - len(hints)) // 2)
+        text += self._render_places(finding, columns)
+        lock = self._locks[self._index]
+        decision = f"mask: {lock}" if lock else _describe_decision(self.decisions[self._index])
+        styled = self._console.style(truncate_to_columns(decision, columns - 10), "bold", True)
+        return [*text, "", f"decision: {styled}", *hints]
+
+    def _render_places(self, finding: Finding, columns: int) -> list[str]:
+        text = []
+        first = self._first_place
+        for place in finding.places[first : first + self._visible_places]:
+            where = escape_controls(short(place.where))
+            text.append(truncate_to_columns(f"  {where}", columns))
+            text.append(self._render_context(finding.type, place, columns - 4))
+        if finding.count > self._visible_places:
+            last = min(first + self._visible_places, len(finding.places))
+            total = pluralize(finding.count, "place")
+            position = f"  {first + 1:,} to {last:,} of {total}   o others"
+            text.append(truncate_to_columns(position, columns))
+        return text
+
+    def _render_context(self, kind: str, place: Place, columns: int) -> str:
+        """Render the text around a finding, as much as fits on a line."""
+        label = f"[{kind}]"
+        before, after = fit_context(place, max(16, columns - len(label)))
+        return f"    {before}{self._console.style(label, 'yellow', True)}{after}"
+
+
+def _describe_decision(decision: str) -> str:
+    return "false positive" if decision == FALSE_POSITIVE else decision
+
+
+def _wrap_hints(hints: tuple[str, ...], columns: int) -> list[str]:
+    rows = [""]
+    for hint in hints:
+        longer = f"{rows[-1]}{_GAP}{hint}" if rows[-1] else hint
+        if count_columns(longer) > columns and rows[-1]:
+            rows.append(hint)
+        else:
+            rows[-1] = longer
+    return [truncate_to_columns(row, columns) for row in rows]
+
+
+def _wrap_value(text: str, columns: int) -> list[str]:
+    """Wrap a value over a few rows; only the beginning of a longer one is shown."""
+    width = columns if text.isascii() else columns // 2
+    rows = [text[start : start + width] for start in range(0, len(text), width)]
+    if len(rows) > _VALUE_ROWS:
+        rows = rows[:_VALUE_ROWS]
+        rows[-1] = rows[-1][: width - 3] + "..."
+    return rows
+
+
+def _get_terminal_size() -> tuple[int, int]:
+    """Return columns and lines, or the usual size for a terminal that reports 0."""
+    columns, lines = os.get_terminal_size(sys.stderr.fileno())
+    return columns or 80, lines or 24
+
+
+def _draw(text: list[str]) -> None:
+    sys.stderr.write("\x1b[H\x1b[J" + "\r\n".join(text))
+    sys.stderr.flush()
+
+
+def summarize(decisions: list[str]) -> str:
+    """Count the decisions, such as `3 masked, 1 kept`."""
+    counts = Counter(decisions)
+    parts = [f"{counts[MASK]:,} masked"]
+    if counts[KEEP]:
+        parts.append(f"{counts[KEEP]:,} kept")
+    if counts[FALSE_POSITIVE]:
+        parts.append(pluralize(counts[FALSE_POSITIVE], "false positive"))
+    return ", ".join(parts)
+
+
+@contextlib.contextmanager
+def _alternate_screen() -> Iterator[None]:
+    """Switch to the alternate screen; the previous content comes back afterwards."""
+    sys.stderr.write("\x1b[?1049h")
+    try:
+        yield
+    finally:
+        sys.stderr.write("\x1b[?1049l")
+        sys.stderr.flush()

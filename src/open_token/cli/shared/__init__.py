@@ -1,0 +1,1 @@
+"""Building blocks that several commands share: terminal, source selection, options, signals."""

@@ -1,0 +1,97 @@
+"""A progress line on stderr for long reads: on a terminal only, and only after a moment."""
+
+import sys
+import time
+from typing import BinaryIO, cast
+
+from open_token.cli.shared.console import Console, format_size
+
+_DELAY = 0.3
+_INTERVAL = 0.1
+_BAR_COLUMNS = 24
+
+
+class Progress:
+    """A progress bar: enter it as a context, call it with the number of bytes read so far."""
+
+    def __init__(self, total: int, console: Console) -> None:
+        self._total = total
+        self._is_enabled = console.stderr_is_terminal and not console.quiet
+        self._next_update = time.monotonic() + _DELAY
+        self._is_shown = False
+        self._stage = ""
+        self._bytes_written: int | None = None
+
+    def __call__(self, done: int) -> None:
+        share = min(1.0, done / self._total) if self._total else 0.0
+        if share == 1.0 and self._bytes_written is not None:
+            self.add_written(0)
+            return
+        bar = "#" * int(share * _BAR_COLUMNS)
+        sizes = f"{format_size(done)} / {format_size(self._total)}"
+        stage = "read" if share == 1.0 else ""
+        self._update(f"reading [{bar:{_BAR_COLUMNS}}] {share:4.0%}  {sizes}", stage)
+
+    def add_written(self, count: int) -> None:
+        """Report that so many more bytes are in the output file."""
+        self._bytes_written = (self._bytes_written or 0) + count
+        if self._bytes_written:
+            self._update(f"writing {format_size(self._bytes_written)}", "")
+        else:
+            self._update("writing ...", "writing")
+
+    def _update(self, line: str, stage: str) -> None:
+        """Show a line, unless the last one is recent; a new stage is shown at once."""
+        now = time.monotonic()
+        is_new_stage = bool(stage) and stage != self._stage and self._is_shown
+        if not self._is_enabled or (now < self._next_update and not is_new_stage):
+            return
+        self._stage = stage
+        self._next_update = now + _INTERVAL
+        self._is_shown = True
+        sys.stderr.write(f"\r{line}\x1b[K")
+        sys.stderr.flush()
+
+    def count_file(self, out: BinaryIO) -> BinaryIO:
+        """Wrap an output file, so that the line shows how much is written once all is read."""
+        self._bytes_written = 0
+        return cast(BinaryIO, _CountingWriter(self, out))
+
+    def clear_before_output(self, out: BinaryIO) -> BinaryIO:
+        """Wrap stdout, so that the bar is gone before the first bytes reach the same screen."""
+        return cast(BinaryIO, _ClearingWriter(self, out))
+
+    def end(self) -> None:
+        """Remove the line for good."""
+        if self._is_shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+        self._is_enabled = False
+        self._is_shown = False
+
+    def __enter__(self) -> "Progress":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+
+class _ClearingWriter:
+    def __init__(self, progress: Progress, out: BinaryIO) -> None:
+        self._progress = progress
+        self._out = out
+
+    def write(self, data: bytes) -> int:
+        self._progress.end()
+        return self._out.write(data)
+
+
+class _CountingWriter:
+    def __init__(self, progress: Progress, out: BinaryIO) -> None:
+        self._progress = progress
+        self._out = out
+
+    def write(self, data: bytes) -> int:
+        count = self._out.write(data)
+        self._progress.add_written(count)
+        return count

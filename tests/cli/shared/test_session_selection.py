@@ -1,0 +1,51 @@
+"""What looks about on this machine is loaded only when it is needed."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+LINE = (
+    '{"type":"user","uuid":"u1","sessionId":"s1","timestamp":"2026-01-02T03:04:05Z",'
+    '"message":{"role":"user","content":"Hi"}}\n'
+)
+UNUSED = {
+    "asyncio",
+    "shutil",
+    "sqlite3",
+    "ssl",
+    "tempfile",
+    "tomllib",
+    "yaml",
+    "zipfile",
+    "open_token.cli.shared.session_selection",
+    "open_token.locallib.discovery",
+    "open_token.native",
+    "open_token.passes.own",
+    "platformdirs",
+    "phonenumbers",
+}
+"""What an export of a small file has no use for, and would pay for at every start."""
+
+
+AT_FIRST = {"shutil", "tempfile", "tomllib"}
+"""What keeps the rules of redaction in the cache, once."""
+
+
+@pytest.mark.parametrize(("word", "once"), [("redact=none", set()), ("redact=secrets", AT_FIRST)])
+def test_an_export_of_a_file_loads_only_what_it_needs(
+    word: str, once: set[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "talk.jsonl"
+    path.write_text(LINE)
+    code = "import sys\nfrom open_token.cli import main\nmain(sys.argv[1:])\nprint(*sys.modules, file=sys.stderr)"
+    command = [sys.executable, "-c", code, "export", str(path), word, "--quiet"]
+    run = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    loaded = set(run.stderr.split())
+    assert "open_token.agents.claude_code.detect" in loaded
+    assert UNUSED & loaded <= once
+    others = {
+        name for name in loaded if name.startswith("open_token.registry.") and "._" not in name
+    }
+    assert len(others) <= 8, f"{sorted(others)}: give readers that are not asked their SIGNS"
