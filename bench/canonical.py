@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import rfc8785
 
-from open_token.canonical import dumps, event_bytes, events_hash
+from open_token.jsontools.canonical import encode_canonical, encode_event, hash_events
 
 Event = dict[str, Any]
 WORDS = "the build fails in stage two because its lock file is stale see log line run tests again then merge".split()
@@ -106,8 +106,8 @@ def json_sorted(event: Event) -> bytes:
 ENCODERS: dict[str, Callable[[Event], bytes]] = {
     "orjson sorted": orjson_sorted,
     "orjson plain": orjson.dumps,
-    "ours, event_bytes": event_bytes,
-    "ours, dumps": dumps,
+    "ours, event_bytes": encode_event,
+    "ours, dumps": encode_canonical,
     "json sorted": json_sorted,
     "rfc8785": rfc8785.dumps,
 }
@@ -115,7 +115,7 @@ ENCODERS: dict[str, Callable[[Event], bytes]] = {
 
 def main() -> None:
     runs = {title: over_all(encode) for title, encode in ENCODERS.items()} | {
-        "ours, with SHA-256": events_hash
+        "ours, with SHA-256": hash_events
     }
     for name, events in event_sets().items():
         expected = [rfc8785.dumps(event) for event in events]
@@ -124,7 +124,7 @@ def main() -> None:
         print(f"{'':20}{'MB/s':>8}{'µs/event':>10}{'time x':>8}{'exact':>8}")
         best = best_seconds(runs, events)
         for title, took in best.items():
-            encode = ENCODERS.get(title, event_bytes)
+            encode = ENCODERS.get(title, encode_event)
             exact = sum(
                 encode(event) == right for event, right in zip(events, expected, strict=True)
             ) / len(events)

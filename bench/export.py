@@ -27,7 +27,7 @@ print(time.process_time() - start)
 OURS = """
 import gc, io, sys, time
 from pathlib import Path
-from open_token.library import surroundings
+from open_token.api import load_context
 from open_token.pipeline import export
 from open_token.sources.source import Source
 gc.disable()
@@ -35,7 +35,7 @@ class Sink(io.RawIOBase):
     def write(self, data): return len(data)
 def run(path):
     words = {"mode": "ndjson", **dict(word.split("=") for word in sys.argv[2:])}
-    export(Source.of(Path(path)), Sink(), surroundings(words))
+    export(Source.of(Path(path)), Sink(), load_context(words))
 all_runs = []
 while len(all_runs) < 2 or sum(all_runs) < 0.3:
     start = time.process_time()

@@ -16,14 +16,14 @@ import session
 RUN = """
 import gc, resource, sys, time
 from pathlib import Path
-from open_token.library import surroundings
+from open_token.api import load_context
 from open_token.pipeline import export
 from open_token.sources.source import Source
 gc.disable()
 path, to = Path(sys.argv[1]), sys.argv[2]
 with open(sys.argv[3], "wb") as out:
     start = time.process_time()
-    receipt = export(Source.of(path), out, surroundings({}), to=None if to == "json" else to)
+    receipt = export(Source.of(path), out, load_context({}), to=None if to == "json" else to)
     spent = time.process_time() - start
 print(spent, receipt.bytes, receipt.events, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 """

@@ -9,8 +9,8 @@ from typing import Any
 import orjson
 import pytest
 
-from open_token.checking.verify import verify
-from open_token.signing import signed, signer
+from open_token.integrity.signing import load_signer, sign_document
+from open_token.integrity.verify import verify
 
 CHAT = b'{"model":"m","messages":[{"role":"user","content":"hello"},{"role":"assistant","content":"hi"}]}'
 
@@ -58,7 +58,7 @@ def allowed(path: Path, *keys: Path, options: str = "") -> Path:
 
 def with_signature(document: Document, key: Path, scheme: str = "sshsig") -> Document:
     """The document, signed."""
-    return signed(document, signer(key, scheme))
+    return sign_document(document, load_signer(key, scheme))
 
 
 def sealed_anew(document: Document) -> Document:

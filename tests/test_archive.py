@@ -18,9 +18,9 @@ import fake_talk
 from fake_reader import add_reader
 from fake_talk import write
 from open_token.builder.draft import Draft
-from open_token.checking.verify import VERIFIED, verify_bytes
 from open_token.context import Context
 from open_token.errors import InputError, OutputError
+from open_token.integrity.verify import VERIFIED, verify_bytes
 from open_token.locallib import archive as module
 from open_token.locallib.archive import Archive, Change, index
 from open_token.locallib.archive.names import choose_day, choose_file_name, slugify

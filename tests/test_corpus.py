@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 
 from conftest import CORPUS, KEY
-from open_token.checking.validate import validate_bytes
-from open_token.checking.verify import VERIFIED, verify_bytes
 from open_token.cli import main
 from open_token.context import Context
 from open_token.errors import InputError
-from open_token.fidelity import Witness, judge
+from open_token.integrity.verify import VERIFIED, verify_bytes
+from open_token.native.fidelity import ExportObserver, measure_fidelity
 from open_token.options import ExportOptions
 from open_token.pipeline import export
 from open_token.registry import detect_format, list_conversations
 from open_token.sources.source import Source
+from open_token.validation.validate import validate_bytes
 from spoken import strings, texts
 
 CHECK = CORPUS.parent / "tools" / "check_export.py"
@@ -73,7 +73,9 @@ def name(path: Path | None) -> str:
     return path.relative_to(CORPUS).as_posix() if path else "corpus"
 
 
-def exported(source: Source, reader: str, witness: Witness | None = None, **words: Any) -> bytes:
+def exported(
+    source: Source, reader: str, witness: ExportObserver | None = None, **words: Any
+) -> bytes:
     """The export; no bytes when nothing was said in the conversation."""
     out = io.BytesIO()
     try:
@@ -175,9 +177,9 @@ def test_it_is_reported_on(path: Path) -> None:
     source = opened(path)
     reader = detect_format(source)
     for _ in each(source, reader):
-        witness = Witness()
+        witness = ExportObserver()
         exported(source, reader, witness, mode="ndjson", **EVERYTHING)
-        report = judge(source, reader, witness, []).as_json()
+        report = measure_fidelity(source, reader, witness, []).as_json()
         assert report["records"]["read"] >= 1
         break
 

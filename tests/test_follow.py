@@ -15,16 +15,16 @@ from typing import Any
 import pytest
 
 from golden_cases import CASES, GOLDEN, read_case
-from open_token.checking.validate import validate_bytes
-from open_token.checking.verify import VERIFIED, verify_bytes
 from open_token.context import Context
 from open_token.errors import InputError
+from open_token.integrity.verify import VERIFIED, verify_bytes
 from open_token.locallib.follow import Follower
 from open_token.locallib.ndjson_stream import FollowStream, read_written_stream
 from open_token.options import ExportOptions
 from open_token.pipeline import export
 from open_token.registry import detect_format, list_conversations
 from open_token.sources.source import Source
+from open_token.validation.validate import validate_bytes
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 LINES = [path for path in sorted(EXAMPLES.glob("*.jsonl")) if path.stem != "open_token"]

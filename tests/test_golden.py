@@ -19,13 +19,13 @@ import msgspec
 import pytest
 
 from golden_cases import CASES, read_case
-from open_token.checking.validate import validate
 from open_token.context import Context
 from open_token.model import Note
 from open_token.options import ExportOptions
 from open_token.pipeline import export
 from open_token.registry import READERS
 from open_token.sources.source import Source
+from open_token.validation.validate import validate
 
 
 def run(path: Path, reader: str, words: dict[str, str], key: bytes) -> tuple[bytes, list[Note]]:

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from open_token.checking.validate import validate_bytes
 from open_token.context import Context
 from open_token.errors import InputError
 from open_token.locallib.ndjson_stream import FollowStream, WrittenStream, read_written_stream
 from open_token.model import Record
 from open_token.options import ExportOptions
+from open_token.validation.validate import validate_bytes
 
 SECRET = "gh" + "p_" + "Zx8vK2mQ9rT4wY7uJ1nB5cD3fG6hL0pS2aEo"
 PEOPLE: list[Any] = [{"actor_id": "act_001", "kind": "human", "name": "user"}]

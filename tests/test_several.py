@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 import many_talks
+from open_token.api import conversations, export, load_context
 from open_token.errors import InputError, MultipleConversationsError, OutputError
-from open_token.library import conversations, export, surroundings
 from open_token.locallib.export_many import export_conversations, list_exports
-from open_token.restore import restore_files
+from open_token.native.restore import restore_files
 from open_token.sources.source import Source
 
 SECRET = "gh" + "p_" + "Zx8vK2mQ9rT4wY7uJ1nB5cD3fG6hL0pS2aEo"
@@ -84,7 +84,7 @@ def test_a_file_with_one_needs_no_choice(tmp_path: Path) -> None:
 
 def test_all_go_into_a_folder_with_an_index(path: Path, tmp_path: Path) -> None:
     folder = tmp_path / "out"
-    receipts = export_conversations(Source.of(path), "many_talks", folder, surroundings({}))
+    receipts = export_conversations(Source.of(path), "many_talks", folder, load_context({}))
     assert [receipt.events for receipt in receipts] == [1, 2, 1]
     assert sorted(item.name for item in folder.iterdir()) == [
         "1_aa1.json",
@@ -105,7 +105,7 @@ def test_a_folder_with_something_in_it_is_left_alone(path: Path, tmp_path: Path)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "note").write_text("mine")
     with pytest.raises(OutputError):
-        export_conversations(Source.of(path), "many_talks", tmp_path / "mine", surroundings({}))
+        export_conversations(Source.of(path), "many_talks", tmp_path / "mine", load_context({}))
     assert [item.name for item in (tmp_path / "mine").iterdir()] == ["note"]
 
 
@@ -121,13 +121,13 @@ def test_a_failure_leaves_no_folder(
 
     monkeypatch.setattr(many_talks, "read", fail)
     with pytest.raises(InputError):
-        export_conversations(Source.of(path), "many_talks", tmp_path / "out", surroundings({}))
+        export_conversations(Source.of(path), "many_talks", tmp_path / "out", load_context({}))
     assert [item.name for item in tmp_path.iterdir()] == ["talks.json"]
 
 
 def test_each_holds_its_own_part_of_the_source_and_together_all(path: Path, tmp_path: Path) -> None:
     words = {"redact": "none", "include": "include-internal", "internal": "full", "native": "full"}
-    export_conversations(Source.of(path), "many_talks", tmp_path / "out", surroundings(words))
+    export_conversations(Source.of(path), "many_talks", tmp_path / "out", load_context(words))
     assert b"second" not in (tmp_path / "out" / "1_aa1.json").read_bytes()
     restore_files(tmp_path / "out", tmp_path / "back")
     assert json.loads((tmp_path / "back" / "talks.json").read_text()) == TALKS
@@ -142,7 +142,7 @@ def test_a_folder_without_an_index_is_no_set(tmp_path: Path) -> None:
 def test_one_in_which_nothing_was_said_is_only_in_the_index(path: Path, tmp_path: Path) -> None:
     path.write_text(json.dumps([{"talk": "empty", "says": []}, *TALKS]))
     assert (
-        len(export_conversations(Source.of(path), "many_talks", tmp_path / "out", surroundings({})))
+        len(export_conversations(Source.of(path), "many_talks", tmp_path / "out", load_context({})))
         == 3
     )
     index = json.loads((tmp_path / "out" / "index.json").read_text())
@@ -156,7 +156,7 @@ def test_one_in_which_nothing_was_said_keeps_its_part_of_the_source(
     talks = [{"talk": "empty", "says": []}, *TALKS]
     path.write_text(json.dumps(talks))
     words = {"redact": "none", "include": "include-internal", "internal": "full", "native": "full"}
-    export_conversations(Source.of(path), "many_talks", tmp_path / "out", surroundings(words))
+    export_conversations(Source.of(path), "many_talks", tmp_path / "out", load_context(words))
     restore_files(tmp_path / "out", tmp_path / "back")
     assert json.loads((tmp_path / "back" / "talks.json").read_text()) == talks
 
@@ -165,7 +165,7 @@ def test_a_source_in_which_nothing_was_said_is_refused(path: Path, tmp_path: Pat
     path.write_text(json.dumps([{"talk": "one", "says": []}, {"talk": "two", "says": []}]))
     with pytest.raises(InputError) as caught:
         export_conversations(
-            Source.of(path), "many_talks", tmp_path / "made", surroundings({}, env={}, cwd=tmp_path)
+            Source.of(path), "many_talks", tmp_path / "made", load_context({}, env={}, cwd=tmp_path)
         )
     assert caught.value.code == "input.no-events"
     assert not (tmp_path / "made").exists()

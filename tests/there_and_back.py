@@ -5,10 +5,10 @@ from typing import Any
 
 from open_token.context import Context
 from open_token.locallib.export_many import export_conversations
+from open_token.native.restore import restore_files
+from open_token.native.units import iter_owned_units, iter_parts
 from open_token.registry import load_reader
-from open_token.restore import restore_files
 from open_token.sources.source import Source
-from open_token.units import owned, parts
 
 WHOLE: dict[str, Any] = {
     "redact": "none",
@@ -26,9 +26,9 @@ def told(
 ) -> dict[tuple[str, str], list[Any]]:
     """All units by file; with a reader those that an export may keep."""
     found = (
-        owned(source, load_reader(reader))
+        iter_owned_units(source, load_reader(reader))
         if reader
-        else ((part, part.units()) for part in parts(source, split))
+        else ((part, part.units()) for part in iter_parts(source, split))
     )
     return {
         (part.file, part.shape): [(unit.at, unit.value) for unit in units] for part, units in found
@@ -52,7 +52,7 @@ def there_and_back(
     if not export_conversations(source, reader, made / "exports", context):
         return 0, []
     restore_files(made / "exports", made / "back")
-    split = load_reader(reader).definition.block_separator
+    split = getattr(load_reader(reader), "SPLIT", None)
     source.conversation = None
     wrong = []
     for (file, shape), units in told(source, split, reader).items():

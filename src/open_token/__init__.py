@@ -12,12 +12,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from open_token.checking.validate import validate
+    from open_token.api import conversations, diff, export, export_file, read, sign, verify
     from open_token.errors import InputError, OpenTokenError, OutputError, UsageError
-    from open_token.library import conversations, diff, export, export_file, read
     from open_token.model import Event, Export
-    from open_token.restore import restore_files
-    from open_token.vouching import sign, verify
+    from open_token.native.restore import restore_files
+    from open_token.validation.validate import validate
 
 __all__ = [
     "Event",
@@ -48,11 +47,11 @@ def __getattr__(name: str) -> "Any":
     elif name.endswith("Error"):
         import open_token.errors as module
     elif name == "validate":
-        import open_token.checking.validate as module
+        import open_token.validation.validate as module
     elif name == "restore_files":
-        import open_token.restore as module
+        import open_token.native.restore as module
     elif name in ("sign", "verify"):
-        import open_token.vouching as module
+        import open_token.api as module
     else:
-        import open_token.library as module
+        import open_token.api as module
     return getattr(module, name)

@@ -1,7 +1,7 @@
 """The Open-Token v0.1 document in the spec's own names, and the record that travels from a reader
 to a writer."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, NotRequired, TypedDict
 
@@ -164,9 +164,6 @@ class Record:
     """The source was an Open-Token export itself."""
     integrity: Integrity | None = None
     """What such a source said of its own integrity."""
-    check: Callable[[list[Event], bytes], None] | None = None
-    """Looks at events and at the bytes that are to be written of them; raises when something must
-    not leave."""
 
     def with_events(self, events: Iterable[Event]) -> "Record":
         """The same facts around other events; dataclasses.replace takes longer than a small export

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from open_token.errors import UsageError
-from open_token.timestamps import to_utc
+from open_token.jsontools.timestamps import to_utc
 
 
 class Option(NamedTuple):

@@ -1,31 +1,38 @@
-"""The whole program on one screen: read, pass, write."""
+"""The export pipeline: read a source, run the passes, hash and write."""
 
 import hashlib
 import io
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from importlib import import_module
-from typing import Any, BinaryIO, Protocol, cast
+from typing import Any, BinaryIO, Protocol
 
 import msgspec
 
 from open_token.builder.draft import MISSING, Draft
-from open_token.canonical import CanonicalError
-from open_token.commitments import Committed, disclose
-from open_token.context import Context, SizeEstimator
-from open_token.errors import InputError, SizeLimitError
+from open_token.context import Context
+from open_token.errors import InputError
+from open_token.integrity.event_hashes import EventHasher, build_hasher, commit_to_source
+from open_token.jsontools.timestamps import to_utc
 from open_token.model import Event, Integrity, Note, Record
+from open_token.native.compression import (
+    ExpansionLimit,
+    PostCheck,
+    compress_native,
+    expand_event,
+    expand_native,
+)
 from open_token.pages import CUT_TO_SIZE, page_of
-from open_token.passes import PASSES, Seal, seal
-from open_token.passes.seal import carried_tie, commit, expected_integrity, is_as_it_was
+from open_token.passes import redact_with_check, select
+from open_token.passes.fit import fit_to_size, fit_unchanged_export
 from open_token.registry import Reader, detect_format, load_reader, require_one_conversation
 from open_token.sources.source import Source
-from open_token.timestamps import to_utc
 from open_token.writers import FORMS, Writer, form_of, writer_for
 
-Pass = Callable[[Record, Context], Record]
-MOST = 256 << 20
-"""Bytes of a document that is written in a format of others, for which it is held in memory."""
+# Formats of other tools are built in memory.
+MAX_BUFFERED = 256 << 20
+
+# Readers whose events may hold native data that an earlier export compressed.
+_EXPANDING_READERS = ("open_token", "session_server")
 
 
 class Receipt(msgspec.Struct, frozen=True):
@@ -43,15 +50,15 @@ class Receipt(msgspec.Struct, frozen=True):
     integrity: Integrity | None
 
 
-class Witness(Protocol):
-    """Who sees an export as it is written."""
+class Observer(Protocol):
+    """Sees an export as it is written."""
 
     def meet(self, record: Record) -> None:
-        """The facts about the whole."""
+        """Take the facts about the whole."""
         ...
 
     def take(self, event: Event) -> None:
-        """One event."""
+        """Take one event."""
         ...
 
 
@@ -60,54 +67,124 @@ def export(
     out: BinaryIO,
     context: Context,
     reader: str | None = None,
-    witness: Witness | None = None,
+    observer: Observer | None = None,
     to: str | None = None,
 ) -> Receipt:
-    """Turn a source into Open-Token bytes, or into what `to` names; a witness sees each event as it
-    is written."""
+    """Write a source as an Open-Token export, or in the format that `to` names."""
     options = context.options
+    max_bytes = options.max_bytes
     if context.screen.allowed:
         context = replace(context, source=str(source.path or source.name))
-    most = options.max_bytes
     if to == CUT_TO_SIZE:
         context = replace(context, options=options.changed(max_bytes=None))
-    name = reader or detect_format(source)
-    require_one_conversation(source, name)
+    reader = reader or detect_format(source)
+    require_one_conversation(source, reader)
     writer = writer_for(options.mode, options.pretty)
-    told = record = read(source, context, name)
-    *passes, fit = PASSES
-    for run in passes:
-        record = run(record, context)
-    if (tied := _still_tied(fit, record, writer, context)) is not None:
-        record, sealed = tied, seal(tied, context, carried=True)
+
+    original = read_record(source, context, reader)
+    record = select(original, context)
+    record, post_check = redact_with_check(record, context)
+    if options.native == "full" or reader in _EXPANDING_READERS:
+        record = compress_native(record, post_check)
+
+    unchanged = fit_unchanged_export(record, writer, context)
+    if unchanged is not None:
+        record = unchanged
+        hasher = build_hasher(record, context, keep_disclosure=True)
     else:
-        committed = commit(told, context)
-        record = _fitted(fit, record, writer, context, committed)
-        sealed = seal(record, context, committed)
+        commitments = commit_to_source(compress_native(original), context)
+        record = fit_to_size(record, writer, context, commitments)
+        hasher = build_hasher(record, context, commitments)
+
+    record = _observe(record, observer)
     if to is None:
-        return _write(_seen(record, witness), out, writer, sealed, name)
-    # Other forms show what the document would hold, so that is made first: checked and sealed, and
-    # written nowhere.
-    nowhere = Bounded(MOST if to in FORMS else None, _too_long(to), keep=False)
-    receipt = _write(_seen(record, witness), nowhere, writer, sealed, name)
-    if to not in FORMS:
-        return msgspec.structs.replace(
-            receipt, bytes=page_of(to).write(record, receipt.integrity, out, most)
+        return _write(record, out, writer, hasher, reader, post_check)
+    # Other formats show what the export would hold, so it is checked and hashed, but not stored.
+    discard = BoundedBuffer(MAX_BUFFERED if to in FORMS else None, _too_long(to), keep=False)
+    receipt = _write(record, discard, writer, hasher, reader, post_check)
+    if to in FORMS:
+        written, losses = form_of(to).write(record, receipt.integrity, out)
+        return msgspec.structs.replace(receipt, bytes=written, notes=[*receipt.notes, *losses])
+    written = page_of(to).write(record, receipt.integrity, out, max_bytes)
+    return msgspec.structs.replace(receipt, bytes=written)
+
+
+def read_record(source: Source, context: Context, reader: str, *, expand: bool = True) -> Record:
+    """Return the conversation as its reader parses it, before any pass.
+
+    With `expand`, native data that an earlier export compressed is plain, so that passes see it.
+    """
+    options = context.options
+    draft = Draft(branches=options.branches, subagents=options.subagents)
+    module = load_reader(reader)
+    module.read(source, draft)
+    _note_repairs(source, draft)
+    exported_at = context.exported_at(draft.exported_at, is_export=draft.is_export)
+    day = (to_utc(exported_at) or "")[:10].replace("-", "")
+    record = draft.finish(lambda: _compute_fingerprint(source), day)
+    record.exported_at = exported_at
+    # An empty conversation among several still holds a part of its file, which must be restorable.
+    is_part = options.native == "full" and source.conversation is not None
+    if not draft.count and not draft.is_export and not is_part:
+        raise InputError(
+            "there is no conversation in this input",
+            where=source.name,
+            help="0 events were read; is it the right file, and the right --from?",
+            code="input.no-events",
         )
-    written, losses = form_of(to).write(record, receipt.integrity, out)
-    return msgspec.structs.replace(receipt, bytes=written, notes=[*receipt.notes, *losses])
+    if expand and reader in _EXPANDING_READERS:
+        record = expand_native(record, ExpansionLimit.for_size(source.size))
+    # An export is its own source.
+    if options.native == "full" and not record.is_export:
+        record = _embed_source(record, source, context, module)
+    return record
 
 
-class Bounded(io.BytesIO):
-    """Where an export goes that must be held in memory: one that is longer ends with the error of
-    whoever holds it."""
+def _note_repairs(source: Source, draft: Draft) -> None:
+    if source.half_line is not None:
+        draft.note_omission(
+            "half-line",
+            f"line {source.half_line}",
+            "the last line was not complete and is left out",
+        )
+    for number in source.repaired:
+        draft.note_omission(
+            "lone-surrogate",
+            f"line {number}",
+            "text that is not valid Unicode was replaced by U+FFFD",
+        )
+
+
+def _compute_fingerprint(source: Source) -> str:
+    """Return the hash of the source, and of the conversation if it is one of several."""
+    if source.conversation is None:
+        return source.sha256
+    return hashlib.sha256(f"{source.sha256} {source.conversation}".encode()).hexdigest()
+
+
+def _embed_source(record: Record, source: Source, context: Context, module: Reader) -> Record:
+    from open_token.native.embed import embed_source
+
+    options = context.options
+    shows_reasoning = (
+        options.include == "include-internal"
+        and options.internal == "full"
+        and not context.policy.forbid_internal_full
+    )
+    return embed_source(record, source, module, conceal=not shows_reasoning)
+
+
+class BoundedBuffer(io.BytesIO):
+    """A buffer that raises the given error once more than `most` bytes are written."""
 
     def __init__(self, most: int | None, too_long: InputError, *, keep: bool = True) -> None:
         super().__init__()
-        self._left, self._too_long, self._keep = most, too_long, keep
+        self._left = most
+        self._too_long = too_long
+        self._keep = keep
 
     def write(self, data: Any) -> int:
-        """Take more, unless it is too much."""
+        """Count the bytes, and store them if they are to be kept."""
         if self._left is not None:
             self._left -= len(data)
             if self._left < 0:
@@ -123,172 +200,55 @@ def _too_long(to: str) -> InputError:
     )
 
 
-class Witnessed(msgspec.Struct, frozen=True):
-    """Events that somebody looks at as they go by."""
-
+class _ObservedEvents(msgspec.Struct, frozen=True):
     events: Iterable[Event]
     take: Callable[[Event], None]
 
     def __iter__(self) -> Iterator[Event]:
         for event in self.events:
-            self.take(event)
+            self.take(expand_event(event))
             yield event
 
 
-def _seen(record: Record, witness: Witness | None) -> Record:
-    if witness is None:
+def _observe(record: Record, observer: Observer | None) -> Record:
+    """Let the observer, if any, see the record and each event as it is written."""
+    if observer is None:
         return record
-    witness.meet(record)
-    return record.with_events(Witnessed(record.events, witness.take))
+    observer.meet(record)
+    return record.with_events(_ObservedEvents(record.events, observer.take))
 
 
-def read(source: Source, context: Context, reader: str) -> Record:
-    """The conversation as its reader tells it, before any pass."""
-    options = context.options
-    draft = Draft(branches=options.branches, subagents=options.subagents)
-    module = load_reader(reader)
-    module.read(source, draft)
-    if source.half_line is not None:
-        draft.note_omission(
-            "half-line",
-            f"line {source.half_line}",
-            "the last line was not complete and is left out",
-        )
-    for number in source.repaired:
-        draft.note_omission(
-            "lone-surrogate",
-            f"line {number}",
-            "text that is not valid Unicode was replaced by U+FFFD",
-        )
-    exported_at = context.exported_at(draft.exported_at, is_export=draft.is_export)
-    day = (to_utc(exported_at) or "")[:10].replace("-", "")
-    record = draft.finish(lambda: _fingerprint(source), day)
-    record.exported_at = exported_at
-    # One of several that is empty still holds a part of its file, which comes back only if it is
-    # kept.
-    is_part = options.native == "full" and source.conversation is not None
-    if not draft.count and not draft.is_export and not is_part:
-        raise InputError(
-            "there is no conversation in this input",
-            where=source.name,
-            help="0 events were read; is it the right file, and the right --from?",
-            code="input.no-events",
-        )
-    return _with_native(record, source, context, module) if options.native == "full" else record
-
-
-def _fingerprint(source: Source) -> str:
-    """The hash of the source; of one of several conversations in it, of both."""
-    if source.conversation is None:
-        return source.sha256
-    return hashlib.sha256(f"{source.sha256} {source.conversation}".encode()).hexdigest()
-
-
-def _with_native(record: Record, source: Source, context: Context, module: Reader) -> Record:
-    """The record with what the source has beside it; an export is its own source."""
-    if record.is_export:
-        return record
-    options, policy = context.options, context.policy
-    shown = (
-        options.include == "include-internal"
-        and options.internal == "full"
-        and not policy.forbid_internal_full
-    )
-    return cast(
-        Record,
-        import_module("open_token.native").with_native(record, source, module, conceal=not shown),
-    )
-
-
-def _fitted(
-    fit: Pass, record: Record, writer: Writer, context: Context, committed: Committed | None
-) -> Record:
-    """The record within max_bytes; its tie to the source depends on what is left, so room is made
-    until it fits."""
-    options, room = context.options, 0
-    if options.max_bytes is None:
-        return fit(record, context)
-    while True:
-        context = replace(context, measure=_measure(writer, context, room))
-        if committed is None:
-            return fit(record, context)
-        refusal = None
-        try:
-            made = fit(record, context)
-        except SizeLimitError as problem:
-            refusal = problem
-            made = fit(
-                record, replace(context, options=options.changed(max_bytes=problem.smallest))
-            )
-        needed = _tie(made, writer, committed)
-        if refusal and needed < room:  # room that was made for more than is left
-            if refusal.smallest - room + needed <= options.max_bytes:
-                return made
-            return fit(record, replace(context, measure=_measure(writer, context, needed)))
-        if needed <= room:
-            if refusal:
-                raise refusal
-            return made
-        room = needed
-
-
-def _still_tied(fit: Pass, record: Record, writer: Writer, context: Context) -> Record | None:
-    """An export that is exported again and stays as it is keeps its tie to its source; None when it
-    does not."""
-    tie = carried_tie(record, context)
-    if tie is None:
-        return None
-    room = len(writer.tail(record, {"source": tie}, 1)) - len(
-        writer.tail(record, {"source": {}}, 1)
-    )
-    try:
-        made = fit(record, replace(context, measure=_measure(writer, context, room)))
-        return made if is_as_it_was(made, tie) else None
-    except (CanonicalError, SizeLimitError):
-        return None
-
-
-def _tie(record: Record, writer: Writer, committed: Committed) -> int:
-    """The bytes of what ties a record to its source."""
-    integrity: Integrity = {"hash_alg": "sha256"}
-    without = len(writer.tail(record, integrity, 1))
-    integrity["source"] = disclose(committed, record.events)
-    return len(writer.tail(record, integrity, 1)) - without
-
-
-def _measure(writer: Writer, context: Context, room: int) -> SizeEstimator:
-    def frame(record: Record, count: int) -> int:
-        sealed = expected_integrity(
-            record, count, context.options.integrity, is_signed=context.sign is not None
-        )
-        return len(writer.head(record)) + len(writer.tail(record, sealed, count)) + room
-
-    def event(item: Event, place: int) -> int:
-        return len(writer.event({**item, "seq": place}, place))
-
-    return SizeEstimator(frame, event)
-
-
-def _write(record: Record, out: BinaryIO, writer: Writer, sealed: Seal, reader: str) -> Receipt:
+def _write(
+    record: Record,
+    out: BinaryIO,
+    writer: Writer,
+    hasher: EventHasher,
+    reader: str,
+    post_check: PostCheck | None,
+) -> Receipt:
     total = out.write(writer.head(record))
-    calls = missing = 0
-    for events, lines in sealed.runs(record.events, writer.event):
-        if record.check is not None:
-            record.check(events, lines)
+    calls = 0
+    missing = 0
+    for events, lines in hasher.runs(record.events, writer.event):
+        if post_check is not None:
+            post_check(events, lines)
         total += out.write(lines)
+        # One comprehension a run: a call for every event would cost more than the counting.
         kinds = [event["type"] for event in events]
         calls += kinds.count("tool_use")
-        results = [
-            event["content"]
-            for event, kind in zip(events, kinds, strict=True)
-            if kind == "tool_result"
-        ]
+        results = [event["content"] for event in events if event["type"] == "tool_result"]
         missing += sum(content.get("data") == MISSING for content in results)
-    integrity = sealed.integrity()
-    total += out.write(writer.tail(record, integrity, sealed.count))
-    redaction = record.conversation.get("redaction", {}).get("notes", [])
-    notes = [*record.notes, *sealed.notes]
-    name, title = record.conversation["id"], record.conversation.get("title")
+    integrity = hasher.integrity()
+    total += out.write(writer.tail(record, integrity, hasher.count))
     return Receipt(
-        reader, name, title, sealed.count, calls, missing, total, notes, redaction, integrity
+        reader=reader,
+        conversation_id=record.conversation["id"],
+        title=record.conversation.get("title"),
+        events=hasher.count,
+        calls=calls,
+        missing_results=missing,
+        bytes=total,
+        notes=[*record.notes, *hasher.notes],
+        redaction=record.conversation.get("redaction", {}).get("notes", []),
+        integrity=integrity,
     )

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from open_token.errors import InputError
+from open_token.jsontools.walk import iter_strings
 from open_token.registry import READERS
 from open_token.sources.source import Source
-from open_token.walk import strings
 from readers.claude_lines import File, body, read
 
 READER = READERS["claude_code"]
@@ -90,7 +90,7 @@ def test_real_files_are_claimed_and_paired(real: Path) -> None:
 
 
 def test_real_files_lose_no_word(real: Path) -> None:
-    kept = {text.strip() for event in read(real).events for text in strings(event["content"])}
+    kept = {text.strip() for event in read(real).events for text in iter_strings(event["content"])}
     blob = "\0".join(kept)
     for record in raw_records(real):
         message = record.get("message")

@@ -12,12 +12,12 @@ import pytest
 
 from open_token.builder.draft import Draft
 from open_token.context import Context
+from open_token.jsontools.walk import iter_strings
 from open_token.model import Event
 from open_token.options import ExportOptions
 from open_token.pipeline import export
 from open_token.registry import READERS, detect_format
 from open_token.sources.source import Source
-from open_token.walk import strings
 from readers.codex_rollouts import (
     CHILD,
     END,
@@ -861,7 +861,7 @@ def test_the_corpus_is_read_whole(rollouts: list[Path]) -> None:
         assert detect_format(origin) == "codex", path.name
         _, events = read(at=path)
         assert_paired(events)
-        carried = "\0".join(strings([item["content"] for item in events]))
+        carried = "\0".join(iter_strings([item["content"] for item in events]))
         for _, record in Source.of(path).records():
             assert [text for text in words_of(record) if text not in carried] == [], path.name
 

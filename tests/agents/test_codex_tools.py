@@ -3,7 +3,7 @@ pictures."""
 
 from typing import Any
 
-from open_token.walk import strings
+from open_token.jsontools.walk import iter_strings
 from readers.codex_rollouts import (
     END,
     assert_paired,
@@ -293,7 +293,9 @@ class TestSearches:
                 "image/png"
             ]
             assert [
-                value for value in strings([body(one) for one in events]) if value == "/w/g.png"
+                value
+                for value in iter_strings([body(one) for one in events])
+                if value == "/w/g.png"
             ] == ["/w/g.png"]
 
     def test_a_script_says_how_it_ended(self) -> None:

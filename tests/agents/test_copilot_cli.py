@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import pytest
 
 from open_token.builder.draft import Draft
+from open_token.jsontools.walk import iter_strings
 from open_token.model import Event
 from open_token.registry import READERS, detect_format
 from open_token.sources.source import Source
-from open_token.walk import strings
 from readers.hostile import mangled
 from readers.told import reading
 
@@ -378,7 +378,7 @@ def test_the_corpus_is_read_whole(corpus: Path) -> None:
         draft = Draft()
         READER.read(Source.of(path), draft)
         events = list(draft.finish(lambda: "0" * 64).events)
-        carried = "\0".join(strings([item["content"] for item in events]))
+        carried = "\0".join(iter_strings([item["content"] for item in events]))
         for _, record in Source.of(path).records():
             data = record["data"]
             held = [
@@ -389,7 +389,9 @@ def test_the_corpus_is_read_whole(corpus: Path) -> None:
             ]
             held += [item.get("arguments") for item in data.get("toolRequests") or ()]
             held.append((data.get("result") or {}).get("content"))
-            texts = [text for text in strings(held) if len(text) > 3 and not text.startswith("{")]
+            texts = [
+                text for text in iter_strings(held) if len(text) > 3 and not text.startswith("{")
+            ]
             assert [text for text in texts if text not in carried] == [], path.name
 
 

@@ -12,14 +12,14 @@ import pytest
 from open_token.agents.cursor.cli_store import _links
 from open_token.agents.cursor.conversation import LEFT, pieces
 from open_token.agents.cursor.workspace_chats import CHATS, COMPOSERS
-from open_token.checking.validate import validate
 from open_token.context import Context
+from open_token.jsontools.walk import iter_strings
 from open_token.model import Event, Record
 from open_token.options import ExportOptions
 from open_token.pipeline import export
 from open_token.registry import READERS, detect_format
 from open_token.sources.source import Source
-from open_token.walk import strings
+from open_token.validation.validate import validate
 from readers.databases import codes, database, notes_of, told
 from readers.told import PNG, brief, reading
 
@@ -601,12 +601,12 @@ def test_the_shared_corpus(corpus: Path) -> None:
         source = Source.of(path)
         assert detect_format(source) == "cursor"
         _, events = told(READER, source)
-        everything = "\n".join(strings([event["content"] for event in events]))
+        everything = "\n".join(iter_strings([event["content"] for event in events]))
         for row in path.read_text().splitlines():
             for block in json.loads(row)["message"]["content"]:
                 assert all(
                     word in everything
-                    for word in strings(
+                    for word in iter_strings(
                         [block.get("text"), block.get("thinking"), block.get("input")]
                     )
                 )

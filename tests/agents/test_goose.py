@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from open_token.agents.goose.detect import _KINDS
-from open_token.checking.validate import validate
 from open_token.context import Context
+from open_token.jsontools.walk import iter_strings
 from open_token.model import Event, Record
 from open_token.options import ExportOptions
 from open_token.pipeline import export
 from open_token.registry import READERS, detect_format
 from open_token.sources.source import Source
-from open_token.walk import strings
+from open_token.validation.validate import validate
 from readers.databases import codes, database, notes_of, told
 from readers.told import PNG, brief, reading
 
@@ -430,7 +430,7 @@ def test_the_shared_corpus(corpus: Path) -> None:
         source = Source.of(path)
         assert detect_format(source) == "goose"
         _, events = told(READER, source)
-        everything = "\n".join(strings([event["content"] for event in events]))
+        everything = "\n".join(iter_strings([event["content"] for event in events]))
         for row in path.read_text().splitlines():
             for block in json.loads(row)["content"]:
                 given = json.loads(block["tool_result"]) if "tool_result" in block else []
@@ -438,7 +438,7 @@ def test_the_shared_corpus(corpus: Path) -> None:
                     block.get("text"),
                     block.get("arguments"),
                 ]
-                assert all(word in everything for word in strings(words))
+                assert all(word in everything for word in iter_strings(words))
         calls = [item["links"]["call_id"] for item in events if item["type"] == "tool_use"]
         assert calls == [
             item["links"]["call_id"] for item in events if item["type"] == "tool_result"

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from open_token.checking.validate import validate
 from open_token.context import Context
+from open_token.jsontools.walk import iter_strings
 from open_token.model import Event, Record
 from open_token.options import ExportOptions
 from open_token.pipeline import export
 from open_token.registry import READERS, detect_format
 from open_token.sources.source import Source
-from open_token.walk import strings
+from open_token.validation.validate import validate
 from readers.databases import codes, database, notes_of, told
 from readers.told import brief, reading
 
@@ -599,7 +599,7 @@ def test_the_shared_corpus(corpus: Path) -> None:
     assert sessions
     for path in sessions:
         _, events = told(READER, Source.of(path))
-        everything = "\n".join(strings([event["content"] for event in events]))
+        everything = "\n".join(iter_strings([event["content"] for event in events]))
         for file in root.glob("part/*/*.json"):
             value = json.loads(file.read_text())
             words = [value.get("text"), value.get("url"), value.get("state", {}).get("output")]

@@ -10,10 +10,10 @@ import pytest
 
 from open_token.builder.draft import Draft
 from open_token.errors import InputError
+from open_token.jsontools.walk import iter_strings
 from open_token.model import Event, Record
 from open_token.registry import READERS, detect_format
 from open_token.sources.source import Source
-from open_token.walk import strings
 from readers.odd_shapes import bent
 from readers.told import brief, reading
 
@@ -353,7 +353,7 @@ def test_every_word_of_the_real_files_is_kept(corpus: Path) -> None:
     assert files
     for path in files:
         _, events = told(path, branches="all")
-        kept = "\n".join(strings([item["content"] for item in events]))
+        kept = "\n".join(iter_strings([item["content"] for item in events]))
         for said in words_of([record for _, record in Source.of(path).records()]):
             assert said.strip() in kept
 

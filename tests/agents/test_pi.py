@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from open_token.builder.draft import Draft
+from open_token.jsontools.walk import iter_strings
 from open_token.model import Event
 from open_token.registry import READERS, detect_format
 from open_token.sources.source import Source
-from open_token.walk import strings
 from readers.hostile import mangled
 from readers.told import brief, reading
 
@@ -222,13 +222,13 @@ def test_the_corpus_is_read_whole(corpus: Path) -> None:
         READER.read(Source.of(path), draft)
         record = draft.finish(lambda: "0" * 64)
         events: list[Event] = list(record.events)
-        carried = "\0".join(strings([event["content"] for event in events]))
+        carried = "\0".join(iter_strings([event["content"] for event in events]))
         for _, entry in Source.of(path).records():
             content = entry.get("message", {}).get("content", [])
             for block in content if isinstance(content, list) else []:
                 kept = {name: item for name, item in block.items() if name != "thinkingSignature"}
                 assert [
-                    text for text in strings(kept) if len(text) > 12 and text not in carried
+                    text for text in iter_strings(kept) if len(text) > 12 and text not in carried
                 ] == []
         calls = [event["links"]["call_id"] for event in events if event["type"] == "tool_use"]
         results = [event["links"]["call_id"] for event in events if event["type"] == "tool_result"]

@@ -9,9 +9,9 @@ import pytest
 
 from open_token.builder.draft import Draft
 from open_token.errors import InputError
+from open_token.jsontools.walk import iter_strings
 from open_token.registry import READERS, detect_format
 from open_token.sources.source import Source
-from open_token.walk import strings
 from readers.odd_shapes import bent
 from readers.told import brief, reading
 
@@ -201,7 +201,7 @@ def test_every_word_of_the_real_files_is_kept(corpus: Path) -> None:
     for path in files:
         document = json.loads(path.read_text())
         _, events = read(path.read_bytes())
-        kept = "\n".join(strings([event["content"] for event in events]))
+        kept = "\n".join(iter_strings([event["content"] for event in events]))
         wanted = [
             item[name]
             for item in document["history"]

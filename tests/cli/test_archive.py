@@ -17,9 +17,9 @@ import pytest
 
 import fake_talk
 from fake_talk import write
-from open_token.checking.verify import VERIFIED, verify_bytes
 from open_token.cli import archive as module
 from open_token.cli import main
+from open_token.integrity.verify import VERIFIED, verify_bytes
 from open_token.storage.files import locked
 
 PATIENCE = 30.0

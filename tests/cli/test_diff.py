@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from conftest import ROOT
-from open_token import library
+from open_token import api
 from open_token.cli import main
 from runs import Batch, call, calls, document, said
 
@@ -144,7 +144,7 @@ def test_bad_input_is_3(
 def test_a_conversation_that_cannot_be_held_is_refused(
     pair: tuple[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(library, "MOST_COMPARED", 300)
+    monkeypatch.setattr(api, "MAX_DIFF_BYTES", 300)
     assert main(["diff", *pair, "--json"]) == 3
     assert json.loads(capsys.readouterr().out)["error"]["code"] == "diff.long"
 

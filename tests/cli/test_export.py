@@ -553,7 +553,7 @@ class TestFormsOfOthers:
     def test_conversation_that_is_too_long_leaves_nothing(
         self, shell: Shell, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("open_token.pipeline.MOST", 200)
+        monkeypatch.setattr("open_token.pipeline.MAX_BUFFERED", 200)
         talk = shell.write("talk.json", json.dumps(EXPORT).encode())
         before = shell.names()
         assert shell.run(talk, "--to", "atif", "-o", str(shell.folder / "made.json")) == 3

@@ -35,8 +35,8 @@ def test_an_export_without_a_report_does_not_load_it() -> None:
     loaded = done.stdout.splitlines()[-1]
     assert "open_token.pipeline" in loaded
     for name in (
-        "open_token.fidelity",
-        "open_token.native",
+        "open_token.native.fidelity",
+        "open_token.native.embed",
         "open_token.locallib.follow",
         "sqlite3",
         "zipfile",

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from hook_calls import TALKS, calls, settle
-from open_token.checking.verify import VERIFIED, verify_bytes
 from open_token.cli import hook_run, main
+from open_token.integrity.verify import VERIFIED, verify_bytes
 from open_token.locallib.hooks.queue import CallQueue
 
 PATIENCE = 60.0

@@ -174,7 +174,7 @@ def refusing(*_: object, **__: object) -> object:
     ("module", "name", "words"),
     [
         (redact_module, "export", ["redact", *WORDS, "-o", "out.json"]),
-        (redact_module, "read", ["redact", *WORDS, "--check"]),
+        (redact_module, "read_record", ["redact", *WORDS, "--check"]),
         (redact_module, "findings_of", ["redact", *WORDS, "--report", "report.json"]),
         (redact_module, "redacted_text", ["redact", "log.txt", "-o", "out.txt"]),
         (redact_module, "redacted_text", ["redact", "-"]),

@@ -14,8 +14,8 @@ from xml.etree import ElementTree
 import pytest
 
 from conftest import ROOT
+from open_token.api import export
 from open_token.cli import main
-from open_token.library import export
 from replay_clients import over_http, played
 
 TALK = ROOT / "examples" / "codex.jsonl"

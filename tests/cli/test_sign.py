@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from open_token.api import export_file
 from open_token.cli import main
-from open_token.library import export_file
 from signers import CHAT, allowed, new_key, public
 
 Out = pytest.CaptureFixture[str]
@@ -119,7 +119,7 @@ def test_what_a_file_says_is_not_obeyed_by_the_terminal(talk: Path, capsys: Out)
     captured = capsys.readouterr()
     assert "\x1b" not in captured.out + captured.err
     assert "\u202e" not in captured.out
-    assert "this scheme is not known here" in captured.out
+    assert "unknown scheme" in captured.out
 
 
 def test_for_scripts(talk: Path, key: Path, capsys: Out) -> None:
@@ -183,7 +183,7 @@ def test_errors(tmp_path: Path, key: Path, capsys: Out) -> None:
         (["sign", plain, "--key", str(key), "-o", str(tmp_path)], 3, "folder"),
         (["sign", plain, "--key", str(key), "--scheme", "rot13"], 2, "rot13"),
         (["sign", str(tmp_path / "nothing"), "--key", str(key)], 3, "nothing"),
-        (["verify", plain, "--trust", str(tmp_path / "nothing")], 3, "no such list"),
+        (["verify", plain, "--trust", str(tmp_path / "nothing")], 3, "does not exist"),
         (["verify", plain, "--trust", plain], 3, "plain.json:1"),
         (["verify", plain, "--trust", ""], 2, "is empty"),
         (["sign", plain, "--key", ""], 2, "is empty"),

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from open_token.checking.validate import CHECKS
+from open_token.api import export_file
 from open_token.cli import main
-from open_token.library import export_file
+from open_token.validation.validate import CHECKS
 
 CHAT = b'{"model":"m","messages":[{"role":"user","content":"hello"},{"role":"assistant","content":"hi"}]}'
 

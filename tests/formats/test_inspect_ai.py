@@ -14,10 +14,10 @@ import pytest
 from linear import grows_no_faster
 from open_token.builder.draft import Draft
 from open_token.errors import InputError
+from open_token.jsontools.walk import iter_strings
 from open_token.model import Event, Record
 from open_token.registry import READERS, detect_format
 from open_token.sources.source import Source
-from open_token.walk import strings
 from readers.odd_shapes import bent
 from readers.told import brief, reading
 
@@ -426,7 +426,7 @@ def test_every_word_of_the_real_files_is_kept(corpus: Path) -> None:
             source = Source.of(path)
             source.conversation = found.id
             _, events = told(source, branches="all")
-            kept = "\n".join(strings([event["content"] for event in events]))
+            kept = "\n".join(iter_strings([event["content"] for event in events]))
             whole = json.loads(_text_of(path, found.id))
             attached = whole.get("attachments", {})
             for text in _said([whole["messages"], whole.get("events", [])]):

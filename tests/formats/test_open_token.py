@@ -17,7 +17,7 @@ from open_token.context import Context
 from open_token.errors import InputError, OpenTokenError
 from open_token.model import Note, Record
 from open_token.options import ExportOptions
-from open_token.pipeline import export, read
+from open_token.pipeline import export, read_record
 from open_token.sources.source import Source
 
 Json = dict[str, Any]
@@ -91,7 +91,9 @@ def spread(event: Json) -> Json:
 
 def record_of(*values: Any, now: str | None = None) -> Record:
     data = b"".join(json.dumps(value).encode() + b"\n" for value in values)
-    return read(Source("talk", data=data), Context(ExportOptions.of({}), now=now), "open_token")
+    return read_record(
+        Source("talk", data=data), Context(ExportOptions.of({}), now=now), "open_token"
+    )
 
 
 def told(record: Record) -> list[str]:
@@ -143,10 +145,11 @@ def test_an_export_that_was_changed_is_told(mode: str) -> None:
     options = ExportOptions.of({"mode": mode, "integrity": "hash"})
     export(Source("talk.json", data=json.dumps(DOCUMENT).encode()), made, Context(options))
     assert (
-        told(read(Source("talk.json", data=made.getvalue()), Context(options), "open_token")) == []
+        told(read_record(Source("talk.json", data=made.getvalue()), Context(options), "open_token"))
+        == []
     )
     other = made.getvalue().replace(b"evt_000002", b"evt_000009")
-    assert told(read(Source("talk.json", data=other), Context(options), "open_token")) == [
+    assert told(read_record(Source("talk.json", data=other), Context(options), "open_token")) == [
         "changed-export"
     ]
 

@@ -18,13 +18,13 @@ import rfc8785
 from fuzzing import seeds as known
 from fuzzing.campaign import Violated
 from fuzzing.mutate import CANARY
-from open_token.canonical import CanonicalError, dumps, event_bytes
-from open_token.checking.validate import Problem, validate, validate_bytes
-from open_token.checking.verify import UNVERIFIABLE, VERIFIED, verify, verify_bytes
+from open_token.api import read
 from open_token.cli import main
 from open_token.errors import OpenTokenError
-from open_token.library import read
-from open_token.strict import Fault, StrictError, parse
+from open_token.integrity.verify import UNVERIFIABLE, VERIFIED, verify, verify_bytes
+from open_token.jsontools.canonical import CanonicalError, encode_canonical, encode_event
+from open_token.jsontools.strict import Fault, StrictError, parse_strict
+from open_token.validation.validate import Problem, validate, validate_bytes
 
 HASHES = {"OT905", "OT906", "OT907", "OT908"}
 OF_BYTES = "OT017"
@@ -79,7 +79,7 @@ def check_parse(data: bytes) -> tuple[Any, list[Fault]]:
     except ValueError as problem:
         expected = PARSED if "integer string conversion" in str(problem) else ValueError
     try:
-        value, faults = parse(data)
+        value, faults = parse_strict(data)
     except StrictError as error:
         if expected not in (PARSED, ValueError) and "nested" not in error.reason:
             raise Violated("strict parser refuses JSON: others take it") from None
@@ -99,7 +99,7 @@ def check_canonical(value: Any, faults: list[Fault]) -> None:
     """Canonical bytes are there for all sound values, are those of the reference, and canonical
     once more."""
     try:
-        raw = dumps(value)
+        raw = encode_canonical(value)
     except CanonicalError:
         if not {fault.code for fault in faults} - {"bom", "duplicate-key"}:
             raise Violated("no canonical bytes: for a value without a fault") from None
@@ -107,9 +107,9 @@ def check_canonical(value: Any, faults: list[Fault]) -> None:
     with contextlib.suppress(rfc8785.CanonicalizationError, RecursionError):
         if rfc8785.dumps(value) != raw:
             raise Violated("canonical bytes: not those of the reference")
-    if isinstance(value, dict) and event_bytes(value) != raw:
+    if isinstance(value, dict) and encode_event(value) != raw:
         raise Violated("canonical bytes: the short way gives others")
-    if dumps(json.loads(raw, parse_int=float)) != raw:
+    if encode_canonical(json.loads(raw, parse_int=float)) != raw:
         raise Violated("canonical bytes: not the same once more")
 
 
@@ -146,11 +146,11 @@ def check_verdict(data: bytes, problems: list[Problem]) -> None:
 def _whole(data: bytes) -> dict[str, Any] | None:
     """An export with a document_hash as one document; None when it is broken or has none."""
     try:
-        records = [parse(line)[0] for line in data.splitlines()]
+        records = [parse_strict(line)[0] for line in data.splitlines()]
         document: Any = _joined(records) if len(records) > 1 else records[0]
     except (StrictError, IndexError):
         try:
-            document = parse(data)[0]
+            document = parse_strict(data)[0]
         except StrictError:
             return None
     integrity = document.get("integrity") if isinstance(document, dict) else None
@@ -181,7 +181,9 @@ def _joined(records: list[Any]) -> dict[str, Any]:
 def _covered(document: dict[str, Any]) -> bytes:
     """What the hashes must cover: everything but what they say themselves."""
     try:
-        return dumps({name: item for name, item in document.items() if name != "integrity"})
+        return encode_canonical(
+            {name: item for name, item in document.items() if name != "integrity"}
+        )
     except CanonicalError:
         return b"outside"
 

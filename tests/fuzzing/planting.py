@@ -18,15 +18,16 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from fuzzing.seeds import KEY, conversations
+from native_data import expand_bytes
 from open_token.context import Context
 from open_token.errors import OpenTokenError
+from open_token.jsontools.walk import SEARCH_VALUE
 from open_token.options import ExportOptions
 from open_token.passes._detect import Detector
 from open_token.passes._keys import Keys
 from open_token.passes._rules import load_rules, sources
 from open_token.pipeline import export
 from open_token.sources.source import Source
-from open_token.walk import PLAIN
 from rule_holes import filled
 
 LEVELS = ("secrets", "pii")
@@ -304,7 +305,7 @@ def places(value: Any, keys: Keys) -> Iterator[tuple[Any, Any]]:
         else ()
     )
     for key, item in items:
-        if isinstance(key, str) and (keys[key] != PLAIN or key in FORMAL):
+        if isinstance(key, str) and (keys[key] != SEARCH_VALUE or key in FORMAL):
             continue
         if isinstance(item, str) and (" " in item or "\n" in item):
             # A piece of arguments that a stream cut goes on within the word of the piece before.
@@ -361,4 +362,9 @@ def survives(case: Case, cache: Path | None = None) -> str:
         export(Source("input", data=case.data), out, Context(options, key=KEY, rule_cache=cache))
     except OpenTokenError as problem:
         return problem.code if problem.code.startswith("redaction.") else ""
-    return "left" if is_left(case.plant, case.form, out.getvalue().decode()) else ""
+    return "left" if is_left(case.plant, case.form, _shown(out.getvalue())) else ""
+
+
+def _shown(raw: bytes) -> str:
+    """The bytes of an export, and what its compressed native data says."""
+    return f"{raw.decode()}\n{expand_bytes(raw)}"

@@ -24,15 +24,15 @@ from fuzzing.folders import WHOLE, lay_out, unpack
 from fuzzing.mutate import CANARY, TOKEN
 from fuzzing.whole import check_follow, check_report, check_whole, chosen
 from open_token import agents, formats
-from open_token.checking.validate import validate_bytes
-from open_token.checking.verify import VERIFIED, verify_bytes
 from open_token.context import Context
 from open_token.errors import OpenTokenError, SizeLimitError
+from open_token.integrity.verify import VERIFIED, verify_bytes
 from open_token.options import OPTIONS, ExportOptions
 from open_token.passes import _detect
 from open_token.pipeline import Receipt, export
 from open_token.registry import READERS, detect_format, load_reader
 from open_token.sources.source import Source
+from open_token.validation.validate import validate_bytes
 
 SIZES = (1, 200, 600, 900, 1300, 2000, 3000, 5000, 9000, 20_000, 60_000)
 CHOICES = {
@@ -203,7 +203,7 @@ def check_words(answer: Answer) -> None:
     """Messages can be printed and tell nothing of what was said."""
     said = [str(answer.problem)] if answer.problem else []
     if answer.problem and (
-        "cannot be sealed" in answer.problem.what or answer.problem.code == "redaction.unfinished"
+        "cannot be hashed" in answer.problem.what or answer.problem.code == "redaction.unfinished"
     ):
         raise Violated(f"{re.sub('[0-9]+', 'n', answer.problem.what)}: a reader let it through")
     if answer.receipt:

@@ -9,16 +9,16 @@ from pathlib import Path
 
 from fuzzing.campaign import Violated
 from fuzzing.mutate import CANARY
-from open_token.checking.validate import validate_bytes
 from open_token.context import Context
 from open_token.errors import MultipleConversationsError, OpenTokenError
-from open_token.fidelity import Witness, judge
 from open_token.locallib.follow import Follower
 from open_token.locallib.ndjson_stream import FollowStream, read_written_stream
+from open_token.native.fidelity import ExportObserver, measure_fidelity
 from open_token.options import ExportOptions
 from open_token.pipeline import export
 from open_token.registry import detect_format, require_one_conversation, select_conversation
 from open_token.sources.source import Source
+from open_token.validation.validate import validate_bytes
 from there_and_back import WHOLE, there_and_back
 
 MOST_CONVERSATIONS = 12
@@ -67,12 +67,12 @@ def check_whole(source: Source, reader: str | None, key: bytes, folder: Path) ->
 
 def check_report(source: Source, reader: str | None, context: Context) -> None:
     """A report can be made of whatever can be exported, and tells nothing of what was said."""
-    witness = Witness()
+    witness = ExportObserver()
     try:
         reader = reader or detect_format(source)
         chosen(source, reader, 0)
         receipt = export(source, io.BytesIO(), context, reader, witness)
-        told = str(judge(source, reader, witness, receipt.notes).as_json())
+        told = str(measure_fidelity(source, reader, witness, receipt.notes).as_json())
     except OpenTokenError as problem:
         told = str(problem)
     if CANARY in told:

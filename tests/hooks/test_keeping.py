@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from hook_calls import TALKS, calls, settle
-from open_token.checking.verify import VERIFIED, verify_bytes
 from open_token.context import Context
 from open_token.errors import InputError, OutputError
+from open_token.integrity.verify import VERIFIED, verify_bytes
 from open_token.locallib.archive import Archive
 from open_token.locallib.discovery import Discovery
 from open_token.locallib.hooks import archiving

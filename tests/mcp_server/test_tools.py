@@ -12,8 +12,8 @@ import jsonschema
 import pytest
 
 from hook_calls import TALKS, settle
-from open_token.checking.verify import VERIFIED, verify_bytes
 from open_token.errors import InputError, OutputError, UsageError
+from open_token.integrity.verify import VERIFIED, verify_bytes
 from open_token.mcp_server.tools import Toolbox
 
 SECRET = "-".join(("sk", "ant", "api03", "x7Kp" * 23 + "AA"))

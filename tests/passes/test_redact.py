@@ -19,6 +19,12 @@ from hypothesis import strategies as st
 
 from open_token.context import AllowEntry, Context, Policy, RedactionOverrides
 from open_token.errors import OpenTokenError
+from open_token.jsontools.walk import (
+    collect_named_strings,
+    iter_strings,
+    prefix_name,
+    rewrite_named_strings,
+)
 from open_token.model import Event, Record
 from open_token.options import ExportOptions
 from open_token.passes import _found, _mask, _masking, _spread
@@ -26,7 +32,6 @@ from open_token.passes._batches import Batch
 from open_token.passes._keys import Keys
 from open_token.passes._marks import MARK
 from open_token.passes.redact import redact
-from open_token.walk import named, named_strings, rewrite_named, strings
 from rule_holes import filled
 
 KEY = bytes(range(32))
@@ -308,7 +313,7 @@ def test_what_names_a_model_or_a_service_stays() -> None:
 )
 def test_values_under_telling_keys_are_masked(data: dict[str, Any]) -> None:
     secret = (
-        list(strings(data))[-1]
+        list(iter_strings(data))[-1]
         .removeprefix("Bearer ")
         .removeprefix("Token ")
         .removeprefix("sid=")
@@ -753,7 +758,7 @@ def test_redaction_is_idempotent_and_keeps_the_shape(
     once = redact(made, context(level, key=key))
     assert dump(redact(once, context(level, key=key))) == dump(once)
     alone = re.compile(rf"(?<![0-9A-Za-z_]){GITHUB}(?![0-9A-Za-z])")
-    assert not any(alone.search(text) for text in strings([*texts(once)]))
+    assert not any(alone.search(text) for text in iter_strings([*texts(once)]))
     for before, after in zip(made.events, once.events, strict=True):
         assert shape(after["content"].get("data")) == shape(before["content"].get("data"))
         assert {k: v for k, v in after.items() if k != "content"} == {
@@ -827,14 +832,14 @@ def test_both_engines_mask_the_same(contents: list[Any]) -> None:
 @given(data)
 def test_what_is_searched_is_what_is_rewritten(value: Any) -> None:
     searched: list[str] = []
-    named_strings(value, Keys(), searched, eager=True)
+    collect_named_strings(value, Keys(), searched, eager=True)
     seen: list[str] = []
 
     def note(name: str, text: str) -> str:
-        seen.append(named(name, text))
+        seen.append(prefix_name(name, text))
         return text
 
-    assert rewrite_named(value, Keys(), note) is value
+    assert rewrite_named_strings(value, Keys(), note) is value
     assert sorted(seen) == sorted(searched)
 
 

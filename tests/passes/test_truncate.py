@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from open_token.checking.validate import validate_bytes
 from open_token.context import Context
 from open_token.errors import SizeLimitError
 from open_token.model import Record
@@ -19,6 +18,7 @@ from open_token.options import ExportOptions
 from open_token.passes.truncate import truncate
 from open_token.pipeline import export
 from open_token.sources.source import Source
+from open_token.validation.validate import validate_bytes
 
 Document = dict[str, Any]
 MARK = "[REDACTED:api_key:0a1b2c3d]"

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from open_token.checking.validate import validate
 from open_token.context import Context
 from open_token.options import ExportOptions
 from open_token.pipeline import export
 from open_token.registry import detect_format, list_conversations
 from open_token.sources.source import Source
+from open_token.validation.validate import validate
 
 ALL = {
     "include": "include-internal",

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from open_token.checking.validate import validate
-from open_token.checking.verify import VERIFIED, verify_bytes
 from open_token.context import Context
+from open_token.integrity.verify import VERIFIED, verify_bytes
+from open_token.jsontools.walk import iter_strings
 from open_token.model import Event
 from open_token.options import ExportOptions
 from open_token.pipeline import export
 from open_token.registry import detect_format
 from open_token.sources.source import Source
-from open_token.walk import strings
+from open_token.validation.validate import validate
 
 EVERYTHING = {
     "include": "include-internal",
@@ -62,7 +62,7 @@ def said_in(value: Any, names: tuple[str, ...]) -> Iterator[str]:
 
 
 def told(document: dict[str, Any]) -> str:
-    return "\n".join(strings([event["content"] for event in document["events"]]))
+    return "\n".join(iter_strings([event["content"] for event in document["events"]]))
 
 
 def paired(events: list[Any]) -> None:

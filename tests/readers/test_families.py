@@ -12,7 +12,6 @@ import pytest
 
 from conftest import KEY
 from golden_cases import CASES, read_case
-from open_token.checking.validate import validate
 from open_token.context import Context
 from open_token.errors import InputError
 from open_token.model import Note
@@ -20,6 +19,7 @@ from open_token.options import ExportOptions
 from open_token.pipeline import export
 from open_token.registry import list_conversations
 from open_token.sources.source import Source
+from open_token.validation.validate import validate
 from readers.exported import ALL
 
 Made = tuple[list[Any], list[Note]]

@@ -8,7 +8,6 @@ import pytest
 
 from conftest import KEY
 from golden_cases import CASES, read_case
-from open_token.checking.validate import validate
 from open_token.context import Context
 from open_token.errors import MultipleConversationsError
 from open_token.locallib.export_many import export_conversations, list_exports
@@ -21,6 +20,7 @@ from open_token.registry import (
     select_conversation,
 )
 from open_token.sources.source import Source
+from open_token.validation.validate import validate
 from readers.exported import ALL
 from there_and_back import WHOLE, there_and_back
 

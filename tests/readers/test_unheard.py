@@ -17,8 +17,8 @@ from conftest import KEY
 from golden_cases import CASES, read_case
 from open_token.context import Context
 from open_token.errors import InputError
-from open_token.fidelity import Witness, judge
 from open_token.model import Note
+from open_token.native.fidelity import ExportObserver, measure_fidelity
 from open_token.options import ExportOptions
 from open_token.pipeline import export
 from open_token.registry import READERS, list_conversations
@@ -136,7 +136,7 @@ def inputs(reader: str) -> Iterator[Input]:
 
 
 def exports(
-    source: Source, reader: str, witness: Witness | None = None
+    source: Source, reader: str, witness: ExportObserver | None = None
 ) -> Iterator[tuple[bytes, list[Note]]]:
     """Every conversation of an input: the export and the notes."""
     found = list_conversations(source, reader)
@@ -275,10 +275,10 @@ def is_silent(change: Change, before: Told, made: Path) -> bool:
 
 def unkept(given: Input, data: bytes, made: Path) -> int:
     """How many characters are not kept, as the report counts them."""
-    witness, source = Witness(), given.source(data, made)
+    witness, source = ExportObserver(), given.source(data, made)
     list(exports(source, given.reader, witness))
     source.conversation = None
-    report = judge(source, given.reader, witness, [])
+    report = measure_fidelity(source, given.reader, witness, [])
     return report.said - report.said_kept
 
 

@@ -8,21 +8,21 @@ import msgspec
 import pytest
 from hypothesis import assume, given
 
-from open_token import library
+from open_token import api
 from open_token.builder.draft import Draft
-from open_token.canonical import events_hash
-from open_token.checking.validate import validate
 from open_token.context import Context
 from open_token.entries import Entry
 from open_token.formats.session_server.log import tell
+from open_token.jsontools.canonical import hash_events
 from open_token.model import Record
 from open_token.options import ExportOptions
-from open_token.pipeline import read
+from open_token.pipeline import read_record
 from open_token.reducer import State, branches, fold, raw, steps
 from open_token.reducer.documents import import_document
 from open_token.reducer.mirror import Mirror
 from open_token.sources.source import Source
 from open_token.turns import TurnProjection, plain, typed
+from open_token.validation.validate import validate
 from session_logs import Talk, talks
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -32,8 +32,8 @@ DOCUMENTS = sorted([*ROOT.glob("tests/golden/*/*/expected.json"), *ROOT.glob("ex
 
 def document_of(path: Path) -> Any:
     if path.name == "expected.json":
-        return library.read(path)
-    return library.export(
+        return api.read(path)
+    return api.export(
         path, include="include-internal", internal="full", redact="none", branches="all"
     )
 
@@ -94,14 +94,14 @@ def test_a_client_sees_what_was_imported(path: Path) -> None:
 
 
 def small() -> Any:
-    return library.read(ROOT / "tests/golden/session_server/turns/expected.json")
+    return api.read(ROOT / "tests/golden/session_server/turns/expected.json")
 
 
 def test_the_hash_is_the_same() -> None:
     document = small()
     data = b"".join(msgspec.json.encode(entry) + b"\n" for entry in imported(document)[1])
-    again = library.export(data, include="include-internal", internal="full", redact="none")
-    assert again["integrity"]["events_hash"] == events_hash(document["events"])
+    again = api.export(data, include="include-internal", internal="full", redact="none")
+    assert again["integrity"]["events_hash"] == hash_events(document["events"])
 
 
 def test_turns_of_a_document() -> None:
@@ -212,7 +212,7 @@ def test_any_session_exports_and_comes_back(talk: Talk) -> None:
     assume(talk.state.turns)
     data = b"".join(msgspec.json.encode(entry) + b"\n" for entry in talk.entries)
     source = Source("log", data=data)
-    record = read(
+    record = read_record(
         source, Context(ExportOptions.of({"branches": "all", "redact": "none"})), "session_server"
     )
     events = [{**event, "seq": place} for place, event in enumerate(record.events, 1)]

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from conftest import ROOT
+from open_token.api import export
 from open_token.errors import OpenTokenError
-from open_token.library import export
 from open_token.replay import endpoint as module
 from open_token.replay.endpoint import Endpoint
 from open_token.replay.playing import Rules, Run, Verdict

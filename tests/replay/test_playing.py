@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from conftest import ROOT
+from open_token.api import export
 from open_token.errors import OpenTokenError
-from open_token.library import export
 from open_token.replay.asked import Asked, Got, Made, Said, Tool
 from open_token.replay.playing import Rules, Run
 from open_token.replay.recording import recording_of

@@ -3,7 +3,7 @@
 from typing import Any
 
 from conftest import ROOT
-from open_token.library import export
+from open_token.api import export
 from open_token.replay.showing import frames_of
 
 

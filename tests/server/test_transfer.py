@@ -12,9 +12,9 @@ import msgspec
 import pytest
 
 import open_token
-from open_token import library
-from open_token.canonical import events_hash
+from open_token import api
 from open_token.errors import OpenTokenError, StoreError
+from open_token.jsontools.canonical import hash_events
 from open_token.reducer import State
 from open_token.reducer.steps import blocks_of, user_message
 from open_token.server.clock import Clock
@@ -104,10 +104,9 @@ def documents_in(path: Path) -> dict[str | None, Any]:
     with tempfile.TemporaryDirectory() as alone:
         copy = Path(shutil.copy(path, alone))
         try:
-            names = [item.id for item in library.conversations(copy)]
+            names = [item.id for item in api.conversations(copy)]
             return {
-                name: library.export(copy, conversation=name, **words)
-                for name in names[:3] or [None]
+                name: api.export(copy, conversation=name, **words) for name in names[:3] or [None]
             }
         except OpenTokenError:
             return {}
@@ -151,14 +150,12 @@ def test_the_corpus_comes_back_as_it_was(tmp_path: Path, part: int) -> None:
 
 def test_big_results_become_blobs_and_come_back(tmp_path: Path) -> None:
     document = (
-        library.read(EXAMPLES[0])
-        if EXAMPLES[0].name.startswith("open")
-        else library.export(EXAMPLES[0])
+        api.read(EXAMPLES[0]) if EXAMPLES[0].name.startswith("open") else api.export(EXAMPLES[0])
     )
     results = [event for event in document["events"] if event["type"] == "tool_result"]
     results[0]["content"] = {"mime": "application/json", "data": {"lines": ["word"] * 2000}}
     results[-1]["content"] = {"mime": "text/plain", "text": "letter é " * 2000}
-    document["integrity"]["events_hash"] = events_hash(document["events"])
+    document["integrity"]["events_hash"] = hash_events(document["events"])
     path = tmp_path / "big.json"
     path.write_bytes(msgspec.json.encode(document))
 
@@ -213,7 +210,7 @@ def test_our_zip_brings_the_workspace_along(tmp_path: Path) -> None:
 
 
 def test_a_file_that_was_changed_says_so(tmp_path: Path) -> None:
-    document: Any = library.export(EXAMPLES[0])
+    document: Any = api.export(EXAMPLES[0])
     document["events"][0]["content"] = {"mime": "text/plain", "text": "something else"}
     path = tmp_path / "changed.json"
     path.write_bytes(msgspec.json.encode(document))
@@ -312,7 +309,7 @@ def test_an_imported_session_can_go_on(tmp_path: Path) -> None:
     """Its calls are closed, and its turns are known as imported, so that their system text need not
     be trusted."""
     path = tmp_path / "open.json"
-    document = library.export(
+    document = api.export(
         ROOT / "tests" / "golden" / "session_server" / "turns" / "expected.json", redact="none"
     )
     path.write_bytes(msgspec.json.encode(document))
@@ -354,7 +351,7 @@ def test_an_imported_session_can_go_on(tmp_path: Path) -> None:
 )
 def test_what_a_session_is_called(tmp_path: Path, name: str, title: str) -> None:
     path = tmp_path / "a.json"
-    document: Any = library.export(EXAMPLES[0])
+    document: Any = api.export(EXAMPLES[0])
     document["conversation"]["title"] = "First"
     path.write_bytes(msgspec.json.encode(document))
     assert (
@@ -364,7 +361,7 @@ def test_what_a_session_is_called(tmp_path: Path, name: str, title: str) -> None
 
 def test_a_title_that_somebody_chose_is_exported(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
-    document: Any = library.export(EXAMPLES[0])
+    document: Any = api.export(EXAMPLES[0])
     document["conversation"]["title"] = "First  "
     path.write_bytes(msgspec.json.encode(document))
 

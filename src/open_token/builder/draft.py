@@ -8,6 +8,7 @@ import msgspec
 
 from open_token.builder.call_pairing import Calls
 from open_token.builder.event_writer import Ledger, links_of
+from open_token.jsontools.walk import estimate_memory, normalize_json_values
 from open_token.model import (
     Content,
     Conversation,
@@ -23,7 +24,6 @@ from open_token.model import (
 )
 from open_token.model import Visibility as Visibility
 from open_token.storage.files import Spool
-from open_token.walk import settle, weight
 
 MISSING = {"missing_result": True}
 
@@ -285,11 +285,13 @@ class Draft(Ledger):
         found: list[tuple[str, str]] = []
         # What Draft itself made was settled from its data on, which stands two levels below the
         # event.
-        event = settle(event, lambda pointer, kind: found.append((pointer, kind)), depth=-2)
+        event = normalize_json_values(
+            event, lambda pointer, kind: found.append((pointer, kind)), depth=-2
+        )
         self.coercions += [
             {"id": event["id"], "ptr": pointer, "was": kind} for pointer, kind in found
         ]
-        self._weight += weight(event.get("content"))
+        self._weight += estimate_memory(event.get("content"))
         self._take(event)
 
     def note_omission(self, code: str, place: str, detail: str) -> None:

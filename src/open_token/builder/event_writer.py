@@ -4,9 +4,9 @@ into the spool."""
 from typing import Any, cast
 
 from open_token.builder.late_edits import Spliced
+from open_token.jsontools.walk import estimate_memory, measure_normalized, normalize_json_values
 from open_token.model import Coercion, Content, Event, EventType, Links, Role, Usage, Visibility
 from open_token.storage.files import Spool
-from open_token.walk import settle, survey, weight
 
 _EVENT_WEIGHT = 900
 _AT_ONCE = 127
@@ -49,7 +49,7 @@ class Ledger:
 
     def _json(self, data: Any) -> Content:
         """Content of data, with what no JSON reader agrees on turned into text and noted."""
-        size = survey(data)
+        size = measure_normalized(data)
         if size >= 0:
             self._weight += size
             return {"mime": "application/json", "data": data}
@@ -58,8 +58,8 @@ class Ledger:
         def found(pointer: str, kind: str) -> None:
             self.coercions.append({"id": next_id, "ptr": f"/content/data{pointer}", "was": kind})
 
-        settled = settle(data, found)
-        self._weight += weight(settled)
+        settled = normalize_json_values(data, found)
+        self._weight += estimate_memory(settled)
         return {"mime": "application/json", "data": settled}
 
     def _take(self, event: Event) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from open_token.api import build_context
 from open_token.cli.shared.console import Console, escape_controls, format_size
 from open_token.cli.shared.export_options import (
     add_export_options,
@@ -19,12 +20,11 @@ from open_token.cli.shared.export_options import (
 from open_token.cli.shared.help import Help, Section
 from open_token.cli.shared.signals import interrupt_on_signals
 from open_token.errors import UsageError
-from open_token.library import context_for
+from open_token.jsontools.walk import replace_lone_surrogates
 from open_token.locallib.archive import CHANGED, FAILED, GONE, LOST, NEW, Archive, Change
 from open_token.locallib.discovery import Discovery
 from open_token.options import split_option_words
 from open_token.settings import load_settings
-from open_token.walk import without_lone_surrogates
 
 HELP = Help(
     summary="Keep exports of all sessions on this machine up to date in a folder.",
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         console.warn(escape_controls(warning))
     folder = _parse_folder(others, console) or settings.folders.data / "archive"
     archive = Archive(
-        folder, lambda: context_for(options, settings, console.env), time.time, again=args.again
+        folder, lambda: build_context(options, settings, console.env), time.time, again=args.again
     )
     with interrupt_on_signals(), archive.held():
         try:
@@ -174,7 +174,7 @@ def _print_json(
     for kind in ("unchanged", "copy", "empty", "resting"):
         report[kind] = archive.counts[kind]
     if args.watch or args.every:
-        console.print(msgspec.json.encode(without_lone_surrogates(report)).decode())
+        console.print(msgspec.json.encode(replace_lone_surrogates(report)).decode())
     else:
         console.print_json(report)
 

@@ -40,7 +40,7 @@ _REDACT_FLAGS = (
 _DIFF_FLAGS = ("--from", "--all", "--context", "--level", "--ignore", "--conversation")
 _RULES_WORDS = ("list", "show", "test", "explain", "--level", "--type")
 _VERB_WORDS: dict[str, tuple[str, ...]] = {
-    "verify": ("--signed", "--trust", "--statement", "--accept-legacy"),
+    "verify": ("--signed", "--trust", "--statement"),
     "sign": ("-o", "--key", "--scheme"),
     "serve": (
         "--data",

@@ -3,6 +3,7 @@
 import argparse
 import gc
 
+from open_token.api import build_context, read_steps
 from open_token.cli.diff_text import render_diff
 from open_token.cli.shared.console import Console, escape_controls, pluralize
 from open_token.cli.shared.export_options import (
@@ -23,7 +24,6 @@ from open_token.comparing import LEVELS, compare, pointer
 from open_token.comparing.steps import Run
 from open_token.context import Context
 from open_token.errors import UsageError
-from open_token.library import context_for, steps_of
 from open_token.options import split_option_words
 from open_token.settings import load_settings
 
@@ -113,7 +113,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     warn_about_options(options, settings.policy, console)
     # Integrity and native data play no part in a comparison.
     plain = options.changed(mode="ndjson", pretty=False, integrity="none", native="none")
-    context = context_for(plain, settings, console.env)
+    context = build_context(plain, settings, console.env)
     a = _read_steps(args, 0, names[0], context, console)
     b = _read_steps(args, 1, names[1], context, console)
     difference = compare(a, b, names=(names[0], names[1]), level=args.level, ignore=args.ignore)
@@ -165,7 +165,7 @@ def _read_steps(
     reader = choose_conversation(wanted, selected, console)
     with Progress(selected.source.size, console) as progress:
         selected.source.progress = progress
-        steps, receipt = steps_of(selected.source, context, reader, args.level)
+        steps, receipt = read_steps(selected.source, context, reader, args.level)
     name = escape_controls(selected.how or selected.source.name)
     counts = f"{pluralize(receipt.events, 'event')}, {pluralize(receipt.calls, 'call')}"
     console.info(f"{'AB'[side]}       {receipt.reader}  {name}  {counts}")

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from open_token.api import build_context
 from open_token.cli.shared.console import Console, escape_controls, pluralize
 from open_token.cli.shared.export_options import (
     add_export_options,
@@ -31,7 +32,6 @@ from open_token.cli.shared.source_selection import (
 )
 from open_token.context import Context
 from open_token.errors import UsageError
-from open_token.library import context_for
 from open_token.locallib.export_many import INDEX, export_conversations
 from open_token.model import Event, Note, Record
 from open_token.options import OPTION_NAMES, split_option_words, suggest_match
@@ -126,7 +126,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     selected = select_source(others, console, current=args.current, picking=args.pick)
     print_source(selected, console)
     started = time.monotonic()
-    context = context_for(options, settings, console.env)
+    context = build_context(options, settings, console.env)
     if page is None and args.sign is not None:
         context = _add_signer(args.sign, context, console)
     if args.follow:
@@ -290,9 +290,9 @@ class FidelityObserver:
     """Observes what an export contains, for --report; loads the comparison only then."""
 
     def __init__(self) -> None:
-        from open_token.fidelity import Witness
+        from open_token.native.fidelity import ExportObserver
 
-        self._witness = Witness()
+        self._witness = ExportObserver()
 
     def meet(self, record: Record) -> None:
         """Observe the metadata of the record."""
@@ -307,9 +307,9 @@ class FidelityObserver:
     ) -> dict[str, Any]:
         """Compare with the source, print the report and return it as JSON."""
         from open_token.cli.fidelity import render_report
-        from open_token.fidelity import judge
+        from open_token.native.fidelity import measure_fidelity
 
-        report = judge(source, reader, self._witness, notes)
+        report = measure_fidelity(source, reader, self._witness, notes)
         for line in render_report(report):
             # The receipt has listed the notes already.
             if not line.startswith("skipped"):

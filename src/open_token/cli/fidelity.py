@@ -13,11 +13,11 @@ from open_token.cli.shared.source_selection import (
 )
 from open_token.context import Context
 from open_token.errors import InputError
-from open_token.fidelity import Report, Witness, judge
 from open_token.locallib.export_many import list_exports
 from open_token.model import Note
+from open_token.native.fidelity import ExportObserver, FidelityReport, measure_fidelity
 from open_token.options import ExportOptions
-from open_token.pipeline import read
+from open_token.pipeline import read_record
 from open_token.registry import detect_format, list_conversations, load_reader
 from open_token.sources.source import Source
 
@@ -79,9 +79,9 @@ def run(args: argparse.Namespace, console: Console) -> int:
     else:
         alternative = ", or name the folder that --conversation all wrote"
         choose_conversation_in(source, reader, args.conversation, console, alternative)
-        notes = read(source, _complete_context(), reader).notes
+        notes = read_record(source, _complete_context(), reader).notes
         witness = _observe_exports([export])
-    report = judge(source, reader, witness, notes)
+    report = measure_fidelity(source, reader, witness, notes)
     if args.json:
         console.print_json(report.as_json())
     else:
@@ -105,7 +105,7 @@ def _collect_all_notes(source: Source, reader: str) -> list[Note]:
     for conversation_id in ids:
         source.conversation = conversation_id
         try:
-            notes += read(source, _complete_context(), reader).notes
+            notes += read_record(source, _complete_context(), reader).notes
         except InputError as problem:
             if problem.code != "input.no-events":
                 raise
@@ -113,9 +113,9 @@ def _collect_all_notes(source: Source, reader: str) -> list[Note]:
     return notes
 
 
-def _observe_exports(paths: list[Path]) -> Witness:
+def _observe_exports(paths: list[Path]) -> ExportObserver:
     """Return an observer that has seen the content of these exports."""
-    witness = Witness()
+    witness = ExportObserver()
     for path in paths:
         export = Source.of(path, path.name)
         if not load_reader("open_token").sniff(export):
@@ -124,14 +124,14 @@ def _observe_exports(paths: list[Path]) -> Witness:
                 where=export.name,
                 help="give the SOURCE first, then its EXPORT",
             )
-        record = read(export, _complete_context(), "open_token")
+        record = read_record(export, _complete_context(), "open_token")
         witness.meet(record)
         for event in record.events:
             witness.take(event)
     return witness
 
 
-def render_report(report: Report) -> list[str]:
+def render_report(report: FidelityReport) -> list[str]:
     """Render the report as lines of text."""
     lines = [
         f"records  {report.records:,} read, {report.carried:,} with text in the export",
@@ -154,7 +154,7 @@ def render_report(report: Report) -> list[str]:
     return lines
 
 
-def _render_unmapped_fields(report: Report) -> list[str]:
+def _render_unmapped_fields(report: FidelityReport) -> list[str]:
     if not report.unmapped:
         return []
     lines = [f"fields   {len(report.unmapped):,} of {report.fields:,} never mapped:"]

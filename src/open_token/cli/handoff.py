@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from open_token.api import build_context
 from open_token.cli.shared.console import Console, escape_controls, format_size, pluralize
 from open_token.cli.shared.document import read_document
 from open_token.cli.shared.export_options import (
@@ -29,7 +30,6 @@ from open_token.cli.shared.source_selection import (
 )
 from open_token.errors import InputError, UsageError
 from open_token.handoff import Scene, Session, Talk, list_target_names, talk_of, target
-from open_token.library import context_for
 from open_token.model import Export
 from open_token.options import split_option_words
 from open_token.settings import load_settings
@@ -195,7 +195,7 @@ def _read_session(args: argparse.Namespace, console: Console) -> Export:
     document, receipt = read_document(
         selected.source,
         reader,
-        context_for(plain, settings, console.env),
+        build_context(plain, settings, console.env),
         MAX_DOCUMENT_BYTES,
         too_large,
     )

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from open_token.api import build_context
 from open_token.cli.hook_run import HOOKS_FOLDER
 from open_token.cli.shared.console import Console
-from open_token.library import context_for
 from open_token.locallib.archive import Archive
 from open_token.locallib.discovery import Discovery
 from open_token.locallib.hooks.archiving import Surroundings, archive_all
@@ -51,4 +51,4 @@ def open_archive(named: str, env: Mapping[str, str], cwd: Path) -> Archive:
     settings = load_settings(env, cwd)
     options = ExportOptions.of(settings.defaults)
     folder = Path(named) if named else settings.folders.data / "archive"
-    return Archive(folder, lambda: context_for(options, settings, env), time.time)
+    return Archive(folder, lambda: build_context(options, settings, env), time.time)

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 
+from open_token.api import build_context
 from open_token.cli.redact_review import FALSE_POSITIVE, MASK, review, summarize
 from open_token.cli.shared.console import Console, escape_controls, pluralize
 from open_token.cli.shared.export_options import (
@@ -33,13 +34,12 @@ from open_token.cli.shared.source_selection import (
 from open_token.cli.shared.text_input import check_text, read_chunks
 from open_token.context import Context
 from open_token.errors import InputError, OutputError, UsageError
-from open_token.library import context_for
 from open_token.options import split_option_words
 from open_token.passes import select
 from open_token.passes.explaining import known_values
 from open_token.passes.findings import Finding, allow_hash, findings_in, findings_of
 from open_token.passes.text import Known, redacted_text, text_level
-from open_token.pipeline import export, read
+from open_token.pipeline import export, read_record
 from open_token.registry import detect_format
 from open_token.settings import Settings, add_allow_entries, load_settings
 from open_token.sources.source import Source
@@ -137,7 +137,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     warn_about_options(options, settings.policy, console)
     for warning in settings.warnings:
         console.warn(escape_controls(warning))
-    context = context_for(options, settings, console.env)
+    context = build_context(options, settings, console.env)
     # All sources are opened before the first one is written or reported.
     jobs = [_create_job(args, word, context, console) for word in _check_sources(args, others)]
     for job in jobs:
@@ -302,7 +302,7 @@ def _create_session_job(
     def find(context: Context) -> list[Finding]:
         with Progress(source.size, console) as progress:
             source.progress = progress
-            findings = findings_of(select(read(source, context, reader), context), context)
+            findings = findings_of(select(read_record(source, context, reader), context), context)
         source.progress = None
         return findings
 

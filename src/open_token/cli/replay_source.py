@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from open_token.api import build_context
 from open_token.cli.shared.console import Console
 from open_token.cli.shared.document import read_document
 from open_token.cli.shared.source_selection import (
@@ -15,7 +16,6 @@ from open_token.cli.shared.source_selection import (
     select_source,
 )
 from open_token.errors import InputError
-from open_token.library import context_for
 from open_token.model import Export
 from open_token.options import ExportOptions
 from open_token.passes.text import redacted_text
@@ -49,7 +49,7 @@ def load_session(
         "open-token export SOURCE max_bytes=100000000 drop=oldest -o short.json",
         code="replay.long",
     )
-    context = context_for(options, settings, console.env)
+    context = build_context(options, settings, console.env)
     document, receipt = read_document(
         selected.source, reader, context, MAX_DOCUMENT_BYTES, too_large
     )
@@ -58,7 +58,7 @@ def load_session(
 
 
 def _create_mask(settings: Settings, scope: str, console: Console) -> Callable[[str], str]:
-    context = context_for(ExportOptions.of({}), settings, console.env)
+    context = build_context(ExportOptions.of({}), settings, console.env)
 
     def mask(text: str) -> str:
         encoded = text.encode("utf-8", "replace")

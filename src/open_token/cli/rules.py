@@ -6,13 +6,13 @@ import shutil
 from dataclasses import replace
 from typing import Any
 
+from open_token.api import build_context
 from open_token.cli.shared.console import Console, escape_controls, pluralize, print_table
 from open_token.cli.shared.findings import fit_context
 from open_token.cli.shared.help import Help, Section
 from open_token.cli.shared.text_input import check_text
 from open_token.context import Context
 from open_token.errors import InputError, UsageError
-from open_token.library import context_for
 from open_token.model import REDACTION_MODES
 from open_token.options import ExportOptions, suggest_match
 from open_token.passes.catalogue import Entry, catalogue, failures, own_entries
@@ -90,7 +90,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     settings = load_settings(console.env, console.cwd)
     for warning in settings.warnings:
         console.warn(escape_controls(warning))
-    context = context_for(ExportOptions.of(settings.defaults), settings, console.env)
+    context = build_context(ExportOptions.of(settings.defaults), settings, console.env)
     if command == "list":
         return _list_rules(words, args, context, console)
     if command == "show":

@@ -5,14 +5,14 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from open_token.api import find_signing_key
 from open_token.cli.shared.console import Console, escape_controls, pluralize
 from open_token.cli.shared.help import Help, Section
 from open_token.cli.shared.output import refuse_folder
 from open_token.errors import UsageError
-from open_token.signing import SCHEMES, Sign, Signed, sign_source, signer
+from open_token.integrity.signing import SCHEMES, Sign, SigningResult, load_signer, sign_file
 from open_token.sources.source import Source
 from open_token.storage.files import whole_file
-from open_token.vouching import key_file
 
 HELP = Help(
     summary="Sign an export with an SSH key, so that others can check who signed it.",
@@ -86,7 +86,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         source = Source.of(console.cwd / Path(name).expanduser(), name)
     sign = create_signer(args.key, console, args.scheme)
     signed = _sign_file(source, output, sign, console)
-    _print_next_step(output, key_file(args.key, console.env), console)
+    _print_next_step(output, find_signing_key(args.key, console.env), console)
     if args.json:
         console.print_json(
             {
@@ -106,8 +106,8 @@ def create_signer(key: str | None, console: Console, scheme: str = SCHEMES[0]) -
     """Return a function that signs with a key, or with the key in the settings.
 
     It announces the key first: a security key waits silently for a touch."""
-    path = key_file(key, console.env)
-    sign = signer(path, scheme)
+    path = find_signing_key(key, console.env)
+    sign = load_signer(path, scheme)
 
     def announce_and_sign(statement: bytes) -> dict[str, Any]:
         if console.stderr_is_terminal:
@@ -118,13 +118,13 @@ def create_signer(key: str | None, console: Console, scheme: str = SCHEMES[0]) -
     return announce_and_sign
 
 
-def _sign_file(source: Source, output: str | None, sign: Sign, console: Console) -> Signed:
+def _sign_file(source: Source, output: str | None, sign: Sign, console: Console) -> SigningResult:
     refuse_folder(output)
     if output is None:
-        signed = sign_source(source, console.stdout, sign)
+        signed = sign_file(source, console.stdout, sign)
     else:
         with whole_file(Path(output)) as out:
-            signed = sign_source(source, out, sign)
+            signed = sign_file(source, out, sign)
     state = "already signed by" if signed.was_there else "signed by"
     key = f"{signed.entry['keyid']} ({signed.entry['scheme']})"
     console.info(f"sign    {pluralize(signed.events, 'event')}, {state} {key}")

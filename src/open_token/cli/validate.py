@@ -3,11 +3,11 @@
 import argparse
 from pathlib import Path
 
-from open_token.checking.validate import CHECKS, Problem, validate_bytes, validate_lines
 from open_token.cli.shared.console import Console, escape_controls, pluralize
 from open_token.cli.shared.help import Help, Section
 from open_token.errors import UsageError
 from open_token.sources.source import Source
+from open_token.validation.validate import CHECKS, Problem, validate_bytes, validate_lines
 
 HELP = Help(
     summary="Check exports against every rule of the format specification.",

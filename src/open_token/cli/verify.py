@@ -3,21 +3,21 @@
 import argparse
 from pathlib import Path
 
-from open_token.checking.verify import (
+from open_token.api import load_trust
+from open_token.cli.shared.console import Console, escape_controls, pluralize
+from open_token.cli.shared.help import Help, Section
+from open_token.errors import InputError
+from open_token.integrity.signatures.results import INVALID, TRUSTED, UNKNOWN, SignatureResult
+from open_token.integrity.verify import (
     MATCH,
     MISMATCH,
     MISMATCHED,
     UNVERIFIABLE,
-    Part,
+    HashComparison,
     Verdict,
     verify_source,
 )
-from open_token.cli.shared.console import Console, escape_controls, pluralize
-from open_token.cli.shared.help import Help, Section
-from open_token.errors import InputError
-from open_token.signatures.judging import INVALID, TRUSTED, UNKNOWN, Judged
 from open_token.sources.source import Source
-from open_token.vouching import trusted
 
 HELP = Help(
     summary="Check that an export is unchanged since it was written, and who signed it.",
@@ -56,12 +56,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="Like --signed, with the keys of FILE: an OpenSSH allowed_signers file or a "
         "public key [default: allowed_signers in the settings]",
     )
-    hashes = parser.add_argument_group("Hashes")
-    hashes.add_argument(
-        "--accept-legacy",
-        action="store_true",
-        help="Accept hashes that match another reading of the canonical form",
-    )
     display = parser.add_argument_group("Display")
     display.add_argument(
         "--statement", action="store_true", help="Print the exact bytes that signatures cover"
@@ -75,11 +69,11 @@ def run(args: argparse.Namespace, console: Console) -> int:
         source = Source.of_stream(console.stdin, name)
     else:
         source = Source.of(console.cwd / Path(name).expanduser(), name)
-    verdict = verify_source(source, trusted(args.trust, console.env))
+    verdict = verify_source(source, load_trust(args.trust, console.env))
     if args.statement:
         return _print_statement(verdict, name, console)
     needs_signature = args.signed or args.trust is not None
-    code = _choose_exit_code(verdict, args.accept_legacy, needs_signature)
+    code = _choose_exit_code(verdict, needs_signature)
     if args.json:
         result = {"schema": "open-token/verdict/1", "file": name, "exit": code}
         result |= verdict._asdict()
@@ -100,16 +94,16 @@ def _print_statement(verdict: Verdict, name: str, console: Console) -> int:
         )
     console.stdout.write(verdict.statement.encode())
     # Only the hashes count here: the statement is printed in order to be signed.
-    code = _choose_exit_code(verdict._replace(signatures=()), False, False)
+    code = _choose_exit_code(verdict._replace(signatures=()), False)
     if code:
         console.warn("the export was changed since it was written; see `open-token verify`")
     return code
 
 
-def _choose_exit_code(verdict: Verdict, accept_legacy: bool, needs_signature: bool) -> int:
+def _choose_exit_code(verdict: Verdict, needs_signature: bool) -> int:
     if verdict.status == UNVERIFIABLE:
         return 3
-    if verdict.status == MISMATCHED and not (accept_legacy and verdict.matched_profile):
+    if verdict.status == MISMATCHED:
         return 1
     states = {judged.state for judged in verdict.signatures}
     if INVALID in states:
@@ -136,8 +130,6 @@ def _print_verdict(
         _print_reasons(verdict, fail, console)
     for warning in verdict.warnings:
         console.warn(escape_controls(warning))
-    if verdict.matched_profile:
-        console.info(f"note    the hash matches the canonical form {verdict.matched_profile}")
     states = {(judged.state, judged.by, judged.detail) for judged in verdict.signatures}
     if code in (0, 4) and states == {(UNKNOWN, "", "")}:
         console.info("note    the key came with the file; name keys that you trust with --trust")
@@ -160,7 +152,7 @@ def _print_reasons(verdict: Verdict, label: str, console: Console) -> None:
         console.print(f"... and {len(verdict.reasons) - _MAX_REASONS:,} more; --json lists all")
 
 
-def _describe_part(part: Part) -> str:
+def _describe_part(part: HashComparison) -> str:
     claimed = _shorten_hash(part.claimed)
     if part.state == MATCH:
         return claimed
@@ -175,7 +167,7 @@ def _shorten_hash(value: str) -> str:
     return f"{value[:16]}..." if len(value) == 64 else value
 
 
-def _describe_signature(judged: Judged) -> str:
+def _describe_signature(judged: SignatureResult) -> str:
     signer = f"by {judged.by}" if judged.by else ""
     if judged.state == UNKNOWN:
         signer = "not trusted" if judged.detail else "by an unknown key"

@@ -12,8 +12,8 @@ import orjson
 from open_token.comparing.deeds import ASIDE, change, within
 from open_token.comparing.outputs import plain_output, steady
 from open_token.comparing.steps import Run, Step, data_of, lasting_facts, object_of, said
+from open_token.jsontools.walk import map_strings
 from open_token.model import Event
-from open_token.walk import rewrite
 
 _MARK = re.compile(rb"\[REDACTED:([A-Za-z0-9_.-]+):[0-9a-f]{8}\]")
 _BY_OUTCOME = frozenset(("edit", "write", "delegate", "plan"))
@@ -114,7 +114,7 @@ def _came(step: Step, cwd: str, rules: Rules) -> dict[str, Any]:
 
 def _seen_from(value: Any, cwd: str) -> Any:
     """Values as seen from the run's own folder."""
-    return rewrite(value, lambda text: within(text, cwd)) if cwd else value
+    return map_strings(value, lambda text: within(text, cwd)) if cwd else value
 
 
 def _exact(run: Run) -> Callable[[Step], Face]:

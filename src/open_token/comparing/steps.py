@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from open_token.comparing.deeds import Deed, deed_of
+from open_token.jsontools.timestamps import to_epoch_ms
+from open_token.jsontools.walk import iter_strings
 from open_token.model import Conversation, Event, Participant, Record
-from open_token.timestamps import to_epoch_ms
-from open_token.walk import strings
 
 HAPPENINGS = frozenset(
     "interrupted aborted api_error error compaction compaction_summary model_fallback".split()
@@ -86,7 +86,7 @@ class Run(msgspec.Struct):
 
     def names(self, folder: str) -> bool:
         """Whether a call names something in a folder."""
-        return any(folder in text for step in self.steps for text in strings(step.arguments))
+        return any(folder in text for step in self.steps for text in iter_strings(step.arguments))
 
 
 class Recorder:

@@ -9,8 +9,8 @@ from uuid import UUID
 
 import msgspec
 
+from open_token.jsontools.timestamps import from_epoch, to_epoch_ms
 from open_token.model import Content, Conversation, Event, Export
-from open_token.timestamps import from_epoch, to_epoch_ms
 
 _ASIDE = {
     "subagent": "subagents",

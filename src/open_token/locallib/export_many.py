@@ -9,7 +9,7 @@ import msgspec
 from open_token.context import Context
 from open_token.errors import InputError
 from open_token.model import Found
-from open_token.pipeline import Receipt, Witness, export
+from open_token.pipeline import Observer, Receipt, export
 from open_token.registry import list_conversations
 from open_token.sources.source import Source
 from open_token.storage.files import read_optional, whole_file, whole_folder
@@ -29,7 +29,7 @@ SCHEMA = "open-token/index/1"
 
 
 def export_conversations(
-    source: Source, reader: str, folder: Path, context: Context, witness: Witness | None = None
+    source: Source, reader: str, folder: Path, context: Context, witness: Observer | None = None
 ) -> list[Receipt]:
     """Export every conversation of a source into a directory that appears complete or not at all.
 

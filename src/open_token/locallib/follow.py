@@ -12,7 +12,7 @@ from open_token.errors import InputError
 from open_token.locallib.ndjson_stream import FollowStream
 from open_token.locallib.reread import EventTracker, find_unreported_usage, has_new_reasoning
 from open_token.model import Conversation, Event, Record, Usage
-from open_token.pipeline import read
+from open_token.pipeline import read_record
 from open_token.registry import load_reader
 from open_token.sources.source import Source
 from open_token.sources.tail import Tail
@@ -92,7 +92,7 @@ class Follower:
         while True:
             try:
                 source = self._source()
-                record, shape = read(source, self._context(), self.reader), source.shape
+                record, shape = read_record(source, self._context(), self.reader), source.shape
             except InputError as problem:
                 if problem.code not in _NOT_YET or not self.idle():
                     raise
@@ -167,7 +167,7 @@ class Follower:
         def renew() -> bool:
             nonlocal record
             try:
-                record = read(self._source(), self._context(), self.reader)
+                record = read_record(self._source(), self._context(), self.reader)
             except InputError as problem:
                 if problem.code not in _NOT_YET:
                     raise

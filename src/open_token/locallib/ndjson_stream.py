@@ -10,8 +10,9 @@ import orjson
 
 from open_token.context import Context
 from open_token.errors import InputError
+from open_token.integrity.event_hashes import EventHasher
 from open_token.model import Conversation, Event, Integrity, Participant, Record
-from open_token.passes import Seal, select
+from open_token.passes import select
 from open_token.passes.live import LiveRedaction
 from open_token.writers.ndjson import Ndjson
 
@@ -126,7 +127,7 @@ class FollowStream:
         """Where a stream goes on; what stands behind it stays until then."""
         self._redaction = LiveRedaction(self._context)
         self._record: Record | None = None
-        self._seal: Seal | None = None
+        self._seal: EventHasher | None = None
         self._facts: Conversation = {}
         self._people: list[Participant] = []
         self.has_written = False
@@ -193,7 +194,7 @@ class FollowStream:
 
     def _open(self, record: Record) -> None:
         self._record = self._redaction.facts(record)
-        self._seal = Seal(self._record, self._context.options.integrity)
+        self._seal = EventHasher(self._record, self._context.options.integrity)
         self._facts, self._people = {**self._record.conversation}, [*self._record.participants]
         if not self._header:
             self._put(self._writer.head(self._record))

@@ -13,11 +13,12 @@ from typing import Any
 
 import msgspec
 
-from open_token.checking.validate import Problem, validate_bytes, validate_lines
-from open_token.checking.verify import VERIFIED, verify_source
+from open_token.api import build_context, load_trust
 from open_token.context import Context
 from open_token.errors import InputError, OutputError, UsageError
-from open_token.library import context_for
+from open_token.integrity.verify import VERIFIED, verify_source
+from open_token.jsontools.timestamps import from_epoch
+from open_token.jsontools.walk import replace_lone_surrogates
 from open_token.locallib.discovery import (
     Discovery,
     Session,
@@ -49,9 +50,7 @@ from open_token.pipeline import export
 from open_token.settings import load_settings
 from open_token.sources.source import Source
 from open_token.storage.files import make_folder, whole_file
-from open_token.timestamps import from_epoch
-from open_token.vouching import trusted
-from open_token.walk import without_lone_surrogates
+from open_token.validation.validate import Problem, validate_bytes, validate_lines
 
 _FAULTS = 50
 _LOOKS, _WRITES = (
@@ -157,7 +156,7 @@ class Toolbox:
             asked = msgspec.convert(given, tool.takes)
         except msgspec.ValidationError as problem:
             raise UsageError(str(problem), help=f"see the schema of {name}") from None
-        found: dict[str, Any] = without_lone_surrogates(msgspec.to_builtins(tool.run(asked)))
+        found: dict[str, Any] = replace_lone_surrogates(msgspec.to_builtins(tool.run(asked)))
         return found
 
     def list_sessions(self, asked: ListSessions) -> Sessions:
@@ -248,7 +247,7 @@ class Toolbox:
 
     def verify(self, asked: OfFile) -> Verified:
         """Compute every hash of one file again."""
-        verdict = verify_source(self._export(asked.file), trusted(None, self._env))
+        verdict = verify_source(self._export(asked.file), load_trust(None, self._env))
         context = self._context({})
         reasons = [
             _masked(reason, context) for reason in (*verdict.reasons, *verdict.warnings)[:_FAULTS]
@@ -284,7 +283,7 @@ class Toolbox:
                     help="whoever starts it can say --allow-unmasked",
                 )
             options = ExportOptions.of({**settings.defaults, **chosen, "redact": "secrets"})
-        return context_for(options, settings, self._env)
+        return build_context(options, settings, self._env)
 
     def _session(self, wanted: str) -> Session:
         discovery = self._discovery()

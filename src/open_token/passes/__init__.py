@@ -1,11 +1,11 @@
-"""The passes in their order: select first, so that nothing left out is scanned; redact before
-truncate, since a cut secret no longer matches its rule; seal last, over what is written."""
+"""The passes over a record.
 
-from open_token.passes.redact import redact
-from open_token.passes.seal import Seal, seal
+`select` runs first, so that nothing left out is scanned. `redact` runs before `truncate`, because a
+secret that was cut no longer matches its rule.
+"""
+
+from open_token.passes.redact import redact, redact_with_check
 from open_token.passes.select import select
 from open_token.passes.truncate import truncate
 
-PASSES = (select, redact, truncate)
-
-__all__ = ["PASSES", "Seal", "redact", "seal", "select", "truncate"]
+__all__ = ["redact", "redact_with_check", "select", "truncate"]

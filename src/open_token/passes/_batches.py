@@ -4,8 +4,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, cast
 
+from open_token.jsontools.walk import collect_named_strings
 from open_token.model import MIMES, Event, Links, Record, Usage
-from open_token.walk import named_strings
 
 BATCH = 1 << 18
 OWN_KEYS = frozenset(
@@ -72,13 +72,13 @@ def gather(
         return sum(map(len, leaves[begin:]))
     text = content.get("text")
     if text is None:
-        named_strings(content.get("data"), keys, leaves)
+        collect_named_strings(content.get("data"), keys, leaves)
     elif len(content) == 2 and text[:1] not in _OPENING and "\x01" not in text:
         leaves.append(text)
         return len(text)
     else:
-        named_strings(text, keys, leaves)
-        named_strings(content.get("data"), keys, leaves)
+        collect_named_strings(text, keys, leaves)
+        collect_named_strings(content.get("data"), keys, leaves)
     return sum(map(len, leaves[begin:]))
 
 
@@ -106,20 +106,20 @@ def _gather_foreign(
 ) -> None:
     if isinstance(content, dict):
         for part in OWN_PARTS:
-            named_strings(content.get(part), keys, leaves, eager=eager)
+            collect_named_strings(content.get(part), keys, leaves, eager=eager)
         if strange := strange_parts(content):
-            named_strings(strange, keys, leaves, eager=eager)
+            collect_named_strings(strange, keys, leaves, eager=eager)
     else:
-        named_strings(content, keys, leaves, eager=eager)
+        collect_named_strings(content, keys, leaves, eager=eager)
     if not event.keys() <= OWN_KEYS:
-        named_strings(
+        collect_named_strings(
             {key: item for key, item in event.items() if key not in OWN_KEYS},
             keys,
             leaves,
             eager=eager,
         )
     for strange in strange_within(event).values():
-        named_strings(strange, keys, leaves, eager=eager)
+        collect_named_strings(strange, keys, leaves, eager=eager)
 
 
 def strange_within(event: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

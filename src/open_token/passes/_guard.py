@@ -9,6 +9,7 @@ from typing import Any, cast
 import msgspec
 
 from open_token.errors import OpenTokenError
+from open_token.jsontools.walk import FILE_BYTES, ID_VALUE, SKIP_VALUE
 from open_token.model import Event
 from open_token.passes._batches import OWN_KEYS, strange_within
 from open_token.passes._detect import Detector
@@ -16,7 +17,6 @@ from open_token.passes._found import Found
 from open_token.passes._keys import Keys
 from open_token.passes._letters import all_encoded, decoded, encoded
 from open_token.passes._rules import GLUED, START, Rule, Rules
-from open_token.walk import BYTES, ID, KEPT
 
 _LEAST_KEYWORD = 4
 
@@ -106,7 +106,7 @@ def open_strings(event: Event, keys: Keys) -> Iterator[str]:
         elif isinstance(item, dict):
             for key, part in item.items():
                 yield key
-                if isinstance(part, str) and keys[key] in (KEPT, ID, BYTES):
+                if isinstance(part, str) and keys[key] in (SKIP_VALUE, ID_VALUE, FILE_BYTES):
                     continue
                 stack.append(part)
 

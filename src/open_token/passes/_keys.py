@@ -4,8 +4,8 @@ stay as they are."""
 import re
 from collections.abc import Callable
 
+from open_token.jsontools.walk import FILE_BYTES, ID_VALUE, SEARCH_KEY, SEARCH_VALUE, SKIP_VALUE
 from open_token.passes._late import late
-from open_token.walk import BYTES, ID, KEPT, ODD, PLAIN
 
 _SEALED = late(
     r"(?:thinking_?|thought_?)?signature|encrypted_?(?:content|data|reasoning|thinking)?|base64|sha-?(?:1|256|384|512)|integrity"
@@ -33,17 +33,17 @@ class Keys(dict[str, int]):
         if len(self) >= _LIMIT:
             self.clear()
         treatment = _treatment(key)
-        if treatment == PLAIN and self._is_odd and self._is_odd(key):
-            treatment = ODD
+        if treatment == SEARCH_VALUE and self._is_odd and self._is_odd(key):
+            treatment = SEARCH_KEY
         self[key] = treatment
         return treatment
 
 
 def _treatment(key: str) -> int:
     if _SEALED.fullmatch(key.lower()) or key in _LINKS:
-        return KEPT
+        return SKIP_VALUE
     if _ID.fullmatch(key) and not _SECRET_ID.search(key):
-        return ID
+        return ID_VALUE
     if key == "data":
-        return BYTES
-    return PLAIN if _PLAIN.fullmatch(key) else ODD
+        return FILE_BYTES
+    return SEARCH_VALUE if _PLAIN.fullmatch(key) else SEARCH_KEY

@@ -10,6 +10,14 @@ from typing import Any, cast
 import msgspec
 
 from open_token.errors import OpenTokenError
+from open_token.jsontools.walk import (
+    ID_NAME,
+    NAME_END,
+    SEARCH_KEY,
+    collect_named_strings,
+    prefix_name,
+    rewrite_named_strings,
+)
 from open_token.model import Event
 from open_token.passes._batches import OWN_KEYS, OWN_PARTS, gather, strange_parts, strange_within
 from open_token.passes._detect import Detector
@@ -20,7 +28,6 @@ from open_token.passes._marker import Marker, canonical
 from open_token.passes._marks import near_marks, without_marks
 from open_token.passes._spread import Occurrence, Spread, is_sought, recurring
 from open_token.passes._strict import WHOLE, hidden, is_hidden
-from open_token.walk import ID_NAME, NAME_END, ODD, named, named_strings, rewrite_named
 
 _MOST_ROUNDS = 40
 # A string of at least this length is looked through again only near its marks: so many lines may a
@@ -88,7 +95,7 @@ class Masker:
         met: Counter[str] = Counter()
 
         def change(name: str, text: str) -> str:
-            leaf = named(name, text)
+            leaf = prefix_name(name, text)
             met[leaf] += 1
             pieces = cuts.get((leaf, met[leaf] - 1))
             return self._without(encoded(leaf), pieces) if pieces else text
@@ -111,22 +118,22 @@ class Masker:
     def value(self, value: Any) -> Any:
         """A value with everything in it masked."""
         leaves: list[str] = []
-        named_strings(value, self.keys, leaves, eager=True)
+        collect_named_strings(value, self.keys, leaves, eager=True)
         found = self._found(leaves)
         for _ in range(_MOST_ROUNDS):
             if not found:
                 return value
             leaves = []
-            value = rewrite_named(value, self.keys, self._change(found, leaves))
+            value = rewrite_named_strings(value, self.keys, self._change(found, leaves))
             found = self._found_again(leaves)
         raise _unfinished("the conversation's title or participants")
 
     def key(self, key: str) -> str:
         """A key as it stands after masking; the keys of long lists come again and again."""
-        if self.keys[key] != ODD:
+        if self.keys[key] != SEARCH_KEY:
             return key
         if key not in self._masked_keys:
-            self._masked_keys[key] = self._change(self._found([named("", key)]), [])("", key)
+            self._masked_keys[key] = self._change(self._found([prefix_name("", key)]), [])("", key)
         return self._masked_keys[key]
 
     @property
@@ -188,20 +195,20 @@ class Masker:
             if key == "content" and isinstance(item, dict):
                 new[key] = self._rewritten_content(item, change)
             elif key == "content":
-                new[key] = rewrite_named(item, self.keys, change)
+                new[key] = rewrite_named_strings(item, self.keys, change)
             elif key in within:
                 new[key] = self._rewritten_within(item, within[key], change)
             elif key in OWN_KEYS:
                 new[key] = item
         if not event.keys() <= OWN_KEYS:
             strange = {key: item for key, item in event.items() if key not in OWN_KEYS}
-            new |= rewrite_named(strange, self.keys, change)
+            new |= rewrite_named_strings(strange, self.keys, change)
         return event if _is_same(new, event) else cast(Event, new)
 
     def _rewritten_within(
         self, held: dict[str, Any], strange: dict[str, Any], change: Change
     ) -> dict[str, Any]:
-        new = rewrite_named(strange, self.keys, change)
+        new = rewrite_named_strings(strange, self.keys, change)
         return (
             held
             if new is strange
@@ -211,12 +218,12 @@ class Masker:
     def _rewritten_content(self, content: dict[str, Any], change: Change) -> dict[str, Any]:
         strange = strange_parts(content)
         new = {
-            key: rewrite_named(item, self.keys, change) if key in OWN_PARTS else item
+            key: rewrite_named_strings(item, self.keys, change) if key in OWN_PARTS else item
             for key, item in content.items()
             if key not in strange
         }
         if strange:
-            new |= rewrite_named(strange, self.keys, change)
+            new |= rewrite_named_strings(strange, self.keys, change)
         return content if _is_same(new, content) else new
 
     def _change(self, found: dict[str, list[Occurrence]], changed: list[str]) -> Change:
@@ -224,14 +231,14 @@ class Masker:
         it."""
 
         def change(name: str, text: str) -> str:
-            leaf = named(name, text)
+            leaf = prefix_name(name, text)
             spans = found.get(leaf)
             if not spans:
                 return text
             new = self._replaced(leaf, spans)
             if new == text:  # what was found stands in the name alone
                 return text
-            changed.append(named(name, new))
+            changed.append(prefix_name(name, new))
             return new
 
         return change

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any, cast
 
 from open_token.context import Context
+from open_token.jsontools.walk import estimate_memory, iter_strings
 from open_token.model import Coercion, Conversation, Event, Participant, Record, Redaction
 from open_token.passes._batches import batches, fact, facts
 from open_token.passes._detect import Detector
@@ -19,7 +20,6 @@ from open_token.passes._notes import redaction_of
 from open_token.passes._spread import MOST_VALUES, recurring
 from open_token.passes._strict import is_hidden
 from open_token.storage.files import Spool
-from open_token.walk import strings, weight
 
 _SPOOL = 8 << 20
 _AT_ONCE = 64
@@ -94,7 +94,7 @@ def _marker(record: Record, context: Context, numbers: Numbers) -> Marker:
 
 
 def _pass_over_numbers(record: Record, numbers: Numbers) -> None:
-    for text in strings([record.conversation, record.participants]):
+    for text in iter_strings([record.conversation, record.participants]):
         numbers.pass_over(text)
     for batch in batches(record.events, Keys(), foreign=record.is_export):
         for leaf in batch.leaves:
@@ -133,7 +133,7 @@ def _masked_events(record: Record, found: Found, masker: Masker) -> Masked:
         for place, event, new in zip(places, chosen, masker.events(whole), strict=True):
             if new is not event:
                 masked.places.append(place)
-                masked.masked.append(new, weight(new.get("content")))
+                masked.masked.append(new, estimate_memory(new.get("content")))
     return masked
 
 

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from open_token.jsontools.walk import ID_NAME, NAME_END
 from open_token.model import Event
 from open_token.passes._batches import gather
 from open_token.passes._detect import Detector, Finding, tells_itself
 from open_token.passes._found import Cut, Found
 from open_token.passes._letters import decoded, encoded
-from open_token.walk import ID_NAME, NAME_END
 
 # Of a long string only the ends can hold a piece of something that began before it or goes on
 # behind it.

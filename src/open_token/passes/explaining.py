@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from open_token.context import AllowEntry, Context
+from open_token.jsontools.walk import prefix_name
 from open_token.passes._detect import Judge
 from open_token.passes._found import Found
 from open_token.passes._letters import decoded
@@ -15,7 +16,6 @@ from open_token.passes._rules import Rule, load_rules
 from open_token.passes._values import is_placeholder, is_reference, is_words
 from open_token.passes.findings import Finding, findings_in
 from open_token.passes.text import redacted_text
-from open_token.walk import named
 
 _AROUND = 64
 _MOST = 200
@@ -66,7 +66,7 @@ def explain(data: bytes, context: Context, level: str) -> Explanation:
     listener = _Listener(
         load_rules(level, context.rule_cache), context, own_of(level, context.screen.rules), "auto"
     )
-    leaf = named("", text)
+    leaf = prefix_name("", text)
     spans = [(item.start, item.end) for _, items in listener.find([leaf]) for item in items]
     return Explanation(findings, _near(listener, leaf.encode("utf-8", "replace"), spans))
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from open_token.context import Context
+from open_token.jsontools.walk import collect_named_strings
 from open_token.model import Record
 from open_token.passes._batches import batches, facts
 from open_token.passes._detect import Detector
@@ -18,14 +19,20 @@ from open_token.passes._notes import redaction_of, stronger
 from open_token.passes._pieces import Pieces
 from open_token.passes._screen import detector_for
 from open_token.passes._strict import is_hidden
-from open_token.walk import named_strings
 
 
 def redact(record: Record, context: Context, engine: str = "auto") -> Record:
     """The record with marks for what its level masks, and an account of them."""
+    return redact_with_check(record, context, engine)[0]
+
+
+def redact_with_check(
+    record: Record, context: Context, engine: str = "auto"
+) -> tuple[Record, Guard | None]:
+    """Redact a record; also return the check for the bytes that are written of it, if needed."""
     level = stronger(context.options.redact, context.policy.min_redact)
     if level == "none" and not context.policy.never_export_private_keys:
-        return record
+        return record, None
     detector = detector_for(level, context, engine)
     found = search(record, detector, whole=level == "strict")
     if found:
@@ -34,12 +41,11 @@ def redact(record: Record, context: Context, engine: str = "auto") -> Record:
         before = record.conversation.get("redaction")
         redaction = redaction_of(before, level, context.options.strategy, Counter(), {}, [])
         if redaction is None:
-            return record
+            return record, None
         record = replace(record, conversation={**record.conversation, "redaction": redaction})
-    record = record.with_events(record.events)
-    record.check = guard = Guard(detector, found)
+    guard = Guard(detector, found)
     guard.look_at([part for _, part in facts(record)])
-    return record
+    return record, guard
 
 
 def _masking() -> Any:
@@ -53,7 +59,7 @@ def search(record: Record, detector: Detector, *, whole: bool) -> Found:
     found, keys = Found(), Keys(detector.is_odd_key)
     leaves: list[str] = []
     for _, open_part in facts(record):
-        named_strings(open_part, keys, leaves)
+        collect_named_strings(open_part, keys, leaves)
     _look(leaves, detector, found)
     pieces = Pieces(detector, keys, found)
     for batch in batches(record.events, keys, foreign=record.is_export):

@@ -1,4 +1,4 @@
-"""Leaves hidden reasoning out, or shows it as far as the options let it."""
+"""The select pass: leave hidden reasoning out, or show as much of it as the options allow."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -10,72 +10,78 @@ from open_token.context import Context
 from open_token.model import Content, Event, Record
 from open_token.passes._late import late
 
+_MAX_SUMMARY = 280
 _SENTENCE = late(r"\s*(.{1,280}?(?:[.!?](?=\s|$)|[。！？])|.{1,280})", re.DOTALL)
-_LONGEST_EXTRACT = 280
 
-Change = Callable[[Event], Event | None]
+ChangeEvent = Callable[[Event], Event | None]
 
 
-class Selected(msgspec.Struct, frozen=True):
-    """Events seen through a choice; may be walked any number of times."""
+class _SelectedEvents(msgspec.Struct, frozen=True):
+    """Events with reasoning changed or left out; can be iterated any number of times."""
 
     events: Iterable[Event]
-    change: Change
+    change: ChangeEvent
 
     def __iter__(self) -> Iterator[Event]:
         change = self.change
         for event in self.events:
             if event.get("role") != "assistant_thought":
                 yield event
-            elif (changed := change(event)) is not None:
+                continue
+            changed = change(event)
+            if changed is not None:
                 yield changed
 
 
 def select(record: Record, context: Context) -> Record:
-    """The record with its thoughts left out, or as placeholders, summaries or words."""
+    """Return the record with its reasoning left out, or as placeholders, summaries or text."""
     options = context.options
     if options.include == "visible-only":
-        return record.with_events(Selected(record.events, _left_out))
+        return record.with_events(_SelectedEvents(record.events, _leave_out))
     if options.internal == "full" and not context.policy.forbid_internal_full:
         return record
-    change = _placeholder if options.internal == "redacted" else _summary
-    return record.with_events(Selected(record.events, change))
+    change = _redact if options.internal == "redacted" else _summarize
+    return record.with_events(_SelectedEvents(record.events, change))
 
 
-def _left_out(event: Event) -> Event | None:
-    """No thought, but the tokens it was counted with are no thought and stay."""
+def _leave_out(event: Event) -> Event | None:
+    """Drop reasoning, but keep the token counts that it came with."""
     if "usage" not in event:
         return None
-    counted: Content = {"mime": "application/json", "data": {"kind": "usage"}}
-    new = {"type": "annotation", "visibility": "metadata", "content": counted}
-    return cast(
-        Event, {name: new.get(name, value) for name, value in event.items() if name != "role"}
-    )
+    replaced = {
+        "type": "annotation",
+        "visibility": "metadata",
+        "content": {"mime": "application/json", "data": {"kind": "usage"}},
+    }
+    kept = {name: replaced.get(name, value) for name, value in event.items() if name != "role"}
+    return cast(Event, kept)
 
 
-def _placeholder(event: Event) -> Event:
+def _redact(event: Event) -> Event:
     data = event["content"].get("data")
-    encrypted = isinstance(data, dict) and data.get("encrypted") is True
-    sealed = {"redacted": True, "encrypted": True} if encrypted else {"redacted": True}
-    return _with_content(event, {"mime": "application/json", "data": sealed})
+    placeholder = {"redacted": True}
+    if isinstance(data, dict) and data.get("encrypted") is True:
+        placeholder["encrypted"] = True
+    return _with_content(event, {"mime": "application/json", "data": placeholder})
 
 
-def _summary(event: Event) -> Event:
+def _summarize(event: Event) -> Event:
     content = event["content"]
     data = content.get("data")
     text = content.get("text")
     if text is None or (isinstance(data, dict) and "summary" in data):
         return event
     if not text.strip():
-        return _placeholder(event)
+        return _redact(event)
+    summary = _find_first_sentence(text)
     return _with_content(
-        event, {"mime": "text/plain", "text": _first_sentence(text), "data": {"summary": "extract"}}
+        event, {"mime": "text/plain", "text": summary, "data": {"summary": "extract"}}
     )
 
 
-def _first_sentence(text: str) -> str:
-    found = _SENTENCE.match(text[: 4 * _LONGEST_EXTRACT].strip())
-    return found[1].strip() if found else text[:_LONGEST_EXTRACT]
+def _find_first_sentence(text: str) -> str:
+    match = _SENTENCE.match(text[: 4 * _MAX_SUMMARY].strip())
+    return match[1].strip() if match else text[:_MAX_SUMMARY]
 
 
 def _with_content(event: Event, content: Content) -> Event:

@@ -8,6 +8,7 @@ from typing import cast
 
 from open_token.context import Context
 from open_token.errors import OpenTokenError
+from open_token.jsontools.walk import parse_embedded_json, prefix_name
 from open_token.passes._detect import Detector
 from open_token.passes._found import Found
 from open_token.passes._letters import encoded
@@ -16,7 +17,6 @@ from open_token.passes._mask import Masker, side_by_side
 from open_token.passes._notes import redaction_of, stronger
 from open_token.passes._screen import detector_for
 from open_token.passes._spread import Occurrence, Spread, is_sought
-from open_token.walk import named, unfold
 
 Known = Found
 _PIECE = 1 << 18
@@ -158,7 +158,7 @@ class _TextMasker(Masker):
     def spans(self, window: bytes) -> list[Occurrence]:
         """What is to be masked in a text, in bytes of it, side by side."""
         text = window.decode("utf-8", "surrogatepass")
-        leaf = named("", text)
+        leaf = prefix_name("", text)
         spans = self._found([leaf]).get(leaf, [])
         if self._learnt():
             spans = self._found([leaf]).get(leaf, [])
@@ -246,7 +246,10 @@ def _json_lines(window: bytes, base: int, cut: int) -> Iterator[tuple[int, int]]
         end = cut if end < 0 else end
         end -= window.endswith(b"\r", start, end)
         is_closed = window.endswith((b"}", b"]"), start, end)
-        if is_closed and unfold(window[start:end].decode("utf-8", "surrogatepass")) is not None:
+        if (
+            is_closed
+            and parse_embedded_json(window[start:end].decode("utf-8", "surrogatepass")) is not None
+        ):
             yield start, end
 
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from open_token.canonical import CanonicalError, EventsHash, event_bytes
 from open_token.context import Context
 from open_token.entries import Json
 from open_token.errors import MultipleConversationsError, OpenTokenError, UsageError
+from open_token.jsontools.canonical import CanonicalError, EventsHash, encode_event
 from open_token.model import Event, Record
 from open_token.options import ExportOptions
-from open_token.pipeline import read
+from open_token.pipeline import read_record
 from open_token.registry import (
     detect_format,
     load_reader,
@@ -99,7 +99,7 @@ def _understood(
         select_conversation(source, reader, conversation)
     require_one_conversation(source, reader)
     context = Context(ExportOptions.of({"branches": "all", "redact": "none"}), now=now)
-    found = Incoming(reader, read(source, context, reader))
+    found = Incoming(reader, read_record(source, context, reader))
     if bundle:
         found.files, found.warnings = bundle.files, bundle.warnings
     _examine(found)
@@ -125,7 +125,7 @@ def _examine(found: Incoming) -> None:
 def _hashed(running: EventsHash | None, event: Event) -> EventsHash | None:
     if running is not None:
         try:
-            running.add(event_bytes(event))
+            running.add(encode_event(event))
         except CanonicalError:
             return None
     return running

@@ -14,10 +14,11 @@ from typing import BinaryIO
 
 from msgspec import Struct
 
+from open_token.api import load_context
 from open_token.context import Context
 from open_token.entries import LogFault
 from open_token.errors import OpenTokenError, SigningError
-from open_token.library import surroundings
+from open_token.integrity.signing import load_signer
 from open_token.options import OPTION_NAMES
 from open_token.pipeline import export as run
 from open_token.reducer import State
@@ -29,7 +30,6 @@ from open_token.server._log_file import write_log
 from open_token.server._marks import Marks
 from open_token.server.refusals import Refused, bad, missing
 from open_token.server.services import Services
-from open_token.signing import signer
 from open_token.sources.source import Source
 from open_token.turns import ImportPreview, Session
 
@@ -140,11 +140,11 @@ def _context(services: Services, given: Mapping[str, str]) -> Context:
             "usage",
         )
     try:
-        context = surroundings(given, services.env, services.config.data)
+        context = load_context(given, services.env, services.config.data)
         key = services.config.sign_key
         if key is None or context.options.integrity == "none":
             return context
-        return replace(context, sign=signer(key, is_alone=True))
+        return replace(context, sign=load_signer(key, is_alone=True))
     except OpenTokenError as problem:
         raise refused(problem) from None
 

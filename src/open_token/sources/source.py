@@ -13,8 +13,15 @@ from typing import Any, BinaryIO
 import msgspec
 
 from open_token.errors import InputError
-from open_token.jsontext import UTF16, breaks_off, encoding, fault_place, glued, with_surrogates
-from open_token.nesting import depth_of
+from open_token.jsontools.nesting import measure_depth
+from open_token.jsontools.repair import (
+    UTF16_MARKS,
+    detect_encoding,
+    find_syntax_error,
+    is_truncated_json,
+    parse_with_surrogates,
+    split_concatenated,
+)
 from open_token.sources.origin import Origin
 
 SAMPLE_RECORDS = 64
@@ -66,7 +73,7 @@ class Source(Origin):
         start = self.head.removeprefix(codecs.BOM_UTF8).lstrip()
         if not start:
             return "empty"
-        if start.startswith(UTF16):
+        if start.startswith(UTF16_MARKS):
             return "text"
         if b"\0" in start[:1024]:
             return "binary"
@@ -134,7 +141,7 @@ class Source(Origin):
         try:
             return decode_json(raw)
         except (ValueError, RecursionError) as problem:
-            if (value := with_surrogates(raw)) is not None:
+            if (value := parse_with_surrogates(raw)) is not None:
                 self.repaired[1] = None
                 return value
             return self._not_json(raw, problem)
@@ -147,7 +154,9 @@ class Source(Origin):
             b"{",
             b"[",
         ):
-            return (glued(self.whole) if isinstance(self._parsed, InputError) else None) or []
+            return (
+                split_concatenated(self.whole) if isinstance(self._parsed, InputError) else None
+            ) or []
         return []
 
     @cached_property
@@ -272,10 +281,15 @@ class Source(Origin):
         if number == 1:
             with contextlib.suppress(ValueError, RecursionError):
                 return decode(line)
-        if (value := with_surrogates(line)) is not None:
+        if (value := parse_with_surrogates(line)) is not None:
             self.repaired[number] = None
             return value
-        if not line.endswith(b"\n") and number > 1 and self.shape == "lines" and breaks_off(line):
+        if (
+            not line.endswith(b"\n")
+            and number > 1
+            and self.shape == "lines"
+            and is_truncated_json(line)
+        ):
             self.half_line = number
             raise HalfLine from None
         raise self._not_json(line, problem, number) from None
@@ -289,10 +303,10 @@ class Source(Origin):
             return InputError(
                 "the input is not valid UTF-8",
                 where=f"{self.name}:{row}:{column}",
-                help=f"repair a copy first, for example: iconv -c -f {encoding(raw)} -t utf-8 FILE > COPY",
+                help=f"repair a copy first, for example: iconv -c -f {detect_encoding(raw)} -t utf-8 FILE > COPY",
                 code="input.utf8",
             )
-        if isinstance(problem, RecursionError) or depth_of(raw) > _DEEPEST:
+        if isinstance(problem, RecursionError) or measure_depth(raw) > _DEEPEST:
             return InputError(
                 "the JSON is nested too deep",
                 where=f"{self.name}:{line or 1}",
@@ -306,7 +320,7 @@ class Source(Origin):
                 help="list what can be read with `open-token formats`",
                 code="input.unknown",
             )
-        row, column = fault_place(raw if line is None else raw.rstrip())
+        row, column = find_syntax_error(raw if line is None else raw.rstrip())
         row = line if line is not None else row
         return InputError(
             "this line is not JSON" if line else "the input is not JSON",

@@ -21,7 +21,7 @@ UNUSED = {
     "zipfile",
     "open_token.cli.shared.session_selection",
     "open_token.locallib.discovery",
-    "open_token.native",
+    "open_token.native.embed",
     "open_token.passes.own",
     "platformdirs",
     "phonenumbers",

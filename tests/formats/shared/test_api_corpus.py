@@ -11,14 +11,14 @@ import pytest
 import yaml
 
 from open_token.builder.draft import Draft
-from open_token.checking.validate import validate
 from open_token.context import Context
+from open_token.jsontools.walk import iter_strings
 from open_token.model import Event
 from open_token.options import ExportOptions
 from open_token.pipeline import export
 from open_token.registry import load_reader
 from open_token.sources.source import Source
-from open_token.walk import strings
+from open_token.validation.validate import validate
 
 FOLDERS = (
     "openai_chat",
@@ -115,7 +115,7 @@ def test_streams_are_claimed_as_they_are(logs: list[tuple[str, list[dict[str, An
 
 def test_all_words_are_kept(logs: list[tuple[str, list[dict[str, Any]]]]) -> None:
     for reader, pairs in logs:
-        everything = "\n".join(strings([event["content"] for event in told(reader, pairs)]))
+        everything = "\n".join(iter_strings([event["content"] for event in told(reader, pairs)]))
         for pair in pairs:
             for text in words(pair):
                 assert text.strip() in everything

@@ -13,15 +13,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from open_token.checking.validate import validate
-from open_token.checking.verify import verify_bytes
+from native_data import expand_bytes
 from open_token.entries import Step
+from open_token.integrity.verify import verify_bytes
+from open_token.native.restore import restore_files
 from open_token.options import OPTION_NAMES, OPTIONS
 from open_token.reducer.steps import blocks_of, user_message
-from open_token.restore import restore_files
 from open_token.server.config import Limits
 from open_token.server.workspace import Workspace
 from open_token.turns import plain
+from open_token.validation.validate import validate
 from whole_servers import Asking, served
 
 EXPORT = "/api/sessions/sess_1/export"
@@ -129,6 +130,7 @@ def test_every_option_does_its_work_over_the_wire(tmp_path: Path) -> None:
                 seen[f"{option.name}={value}"] = answer.text
 
     served(tmp_path, test)
+    seen["native=full"] = expand_bytes(seen["native=full"].encode())
     has = {
         "pretty=true": "\n  ", "internal=redacted": '"redacted": true', "internal=summary": '"summary": "extract"',
         "internal=full": "Let me look.", "include=include-internal": "assistant_thought", "redact=none": SECRET,

@@ -13,8 +13,8 @@ from open_token.agents.claude_code.subagent_files import AgentFiles
 from open_token.agents.claude_code.subagents import Subagents
 from open_token.agents.claude_code.thread import Thread
 from open_token.builder.draft import Draft
+from open_token.jsontools.timestamps import to_utc
 from open_token.sources.source import Source
-from open_token.timestamps import to_utc
 
 CLIENT = "Claude Code"
 _TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}

@@ -10,7 +10,7 @@ from open_token.agents.claude_code.user_text import pieces
 from open_token.builder.draft import Draft
 from open_token.formats.shared.anthropic_blocks import content_of
 from open_token.formats.shared.fields import note_definitions
-from open_token.media import media
+from open_token.jsontools.media import build_media_block
 
 _NOTICE = {
     "level": "level",
@@ -230,5 +230,5 @@ def _with_media(attached: Record) -> Record:
         return attached
     rest = {key: value for key, value in file.items() if key not in ("base64", "type")}
     return attached | {
-        "content": {**content, "file": {**media(text_in(file, "type"), data), **rest}}
+        "content": {**content, "file": {**build_media_block(text_in(file, "type"), data), **rest}}
     }

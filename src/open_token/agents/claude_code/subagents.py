@@ -14,8 +14,8 @@ from open_token.agents.claude_code.subagent_files import AgentFiles
 from open_token.agents.claude_code.thread import Thread
 from open_token.builder.draft import Draft
 from open_token.formats.shared.anthropic_blocks import content_of
+from open_token.jsontools.timestamps import to_utc
 from open_token.sources.source import Source
-from open_token.timestamps import to_utc
 
 MAX_DEPTH = 16
 Records = Iterable[tuple[int, Any]]

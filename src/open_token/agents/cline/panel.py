@@ -7,7 +7,7 @@ from open_token.builder.draft import Draft
 from open_token.formats.shared.model_message import counts
 from open_token.formats.shared.providers import Providers
 from open_token.formats.shared.responses_content import arguments, kept, word
-from open_token.timestamps import from_epoch
+from open_token.jsontools.timestamps import from_epoch
 
 Item = dict[str, Any]
 _TYPED = ("task", "user_feedback")

@@ -21,10 +21,10 @@ from open_token.formats.shared.fields import (
 from open_token.formats.shared.model_message import counts
 from open_token.formats.shared.providers import Providers
 from open_token.formats.shared.thread import Agent, Agents, Strand
-from open_token.media import media
+from open_token.jsontools.media import build_media_block
+from open_token.jsontools.timestamps import from_epoch, to_utc
 from open_token.model import Usage
 from open_token.sources.source import Source
-from open_token.timestamps import from_epoch, to_utc
 
 _TYPED = re.compile(r"\s*<user_input(?: mode=\"(\w+)\")?>(.*)</user_input>\s*", re.DOTALL)
 _SPAWNING = ("spawn_agent", "team_run_task")
@@ -296,7 +296,7 @@ def _block(block: Any) -> Any:
     if not isinstance(block, dict):
         return block
     if isinstance(block.get("data"), str) and (kind := kind_of(block)):
-        return media(word_in(block, "mediaType"), block["data"], kind)
+        return build_media_block(word_in(block, "mediaType"), block["data"], kind)
     if isinstance(inner := block.get("result"), list):
         return {**block, "result": list(map(_block, inner))}
     return block_of(block)

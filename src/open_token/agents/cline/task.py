@@ -12,8 +12,8 @@ from open_token.errors import InputError
 from open_token.formats.shared.anthropic_blocks import content_of
 from open_token.formats.shared.fields import note_faults
 from open_token.formats.shared.responses_content import kept, name_of, word
+from open_token.jsontools.timestamps import from_epoch
 from open_token.sources.source import Source
-from open_token.timestamps import from_epoch
 
 _EPOCH = re.compile(r"\d{13}")
 _TASK = re.compile(r"\d{13}|[0-9A-HJKMNP-TV-Z]{26}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")

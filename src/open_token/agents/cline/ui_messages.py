@@ -4,7 +4,7 @@ them."""
 from typing import Any
 
 from open_token.formats.shared.responses_content import arguments, name_of, word
-from open_token.timestamps import from_epoch
+from open_token.jsontools.timestamps import from_epoch
 
 Item = dict[str, Any]
 _TYPED = ("task", "user_feedback")

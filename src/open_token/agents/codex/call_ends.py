@@ -10,7 +10,7 @@ from open_token.agents.codex.lines import Line
 from open_token.agents.codex.mirrored_events import texts_in
 from open_token.agents.codex.thread import End, Thread
 from open_token.formats.shared.responses_content import content, kept, word
-from open_token.media import media
+from open_token.jsontools.media import build_media_block
 
 _HEADS = (
     "Chunk ID:",
@@ -238,7 +238,7 @@ def image_generation(thread: Thread, line: Line, event: dict[str, Any]) -> None:
     saved = kept(event, "saved_path")
     if line.partner is None:
         image = word(event.get("result"))
-        output = [media("image/png", image, "image")] if image else None
+        output = [build_media_block("image/png", image, "image")] if image else None
         _ended(
             thread,
             line,

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from open_token.agents.codex.shapes import is_bare_header, is_whole_session
+from open_token.jsontools.timestamps import to_utc
 from open_token.sources.source import Source
-from open_token.timestamps import to_utc
 
 
 class Line:

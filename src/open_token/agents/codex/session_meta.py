@@ -6,7 +6,7 @@ from open_token.agents.codex.lines import Line
 from open_token.agents.codex.thread import Thread
 from open_token.formats.shared.fields import note_definitions, records_in, word_in
 from open_token.formats.shared.responses_content import kept, word
-from open_token.timestamps import to_utc
+from open_token.jsontools.timestamps import to_utc
 
 _RUNTIMES = (
     ("vscode", "ide"),

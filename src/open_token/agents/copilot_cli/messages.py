@@ -10,7 +10,7 @@ from open_token.formats.shared.model_message import counts
 from open_token.formats.shared.providers import Providers
 from open_token.formats.shared.responses_content import arguments, kept, word
 from open_token.formats.shared.user_shell_commands import tell_command, tell_output
-from open_token.media import media
+from open_token.jsontools.media import build_media_block
 from open_token.model import Event, Usage
 
 Data = dict[str, Any]
@@ -310,7 +310,9 @@ class Talk:
         rest = {
             name: value for name, value in item.items() if name not in ("type", "data", "mimeType")
         }
-        return media(word(item["mimeType"]), held, word(item.get("type")) or "blob") | rest
+        return (
+            build_media_block(word(item["mimeType"]), held, word(item.get("type")) or "blob") | rest
+        )
 
     def _output(self, result: Any) -> str | list[Any]:
         """What the model got; pictures and sounds that came with it stand behind the text."""

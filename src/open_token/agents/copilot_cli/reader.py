@@ -13,8 +13,8 @@ from open_token.formats.shared.fields import note_faults
 from open_token.formats.shared.inline_subagents import Agent, AgentSpans
 from open_token.formats.shared.providers import Providers
 from open_token.formats.shared.responses_content import kept, name_of, word
+from open_token.jsontools.timestamps import to_utc
 from open_token.sources.source import Source
-from open_token.timestamps import to_utc
 
 Data = dict[str, Any]
 Telling = Callable[[Data, Agent, str | None, str], None]

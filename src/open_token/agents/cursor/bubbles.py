@@ -8,9 +8,9 @@ import msgspec
 
 from open_token.agents.cursor.conversation import Talk
 from open_token.formats.shared.fields import Record, kept, name_of, record_in, records_in, word_in
-from open_token.media import media_url
+from open_token.jsontools.media import build_media_url_block
+from open_token.jsontools.timestamps import from_epoch, to_utc
 from open_token.model import Usage
-from open_token.timestamps import from_epoch, to_utc
 
 _decode = msgspec.json.Decoder().decode
 _PERSON, _MODEL = (1, "user"), (2, "ai", "assistant")
@@ -159,7 +159,7 @@ def _image(image: Record) -> Record:
     """An image with its bytes, where the bubble has them, else what is known of it."""
     data = word_in(image, "data") or word_in(image, "url")
     if data and data.startswith(("data:", "http")):
-        return media_url(data, "image") | {
+        return build_media_url_block(data, "image") | {
             key: image[key] for key in image if key not in ("data", "url", "type")
         }
     return {"type": "image", **{key: value for key, value in image.items() if key != "type"}}

@@ -9,10 +9,10 @@ import msgspec
 from open_token.agents.cursor.conversation import LEFT, SPAWNING, Talk, spawned
 from open_token.builder.draft import Draft
 from open_token.formats.shared.fields import Record, kept, name_of, record_in, word_in
-from open_token.media import media, media_url
+from open_token.jsontools.media import build_media_block, build_media_url_block
+from open_token.jsontools.timestamps import from_epoch
 from open_token.model import Found
 from open_token.sources.source import Source
-from open_token.timestamps import from_epoch
 
 _decode = msgspec.json.Decoder().decode
 _HASH = 32
@@ -289,6 +289,8 @@ def _block(block: Any) -> Any:
         kind = str(block["type"])
         is_address = data.startswith(("data:", "http:", "https:"))
         return (
-            media_url(data, kind) if is_address else media(word_in(block, "mimeType"), data, kind)
+            build_media_url_block(data, kind)
+            if is_address
+            else build_media_block(word_in(block, "mimeType"), data, kind)
         ) | rest
     return {key: value for key, value in block.items() if key != "providerOptions"}

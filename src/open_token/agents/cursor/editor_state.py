@@ -14,9 +14,9 @@ from open_token.agents.cursor.workspace_chats import CHATS, COMPOSERS, chats, wo
 from open_token.builder.draft import Draft
 from open_token.formats.shared.fields import Record, kept, record_in, records_in, word_in
 from open_token.formats.shared.session_lineage import Lineage
+from open_token.jsontools.timestamps import from_epoch
 from open_token.model import Found
 from open_token.sources.source import Source
-from open_token.timestamps import from_epoch
 
 _decode = msgspec.json.Decoder().decode
 _NOBODY = "(nobody)"

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from open_token.nesting import spelled
+from open_token.jsontools.nesting import encode_deep
 from open_token.sources.source import Source, decode_json
 
 _TOLD = ("content", "displayContent", "thoughts", "tokens")
@@ -105,7 +105,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _digest(part: Any) -> bytes:
-    return hashlib.blake2b(spelled(part).encode(), digest_size=16).digest()
+    return hashlib.blake2b(encode_deep(part).encode(), digest_size=16).digest()
 
 
 def _rewritten(source: Source) -> tuple[dict[int, int], dict[int, int]]:

@@ -4,7 +4,7 @@ anew, under new ids."""
 from typing import Any
 
 from open_token.formats.shared.gemini_tool_outputs import answer_in, call_in, parts_in
-from open_token.nesting import spelled
+from open_token.jsontools.nesting import encode_deep
 
 _CONTEXT = "<session_context>"
 Body = dict[str, Any]
@@ -48,13 +48,13 @@ def _mark(part: Body) -> int | None:
         return _called(call)
     text = part.get("text")
     if not isinstance(text, str):
-        return hash(spelled(part))
+        return hash(encode_deep(part))
     return None if text.lstrip().startswith(_CONTEXT) or not text else hash(text)
 
 
 def _called(call: Body) -> int:
     """A call by its tool and arguments: the id is another one in a history."""
-    return hash((spelled(call.get("name")), spelled(call.get("args"))))
+    return hash((encode_deep(call.get("name")), encode_deep(call.get("args"))))
 
 
 def _objects(value: Any) -> list[Body]:

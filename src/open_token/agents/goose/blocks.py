@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 
 from open_token.formats.shared.fields import Record, record_in, word_in
-from open_token.media import media, media_url
+from open_token.jsontools.media import build_media_block, build_media_url_block
+from open_token.jsontools.timestamps import from_epoch, to_utc
 from open_token.model import Usage
-from open_token.timestamps import from_epoch, to_utc
 
 _decode = msgspec.json.Decoder().decode
 _MILLISECONDS = 10_000_000_000
@@ -48,14 +48,14 @@ def block_of(block: Any) -> Any:
     rest = {key: value for key, value in block.items() if key not in ("type", "data", "mimeType")}
     if kind in ("image", "audio", "document") and isinstance(data, str):
         known = "file" if kind == "document" else str(kind)
-        return media(word_in(block, "mimeType"), data, known) | rest
+        return build_media_block(word_in(block, "mimeType"), data, known) | rest
     resource = record_in(block, "resource")
     if kind == "resource" and isinstance(resource.get("blob"), str):
-        return media(word_in(resource, "mimeType"), resource["blob"], "file") | {
+        return build_media_block(word_in(resource, "mimeType"), resource["blob"], "file") | {
             "uri": resource.get("uri")
         }
     if kind == "image" and isinstance(block.get("url"), str):
-        return media_url(block["url"], "image") | {
+        return build_media_url_block(block["url"], "image") | {
             key: value for key, value in rest.items() if key != "url"
         }
     return block

@@ -9,9 +9,9 @@ from open_token.agents.grok_cli.session_files import Run, summary, updates
 from open_token.builder.draft import Draft
 from open_token.formats.shared.responses_content import arguments, kept, name_of, word
 from open_token.formats.shared.thread import Strand
-from open_token.media import media_url
+from open_token.jsontools.media import build_media_url_block
+from open_token.jsontools.timestamps import to_utc
 from open_token.sources.source import Source
-from open_token.timestamps import to_utc
 
 _QUERY = re.compile(r"<user_query>\n?(.*?)\n?</user_query>", re.DOTALL)
 _PERSON = ("interjection", "human")
@@ -270,7 +270,7 @@ def _block(part: Any) -> Any:
     if isinstance(part, str):
         return {"type": "text", "text": part}
     if isinstance(part, dict) and part.get("type") == "image" and isinstance(part.get("url"), str):
-        return media_url(part["url"], "image")
+        return build_media_url_block(part["url"], "image")
     return part
 
 

@@ -8,9 +8,9 @@ from open_token.builder.draft import Draft
 from open_token.errors import InputError
 from open_token.formats.shared.model_message import counts
 from open_token.formats.shared.responses_content import word
+from open_token.jsontools.timestamps import from_epoch
 from open_token.model import Usage
 from open_token.sources.source import Source
-from open_token.timestamps import from_epoch
 
 _ENDS = ("completed", "failed")
 Body = dict[str, Any]

@@ -18,9 +18,9 @@ from open_token.formats.shared.anthropic_blocks import output_of as blocks_of
 from open_token.formats.shared.gemini_tool_outputs import answer_in, facts_of, output_of, parts_in
 from open_token.formats.shared.responses_content import name_of, word
 from open_token.formats.shared.thread import Strand
+from open_token.jsontools.timestamps import to_utc
 from open_token.model import Usage
 from open_token.sources.source import Source
-from open_token.timestamps import to_utc
 
 _CONTEXT = {
     "cwd": "cwd",

@@ -7,9 +7,9 @@ from typing import Any
 from open_token.formats.shared.model_message import counts
 from open_token.formats.shared.responses_content import word
 from open_token.formats.shared.thread import Strand
-from open_token.media import media_url
+from open_token.jsontools.media import build_media_url_block
+from open_token.jsontools.timestamps import from_epoch, to_utc
 from open_token.model import Event, Usage
-from open_token.timestamps import from_epoch, to_utc
 
 _MEDIA = {"image_url": "image", "audio_url": "audio", "video_url": "video"}
 _USUAL = (None, "end_turn", "tool_use", "tool_calls", "stop", "completed")
@@ -36,7 +36,7 @@ def _block(part: Any) -> Any:
     sort = _MEDIA.get(kind) if isinstance(kind, str) else None
     held = part.get(str(kind), part.get(_camel(str(kind)))) if sort else None
     url = held.get("url") if isinstance(held, dict) else held
-    return media_url(url, sort) if sort and isinstance(url, str) else part
+    return build_media_url_block(url, sort) if sort and isinstance(url, str) else part
 
 
 def _camel(name: str) -> str:

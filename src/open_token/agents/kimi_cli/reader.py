@@ -11,8 +11,8 @@ from open_token.builder.draft import Draft
 from open_token.errors import InputError
 from open_token.formats.shared.responses_content import word
 from open_token.formats.shared.thread import Agent, Agents, Strand
+from open_token.jsontools.timestamps import from_epoch
 from open_token.sources.source import Source
-from open_token.timestamps import from_epoch
 
 _FILE, _MAIN = "wire.jsonl", "main"
 _FLAT = re.compile(r"(?:subagent_)?(agent-[A-Za-z0-9_-]{1,60})\.jsonl")

@@ -8,7 +8,7 @@ from typing import Any
 from open_token.agents.kimi_cli.parts import Step, content, usage
 from open_token.formats.shared.responses_content import arguments, kept, name_of, word
 from open_token.formats.shared.thread import Strand
-from open_token.timestamps import from_epoch
+from open_token.jsontools.timestamps import from_epoch
 
 _SILENT = ("TurnEnd", "HookTriggered", "MCPLoadingBegin", "MCPLoadingEnd", "CompactionBegin")
 _NOTICES = (

@@ -4,9 +4,9 @@ token counts."""
 from typing import Any
 
 from open_token.formats.shared.fields import Record, kept, record_in, word_in
-from open_token.media import media_url
+from open_token.jsontools.media import build_media_url_block
+from open_token.jsontools.timestamps import from_epoch
 from open_token.model import Usage
-from open_token.timestamps import from_epoch
 
 _SHORT = 200
 _TWICE = ("output", "preview", "description", "diff", "error")
@@ -25,7 +25,7 @@ def file_block(part: Record) -> Record:
     """A file that was attached: its bytes where it has them, else where it lies."""
     mime = word_in(part, "mime")
     kind = "image" if mime and mime.startswith("image/") else "file"
-    block = media_url(word_in(part, "url") or "", kind)
+    block = build_media_url_block(word_in(part, "url") or "", kind)
     if mime:
         block.setdefault("media_type", mime)
     return block | kept(part, "filename", "source")

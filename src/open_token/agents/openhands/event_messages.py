@@ -10,9 +10,9 @@ from open_token.formats.shared.fields import note_definitions
 from open_token.formats.shared.providers import provider_of
 from open_token.formats.shared.reasoning import Thought, apart, thoughts
 from open_token.formats.shared.responses_content import arguments, kept, name_of, word
-from open_token.media import media_url
+from open_token.jsontools.media import build_media_url_block
+from open_token.jsontools.timestamps import to_utc
 from open_token.model import Role, Visibility
-from open_token.timestamps import to_utc
 
 Body = dict[str, Any]
 _SMALL = 200
@@ -387,7 +387,11 @@ def _parts(block: Any) -> Iterator[Any]:
         yield {"type": "text", "text": block["text"]}
     elif kind == "image" and isinstance(block.get("image_urls"), list):
         for url in block["image_urls"]:
-            yield media_url(url, "image") if isinstance(url, str) else {"type": "image", "url": url}
+            yield (
+                build_media_url_block(url, "image")
+                if isinstance(url, str)
+                else {"type": "image", "url": url}
+            )
     elif isinstance(block, str):
         yield {"type": "text", "text": block}
     else:

@@ -14,10 +14,10 @@ from open_token.formats.shared.fields import note_definitions
 from open_token.formats.shared.providers import provider_of
 from open_token.formats.shared.reasoning import apart, thoughts
 from open_token.formats.shared.responses_content import arguments, kept, name_of, word
-from open_token.media import media_url
+from open_token.jsontools.media import build_media_url_block
+from open_token.jsontools.timestamps import to_utc
 from open_token.model import Event, Usage
 from open_token.sources.source import Source
-from open_token.timestamps import to_utc
 
 Body = dict[str, Any]
 _BOOKKEEPING = frozenset(
@@ -310,7 +310,7 @@ class _Talk:
         ]
         if images:
             text = [{"type": "text", "text": output}] if output else []
-            output = [*text, *(media_url(url, "image") for url in images)]
+            output = [*text, *(build_media_url_block(url, "image") for url in images)]
         facts: Body = {}
         about = extras.get("metadata")
         code = about.get("exit_code") if isinstance(about, dict) else extras.get("exit_code")
@@ -372,7 +372,9 @@ def _called(meta: Body, native: str | None) -> Any:
 def _with_images(args: Body) -> str | list[Any]:
     text = args.get("content")
     images = [
-        media_url(url, "image") for url in _listed(args.get("image_urls")) if isinstance(url, str)
+        build_media_url_block(url, "image")
+        for url in _listed(args.get("image_urls"))
+        if isinstance(url, str)
     ]
     files = kept(args, "file_urls") if args.get("file_urls") else {}
     if not images and not files:

@@ -7,8 +7,8 @@ from typing import Any
 from open_token.agents.pi.messages import Talk
 from open_token.builder.draft import Draft
 from open_token.formats.shared.responses_content import kept, name_of, word
+from open_token.jsontools.timestamps import from_epoch, to_utc
 from open_token.sources.source import Source
-from open_token.timestamps import from_epoch, to_utc
 
 Entry = dict[str, Any]
 _Telling = Callable[[Entry, str | None, int], None]

@@ -19,7 +19,7 @@ from open_token.formats.shared.gemini_tool_outputs import (
 )
 from open_token.formats.shared.responses_content import kept, name_of, word
 from open_token.formats.shared.thread import Strand
-from open_token.timestamps import to_utc
+from open_token.jsontools.timestamps import to_utc
 
 _TYPED = (None, "mid_turn_user_message", "realtime_message")
 _HOOK = "<qwen:user-prompt-submit-context>"

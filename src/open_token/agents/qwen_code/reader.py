@@ -10,8 +10,8 @@ from open_token.builder.draft import Draft
 from open_token.errors import InputError
 from open_token.formats.shared.responses_content import word
 from open_token.formats.shared.thread import Agent, Agents, Strand
+from open_token.jsontools.timestamps import to_utc
 from open_token.sources.source import Source
-from open_token.timestamps import to_utc
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _PREFIX, _SUFFIX = "agent-", ".jsonl"

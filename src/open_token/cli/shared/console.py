@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from open_token.errors import InputError
-from open_token.walk import without_lone_surrogates
+from open_token.jsontools.walk import replace_lone_surrogates
 
 _COLORS = {"red": "31", "green": "32", "yellow": "33", "cyan": "36", "bold": "1", "dim": "2"}
 _BIDI_CONTROLS = (0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))
@@ -66,7 +66,7 @@ def _count_character_columns(character: str) -> int:
 
 def encode_pretty_json(value: Any) -> bytes:
     """Encode a value as indented JSON with a final newline."""
-    encoded = msgspec.json.encode(without_lone_surrogates(value))
+    encoded = msgspec.json.encode(replace_lone_surrogates(value))
     return msgspec.json.format(encoded, indent=2) + b"\n"
 
 

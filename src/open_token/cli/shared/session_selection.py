@@ -37,7 +37,7 @@ from open_token.locallib.discovery import (
     open_session,
 )
 from open_token.options import ExportOptions
-from open_token.pipeline import read
+from open_token.pipeline import read_record
 from open_token.registry import detect_format, list_agents
 from open_token.sources.source import Source
 from open_token.storage.files import ends_of
@@ -118,7 +118,9 @@ def _is_unused_copy(session: Session) -> bool:
         return False
     ending = Ending()
     with contextlib.suppress(InputError):
-        for event in read(open_session(session), Context(ExportOptions()), session.reader).events:
+        for event in read_record(
+            open_session(session), Context(ExportOptions()), session.reader
+        ).events:
             ending.take(event)
     return ending.is_note
 

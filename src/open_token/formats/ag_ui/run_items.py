@@ -21,7 +21,7 @@ from open_token.formats.shared.messages import (
 )
 from open_token.formats.shared.repeated_history import units
 from open_token.formats.shared.responses_content import arguments, kept, name_of, word
-from open_token.timestamps import from_epoch, to_utc
+from open_token.jsontools.timestamps import from_epoch, to_utc
 
 _OLDER = {
     "THINKING_TEXT_MESSAGE_START": "REASONING_MESSAGE_START",

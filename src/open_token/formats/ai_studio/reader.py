@@ -7,9 +7,9 @@ from open_token.builder.draft import Draft
 from open_token.formats.shared import gemini_contents as wire
 from open_token.formats.shared.model_message import Body, Calls, Voice, counts
 from open_token.formats.shared.responses_content import kept, name_of, word
+from open_token.jsontools.timestamps import to_utc
 from open_token.model import Usage
 from open_token.sources.source import Source
-from open_token.timestamps import to_utc
 
 _FILES = {
     "driveImage": "image",

@@ -9,8 +9,8 @@ from open_token.formats.shared.api_conversation import Teller, tell_source
 from open_token.formats.shared.api_detection import ANTHROPIC
 from open_token.formats.shared.model_message import Body, Calls, Voice
 from open_token.formats.shared.responses_content import name_of, word
+from open_token.jsontools.timestamps import to_utc
 from open_token.sources.source import Source
-from open_token.timestamps import to_utc
 
 _USUAL_ENDS = ("end_turn", "tool_use")
 

@@ -7,9 +7,9 @@ from typing import Any, cast
 from open_token.errors import InputError
 from open_token.formats.shared.chat_messages import objects
 from open_token.formats.shared.responses_content import word
+from open_token.jsontools.timestamps import to_utc
 from open_token.model import Found
 from open_token.sources.source import Source
-from open_token.timestamps import to_utc
 
 Body = dict[str, Any]
 

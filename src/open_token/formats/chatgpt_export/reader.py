@@ -12,9 +12,9 @@ from open_token.formats.shared.export_archive import Part, Parts, fill
 from open_token.formats.shared.export_assets import Assets
 from open_token.formats.shared.message_tree import BEGIN, NODE, Branches, walk
 from open_token.formats.shared.responses_content import kept, name_of, word
+from open_token.jsontools.timestamps import from_epoch
 from open_token.model import Event, Found, Role, Visibility
 from open_token.sources.source import Source
-from open_token.timestamps import from_epoch
 
 _NODE = {"id", "parent", "children", "message"}
 _EVERYONE = ("all", "assistant", "user")

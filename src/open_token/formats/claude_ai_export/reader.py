@@ -11,9 +11,9 @@ from open_token.formats.shared.export_archive import Part, Parts, fill
 from open_token.formats.shared.message_tree import BEGIN, NODE, Branches, walk
 from open_token.formats.shared.model_message import Body, Calls, Voice
 from open_token.formats.shared.responses_content import kept, name_of, word
+from open_token.jsontools.timestamps import to_utc
 from open_token.model import Found, Role
 from open_token.sources.source import Source
-from open_token.timestamps import to_utc
 
 _SENDERS: dict[Any, Role] = {"human": "user", "user": "user", "assistant": "assistant"}
 _CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")

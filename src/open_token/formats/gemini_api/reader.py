@@ -11,8 +11,8 @@ from open_token.formats.shared.api_detection import GEMINI
 from open_token.formats.shared.gemini_contents import either
 from open_token.formats.shared.model_message import Body, Calls, Voice, alternatives
 from open_token.formats.shared.responses_content import kept, word
+from open_token.jsontools.timestamps import to_utc
 from open_token.sources.source import Source
-from open_token.timestamps import to_utc
 
 _USUAL_ENDS = (None, "STOP", "FINISH_REASON_UNSPECIFIED")
 

@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 
 from open_token.formats.shared.yaml_values import documents
+from open_token.jsontools.timestamps import format_utc, to_utc
 from open_token.sources.decompress import zstd
 from open_token.sources.source import Source
-from open_token.timestamps import format_utc, to_utc
 
 Body = dict[str, Any]
 

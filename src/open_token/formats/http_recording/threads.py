@@ -15,7 +15,7 @@ from open_token.formats.shared.api_detection import ANTHROPIC, CHAT, GEMINI, RES
 from open_token.formats.shared.model_message import said
 from open_token.formats.shared.request_pairs import split
 from open_token.formats.shared.responses_content import word
-from open_token.walk import strings
+from open_token.jsontools.walk import iter_strings
 
 _THINKING = re.compile(r"</?think(?:ing)?>")
 _RESULTS = ("result", "functionResponse", "toolResponse")
@@ -120,7 +120,9 @@ class Threads:
             self.talks.append(talk)
         talk.prompts.add(prompt)
         talk.words += [
-            said(" ".join(strings(item))) for item in items[call.told or 0 :] if _is_model(item)
+            said(" ".join(iter_strings(item)))
+            for item in items[call.told or 0 :]
+            if _is_model(item)
         ]
         self._remember(call, teller, talk, chain or [_seed(prompt)])
         return talk
@@ -189,12 +191,12 @@ class Threads:
             if name:
                 self._by_id[name] = talk
         for item in teller.answer(answer):
-            talk.words.append(said(" ".join(strings(item))))
+            talk.words.append(said(" ".join(iter_strings(item))))
             for gist in teller.gists(item):
                 if gist[0] in ("call", "functionCall"):
                     self._tasks |= {
                         text: talk
-                        for text in map(said, strings(gist[1:]))
+                        for text in map(said, iter_strings(gist[1:]))
                         if len(text) >= _SHORTEST_TASK
                     }
 

@@ -9,9 +9,9 @@ from weakref import WeakKeyDictionary
 
 from open_token.errors import InputError
 from open_token.formats.shared.chat_messages import objects
+from open_token.jsontools.timestamps import to_utc
 from open_token.model import Found
 from open_token.sources.source import Source
-from open_token.timestamps import to_utc
 
 Body = dict[str, Any]
 _MEMBER = re.compile(r"samples/(.+_epoch_\d+)(?:\.json|/.+)", re.DOTALL)

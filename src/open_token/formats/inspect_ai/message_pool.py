@@ -10,7 +10,7 @@ from open_token.builder.draft import Draft
 from open_token.formats.shared.chat_messages import objects
 from open_token.formats.shared.reasoning import apart
 from open_token.formats.shared.responses_content import word
-from open_token.walk import rewrite
+from open_token.jsontools.walk import map_strings
 
 Body = dict[str, Any]
 _REFERENCES = ("attachment://", "tc://")
@@ -33,7 +33,7 @@ class Pool:
 
     def whole(self, value: Any) -> Any:
         """A value with every reference to a text replaced by the text."""
-        return rewrite(value, self._text) if self._attached and _may_refer(value) else value
+        return map_strings(value, self._text) if self._attached and _may_refer(value) else value
 
     def _text(self, text: str) -> str:
         if not text.startswith(_REFERENCES):

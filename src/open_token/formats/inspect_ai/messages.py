@@ -11,7 +11,7 @@ from open_token.formats.shared.model_message import counts
 from open_token.formats.shared.providers import provider_of
 from open_token.formats.shared.reasoning import apart
 from open_token.formats.shared.responses_content import arguments, kept, name_of, word
-from open_token.media import media, media_url
+from open_token.jsontools.media import build_media_block, build_media_url_block
 from open_token.model import Event, Usage, Visibility
 
 Body = dict[str, Any]
@@ -133,8 +133,8 @@ def block(part: Any) -> Any:
         return {name: value for name, value in part.items() if name != "internal"}
     about = kept(part, "detail", "format", "filename", "mime_type")
     if held.startswith("data:") or "://" in held[:32] or len(held) < 1024:
-        return media_url(held, str(kind)) | about
-    return media(word(part.get("mime_type")), held, kind) | about
+        return build_media_url_block(held, str(kind)) | about
+    return build_media_block(word(part.get("mime_type")), held, kind) | about
 
 
 def tell_answer(

@@ -23,9 +23,9 @@ from open_token.formats.shared.chat_messages import objects
 from open_token.formats.shared.fields import note_definitions
 from open_token.formats.shared.providers import provider_of
 from open_token.formats.shared.responses_content import kept, name_of, word
+from open_token.jsontools.timestamps import to_utc
 from open_token.model import Found
 from open_token.sources.source import Source
-from open_token.timestamps import to_utc
 
 Body = dict[str, Any]
 _USUAL_ENDS = ("stop", "tool_calls", None)

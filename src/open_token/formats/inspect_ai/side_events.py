@@ -4,7 +4,7 @@ from typing import Any
 
 from open_token.formats.inspect_ai.messages import Thread
 from open_token.formats.shared.responses_content import kept
-from open_token.timestamps import to_utc
+from open_token.jsontools.timestamps import to_utc
 
 Body = dict[str, Any]
 ASIDES = {

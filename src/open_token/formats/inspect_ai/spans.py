@@ -10,7 +10,7 @@ from open_token.builder.draft import Draft
 from open_token.formats.inspect_ai.message_pool import Told
 from open_token.formats.inspect_ai.messages import Thread
 from open_token.formats.shared.responses_content import word
-from open_token.timestamps import to_utc
+from open_token.jsontools.timestamps import to_utc
 
 Body = dict[str, Any]
 _APART = ("scorer", "subtask", "fork", "handoff", "branch")

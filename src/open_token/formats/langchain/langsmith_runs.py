@@ -9,9 +9,9 @@ from weakref import WeakKeyDictionary
 from open_token.formats.langchain.shapes import is_payload, is_run
 from open_token.formats.shared.messages import Body
 from open_token.formats.shared.responses_content import word
+from open_token.jsontools.timestamps import to_utc
 from open_token.model import Found
 from open_token.sources.source import Source
-from open_token.timestamps import to_utc
 
 _THREADS = ("thread_id", "session_id", "conversation_id")
 _runs: WeakKeyDictionary[Source, dict[str, "Run"]] = WeakKeyDictionary()

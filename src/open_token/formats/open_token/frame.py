@@ -7,6 +7,8 @@ from typing import Any, cast
 
 from open_token.builder.draft import Draft
 from open_token.errors import InputError
+from open_token.jsontools.timestamps import to_utc
+from open_token.jsontools.walk import normalize_json_values
 from open_token.model import (
     AVAILABILITIES,
     EVENT_TYPES,
@@ -16,8 +18,6 @@ from open_token.model import (
     Integrity,
     Participant,
 )
-from open_token.timestamps import to_utc
-from open_token.walk import settle
 
 _ORDER = ("id", "seq", "ts", "type", "actor_id", "visibility", "role", "content", "links", "usage")
 _TOP = {
@@ -71,7 +71,7 @@ def frame_of(frame: dict[str, Any], draft: Draft, place: str = "") -> None:
 
 def _settled(value: Any, draft: Draft, place: str) -> Any:
     """The value without numbers and depths that no JSON reader agrees on."""
-    return settle(
+    return normalize_json_values(
         value,
         lambda pointer, kind: draft.note_omission("coerced", place, f"a value became text: {kind}"),
     )

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from open_token.builder.draft import Draft
-from open_token.canonical import CanonicalError, EventsHash, event_bytes
 from open_token.errors import InputError
 from open_token.formats.open_token.frame import HELP, adopt, frame_of
+from open_token.jsontools.canonical import CanonicalError, EventsHash, encode_event
 from open_token.model import EVENT_TYPES, VERSION
 from open_token.sources.source import Source
 
@@ -41,7 +41,7 @@ def _compared(events: Iterator[tuple[str, Any]], draft: Draft) -> Iterator[tuple
     for place, event in events:
         yield place, event
         with contextlib.suppress(CanonicalError):
-            seen.add(event_bytes(event))
+            seen.add(encode_event(event))
     integrity = draft.integrity or {}
     if (
         integrity.get("hash_alg") == "sha256"

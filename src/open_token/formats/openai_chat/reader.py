@@ -10,9 +10,9 @@ from open_token.formats.shared.api_conversation import Teller, tell_source
 from open_token.formats.shared.api_detection import CHAT
 from open_token.formats.shared.model_message import Body, Calls, Voice, alternatives, prompts
 from open_token.formats.shared.responses_content import name_of, word
+from open_token.jsontools.timestamps import from_epoch, to_utc
 from open_token.model import Role
 from open_token.sources.source import Source
-from open_token.timestamps import from_epoch, to_utc
 
 _OWN_MODELS = ("gpt", "o1", "o3", "o4", "chatgpt", "codex", "ft:gpt", "computer-use")
 _USUAL_ENDS = ("", "stop", "tool_calls", "function_call")

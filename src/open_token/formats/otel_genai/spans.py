@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from open_token.formats.shared.messages import Body, first
-from open_token.timestamps import from_epoch, to_utc
+from open_token.jsontools.timestamps import from_epoch, to_utc
 
 _DEEPEST = 64
 _NO_SPAN = "a span without an id"

@@ -10,9 +10,9 @@ from open_token.formats.shared.messages import Body, first, media_of
 from open_token.formats.shared.model_message import Calls, counts
 from open_token.formats.shared.providers import provider_of
 from open_token.formats.shared.responses_content import arguments, kept, name_of, word
+from open_token.jsontools.timestamps import to_utc
 from open_token.model import Event, Usage
 from open_token.sources.source import Source
-from open_token.timestamps import to_utc
 
 _USUAL_ENDS = ("stop", "tool_call")
 _MEDIA = ("image-url", "audio-url", "video-url", "document-url", "binary")

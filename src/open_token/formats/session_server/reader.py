@@ -18,10 +18,10 @@ from open_token.formats.session_server.turns import Teller
 from open_token.formats.shared.message_dicts import parsed
 from open_token.formats.shared.messages import Body
 from open_token.formats.shared.responses_content import name_of, word
+from open_token.jsontools.timestamps import to_utc
 from open_token.model import Found
 from open_token.patched import Patched
 from open_token.sources.source import Source
-from open_token.timestamps import to_utc
 
 
 def read(source: Source, draft: Draft) -> None:

@@ -4,7 +4,7 @@ them."""
 from typing import Any
 
 from open_token.builder.draft import Draft
-from open_token.media import media, media_url
+from open_token.jsontools.media import build_media_block, build_media_url_block
 from open_token.model import Usage, Visibility
 
 THOUGHTS = frozenset(("thinking", "redacted_thinking"))
@@ -88,9 +88,9 @@ def block_of(block: Any) -> Any:
 def _media_of(kind: str, source: dict[str, Any]) -> dict[str, Any]:
     data, address, media_type = source.get("data"), source.get("url"), source.get("media_type")
     if source.get("type") == "base64" and isinstance(data, str):
-        return media(media_type if isinstance(media_type, str) else None, data, kind)
+        return build_media_block(media_type if isinstance(media_type, str) else None, data, kind)
     if source.get("type") == "url" and isinstance(address, str):
-        return media_url(address, kind)
+        return build_media_url_block(address, kind)
     return {"type": kind, "source": source}
 
 

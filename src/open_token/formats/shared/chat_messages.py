@@ -7,7 +7,7 @@ from typing import Any
 from open_token.builder.draft import Draft
 from open_token.formats.shared.model_message import Body, Calls, Voice, counts, runs
 from open_token.formats.shared.responses_content import arguments, kept, name_of, word
-from open_token.media import media, media_url
+from open_token.jsontools.media import build_media_block, build_media_url_block
 from open_token.model import Usage
 
 _THOUGHTS = ("reasoning_content", "reasoning", "thinking")
@@ -73,16 +73,18 @@ def _media_block(kind: Any, inner: Any) -> Body | None:
     if kind in ("image_url", "audio_url", "video_url"):
         given = inner if isinstance(inner, dict) else {"url": inner}
         if isinstance(given.get("url"), str):
-            return media_url(given["url"], kind.removesuffix("_url")) | kept(given, "detail")
+            return build_media_url_block(given["url"], kind.removesuffix("_url")) | kept(
+                given, "detail"
+            )
     if not isinstance(inner, dict):
         return None
     if kind == "input_audio" and isinstance(inner.get("data"), str):
         form = word(inner.get("format"))
-        return media(f"audio/{form}" if form else None, inner["data"], "audio")
+        return build_media_block(f"audio/{form}" if form else None, inner["data"], "audio")
     if kind == "file":
         data = inner.get("file_data")
         if isinstance(data, str):
-            return media_url(data, "file") | kept(inner, "filename", "file_id")
+            return build_media_url_block(data, "file") | kept(inner, "filename", "file_id")
         return {"type": "file", **kept(inner, "filename", "file_id")}
     return None
 
@@ -116,7 +118,7 @@ def tell_assistant(voice: Voice, message: Body) -> None:
 
 def _audio(audio: Body) -> Body:
     data = audio.get("data")
-    block = media(None, data, "audio") if isinstance(data, str) else {"type": "audio"}
+    block = build_media_block(None, data, "audio") if isinstance(data, str) else {"type": "audio"}
     return block | kept(audio, "id", "transcript")
 
 

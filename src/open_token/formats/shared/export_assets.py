@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from open_token.errors import InputError
-from open_token.media import media
+from open_token.jsontools.media import build_media_block
 from open_token.sources.source import Source
 
 _LARGEST = 1 << 25
@@ -74,7 +74,7 @@ class Assets:
 
 def block_of(data: bytes, kind: str, media_type: str | None = None) -> dict[str, Any]:
     """A file as a block of a message."""
-    return media(media_type or type_of(data), base64.b64encode(data).decode(), kind)
+    return build_media_block(media_type or type_of(data), base64.b64encode(data).decode(), kind)
 
 
 def type_of(data: bytes) -> str | None:

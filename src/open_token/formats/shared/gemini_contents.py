@@ -5,7 +5,7 @@ from typing import Any
 
 from open_token.formats.shared.model_message import Body, Voice, counts, runs
 from open_token.formats.shared.responses_content import kept, word
-from open_token.media import media
+from open_token.jsontools.media import build_media_block
 from open_token.model import Role, Usage
 
 _CODE = "code_execution"
@@ -125,7 +125,7 @@ def _block(part: Body) -> Any:
         return {"type": "text", "text": part["text"]}
     if isinstance(data := either(part, "inlineData"), dict) and isinstance(data.get("data"), str):
         kind = word(either(data, "mimeType"))
-        return media(kind, data["data"], _sort(kind)) | _named(data)
+        return build_media_block(kind, data["data"], _sort(kind)) | _named(data)
     if isinstance(file := either(part, "fileData"), dict):
         kind = word(either(file, "mimeType"))
         block: Body = {"type": _sort(kind), "url": either(file, "fileUri")}

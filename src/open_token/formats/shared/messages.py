@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from open_token.formats.shared.responses_content import arguments, kept, word
-from open_token.media import media, media_url
+from open_token.jsontools.media import build_media_block, build_media_url_block
 from open_token.model import Usage
 
 Body = dict[str, Any]
@@ -246,10 +246,12 @@ def media_of(block: Body, kind: str) -> Body | None:
         mime = f"{sort}/{form}"
     if isinstance(data, str):
         return (
-            media_url(data, sort) if data.startswith("data:") else media(mime, data, sort)
+            build_media_url_block(data, sort)
+            if data.startswith("data:")
+            else build_media_block(mime, data, sort)
         ) | about
     if isinstance(address, str):
-        made = media_url(address, sort)
+        made = build_media_url_block(address, sort)
         return (
             made if mime is None or "media_type" in made else {**made, "media_type": mime}
         ) | about

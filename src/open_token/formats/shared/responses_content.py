@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import msgspec
 
-from open_token.media import media, media_url
+from open_token.jsontools.media import build_media_block, build_media_url_block
 from open_token.model import Usage
 
 IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_.]{0,47}")
@@ -91,16 +91,18 @@ def _media_block(kind: Any, block: dict[str, Any]) -> dict[str, Any] | None:
     if kind in ("input_image", "computer_screenshot", "image") and isinstance(
         block.get("image_url"), str
     ):
-        return media_url(block["image_url"], "image") | kept(block, "detail", "file_id")
+        return build_media_url_block(block["image_url"], "image") | kept(block, "detail", "file_id")
     if kind == "image" and isinstance(block.get("data"), str):
-        return media(word(block.get("mimeType")), block["data"], "image")
+        return build_media_block(word(block.get("mimeType")), block["data"], "image")
     if kind == "input_file" and isinstance(block.get("file_data"), str):
-        return media_url(block["file_data"], "file") | kept(block, "filename", "file_id")
+        return build_media_url_block(block["file_data"], "file") | kept(
+            block, "filename", "file_id"
+        )
     if kind == "input_audio":
         sound = block.get("input_audio", block)
         if isinstance(sound, dict) and isinstance(sound.get("data"), str):
             form = word(sound.get("format"))
-            return media(f"audio/{form}" if form else None, sound["data"], "audio")
+            return build_media_block(f"audio/{form}" if form else None, sound["data"], "audio")
     return None
 
 

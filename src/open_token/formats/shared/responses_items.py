@@ -15,7 +15,7 @@ from open_token.formats.shared.responses_content import (
     name_of,
     word,
 )
-from open_token.media import media
+from open_token.jsontools.media import build_media_block
 from open_token.model import Role, Usage, Visibility
 
 _BOOKKEEPING = (
@@ -328,7 +328,8 @@ def _image_generation(telling: _Telling) -> str | None:
     image = item.get("result")
     if event and isinstance(image, str) and image:
         telling.result(
-            key, [media(f"image/{telling.word('output_format') or 'png'}", image, "image")]
+            key,
+            [build_media_block(f"image/{telling.word('output_format') or 'png'}", image, "image")],
         )
     return event
 

@@ -10,10 +10,10 @@ from open_token.formats.shared.providers import provider_of
 from open_token.formats.shared.responses_content import kept, name_of, word
 from open_token.formats.vercel_ui.parts import is_stream, is_tool
 from open_token.formats.vercel_ui.stream import streamed
-from open_token.media import media, media_url
+from open_token.jsontools.media import build_media_block, build_media_url_block
+from open_token.jsontools.timestamps import from_epoch, to_utc
 from open_token.model import Event, Role
 from open_token.sources.source import Source
-from open_token.timestamps import from_epoch, to_utc
 
 _DONE = ("output-available", "result")
 _MILLISECONDS = 1e11
@@ -318,8 +318,8 @@ def _file(part: Body) -> Body | None:
     sort = family if family in ("image", "audio", "video") else "file"
     about = kept(part, "filename")
     if isinstance(data, str):
-        return media(mime, data, sort) | about
+        return build_media_block(mime, data, sort) | about
     if isinstance(address, str):
-        made = media_url(address, sort)
+        made = build_media_url_block(address, sort)
         return ({**made, "media_type": mime} if mime and "media_type" not in made else made) | about
     return None

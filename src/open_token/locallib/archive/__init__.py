@@ -16,6 +16,7 @@ from time import monotonic
 from open_token.context import Context
 from open_token.errors import InputError, OpenTokenError, OutputError
 from open_token.handoff.copies import TAIL, Ending, may_be_copy
+from open_token.jsontools.timestamps import from_epoch
 from open_token.locallib.archive.entries import (
     add_export_facts,
     add_file_facts,
@@ -55,7 +56,6 @@ from open_token.storage.files import (
     sweep,
     unnamed_file,
 )
-from open_token.timestamps import from_epoch
 
 __all__ = ["CHANGED", "FAILED", "GONE", "LOST", "NEW", "Archive", "Change", "Entry"]
 

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from open_token import library
+from open_token import api
 from open_token.server.agent.tools.interface import ToolFault
 from open_token.server.agent.tools.skill import Skill
 from open_token.server.skills import skills_of, store_skill
@@ -96,7 +96,7 @@ def test_the_session_is_exported_into_its_workspace(tmp_path: Path) -> None:
         assert b"Hm." in shop.workspace.read("conversation.ot.ndjson")
         third = await load(shop, name="stream-of-consciousness")
         assert third["file_path"] == "conversation-1.ot.json"
-        assert library.read(shop.workspace.read(third["file_path"]))["events"]
+        assert api.read(shop.workspace.read(third["file_path"]))["events"]
         assert len(await shop.signals("workspace:files_changed")) == 3
 
     working(tmp_path, do)

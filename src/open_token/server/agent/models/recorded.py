@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from open_token.api import read
 from open_token.errors import OpenTokenError
-from open_token.library import read
 from open_token.reducer import State
 from open_token.reducer.documents import import_document
 from open_token.server.agent.interface import (

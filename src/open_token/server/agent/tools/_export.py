@@ -9,9 +9,9 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+from open_token.api import load_context
 from open_token.entries import Entry, Json
 from open_token.errors import OpenTokenError
-from open_token.library import surroundings
 from open_token.pipeline import export
 from open_token.server.agent.tools._arguments import faults, in_thread
 from open_token.server.agent.tools.interface import Place, ToolFault
@@ -72,7 +72,7 @@ def _exported(log: Path, target: Path, place: Place, options: dict[str, str]) ->
     source = Source(place.session_id, path=log)
     source.conversation = place.session_id
     try:
-        context = surroundings(options, services.env, services.config.data)
+        context = load_context(options, services.env, services.config.data)
         with whole_file(target) as out:
             return export(source, out, context, _READER)
     except OpenTokenError as problem:

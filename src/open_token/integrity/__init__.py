@@ -1,0 +1,1 @@
+"""Hashes, Merkle trees, source commitments and signatures of exports, and their verification."""

@@ -1,0 +1,1 @@
+"""Signatures of exports: the signed statement, the two schemes, trusted keys, and checking."""

@@ -1,0 +1,1 @@
+"""Tools for JSON values: canonical form, strict parsing, repair, traversal and timestamps."""
