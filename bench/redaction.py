@@ -26,8 +26,8 @@ from typing import Any, NamedTuple
 import session
 from export import OPEN_TOKEN, OURS, timed
 
-from open_token.passes._detect import Detector
-from open_token.passes._rules import Rule, load_rules
+from open_token.redaction.detector import Detector
+from open_token.redaction.ruleset import Rule, load_rules
 
 SET = Path(__file__).parents[2] / "shared" / "corpus" / "redaction"
 ANCHORS = Path(__file__).parent / "out" / "anchors" / "bin"
@@ -268,7 +268,7 @@ def start() -> None:
         Detector(load_rules("secrets", cache), cache, "hyperscan").find(["a"])
         code = (
             "import sys, time, open_token.pipeline; from pathlib import Path; start = time.process_time()\n"
-            "from open_token.passes._detect import Detector; from open_token.passes._rules import load_rules\n"
+            "from open_token.redaction.detector import Detector; from open_token.redaction.ruleset import load_rules\n"
             "Detector(load_rules('secrets', Path(sys.argv[1])), Path(sys.argv[1])).find(['a token'])\n"
             "print(time.process_time() - start)"
         )
@@ -371,7 +371,7 @@ def elapsed(detector: Detector, piece: str, size: int) -> float:
     before."""
     text, best = piece * (size // len(piece)), float("inf")
     for _ in range(2):
-        detector._windows.clear()
+        detector._window_matches.clear()
         begin = time.process_time()
         detector._search([text])
         best = min(best, time.process_time() - begin)

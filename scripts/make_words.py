@@ -6,9 +6,16 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from open_token.passes._people_lists import lists
+from open_token.redaction.person_names.name_lists import load_name_lists
 
-OUT = Path(__file__).resolve().parent.parent / "src" / "open_token" / "rules" / "words.txt"
+OUT = (
+    Path(__file__).resolve().parent.parent
+    / "src"
+    / "open_token"
+    / "redaction"
+    / "rules"
+    / "words.txt"
+)
 KINDS = {".py", ".md", ".txt", ".rst", ".pod", ".pm", ".h", ""}
 LARGEST = 2_000_000
 OFTEN = 25
@@ -32,7 +39,7 @@ def main(folders: list[str]) -> int:
                 text = path.read_bytes().decode("utf-8", "ignore")
                 small.update(SMALL.findall(text))
                 capital.update(word.lower() for word in CAPITAL.findall(text))
-    names = lists().given | lists().family
+    names = load_name_lists().given | load_name_lists().family
     words = [word for word, count in small.items() if is_word(count, capital[word], word in names)]
     OUT.write_text("\n".join(sorted(words)) + "\n")
     print(f"{len(words)} words of {sum(small.values())}")

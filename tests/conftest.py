@@ -15,7 +15,7 @@ from typing import Any
 import hypothesis
 import pytest
 
-from open_token.passes import _rules
+from open_token.redaction import ruleset
 
 ROOT = Path(__file__).resolve().parent.parent
 CORPUS = ROOT.parent / "shared" / "corpus"
@@ -97,9 +97,9 @@ def rules_parsed_once() -> Iterator[None]:
     """A test has a home of its own, where no export has left the rules parsed: each would take 70
     ms to do it again."""
     parse = functools.cache(lambda texts: parse_rules(dict(texts)))
-    parse_rules = _rules.parse_rules
+    parse_rules = ruleset.parse_rules
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_rules, "parse_rules", lambda texts: parse(tuple(texts.items())))
+        patch.setattr(ruleset, "parse_rules", lambda texts: parse(tuple(texts.items())))
         yield
 
 

@@ -1,6 +1,6 @@
-"""The holes of rule examples, for tests; they are filled by passes/_holes.py, which `open-token
-rules test` shares."""
+"""Fill the placeholders of rule examples in tests, as `open-token rules test` does."""
 
-from open_token.passes._holes import drawn, filled
+from open_token.redaction.rule_catalogue import draw_value as drawn
+from open_token.redaction.rule_catalogue import fill_placeholders as filled
 
 __all__ = ["drawn", "filled"]

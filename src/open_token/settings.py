@@ -179,15 +179,15 @@ def _read_overrides(user: _File, project: _File) -> tuple[RedactionOverrides, tu
     if not files:
         return RedactionOverrides(), ()
     # Loaded only for custom rules: it brings the redaction engine.
-    from open_token.passes import own
+    from open_token.redaction import user_rules
 
     rules: list[CustomRule] = []
     allowed: list[AllowEntry] = []
     warnings: tuple[str, ...] = ()
     for path, content in files:
         text = (read_optional(path) or b"").decode("utf-8", "replace")
-        rules += own.own_rules(own.File(str(path), text), content)
-        entries = own.allowances(own.File(str(path), text), content)
+        rules += user_rules.parse_user_rules(user_rules.SettingsFile(str(path), text), content)
+        entries = user_rules.parse_allowances(user_rules.SettingsFile(str(path), text), content)
         if entries and path == project.path and not _is_trusted(user, path.parent):
             reason = "your settings do not list its folder in trust_projects"
             warnings = (f"the allow-list of {path} has no effect: {reason}",)
@@ -206,12 +206,12 @@ def read_rules_file(path: Path, name: str) -> tuple[CustomRule, ...]:
 
 def parse_rules(raw: bytes, name: str) -> tuple[CustomRule, ...]:
     """Parse and check the rules of a TOML text; its allow-list is checked too."""
-    from open_token.passes import own
+    from open_token.redaction import user_rules
 
     content = _parse_toml(raw, name)
-    file = own.File(name, raw.decode("utf-8", "replace"))
-    rules = own.own_rules(file, content)
-    own.allowances(file, content)
+    file = user_rules.SettingsFile(name, raw.decode("utf-8", "replace"))
+    rules = user_rules.parse_user_rules(file, content)
+    user_rules.parse_allowances(file, content)
     if not rules:
         similar = [key for key in content if suggest_match(key, ["rule"])]
         guess = f"did you mean rule instead of {similar[0]}? " if similar else ""

@@ -8,7 +8,7 @@ import pytest
 
 from open_token.cli.redact_review import FALSE_POSITIVE, KEEP, MASK, _Review, review, summarize
 from open_token.cli.shared.console import Console
-from open_token.passes.findings import Finding, Place
+from open_token.redaction.findings import Finding, Place
 from rule_holes import filled
 from terminal import Terminal
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from open_token.cli import main
-from open_token.passes.catalogue import catalogue
+from open_token.redaction.rule_catalogue import list_rules
 from rule_holes import filled
 from terminal import Terminal
 
@@ -50,7 +50,7 @@ def test_list_has_every_rule(project: Path, capsys: pytest.CaptureFixture[str]) 
     rows = [line.split("\t") for line in out.splitlines()]
     assert code == 0
     assert rows[0] == ["acme-ticket", "acme_ticket", "secrets", str(project / ".open-token.toml")]
-    assert len(rows) == len(catalogue(())) + 1
+    assert len(rows) == len(list_rules(())) + 1
     assert err == f"{len(rows)} rules.  Show one: open-token rules show ID\n"
 
 
@@ -90,7 +90,7 @@ def test_test_tries_a_file_an_id_or_all(capsys: pytest.CaptureFixture[str]) -> N
     Path(".open-token.toml").write_text(RULE)
     code, out, err = told(capsys, "test")
     assert (code, out) == (0, "")
-    assert err.endswith(f"{len(catalogue(())) + 1} rules tested, 0 examples failed\n")
+    assert err.endswith(f"{len(list_rules(())) + 1} rules tested, 0 examples failed\n")
 
 
 def test_test_names_what_fails(capsys: pytest.CaptureFixture[str]) -> None:
@@ -111,7 +111,7 @@ def test_test_names_what_fails(capsys: pytest.CaptureFixture[str]) -> None:
     ("changed", "why"),
     [
         ('keywords = ["bcme-"]', "none of its keywords is in it"),
-        ('validator = "card"', "validator card refuses it"),
+        ('validator = "card"', "validator card rejects it"),
     ],
 )
 def test_test_says_why_an_example_is_not_found(
@@ -124,7 +124,7 @@ def test_test_says_why_an_example_is_not_found(
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
-        ("{digit:6}", "{digits:6}", "{digits:6} is no hole"),
+        ("{digit:6}", "{digits:6}", "{digits:6} is not a placeholder"),
         ("ACME-[0-9]{6}", "ACME-[0-9]{6}()", "the group of its pattern is empty there"),
     ],
 )
@@ -188,7 +188,7 @@ def test_a_bad_rule_is_a_clear_error(capsys: pytest.CaptureFixture[str]) -> None
     Path("mine.toml").write_text(RULE.replace("ACME-[0-9]", "(ACME-[0-9]"))
     code, out, err = told(capsys, "test", "mine.toml")
     assert (code, out) == (2, "")
-    assert err.startswith("error: RE2 does not take this pattern: missing )")
+    assert err.startswith("error: RE2 rejects this pattern: missing )")
     assert "--> mine.toml:5 (rule 1, pattern)\n" in err
     Path(".open-token.toml").write_text("a = \n")
     code, _, err = told(capsys, "list")

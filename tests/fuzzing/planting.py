@@ -23,10 +23,10 @@ from open_token.context import Context
 from open_token.errors import OpenTokenError
 from open_token.jsontools.walk import SEARCH_VALUE
 from open_token.options import ExportOptions
-from open_token.passes._detect import Detector
-from open_token.passes._keys import Keys
-from open_token.passes._rules import load_rules, sources
 from open_token.pipeline import export
+from open_token.redaction.detector import Detector
+from open_token.redaction.ruleset import load_rules, read_rule_files
+from open_token.redaction.traversal import KeyTreatments
 from open_token.sources.source import Source
 from rule_holes import filled
 
@@ -41,7 +41,7 @@ PERSONAL = (
     "finnish-id",
     "home-folder",
 )
-ENTRIES = {level: tomllib.loads(sources()[level].decode())["rule"] for level in LEVELS}
+ENTRIES = {level: tomllib.loads(read_rule_files()[level].decode())["rule"] for level in LEVELS}
 # What names a thing of the format and not of the conversation; a reader takes no other word for it.
 FORMAL = frozenset(
     "type role model provider version timestamp ts subtype kind status level visibility object".split()
@@ -294,7 +294,7 @@ def documents(more: list[Path]) -> list[list[Any]]:
     return [lines for lines in found if lines]
 
 
-def places(value: Any, keys: Keys) -> Iterator[tuple[Any, Any]]:
+def places(value: Any, keys: KeyTreatments) -> Iterator[tuple[Any, Any]]:
     """Where something is said: holder and key of every string that is no id, no seal and no word of
     a format."""
     items = (
@@ -328,7 +328,7 @@ def _kinds(number: int) -> list[Plant]:
 def drawn_case(lot: random.Random, found: list[list[Any]], kinds: list[Plant]) -> Case | None:
     """A conversation with something planted in it; None where nothing is said in it."""
     lines = json.loads(json.dumps(lot.choice(found)))
-    spots = list(places(lines, Keys()))
+    spots = list(places(lines, KeyTreatments()))
     if not spots:
         return None
     plant, form = lot.choice(kinds), lot.choice(list(FORMS))

@@ -28,8 +28,8 @@ from open_token.context import Context
 from open_token.errors import OpenTokenError, SizeLimitError
 from open_token.integrity.verify import VERIFIED, verify_bytes
 from open_token.options import OPTIONS, ExportOptions
-from open_token.passes import _detect
 from open_token.pipeline import Receipt, export
+from open_token.redaction import detector
 from open_token.registry import READERS, detect_format, load_reader
 from open_token.sources.source import Source
 from open_token.validation.validate import validate_bytes
@@ -98,7 +98,7 @@ class _Ground:
 
 
 _GROUND = _Ground()
-_gate = functools.cache(_detect.KeywordGate)
+_gate = functools.cache(detector.KeywordPrefilter)
 """Making it takes longer than a whole export of a small input, and it is the same each time."""
 
 
@@ -180,7 +180,7 @@ def exported(data: bytes, settings: Settings, mode: str) -> Answer:
     options = ExportOptions.of(settings.words | {"mode": mode})
     out = io.BytesIO()
     try:
-        with patch.object(_detect, "KeywordGate", _gate):
+        with patch.object(detector, "KeywordPrefilter", _gate):
             source = source_of(data)
             reader = settings.reader or detect_format(source)
             chosen(source, reader, zlib.crc32(data, 2))

@@ -36,10 +36,16 @@ from open_token.context import Context
 from open_token.errors import InputError, OutputError, UsageError
 from open_token.options import split_option_words
 from open_token.passes import select
-from open_token.passes.explaining import known_values
-from open_token.passes.findings import Finding, allow_hash, findings_in, findings_of
-from open_token.passes.text import Known, redacted_text, text_level
 from open_token.pipeline import export, read_record
+from open_token.redaction.explanation import collect_values
+from open_token.redaction.findings import (
+    Finding,
+    compute_allow_hash,
+    list_record_findings,
+    list_text_findings,
+)
+from open_token.redaction.found_values import FoundValues
+from open_token.redaction.text_stream import get_text_level, redact_text
 from open_token.registry import detect_format
 from open_token.settings import Settings, add_allow_entries, load_settings
 from open_token.sources.source import Source
@@ -189,7 +195,7 @@ def _name_source(context: Context, job: Job) -> Context:
 
 
 def _find_level(context: Context) -> str:
-    return text_level(context) or "none"
+    return get_text_level(context) or "none"
 
 
 def _has_output(args: argparse.Namespace, console: Console) -> bool:
@@ -272,7 +278,7 @@ def _mask_error(problem: InputError, context: Context) -> InputError:
     """Mask an error about a word that may be the very text to redact, not a file name."""
     strict = replace(context, options=context.options.changed(redact="pii"))
     name = (problem.where or "").encode("utf-8", "replace")
-    masked = b"".join(redacted_text([name], strict, "")).decode()
+    masked = b"".join(redact_text([name], strict, "")).decode()
     remedy = problem.help
     if problem.code in ("input", "input.missing"):
         remedy = f"{remedy}; to redact a text, use stdin: open-token redact -"
@@ -302,7 +308,9 @@ def _create_session_job(
     def find(context: Context) -> list[Finding]:
         with Progress(source.size, console) as progress:
             source.progress = progress
-            findings = findings_of(select(read_record(source, context, reader), context), context)
+            findings = list_record_findings(
+                select(read_record(source, context, reader), context), context
+            )
         source.progress = None
         return findings
 
@@ -340,10 +348,10 @@ def _create_text_job(args: argparse.Namespace, source: Source, console: Console)
                 yield chunk
 
     def find(context: Context) -> list[Finding]:
-        return findings_in(read_text(), context, known_values(read_text(), context))
+        return list_text_findings(read_text(), context, collect_values(read_text(), context))
 
     def write(out: BinaryIO, context: Context) -> dict[str, Any]:
-        known = known_values(read_text(), context)
+        known = collect_values(read_text(), context)
         has_progress = bool(args.output) or not console.stdout_is_terminal
         chunks = read_text(has_progress=has_progress)
         return _filter_text(chunks, out, context, source.name, known)
@@ -362,9 +370,9 @@ def _create_stream_job(console: Console) -> Job:
 
 
 def _filter_text(
-    chunks: Iterable[bytes], out: BinaryIO, context: Context, name: str, known: Known | None
+    chunks: Iterable[bytes], out: BinaryIO, context: Context, name: str, known: FoundValues | None
 ) -> dict[str, Any]:
-    text = redacted_text(chunks, context, os.path.basename(name), known)
+    text = redact_text(chunks, context, os.path.basename(name), known)
     total = 0
     # Flushed piece by piece: a filter in a pipe must not hold back what is complete.
     for piece in text:
@@ -449,6 +457,6 @@ def _remember_false_positives(
     entries = []
     for finding in findings:
         remark = f"{finding.type}, rule {finding.rule}, {day}"
-        entries.append((allow_hash(finding, context.key), remark))
+        entries.append((compute_allow_hash(finding, context.key), remark))
     path = escape_controls(str(add_allow_entries(settings.folders, entries)))
     console.info(f"allow   {pluralize(len(entries), 'value')} added to {path}, by keyed hash")

@@ -16,7 +16,7 @@ from open_token.cli.shared.console import (
 )
 from open_token.cli.shared.findings import fit_context
 from open_token.cli.shared.keyboard import DOWN, ENTER, ESCAPE, UP, raw_terminal, read_key
-from open_token.passes.findings import Finding, Place, short
+from open_token.redaction.findings import Finding, Place, abbreviate
 
 MASK, KEEP, FALSE_POSITIVE = "mask", "keep", "false for good"
 """Decisions; JSON reports contain these words."""
@@ -164,7 +164,7 @@ class _Review:
         text = []
         first = self._first_place
         for place in finding.places[first : first + self._visible_places]:
-            where = escape_controls(short(place.where))
+            where = escape_controls(abbreviate(place.where))
             text.append(truncate_to_columns(f"  {where}", columns))
             text.append(self._render_context(finding.type, place, columns - 4))
         if finding.count > self._visible_places:

@@ -18,8 +18,8 @@ from open_token.cli.shared.source_selection import (
 from open_token.errors import InputError
 from open_token.model import Export
 from open_token.options import ExportOptions
-from open_token.passes.text import redacted_text
 from open_token.pipeline import Receipt
+from open_token.redaction.text_stream import redact_text
 from open_token.settings import Settings, load_settings
 
 MAX_DOCUMENT_BYTES = 256 << 20
@@ -62,6 +62,6 @@ def _create_mask(settings: Settings, scope: str, console: Console) -> Callable[[
 
     def mask(text: str) -> str:
         encoded = text.encode("utf-8", "replace")
-        return b"".join(redacted_text([encoded], context, scope)).decode("utf-8", "replace")
+        return b"".join(redact_text([encoded], context, scope)).decode("utf-8", "replace")
 
     return mask

@@ -15,10 +15,15 @@ from open_token.context import Context
 from open_token.errors import InputError, UsageError
 from open_token.model import REDACTION_MODES
 from open_token.options import ExportOptions, suggest_match
-from open_token.passes.catalogue import Entry, catalogue, failures, own_entries
-from open_token.passes.explaining import Explanation, NearMiss, explain
-from open_token.passes.findings import Finding, Place, allow_hash, told_as_json
-from open_token.passes.text import text_level
+from open_token.redaction.explanation import Explanation, NearMiss, explain
+from open_token.redaction.findings import Finding, Place, compute_allow_hash, to_json
+from open_token.redaction.rule_catalogue import (
+    CatalogueEntry,
+    find_failures,
+    list_rules,
+    list_user_rules,
+)
+from open_token.redaction.text_stream import get_text_level
 from open_token.settings import load_settings, parse_rules, read_rules_file
 from open_token.sources.source import Source
 
@@ -105,7 +110,7 @@ def _list_rules(
 ) -> int:
     if words:
         raise UsageError("`rules list` takes no arguments", help="filter with --level and --type")
-    rules = catalogue(context.screen.rules)
+    rules = list_rules(context.screen.rules)
     wanted = [
         rule
         for rule in rules
@@ -125,7 +130,7 @@ def _list_rules(
     return 0 if wanted else 1
 
 
-def _rule_to_json(rule: Entry) -> dict[str, Any]:
+def _rule_to_json(rule: CatalogueEntry) -> dict[str, Any]:
     return {"id": rule.id, "type": rule.type, "level": rule.level, "file": rule.file}
 
 
@@ -136,7 +141,7 @@ def _show_rule(
         raise UsageError(
             "`rules show` needs one rule id", help="list them with `open-token rules list`"
         )
-    rules = _find_rules(words[0], catalogue(context.screen.rules))
+    rules = _find_rules(words[0], list_rules(context.screen.rules))
     if args.json:
         shown = [{**_rule_to_json(rule), "fields": rule.fields} for rule in rules]
         console.print_json({"schema": "open-token/rules/1", "rules": shown})
@@ -158,7 +163,7 @@ def _format_value(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _find_rules(rule_id: str, rules: list[Entry]) -> list[Entry]:
+def _find_rules(rule_id: str, rules: list[CatalogueEntry]) -> list[CatalogueEntry]:
     """Return the rules with an id; a custom rule may share that of a built-in one."""
     found = [rule for rule in rules if rule.id == rule_id]
     if not found:
@@ -171,7 +176,7 @@ def _test_rules(
     words: list[str], args: argparse.Namespace, context: Context, console: Console
 ) -> int:
     rules = _collect_rules(words, context, console)
-    failed = [failure for rule in rules for failure in failures(rule, context)]
+    failed = [failure for rule in rules for failure in find_failures(rule, context)]
     untested = [rule.id for rule in rules if rule.own and not rule.own.matches]
     if args.json:
         console.print_json(
@@ -196,18 +201,18 @@ def _test_rules(
     return 1 if failed else 0
 
 
-def _collect_rules(words: list[str], context: Context, console: Console) -> list[Entry]:
+def _collect_rules(words: list[str], context: Context, console: Console) -> list[CatalogueEntry]:
     """Return the rules of files, stdin and ids; all rules if none is named."""
-    known = catalogue(context.screen.rules)
+    known = list_rules(context.screen.rules)
     if not words:
         return known
-    rules: list[Entry] = []
+    rules: list[CatalogueEntry] = []
     for word in words:
         path = console.cwd / os.path.expanduser(word)
         if word == "-":
-            rules += own_entries(parse_rules(console.stdin.read(_MAX_BYTES), "<stdin>"))
+            rules += list_user_rules(parse_rules(console.stdin.read(_MAX_BYTES), "<stdin>"))
         elif os.path.isfile(path) or "/" in word or word.endswith(".toml"):
-            rules += own_entries(read_rules_file(path, word))
+            rules += list_user_rules(read_rules_file(path, word))
         else:
             rules += _find_rules(word, known)
     return rules
@@ -246,7 +251,7 @@ def _choose_level(args: argparse.Namespace, context: Context) -> str:
     if level == "none":
         level = "secrets"
     with_policy = replace(context, options=context.options.changed(redact=level))
-    return text_level(with_policy) or level
+    return get_text_level(with_policy) or level
 
 
 def _read_text(word: str, console: Console) -> tuple[str, bytes]:
@@ -296,10 +301,10 @@ def _print_near_miss(near_miss: NearMiss, console: Console) -> None:
 def _explanation_to_json(
     name: str, level: str, explanation: Explanation, context: Context
 ) -> dict[str, Any]:
-    findings = told_as_json(explanation.findings)
+    findings = to_json(explanation.findings)
     for item, finding in zip(findings, explanation.findings, strict=True):
         if context.key is not None:
-            item["allow"] = allow_hash(finding, context.key)
+            item["allow"] = compute_allow_hash(finding, context.key)
     return {
         "schema": "open-token/rules-explain/1",
         "source": name,

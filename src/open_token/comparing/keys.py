@@ -1,7 +1,6 @@
 """What of a step counts, as a short key: equal keys, equal steps."""
 
 import json
-import re
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from typing import Any
@@ -14,8 +13,8 @@ from open_token.comparing.outputs import plain_output, steady
 from open_token.comparing.steps import Run, Step, data_of, lasting_facts, object_of, said
 from open_token.jsontools.walk import map_strings
 from open_token.model import Event
+from open_token.redaction.markers import count_markers, strip_marker_hashes
 
-_MARK = re.compile(rb"\[REDACTED:([A-Za-z0-9_.-]+):[0-9a-f]{8}\]")
 _BY_OUTCOME = frozenset(("edit", "write", "delegate", "plan"))
 """Deeds of which other tools tell in their own words that they are done."""
 _VOLATILE = frozenset(("id", "seq", "ts", "usage", "links", "actor_id"))
@@ -49,7 +48,8 @@ def shown_face_of(run: Run, rules: Rules) -> Callable[[Step], Face]:
 
 def _by_type(face: Face) -> Face:
     raw = _bytes(face)
-    called, came = json.loads(_MARK.sub(rb"[REDACTED:\1]", raw)) if _MARK.search(raw) else face
+    stripped = strip_marker_hashes(raw)
+    called, came = face if stripped == raw else json.loads(stripped)
     return called, came
 
 
@@ -59,10 +59,9 @@ def give_keys(run: Run, rules: Rules) -> int:
     marks = 0
     for step in run.steps:
         called, came = (_bytes(part) for part in _steady(*face(step), rules.exact))
-        if b"[REDACTED:" in called or b"[REDACTED:" in came:
-            marks += len(_MARK.findall(called)) + len(_MARK.findall(came))
-            if rules.marks_by_type:
-                called, came = (_MARK.sub(rb"[REDACTED:\1]", part) for part in (called, came))
+        marks += count_markers(called) + count_markers(came)
+        if rules.marks_by_type:
+            called, came = strip_marker_hashes(called), strip_marker_hashes(came)
         step.call_key = blake2b(called, digest_size=8).digest()
         step.key = step.call_key + blake2b(came, digest_size=8).digest()
     return marks

@@ -13,7 +13,7 @@ from open_token.errors import InputError
 from open_token.integrity.event_hashes import EventHasher
 from open_token.model import Conversation, Event, Integrity, Participant, Record
 from open_token.passes import select
-from open_token.passes.live import LiveRedaction
+from open_token.redaction.live import LiveRedaction
 from open_token.writers.ndjson import Ndjson
 
 _HEAD = b'{"type":"header",'
@@ -144,7 +144,7 @@ class FollowStream:
             self._open(facts())
         assert self._record is not None
         chosen = list(select(replace(self._record, events=events), self._context).events)
-        for event in self._redaction.events(chosen, self._record.conversation["id"]):
+        for event in self._redaction.redact_events(chosen, self._record.conversation["id"]):
             self._write(event)
 
     def named(self, name: str) -> str:
@@ -177,7 +177,7 @@ class FollowStream:
             self._end = self._before.pop()[0]
         told = self._read_again()
         chosen = list(select(replace(self._record, events=record.events), self._context).events)
-        return told, self._redaction.events(chosen, self._record.conversation["id"])
+        return told, self._redaction.redact_events(chosen, self._record.conversation["id"])
 
     def _read_again(self) -> list[Event]:
         """The events of the file, sealed as they are."""
@@ -193,7 +193,7 @@ class FollowStream:
         return told
 
     def _open(self, record: Record) -> None:
-        self._record = self._redaction.facts(record)
+        self._record = self._redaction.redact_metadata(record)
         self._seal = EventHasher(self._record, self._context.options.integrity)
         self._facts, self._people = {**self._record.conversation}, [*self._record.participants]
         if not self._header:
@@ -246,7 +246,7 @@ class FollowStream:
             return None
         if self.count < len(self._before):
             self._cut(self.count)
-        final = self._redaction.facts(record)
+        final = self._redaction.redact_metadata(record)
         # What the header says is said: the footer can add to it and correct it, not take it back.
         self._record.conversation = {**self._facts, **final.conversation}
         known = {person["actor_id"] for person in self._people}

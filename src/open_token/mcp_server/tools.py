@@ -45,8 +45,8 @@ from open_token.mcp_server.shapes import (
 )
 from open_token.model import Event, Record
 from open_token.options import ExportOptions
-from open_token.passes.text import redacted_text
 from open_token.pipeline import export
+from open_token.redaction.text_stream import redact_text
 from open_token.settings import load_settings
 from open_token.sources.source import Source
 from open_token.storage.files import make_folder, whole_file
@@ -366,7 +366,7 @@ class _Slice:
 
 
 def _masked(text: str, context: Context) -> str:
-    return b"".join(redacted_text([text.encode("utf-8", "replace")], context, "")).decode(
+    return b"".join(redact_text([text.encode("utf-8", "replace")], context, "")).decode(
         "utf-8", "replace"
     )
 

@@ -15,6 +15,7 @@ import msgspec
 from open_token.jsontools.timestamps import to_utc
 from open_token.model import Event, Note, Record
 from open_token.native.units import SourcePart, SourceUnit, iter_owned_units
+from open_token.redaction.markers import MARKER_START, split_at_markers
 from open_token.registry import Reader, load_reader
 from open_token.sources.source import Source
 
@@ -26,7 +27,6 @@ _MAX_JSON = 1 << 22
 _MAX_FIELDS = 4000
 _MAX_DEPTH = 60
 _MAX_PIECES = 16
-_MARKER = re.compile(r"\[REDACTED:[a-z0-9_-]+:[0-9a-f]{8}\]")
 # A key that names a field. Any other key, such as a path or an id, is content and is not shown.
 _FIELD_NAME = re.compile(r"(?=[^0-9]*(?:[0-9][^0-9]*){0,4}$)[A-Za-z_$][A-Za-z0-9_$.-]{0,39}")
 # One word: a hash, an id, a database key, a signature, an image. Nobody said it.
@@ -177,8 +177,8 @@ class ExportObserver:
                 line = row.strip()
                 if len(line) >= MIN_TEXT:
                     self._known.add(_compute_digest(line))
-        if "[REDACTED:" in text:
-            self._masked_texts.append(_MARKER.split(text))
+        if MARKER_START in text:
+            self._masked_texts.append(split_at_markers(text))
         if self._size < _MAX_HELD_TEXT:
             self._long_texts.append(text)
             self._size += len(text)

@@ -217,7 +217,7 @@ class _Ownership:
 
     def __init__(self, source: Source, reader: Reader) -> None:
         self._source = source
-        self._find_owner = reader.find_owner
+        self._ask_reader = reader.find_owner
         known = _list_ids(source, reader) if source.conversation is not None else []
         # A source that lists no conversations is one, whether it is named or not.
         self._wanted = source.conversation if known else None
@@ -227,12 +227,12 @@ class _Ownership:
 
     def may_own_file(self, name: str) -> bool:
         """Return whether a file may hold units of the conversation."""
-        owner = self._find_owner(self._source, name, None)
+        owner = self._ask_reader(self._source, name, None)
         return owner is None or self._is_wanted(owner)
 
     def owns_file(self, name: str) -> bool:
         """Return whether a file belongs to the conversation alone."""
-        return bool(self._find_owner(self._source, name, None) == self._wanted)
+        return bool(self._ask_reader(self._source, name, None) == self._wanted)
 
     def iter_units(self, part: SourcePart) -> Iterator[SourceUnit]:
         """Return the units of a file that belong to the conversation."""
@@ -263,13 +263,13 @@ class _Ownership:
             is_shell = part.shape == "document" and not unit.at
             if is_shell:
                 return None
-            owner = self._find_owner(self._source, *_address_unit(part, unit))
+            owner = self._ask_reader(self._source, *_address_unit(part, unit))
             return owner
         name = part.file.removeprefix("!")
-        owner = self._find_owner(self._source, name, None)
+        owner = self._ask_reader(self._source, name, None)
         if owner is None and part.shape in ("list", "lines", "glued"):
             address, _ = _address_unit(part, unit)
-            owner = self._find_owner(self._source, f"{name}{address}", unit.value)
+            owner = self._ask_reader(self._source, f"{name}{address}", unit.value)
         return owner
 
     def _is_wanted(self, owner: str | None) -> bool:

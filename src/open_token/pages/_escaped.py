@@ -5,6 +5,8 @@ import html
 import re
 from functools import cache
 
+from open_token.redaction.markers import MARKER, MARKER_START
+
 _TURNING = (0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))
 _UNSEEN = (
     0xAD,
@@ -22,7 +24,6 @@ _UNSEEN = (
     *range(0x1D173, 0x1D17B),
     *range(0xE0000, 0xE0080),
 )
-_MARK = re.compile(r"\[REDACTED:([A-Za-z0-9_-]{1,40}):[0-9A-Za-z]{1,16}\]")
 _ID = re.compile(r"(?!ot-)[A-Za-z][A-Za-z0-9_.-]{0,79}")
 
 
@@ -48,11 +49,9 @@ def plain(text: str) -> str:
 def escaped(text: str) -> str:
     """Text between tags; marks of redaction stand out."""
     safe = html.escape(plain(text), quote=False)
-    return (
-        _MARK.sub(r'<mark title="redacted: \1">\g<0></mark>', safe)
-        if "[REDACTED:" in safe
-        else safe
-    )
+    if MARKER_START not in safe:
+        return safe
+    return MARKER.sub(r'<mark title="redacted: \g<type>">\g<0></mark>', safe)
 
 
 def attribute(text: str) -> str:

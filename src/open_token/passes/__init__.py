@@ -4,8 +4,8 @@
 secret that was cut no longer matches its rule.
 """
 
-from open_token.passes.redact import redact, redact_with_check
 from open_token.passes.select import select
 from open_token.passes.truncate import truncate
+from open_token.redaction.redactor import redact, redact_with_check
 
 __all__ = ["redact", "redact_with_check", "select", "truncate"]

@@ -8,10 +8,10 @@ import msgspec
 
 from open_token.context import Context
 from open_token.model import Content, Event, Record
-from open_token.passes._late import late
+from open_token.redaction.lazy_patterns import lazy_compile
 
 _MAX_SUMMARY = 280
-_SENTENCE = late(r"\s*(.{1,280}?(?:[.!?](?=\s|$)|[。！？])|.{1,280})", re.DOTALL)
+_SENTENCE = lazy_compile(r"\s*(.{1,280}?(?:[.!?](?=\s|$)|[。！？])|.{1,280})", re.DOTALL)
 
 ChangeEvent = Callable[[Event], Event | None]
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, cast
 import orjson
 
 from open_token.model import Content, Event
-from open_token.passes._late import late
+from open_token.redaction.markers import MARKER
 
 _HEAD = 1024
 _TAIL = 256
@@ -18,7 +18,6 @@ _MAX_CUTS = 16
 
 _TEXT_STAGE, _STRING_STAGE, _ARRAY_STAGE = range(3)
 
-_MARKER = late(r"\[REDACTED:[A-Za-z0-9_.-]{1,64}:[0-9a-f]{8}\]")
 _MAX_MARKER = 96
 
 Path = tuple[str | int, ...]
@@ -72,7 +71,7 @@ def cut_text(text: str) -> str:
 def _find_marker_at(text: str, position: int) -> tuple[int, int]:
     """Return the span of the marker that a cut would break; without one, the position itself."""
     start = max(0, position - _MAX_MARKER)
-    for match in _MARKER.finditer(text, start, position + _MAX_MARKER):
+    for match in MARKER.finditer(text, start, position + _MAX_MARKER):
         if match.start() < position < match.end():
             return match.span()
     return position, position

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from open_token.model import Event, Export
+from open_token.redaction.markers import MARKER_START
 from open_token.replay.plain import MEDIA, flat, is_media, object_of
 
 _ASIDE = ("abandoned_branch", "branch", "scorer")
@@ -285,4 +286,4 @@ def _texts(event: Event, *, blank: bool = False) -> list[str]:
 
 
 def _has_marks(text: str) -> bool:
-    return "[REDACTED:" in text or CUT in text
+    return MARKER_START in text or CUT in text

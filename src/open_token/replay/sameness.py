@@ -8,10 +8,11 @@ from typing import Any
 
 import msgspec
 
+from open_token.redaction.markers import MARKER_PATTERN, MARKER_START
 from open_token.replay.plain import flat, object_of
 from open_token.replay.recording import CUT
 
-_MARK = re.compile(rf"\[REDACTED:[^\]\s]{{1,80}}\]|{re.escape(CUT)}")
+_MARK = re.compile(f"{MARKER_PATTERN}|{re.escape(CUT)}")
 _TAGGED = re.compile(r"<([a-zA-Z][\w-]{1,40})(?:\s[^<>]{0,200})?>")
 _CHANGING = (
     (
@@ -74,7 +75,7 @@ class Sameness(msgspec.Struct, frozen=True):
     def values(self, recorded: Any, given: Any) -> bool:
         """Whether arguments are the same; those that are null may be left out."""
         told, said = (_Plain(self).of(value, 0) for value in (recorded, given))
-        return bool(told == said) or ("[REDACTED:" in flat(told) and _fits(flat(told), flat(said)))
+        return bool(told == said) or (MARKER_START in flat(told) and _fits(flat(told), flat(said)))
 
     def told(self, text: str) -> str:
         """A result as it is compared: what is forgiven shows no difference."""

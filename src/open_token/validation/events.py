@@ -8,6 +8,7 @@ from open_token.integrity.strict_reader import ReportProblem
 from open_token.jsontools.strict import describe_key, describe_value
 from open_token.jsontools.walk import iter_strings
 from open_token.model import EVENT_TYPES, MIMES, ROLES, VISIBILITIES
+from open_token.redaction.markers import has_malformed_marker
 from open_token.validation.document import check_unknown_keys, is_timestamp
 from open_token.validation.findings import Check
 
@@ -149,7 +150,7 @@ CHECKS = {
     ),
     "OT802": Check(
         "warning",
-        "Redaction marks have the form [REDACTED:type:hash8]",
+        "Redaction markers have the form [REDACTED:type:hash8]",
         "tools find and compare masked values by it",
         "write the mark with a type and eight hex digits; text that only speaks of marks may stay",
     ),
@@ -159,8 +160,6 @@ _KEYS = ("id", "seq", "ts", "type", "actor_id", "visibility", "role", "content",
 _CONTENT = ("mime", "text", "data")
 _TYPES_WITH_ROLE = ("message", "tool_use", "tool_result")
 _EVENT_ID = re.compile(r"evt_\d{6,}", re.ASCII)
-_INVALID_MARKER = re.compile(r"\[REDACTED:(?![A-Za-z0-9_.-]+:[0-9a-f]{8}\])")
-_MARKER_START = "[REDACTED:"
 
 Event = dict[str, Any]
 
@@ -291,11 +290,11 @@ def check_truncation(event: Event, place: str, report: ReportProblem) -> None:
 
 def check_markers(event: Event, place: str, report: ReportProblem) -> None:
     for text in iter_strings(event.get("content")):
-        if _MARKER_START in text and _INVALID_MARKER.search(text):
+        if has_malformed_marker(text):
             report(
                 "OT802",
                 f"{place}.content",
-                "a redaction mark without a type or without eight hex digits",
+                "a redaction marker without a type or without eight hex digits",
             )
             return
 

@@ -22,7 +22,7 @@ UNUSED = {
     "open_token.cli.shared.session_selection",
     "open_token.locallib.discovery",
     "open_token.native.embed",
-    "open_token.passes.own",
+    "open_token.redaction.user_rules",
     "platformdirs",
     "phonenumbers",
 }

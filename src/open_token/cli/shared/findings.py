@@ -12,7 +12,7 @@ from open_token.cli.shared.console import (
     print_table,
     truncate_to_columns,
 )
-from open_token.passes.findings import Finding, Place, short, told_as_json
+from open_token.redaction.findings import Finding, Place, abbreviate, to_json
 from open_token.storage.files import whole_file
 
 
@@ -31,7 +31,7 @@ class FindingsReport(NamedTuple):
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as a JSON object."""
-        findings = told_as_json(self.findings)
+        findings = to_json(self.findings)
         for item, decision in zip(findings, self.decisions or (), strict=False):
             item["decision"] = decision
         return {
@@ -84,7 +84,7 @@ def _build_rows(report: FindingsReport, *, is_named: bool) -> list[tuple[str, ..
     prefix = f"{escape_controls(report.source)}: " if is_named else ""
     rows: list[tuple[str, ...]] = []
     for finding in report.findings:
-        first = f"{prefix}{escape_controls(short(finding.places[0].where))}"
+        first = f"{prefix}{escape_controls(abbreviate(finding.places[0].where))}"
         rows.append((finding.type, finding.rule, str(finding.count), first))
     return rows
 

@@ -12,11 +12,11 @@ from open_token.storage.files import Folders
 
 def mask_titles(titles: Sequence[str | None], console: Console) -> list[str]:
     """Return titles that may be shown; a missing one is empty."""
-    from open_token.passes.text import masked
+    from open_token.redaction.text_stream import mask_texts
 
     cache = Folders.of(console.env).cache
     context = Context(ExportOptions(), rule_cache=cache, engine="keywords")
-    return masked([drop_cut_word(title or "") for title in titles], context)
+    return mask_texts([drop_cut_word(title or "") for title in titles], context)
 
 
 def mask_session_titles(sessions: list[Session], console: Console) -> list[Session]:

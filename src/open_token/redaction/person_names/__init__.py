@@ -1,0 +1,1 @@
+"""Recognize names of people in text."""

@@ -1,0 +1,85 @@
+"""Build the account of a redaction, `conversation.redaction`: level, strategy and counts by type."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from open_token.model import REDACTION_MODES, STRATEGIES, Redaction
+from open_token.redaction.lazy_patterns import lazy_compile
+
+_COUNT_NOTE = lazy_compile(r"masked (\d+) ([\w.-]+) \((\d+) distinct values?\)")
+
+
+def stricter_level(one: str, other: str) -> str:
+    """Return the level that masks more."""
+    return max(one, other, key=REDACTION_MODES.index)
+
+
+def build_redaction(
+    before: Redaction | None,
+    level: str,
+    strategy: str,
+    marker_counts: Counter[str],
+    distinct: Mapping[str, int],
+    remarks: list[str],
+) -> Redaction | None:
+    """Return the account after this redaction; counts are added to those of an earlier one."""
+    before = before if isinstance(before, dict) else None
+    if level == "none" and not marker_counts:
+        return before
+    earlier_mode = "none"
+    earlier_strategy = None
+    notes: list[str] = []
+    if before:
+        mode = before.get("mode")
+        if mode in REDACTION_MODES:
+            earlier_mode = mode
+        if not marker_counts:
+            earlier_strategy = before.get("strategy")
+        notes = _filter_texts(before.get("notes"))
+    new_remarks = _list_remarks_on_names(level)
+    if marker_counts:
+        notes = _add_counts(notes, marker_counts, distinct)
+        new_remarks = remarks + new_remarks
+    notes = notes + [remark for remark in new_remarks if remark not in notes]
+    return {
+        "mode": stricter_level(level, earlier_mode),
+        "strategy": earlier_strategy if earlier_strategy in STRATEGIES else strategy,
+        "notes": notes,
+    }
+
+
+def _list_remarks_on_names(level: str) -> list[str]:
+    """Return the remark that names are found less well without the lists of names."""
+    if level not in ("pii", "strict"):
+        return []
+    from open_token.redaction.person_names.name_lists import list_missing_extras
+
+    return list_missing_extras()
+
+
+def _filter_texts(notes: Any) -> list[str]:
+    """Return the notes of a document, which may be anything, as far as they are texts."""
+    if not isinstance(notes, list):
+        return []
+    return [note for note in notes if isinstance(note, str)]
+
+
+def _add_counts(
+    notes: list[str], marker_counts: Counter[str], distinct: Mapping[str, int]
+) -> list[str]:
+    """Return the notes with one line a type that counts this and any earlier redaction."""
+    lines: dict[str, str] = {}
+    for note in notes:
+        match = _COUNT_NOTE.fullmatch(note)
+        lines[match[2] if match else note] = note
+    for type_name in sorted(marker_counts):
+        count = marker_counts[type_name]
+        values = distinct[type_name]
+        match = _COUNT_NOTE.fullmatch(lines.get(type_name, ""))
+        if match:
+            count += int(match[1])
+            values += int(match[3])
+        plural = "" if values == 1 else "s"
+        lines[type_name] = f"masked {count} {type_name} ({values} distinct value{plural})"
+    return list(lines.values())
