@@ -17,9 +17,9 @@ from pathlib import Path
 
 import uvloop
 
-from open_token.server.agent.interface import Message, Request, Text
-from open_token.server.agent.models import _script, catalogue
-from open_token.server.bus.interface import Grown
+from open_token.server.agent.model_interface import Message, Request, Text
+from open_token.server.agent.models import build_registry, demo
+from open_token.server.bus.interface import LogAppended
 from open_token.server.config import Limits, ServerConfig
 from open_token.server.services import Services
 from open_token.server.start import first_key, running
@@ -36,7 +36,7 @@ async def bare(config: ServerConfig, env: dict[str, str], sessions: int) -> tupl
     """The model alone."""
 
     async def one() -> None:
-        model = catalogue(config, env).open("demo")
+        model = build_registry(config, env).open("demo")
         asked = Request(model="demo", messages=[Message("user", [Text("long")])])
         async for _ in model.stream(asked):
             pass
@@ -55,7 +55,7 @@ async def served(services: Services, sessions: int) -> tuple[float, float, int]:
     counts = {"entries": 0, "ended": 0}
     done = asyncio.Event()
 
-    def hear(grown: Grown) -> None:
+    def hear(grown: LogAppended) -> None:
         counts["entries"] += len(grown.entries)
         counts["ended"] += any(entry.kind == "run.ended" for entry in grown.entries)
         if counts["ended"] == sessions:
@@ -74,7 +74,7 @@ async def served(services: Services, sessions: int) -> tuple[float, float, int]:
 
 
 async def main(sessions: int, words: int) -> None:
-    _script.LONG = words
+    demo.LONG = words
     env = {"OPEN_TOKEN_DEMO_DELAY": DELAY}
     with tempfile.TemporaryDirectory() as folder:
         config = ServerConfig(data=Path(folder), limits=Limits(runs=sessions))

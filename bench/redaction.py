@@ -23,7 +23,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import session
 from export import OPEN_TOKEN, OURS, timed
 
 from open_token.redaction.detector import Detector

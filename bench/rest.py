@@ -27,12 +27,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 from store import AT, USER, fill
 
-from open_token.reducer.steps import blocks_of, user_message
 from open_token.server.config import Limits, ServerConfig
 from open_token.server.http.app import make_app
 from open_token.server.services import Services
 from open_token.server.start import running
 from open_token.server.store.rows import User
+from open_token.session.actions import build_text_blocks, send_user_message
 
 CONNECTIONS, REQUESTS, ROUNDS, TURNS = 16, 1600, 5, 200
 SLICES = 10
@@ -46,7 +46,7 @@ async def talk(services: Services) -> str:
     session_id = "sess_bench"
     await services.journal.create(USER, {"id": session_id, "intent": "A long talk"})
     for number in range(TURNS):
-        steps = user_message(f"turn_{number}", blocks_of("word " * 260))
+        steps = send_user_message(f"turn_{number}", build_text_blocks("word " * 260))
         await services.journal.write(USER, session_id, lambda state, steps=steps: steps)
     return session_id
 

@@ -22,8 +22,8 @@ from pathlib import Path
 import msgspec
 
 from open_token.server.store.interface import Store
-from open_token.server.store.rows import NewEntry, SessionRow, Step, TurnRow, User
-from open_token.server.store.sqlite import SqliteStore
+from open_token.server.store.rows import NewEntry, SessionRow, SessionWrite, TurnRow, User
+from open_token.server.store.sqlite.store import SqliteStore
 
 AT = "2026-01-31T08:00:00.000Z"
 USER = "user_bench"
@@ -49,7 +49,7 @@ def row(intent: str = "Mend the build", second: int = 0) -> SessionRow:
 async def write(store: Store, session_id: str, per_step: int, waits: list[float]) -> None:
     for number in range(0, EVENTS, per_step):
         turn = TurnRow(id="entry_0", turn_id="turn_0", sequence=0, patch_sequence=number, body=BODY)
-        step = Step(
+        step = SessionWrite(
             owner=USER,
             session_id=session_id,
             entries=[event(number + part) for part in range(per_step)],
@@ -63,7 +63,9 @@ async def write(store: Store, session_id: str, per_step: int, waits: list[float]
 
 async def appends(store: Store) -> None:
     for number in range(WRITERS):
-        await store.append(Step(owner=USER, session_id=f"sess_{number}", expected=0, session=row()))
+        await store.append(
+            SessionWrite(owner=USER, session_id=f"sess_{number}", expected=0, session=row())
+        )
     for per_step, targets in itertools.product((1, 5), ("a session each", "one session")):
         best, waits, cpu = 0.0, [0.0], 0.0
         for _ in range(ROUNDS):
@@ -140,7 +142,7 @@ async def fill(store: Store, sessions: int) -> list[str]:
             ]
             session = row(texts[0] + (" report" if number % 2 else ""), rng.randrange(2_400_000))
             await store.append(
-                Step(
+                SessionWrite(
                     owner=USER,
                     session_id=f"many_{number}",
                     expected=0,

@@ -20,12 +20,12 @@ import msgspec
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-from open_token.server.bus.interface import Grown
+from open_token.server.bus.interface import LogAppended
 from open_token.server.bus.postgres import PostgresLink
 from open_token.server.bus.redis import RedisLink
 from open_token.server.bus.remote import RemoteBus
-from open_token.server.store.postgres import PostgresStore
-from open_token.server.store.rows import NewEntry, SessionRow, Step, TurnRow, User
+from open_token.server.store.postgres.store import PostgresStore
+from open_token.server.store.rows import NewEntry, SessionRow, SessionWrite, TurnRow, User
 from services import postgres, program, redis
 
 AT = "2026-01-31T08:00:00.000Z"
@@ -49,7 +49,7 @@ async def writing(
     turn = TurnRow(id="entry_0", turn_id="turn_0", sequence=0, patch_sequence=1, body=BODY)
     entries = [NewEntry(kind="text.delta", at=AT, data=DATA) for _ in range(per_step)]
     rows = {"turns": [turn], "session": row()} if has_rows else {"is_projected": False}
-    step = Step(owner=USER, session_id=session_id, entries=entries, **rows)  # type: ignore[arg-type]
+    step = SessionWrite(owner=USER, session_id=session_id, entries=entries, **rows)  # type: ignore[arg-type]
     written, deadline = 0, time.perf_counter() + SECONDS
     while (started := time.perf_counter()) < deadline:
         await store.append(step)
@@ -60,7 +60,9 @@ async def writing(
 
 async def appends(store: PostgresStore) -> None:
     for number in range(WRITERS):
-        await store.append(Step(owner=USER, session_id=f"sess_{number}", expected=0, session=row()))
+        await store.append(
+            SessionWrite(owner=USER, session_id=f"sess_{number}", expected=0, session=row())
+        )
     for has_rows, per_step in itertools.product((False, True), (1, 5, 20, 100)):
         best, line = 0.0, ""
         for _ in range(ROUNDS):
@@ -129,7 +131,7 @@ async def telling(name: str, links: list[PostgresLink] | list[RedisLink]) -> Non
     for last in range(1, 501):
         heard.clear()
         started = time.perf_counter()
-        one.publish(Grown("sess_1", USER, last, last))
+        one.publish(LogAppended("sess_1", USER, last, last))
         await heard.wait()
         took.append(time.perf_counter() - started)
     print(

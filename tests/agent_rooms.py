@@ -11,29 +11,29 @@ from typing import Any
 
 import pytest
 
-from open_token.entries import Entry
-from open_token.reducer import State, raw
-from open_token.reducer.mirror import Mirror
-from open_token.server.agent import job
-from open_token.server.agent.interface import (
-    CallBegun,
-    CallPiece,
-    Counted,
+from client_mirror import Mirror
+from open_token.model.log_events import LogEntry
+from open_token.model.session_types import to_builtins
+from open_token.server.agent import runner
+from open_token.server.agent.model_interface import (
+    CallArgumentsPiece,
+    CallStart,
     Model,
     Piece,
     Request,
     TextPiece,
     ToolSpec,
+    UsagePiece,
 )
 from open_token.server.agent.models import demo
-from open_token.server.agent.tools.interface import Place, Tool
-from open_token.server.bus.interface import Grown
+from open_token.server.agent.tools.interface import Tool, ToolContext
+from open_token.server.bus.interface import LogAppended
 from open_token.server.clock import Clock
 from open_token.server.config import ServerConfig
 from open_token.server.services import Services
 from open_token.server.start import first_key, running
 from open_token.server.store.rows import Caller
-from open_token.turns import plain
+from open_token.session import SessionState, to_stream_item
 
 ENV = {"OPEN_TOKEN_DEMO_DELAY": "0"}
 OVER = 60.0
@@ -70,7 +70,7 @@ class Fake:
         self.timeout: float | None = facts.get("timeout")
         self.called: list[dict[str, Any]] = []
 
-    async def run(self, arguments: dict[str, Any], place: Place) -> Any:
+    async def run(self, arguments: dict[str, Any], place: ToolContext) -> Any:
         self.called.append(arguments)
         result = self.does(arguments)
         return await result if asyncio.iscoroutine(result) else result
@@ -97,12 +97,12 @@ class Scripted:
                 await piece()
             else:
                 yield TextPiece(piece) if isinstance(piece, str) else piece
-        yield Counted({"input_tokens": 10, "output_tokens": 5})
+        yield UsagePiece({"input_tokens": 10, "output_tokens": 5})
 
 
 def calls(name: str, call_id: str = "c1", arguments: str = "{}") -> list[Piece]:
     """A model's call of a tool."""
-    return [CallBegun(call_id, name), CallPiece(call_id, arguments)]
+    return [CallStart(call_id, name), CallArgumentsPiece(call_id, arguments)]
 
 
 class Room:
@@ -112,23 +112,23 @@ class Room:
         self.services, self.caller, self.id, self.time = services, caller, session_id, time
         self.mirror = Mirror()
         self.heard: list[tuple[str, dict[str, Any]]] = []
-        self.entries: list[Entry] = []
-        self._early: list[Entry] | None = []
+        self.entries: list[LogEntry] = []
+        self._early: list[LogEntry] | None = []
         """What came before the log had been read."""
-        self._view = State(session_id)
+        self._view = SessionState(session_id)
         services.bus.listen(session_id, self._hear)
 
-    def _hear(self, grown: Grown) -> None:
+    def _hear(self, grown: LogAppended) -> None:
         if self._early is not None:
             self._early += grown.entries
             return
         for entry in grown.entries:
             self._take(entry)
 
-    def _take(self, entry: Entry) -> None:
+    def _take(self, entry: LogEntry) -> None:
         self._view.apply(entry)
         self.entries.append(entry)
-        item = raw(entry, self._view)
+        item = to_stream_item(entry, self._view)
         if item is not None:
             self.mirror.hear_raw(item)
             self.heard.append((item["type"], item["payload"]))
@@ -148,14 +148,14 @@ class Room:
             await self.rest()
         return ack
 
-    async def state(self) -> State:
+    async def state(self) -> SessionState:
         return await self.services.journal.state(self.caller.user.id, self.id)
 
     async def rest(self) -> None:
         """Until no run is under way."""
         await self.until(lambda state: state.run is None)
 
-    async def until(self, holds: Callable[[State], bool]) -> None:
+    async def until(self, holds: Callable[[SessionState], bool]) -> None:
         grown = asyncio.Event()
         unlisten = self.services.bus.listen(self.id, lambda _: grown.set())
         try:
@@ -187,7 +187,7 @@ class Room:
     async def check(self) -> None:
         """The client, the fold and the stored rows say the same."""
         state = await self.state()
-        told = [plain(turn) for turn in state.branch()]
+        told = [to_builtins(turn) for turn in state.branch()]
         keys = told[0].keys() if told else ()
         assert [{k: turn.get(k) for k in keys} for turn in self.turns()] == [
             {k: t.get(k) for k in keys} for t in told
@@ -230,7 +230,7 @@ def fakes(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         async def given(*_: Any, **__: Any) -> dict[str, Tool]:
             return {tool.spec.name: tool for tool in tools}
 
-        monkeypatch.setattr(job, "tools_for", given)
+        monkeypatch.setattr(runner, "list_session_tools", given)
         if model is not None:
             monkeypatch.setattr(demo, "open_model", lambda *_: model)
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from open_token.entries import Entry
-from open_token.server.bus.interface import Bus, Grown
+from open_token.model.log_events import LogEntry
+from open_token.server.bus.interface import Bus, LogAppended
 from open_token.server.bus.local import LocalBus
 from open_token.server.bus.postgres import PostgresLink
 from open_token.server.bus.redis import RedisLink
@@ -33,10 +33,10 @@ class Heard:
     """What a listener heard, and a way to wait for it."""
 
     def __init__(self) -> None:
-        self.told: list[Grown] = []
+        self.told: list[LogAppended] = []
         self._event = asyncio.Event()
 
-    def __call__(self, grown: Grown) -> None:
+    def __call__(self, grown: LogAppended) -> None:
         self.told.append(grown)
         self._event.set()
 
@@ -52,9 +52,9 @@ class Heard:
                 await self._event.wait()
 
 
-def grown(last: int, session_id: str = "sess_1", first: int | None = None) -> Grown:
-    entry = Entry(session_id, last, "2026-01-31T00:00:00.000Z", "noted", {})
-    return Grown(session_id, "user_anna", last if first is None else first, last, [entry])
+def grown(last: int, session_id: str = "sess_1", first: int | None = None) -> LogAppended:
+    entry = LogEntry(session_id, last, "2026-01-31T00:00:00.000Z", "noted", {})
+    return LogAppended(session_id, "user_anna", last if first is None else first, last, [entry])
 
 
 def link_of(kind: str) -> tuple[Callable[[], Any], str]:
@@ -93,7 +93,7 @@ async def linked(*buses: Any) -> None:
 async def followed(bus: Any, session_id: str) -> None:
     """Wait until other nodes' words about a session arrive."""
     async with asyncio.timeout(60):
-        while isinstance(bus, RemoteBus) and session_id not in bus._followed:
+        while isinstance(bus, RemoteBus) and session_id not in bus._subscribed:
             await asyncio.sleep(0.01)
 
 

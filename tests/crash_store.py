@@ -20,7 +20,7 @@ import msgspec
 
 from history import History
 from open_token.server.store.interface import Store
-from open_token.server.store.rows import NewEntry, Step
+from open_token.server.store.rows import NewEntry, SessionWrite
 from services import postgres
 from stores import ANNA, STORES, Blocking, at, new_session, opened, session_row, turn_row
 
@@ -55,12 +55,12 @@ async def _write(store: Store, session_id: str, lane: int) -> None:
         number += 1
 
 
-async def _step(store: Store, session_id: str, lane: int, number: int) -> Step:
+async def _step(store: Store, session_id: str, lane: int, number: int) -> SessionWrite:
     blobs = []
     if number % BIG_EVERY == 0:
         blobs.append((await store.put_blob(b"%d/%d " % (lane, number) * 3000, "text/plain")).sha256)
     data = {"lane": lane, "number": number, "words": "x" * (number % 700), "blobs": blobs}
-    return Step(
+    return SessionWrite(
         owner=ANNA,
         session_id=session_id,
         entries=[

@@ -17,11 +17,11 @@ from typing import Any
 
 import httpx2
 
-from open_token.entries import Json, Step
-from open_token.reducer import raw
-from open_token.reducer.mirror import Mirror
+from client_mirror import Mirror
+from open_token.model.log_events import Json, NewEvent
 from open_token.server.listen import Listening
 from open_token.server.services import Services
+from open_token.session import to_stream_item
 from sockets import Client, listening
 from watching import ANNA, begin, folded, hear, key, opened, seen, stored, word, write
 
@@ -71,7 +71,7 @@ async def writes(services: Services, random: Random, done: asyncio.Event) -> Non
     while not done.is_set():
         count += 1
         turn, called = f"turn_{count}", f"tc_{count}"
-        steps: list[Step] = [("run.started", {"run_id": f"run_{count}"}), opened(turn)]
+        steps: list[NewEvent] = [("run.started", {"run_id": f"run_{count}"}), opened(turn)]
         steps += [word(f"{number} ", turn) for number in range(random.randint(1, 30))]
         steps.append(
             ("tool.called", {"turn_id": turn, "call": {"id": called, "tool_name": "Bash"}})
@@ -161,7 +161,7 @@ async def disconnects(folder: Path, rounds: int, seed: int) -> int:
         await writing
         state = await services.journal.state(ANNA, "sess_1")
         entries = await services.store.read_log(ANNA, "sess_1", 0, 10**7)
-        expected = [entry.seq for entry in entries if raw(entry, state) is not None]
+        expected = [entry.seq for entry in entries if to_stream_item(entry, state) is not None]
         for way, told in everybody.items():
             await asyncio.wait_for(settle(server, token, told, way, expected[-1]), 60)
         turns = await folded(services)

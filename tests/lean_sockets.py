@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from open_token.entries import Json
+from open_token.model.log_events import Json
 
 _NUMBERS = re.compile(rb'"stream_sequence":(\d+)\}(?:,\{|\])')
 _TEXT, _PING, _PONG = 1, 9, 10

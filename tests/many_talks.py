@@ -7,7 +7,7 @@ import pytest
 
 from fake_reader import add_reader
 from open_token.builder.draft import Draft
-from open_token.model import Found
+from open_token.model.document import Found
 from open_token.sources.source import Source
 
 NAME = "many_talks"

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 import httpx2
 import socketio
 
-from open_token.entries import Json
-from open_token.reducer.mirror import Mirror
+from client_mirror import Mirror
+from open_token.model.log_events import Json
 from sockets import Client
 from watching import hear
 

@@ -28,11 +28,11 @@ import quick_node
 from cut_links import Cut, Link
 from history import History
 from node_clients import Watcher, said
-from open_token.entries import Entry
-from open_token.reducer import State, raw
+from open_token.model.log_events import LogEntry
+from open_token.model.session_types import to_builtins
 from open_token.server.stopping import stopped
-from open_token.server.store.postgres import PostgresStore
-from open_token.turns import plain
+from open_token.server.store.postgres.store import PostgresStore
+from open_token.session import SessionState, to_stream_item
 from services import redis
 from stores import new_postgres
 from watching import seen, wired
@@ -212,7 +212,7 @@ class Cluster:
             talk.acknowledged[name] = (place, turn_id)
         return node  # type: ignore[no-any-return]
 
-    async def log(self, talk: Talk) -> list[Entry]:
+    async def log(self, talk: Talk) -> list[LogEntry]:
         return await self.store.read_log(self.owner, talk.id, 0, 10**7)
 
     async def spoken(self, count: int) -> None:
@@ -220,7 +220,7 @@ class Cluster:
         names = [talk.id for talk in self.talks]
 
         async def total() -> int:
-            return sum(last for _, last in (await self.store.heads(names)).values())
+            return sum(last for _, last in (await self.store.get_heads(names)).values())
 
         start = await total()
         async with asyncio.timeout(PATIENCE):
@@ -257,10 +257,10 @@ class Cluster:
         found = []
         for talk in self.talks:
             entries = await self.log(talk)
-            state = State(talk.id)
+            state = SessionState(talk.id)
             for entry in entries:
                 state.apply(entry)
-            told = [entry.seq for entry in entries if raw(entry, state) is not None]
+            told = [entry.seq for entry in entries if to_stream_item(entry, state) is not None]
             for watcher in talk.watchers:
                 async with asyncio.timeout(PATIENCE):
                     while watcher.seen < told[-1]:
@@ -287,7 +287,7 @@ class Cluster:
         return [*found, *await self.store.check()]
 
 
-def _history_faults(talk: Talk, entries: list[Entry], told: list[int]) -> list[str]:
+def _history_faults(talk: Talk, entries: list[LogEntry], told: list[int]) -> list[str]:
     """The checker of histories, over the entries that clients are told, counted from 1."""
     places = {seq: number for number, seq in enumerate(told, 1)}
     before = {
@@ -323,7 +323,7 @@ def _history_faults(talk: Talk, entries: list[Entry], told: list[int]) -> list[s
     ]
 
 
-def _log_faults(entries: list[Entry]) -> list[str]:
+def _log_faults(entries: list[LogEntry]) -> list[str]:
     """Nothing is written for a turn that is over: its node was fenced off."""
     ended: set[str] = set()
     found = []
@@ -345,13 +345,13 @@ def _log_faults(entries: list[Entry]) -> list[str]:
     return found
 
 
-def _said_faults(talk: Talk, state: State) -> list[str]:
+def _said_faults(talk: Talk, state: SessionState) -> list[str]:
     """Every message is there once, and answered once, whole."""
     found, asked, answers = [], "", dict[str, list[str]]()
     for turn in state.path:
         if turn.facts.loop_id != "root":
             continue
-        whole = turn.whole()
+        whole = turn.snapshot()
         words = "".join(str(block.content) for block in whole.blocks if block.type == "text")
         if whole.role == "user":
             asked = str(turn.facts.turn_id)
@@ -373,9 +373,9 @@ def _said_faults(talk: Talk, state: State) -> list[str]:
     return found
 
 
-def _seen_faults(talk: Talk, state: State) -> list[str]:
+def _seen_faults(talk: Talk, state: SessionState) -> list[str]:
     """Every client has the turns that the log has."""
-    turns = wired(plain(state.branch()))
+    turns = wired(to_builtins(state.branch()))
     return [
         f"{talk.id}: a client over {watcher.way} has other turns than the log"
         for watcher in talk.watchers

@@ -7,8 +7,8 @@ import asyncio
 import sys
 from pathlib import Path
 
-from open_token.server.store.interface import Fenced
-from open_token.server.store.rows import Fence, NewEntry, Step
+from open_token.server.store.interface import FencedError
+from open_token.server.store.rows import Fence, NewEntry, SessionWrite
 from stores import ANNA, at, postgres_in
 
 
@@ -19,11 +19,11 @@ async def work(folder: Path, token: int) -> None:
             entry = NewEntry(kind="noted", at=at(0), data={"token": token, "number": number})
             fence = Fence(run_id="run_1", token=token)
             told = await store.append(
-                Step(owner=ANNA, session_id="sess_1", entries=[entry], fence=fence)
+                SessionWrite(owner=ANNA, session_id="sess_1", entries=[entry], fence=fence)
             )
             print("wrote", number, told.first, flush=True)
             number += 1
-    except Fenced:
+    except FencedError:
         print("fenced", number, 0, flush=True)
     await store.close()
 

@@ -8,13 +8,13 @@ from typing import Any, TypeVar
 
 import httpx2
 
-from open_token.reducer import State
-from open_token.reducer.steps import blocks_of, user_message
 from open_token.server.clock import Clock
 from open_token.server.config import Limits, ServerConfig
 from open_token.server.http.app import make_app
 from open_token.server.start import first_key, running
 from open_token.server.store.rows import Scope, User
+from open_token.session import SessionState
+from open_token.session.actions import build_text_blocks, send_user_message
 
 T = TypeVar("T")
 PLENTY = Limits(requests_per_minute=10_000_000)
@@ -96,7 +96,7 @@ class Rest:
         made = []
         for text in texts:
             name = self.services.clock.name("turn")
-            steps = user_message(name, blocks_of(text), checkpoint_id=f"cp_{name}")
+            steps = send_user_message(name, build_text_blocks(text), checkpoint_id=f"cp_{name}")
             self.write(session_id, steps)
             made.append(f"cp_{name}")
         return made
@@ -104,7 +104,7 @@ class Rest:
     def write(self, session_id: str, steps: list[tuple[str, dict[str, Any]]], **more: Any) -> None:
         self.run(self.services.journal.write(self.owner, session_id, lambda state: steps, **more))
 
-    def state(self, session_id: str) -> State:
+    def state(self, session_id: str) -> SessionState:
         return self.run(self.services.journal.state(self.owner, session_id))
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ from open_token.server.schedules import Schedules
 from open_token.server.services import Services
 from open_token.server.store.interface import Store
 from open_token.server.store.rows import User
-from open_token.server.store.sqlite import open_sqlite
+from open_token.server.store.sqlite.store import open_sqlite
 
 ANNA, BEN = "user_anna", "user_ben"
 START = datetime(2026, 1, 31, 8, tzinfo=UTC)

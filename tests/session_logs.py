@@ -6,9 +6,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from open_token.entries import Entry
-from open_token.reducer import State, branches, steps
-from open_token.turns import ContentBlock
+from open_token.model.log_events import LogEntry
+from open_token.model.session_types import ContentBlock
+from open_token.session import SessionState, actions, branches
 
 WORDS = ("", "a", "Hello ", "zwei\n", "三", '"quoted"', "\u2028", "word " * 5)
 JSON = (
@@ -44,8 +44,8 @@ class Talk:
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
-        self.state = State("sess_1")
-        self.entries: list[Entry] = []
+        self.state = SessionState("sess_1")
+        self.entries: list[LogEntry] = []
         self.count = 0
         self.left = -1
         """How many entries until the person presses stop; below 0: never."""
@@ -75,8 +75,12 @@ class Talk:
 
     def say(self, **turn: Any) -> None:
         message = self.one(*WORDS, [{"type": "image_url", "image_url": {"url": "u"}}])
-        made = steps.blocks_of(message)
-        self.put(steps.user_message(self.name("turn"), made, checkpoint_id=self.name("cp"), **turn))
+        made = actions.build_text_blocks(message)
+        self.put(
+            actions.send_user_message(
+                self.name("turn"), made, checkpoint_id=self.name("cp"), **turn
+            )
+        )
 
     def exchange(self) -> None:
         self.left = self.random.randint(-25, 25)
@@ -93,7 +97,9 @@ class Talk:
         except Stopped:
             self.left = -1
             status = self.one("interrupted", "failed")
-            self.put(steps.interrupt(self.state, status=status, reason=self.one(None, "tired")))
+            self.put(
+                actions.interrupt_run(self.state, status=status, reason=self.one(None, "tired"))
+            )
         self.left = -1
 
     def loop(self, loop: str, call: str | None, depth: int) -> bool:
@@ -111,7 +117,7 @@ class Talk:
             )
             calls = [made for _ in range(self.one(0, 2, 4)) if (made := self.speak(turn))]
             if True in [self.settle(turn, made, depth) for made in calls]:
-                for kind, data in steps.halted(turn, "paused"):
+                for kind, data in actions.stop_turn(turn, "paused"):
                     self.add(kind, **data)
                 return True
             ended = {"usage": USAGE, "duration_ms": 7} if self.one(True, False) else {}
@@ -164,7 +170,7 @@ class Talk:
         how = self.one("result", "result", "status", "ask", "agent" if depth < 2 else "result")
         if how == "ask":
             self.put(
-                steps.ask(
+                actions.ask_question(
                     self.state, turn, call, [{"question": "Which?", "options": [{"label": "A"}]}]
                 )
             )
@@ -194,24 +200,24 @@ class Talk:
     def answer(self) -> None:
         name, question = next(iter(self.state.questions.items()))
         if self.one(True, False):
-            self.put(steps.withdraw(self.state, name))
+            self.put(actions.withdraw_question(self.state, name))
             return
-        given = steps.answered(question, {"selections": {"0": [0]}})
+        given = actions.normalize_answer(question, {"selections": {"0": [0]}})
         block = ContentBlock(type="ask_user_answer", content=given, tool_call_id=name)
-        self.put(steps.user_message(self.name("turn"), [block]))
-        self.put(steps.answer(self.state, name, given))
+        self.put(actions.send_user_message(self.name("turn"), [block]))
+        self.put(actions.answer_question(self.state, name, given))
         self.add(
             "tool.result", turn_id=question.turn_id, tool_call_id=name, result=given["answers"]
         )
 
     def move(self) -> None:
-        marks = list(self.state.marks)
+        marks = list(self.state.checkpoints)
         how = self.one("rewind", "switch", "whatif")
         if how == "whatif" or not marks:
             some = [name for name in self.state.nodes if self.one(True, False, False, False)]
-            self.put([branches.whatif(self.state, self.one(0, 1, 2, 9), ["q"], some)])
+            self.put([branches.start_whatif(self.state, self.one(0, 1, 2, 9), ["q"], some)])
         else:
-            goes = branches.rewind if how == "rewind" else branches.switch
+            goes = branches.rewind if how == "rewind" else branches.switch_branch
             self.put([goes(self.state, self.one(*marks))])
 
     def compact(self) -> None:

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import msgspec
 
-from open_token.model import Event, Note, Participant, Record
+from open_token.model.document import Event, Note, Participant, Record
 from open_token.writers import form_of
 
 PEOPLE: list[Participant] = [

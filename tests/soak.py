@@ -23,16 +23,16 @@ from pathlib import Path
 
 from lean_sockets import LeanSocket
 from node_faults import Node
-from open_token.entries import Entry
-from open_token.reducer.steps import blocks_of, user_message
+from open_token.model.log_events import LogEntry
 from open_token.server.clock import moment_of
 from open_token.server.config import ServerConfig
 from open_token.server.start import running
 from open_token.server.stopping import stopped
-from open_token.server.store import _log
-from open_token.server.store._database import connect_to_read
-from open_token.server.store.postgres import PostgresStore
+from open_token.server.store.postgres.store import PostgresStore
 from open_token.server.store.rows import User
+from open_token.server.store.sqlite import log
+from open_token.server.store.sqlite.database import connect_to_read
+from open_token.session.actions import build_text_blocks, send_user_message
 from stores import new_postgres
 
 STORED, SOCKETS, LANES = 10_000, 500, 50
@@ -133,12 +133,12 @@ class Soak:
         self._store = PostgresStore(url, node.folder / "data") if url else None
         self._db = None if url else connect_to_read(node.folder / "data")
 
-    async def read(self, session_id: str) -> list[Entry]:
+    async def read(self, session_id: str) -> list[LogEntry]:
         """The log of a session, past the server."""
         if self._store is not None:
             return await self._store.read_log(OWNER, session_id, 0, 10**6)
         assert self._db is not None
-        return _log.read_log(self._db, OWNER, session_id, 0, 10**6)
+        return log.read_log(self._db, OWNER, session_id, 0, 10**6)
 
     async def run(self, seconds: float) -> None:
         """Let everybody speak and listen for so long."""
@@ -203,7 +203,7 @@ async def _filled(folder: Path, url: str | None) -> list[str]:
             (await services.store.add_key(OWNER, "soak", "full", services.clock.now()))[1]
         )
         said = [
-            *user_message("turn_1", blocks_of("What is there?")),
+            *send_user_message("turn_1", build_text_blocks("What is there?")),
             ("turn.opened", {"turn": {"turn_id": "turn_2", "model": "demo"}}),
             ("text.delta", {"turn_id": "turn_2", "text": "Nothing yet. " * 20}),
             ("turn.ended", {"turn_id": "turn_2"}),

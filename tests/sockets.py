@@ -13,14 +13,14 @@ from typing import Any
 
 import socketio
 
-from open_token.entries import Json, Step
-from open_token.reducer import State, steps
-from open_token.reducer.mirror import Mirror
+from client_mirror import Mirror
+from open_token.model.log_events import Json, NewEvent
 from open_token.server import listen, start
 from open_token.server.config import Limits, ServerConfig
 from open_token.server.refusals import bad
 from open_token.server.services import Services
 from open_token.server.store.rows import Caller
+from open_token.session import SessionState, actions
 from watching import hear, people
 
 EVENTS = (
@@ -78,10 +78,10 @@ class WritingChat:
         return {"status": "ok", "message": "nothing to do", "code": "too_short"}
 
 
-def exchange(state: State, names: dict[str, str], words: list[str]) -> list[Step]:
+def exchange(state: SessionState, names: dict[str, str], words: list[str]) -> list[NewEvent]:
     """What an exchange comes to: the person's turn, an answer in words, the end."""
-    said = steps.user_message(names["user"], steps.blocks_of(" ".join(words)))
-    answer: list[Step] = [
+    said = actions.send_user_message(names["user"], actions.build_text_blocks(" ".join(words)))
+    answer: list[NewEvent] = [
         ("text.delta", {"turn_id": names["turn"], "text": f"{word} "}) for word in words
     ]
     return [

@@ -10,9 +10,9 @@ import asyncpg
 import pytest
 
 from open_token.server.store.interface import Store
-from open_token.server.store.postgres import open_postgres
-from open_token.server.store.rows import NewEntry, SessionRow, Step, TurnRow, User
-from open_token.server.store.sqlite import open_sqlite
+from open_token.server.store.postgres.store import open_postgres
+from open_token.server.store.rows import NewEntry, SessionRow, SessionWrite, TurnRow, User
+from open_token.server.store.sqlite.store import open_sqlite
 from services import postgres_url
 
 URL_FILE = "url"
@@ -110,4 +110,6 @@ def turn_row(sequence: int, parent: int | None = None, **more: Any) -> TurnRow:
 
 
 def new_session(store: Blocking, session_id: str = "sess_1", owner: str = ANNA, **row: Any) -> None:
-    store.append(Step(owner=owner, session_id=session_id, expected=0, session=session_row(**row)))
+    store.append(
+        SessionWrite(owner=owner, session_id=session_id, expected=0, session=session_row(**row))
+    )

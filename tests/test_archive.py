@@ -25,7 +25,7 @@ from open_token.locallib import archive as module
 from open_token.locallib.archive import Archive, Change, index
 from open_token.locallib.archive.names import choose_day, choose_file_name, slugify
 from open_token.locallib.discovery import Discovery
-from open_token.model import Found
+from open_token.model.document import Found
 from open_token.options import ExportOptions
 from open_token.pipeline import export
 from open_token.sources.source import Source

@@ -37,7 +37,7 @@ from open_token.locallib.places import (
     find_matching,
     resolve_places,
 )
-from open_token.model import Found
+from open_token.model.document import Found
 from open_token.sources.source import Source
 
 EMPTY: dict[str, str] = {}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from open_token.builder.draft import Draft
-from open_token.model import Event, Record
+from open_token.model.document import Event, Record
 
 
 def finish(draft: Draft) -> tuple[Record, list[Event]]:

@@ -8,7 +8,7 @@ import platformdirs
 import pytest
 
 from open_token.errors import OutputError
-from open_token.model import Event
+from open_token.model.document import Event
 from open_token.storage.files import (
     Folders,
     Spool,

@@ -20,7 +20,7 @@ import pytest
 
 from golden_cases import CASES, read_case
 from open_token.context import Context
-from open_token.model import Note
+from open_token.model.document import Note
 from open_token.options import ExportOptions
 from open_token.pipeline import export
 from open_token.registry import READERS

@@ -9,7 +9,7 @@ import pytest
 from open_token.context import Context
 from open_token.errors import InputError
 from open_token.locallib.ndjson_stream import FollowStream, WrittenStream, read_written_stream
-from open_token.model import Record
+from open_token.model.document import Record
 from open_token.options import ExportOptions
 from open_token.validation.validate import validate_bytes
 

@@ -8,8 +8,8 @@ import pytest
 
 from history import History
 from open_token.server.store.interface import Store
-from open_token.server.store.postgres import PostgresStore
-from open_token.server.store.rows import NewEntry, Step
+from open_token.server.store.postgres.store import PostgresStore
+from open_token.server.store.rows import NewEntry, SessionWrite
 from stores import ANNA, KINDS, STORES, URL_FILE, at, new_session, opened
 
 LOG = [(1, "a"), (2, "b"), (3, "c"), (4, "d")]
@@ -62,7 +62,7 @@ async def write(store: Store, history: History, session: str, writer: int) -> No
     for number in range(25):
         names = [f"{writer}/{number}/{part}" for part in range(1 + number % 3)]
         entries = [NewEntry(kind="noted", at=at(0), data={"name": name}) for name in names]
-        told = await store.append(Step(owner=ANNA, session_id=session, entries=entries))
+        told = await store.append(SessionWrite(owner=ANNA, session_id=session, entries=entries))
         history.acknowledged(session, names, told.first)
 
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from coverage_pages import CHECKED, ROOT, ascend, exists, is_test, page, quoted
-from open_token import turns
+from open_token.model import session_types
 from rest import Rest
 from sockets import EVENTS
 
@@ -71,9 +71,13 @@ def test_every_event_is_walked() -> None:
 
 
 def types() -> list[type[msgspec.Struct]]:
-    found = vars(turns).values()
-    kinds = [kind for kind in found if isinstance(kind, type) and issubclass(kind, turns.Open)]
-    return [kind for kind in kinds if kind is not turns.Open]
+    found = vars(session_types).values()
+    kinds = [
+        kind
+        for kind in found
+        if isinstance(kind, type) and issubclass(kind, session_types.OpenStruct)
+    ]
+    return [kind for kind in kinds if kind is not session_types.OpenStruct]
 
 
 @pytest.mark.parametrize("kind", types(), ids=lambda kind: kind.__name__)
@@ -88,12 +92,12 @@ def test_every_field_of_every_type_is_walked(kind: type[msgspec.Struct]) -> None
     "name",
     [
         name
-        for name, value in vars(turns).items()
+        for name, value in vars(session_types).items()
         if get_origin(value) is not None and get_args(value)
     ],
 )
 def test_every_value_of_every_enumeration_is_walked(name: str) -> None:
-    values = get_args(getattr(turns, name))
+    values = get_args(getattr(session_types, name))
     if not all(isinstance(value, str) for value in values):
         return
     (what,) = [row.what for row in ROWS if row.what.startswith(f"{name}: ")]

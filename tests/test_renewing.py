@@ -4,7 +4,7 @@ that are free there."""
 from typing import Any
 
 from open_token.locallib.reread import EventTracker, has_new_reasoning
-from open_token.model import Participant, Record
+from open_token.model.document import Participant, Record
 
 USER: Participant = {"actor_id": "act_001", "kind": "human", "name": "user"}
 MODEL: Participant = {"actor_id": "act_002", "kind": "model", "name": "assistant"}

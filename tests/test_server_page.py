@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from open_token.model.session_types import PatchEnvelope, TurnProjection, from_builtins
 from open_token.server.http.app import ROUTERS, make_app
-from open_token.turns import PatchEnvelope, TurnProjection, typed
 from route_page import page_of, routes, titles_on
 from whole_servers import Asking, served
 
@@ -60,7 +60,7 @@ def events_told() -> set[str]:
     found: set[str] = set()
     for path in [
         *(ROOT / "src/open_token/server").rglob("*.py"),
-        ROOT / "src/open_token/reducer/_wire.py",
+        ROOT / "src/open_token/session/client_events.py",
     ]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if (
@@ -98,6 +98,6 @@ def test_examples_are_what_they_say(name: str, block: str) -> None:
     value = msgspec.json.decode(block)
     assert "session_id" in value
     if name in ("turn:start", "turn:end"):
-        typed(value, TurnProjection)
+        from_builtins(value, TurnProjection)
     elif name == "turn:patch":
-        typed(value, PatchEnvelope)
+        from_builtins(value, PatchEnvelope)

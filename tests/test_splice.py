@@ -3,7 +3,7 @@
 from typing import Any
 
 from open_token.builder.late_edits import Spliced
-from open_token.model import Event
+from open_token.model.document import Event
 from open_token.storage.files import Spool
 
 

@@ -10,15 +10,15 @@ from typing import Any
 
 import msgspec
 
-from open_token.entries import Entry, Json, Step
-from open_token.reducer.mirror import Mirror
+from client_mirror import Mirror
+from open_token.model.log_events import Json, LogEntry, NewEvent
+from open_token.model.session_types import TurnProjection, from_builtins, to_builtins
 from open_token.server.config import Limits, ServerConfig
 from open_token.server.frames import BATCH, Frame
 from open_token.server.refusals import Refused
 from open_token.server.services import Services
 from open_token.server.start import running
 from open_token.server.store.rows import User
-from open_token.turns import TurnProjection, plain, typed
 
 AT = "2026-01-31T08:00:00.000Z"
 ANNA, BEN = "user_anna", "user_ben"
@@ -54,13 +54,13 @@ async def begin(services: Services, session_id: str = "sess_1", owner: str = ANN
 
 
 async def write(
-    services: Services, *steps: Step, session_id: str = "sess_1", owner: str = ANNA
+    services: Services, *steps: NewEvent, session_id: str = "sess_1", owner: str = ANNA
 ) -> None:
     await services.journal.write(owner, session_id, lambda state: steps)
 
 
 async def copy(
-    services: Services, entries: Sequence[Entry], owner: str = ANNA, size: int = 7
+    services: Services, entries: Sequence[LogEntry], owner: str = ANNA, size: int = 7
 ) -> None:
     """Write the entries of a log again, some at a time, as if they happened now; the first one
     makes the session."""
@@ -71,21 +71,21 @@ async def copy(
         await services.journal.write(owner, first.session_id, lambda state, made=made: made)
 
 
-def again(entry: Entry) -> Json:
+def again(entry: LogEntry) -> Json:
     """The data of an entry without what the log fills in."""
     filled = ("patch", "loop_id") if entry.kind != "turn.opened" else ()
     return {name: value for name, value in entry.data.items() if name not in filled}
 
 
-def opened(turn_id: str = "turn_1", **more: Any) -> Step:
+def opened(turn_id: str = "turn_1", **more: Any) -> NewEvent:
     return "turn.opened", {"turn": {"turn_id": turn_id, **more}}
 
 
-def word(text: str, turn_id: str = "turn_1") -> Step:
+def word(text: str, turn_id: str = "turn_1") -> NewEvent:
     return "text.delta", {"turn_id": turn_id, "text": text}
 
 
-def ended(turn_id: str = "turn_1") -> Step:
+def ended(turn_id: str = "turn_1") -> NewEvent:
     return "turn.ended", {"turn_id": turn_id}
 
 
@@ -146,15 +146,18 @@ def seen(turns: list[Json]) -> list[Any]:
     """Turns of a client, without what only the stream carries."""
     beside = ("session_id", "parent_id", "stream_sequence", "solution_id", "template_id")
     bare = [{name: item for name, item in turn.items() if name not in beside} for turn in turns]
-    return [wired(plain(typed(turn, TurnProjection))) for turn in bare]
+    return [wired(to_builtins(from_builtins(turn, TurnProjection))) for turn in bare]
 
 
 async def stored(services: Services, session_id: str = "sess_1", owner: str = ANNA) -> list[Any]:
     """The turns of the current branch as the store has them."""
     rows = await services.store.turns(owner, session_id)
-    return [wired(plain(typed(msgspec.json.decode(row.body), TurnProjection))) for row in rows]
+    return [
+        wired(to_builtins(from_builtins(msgspec.json.decode(row.body), TurnProjection)))
+        for row in rows
+    ]
 
 
 async def folded(services: Services, session_id: str = "sess_1", owner: str = ANNA) -> list[Any]:
     """The same from the log."""
-    return wired(plain((await services.journal.state(owner, session_id)).branch()))
+    return wired(to_builtins((await services.journal.state(owner, session_id)).branch()))

@@ -9,14 +9,14 @@ from typing import Any
 
 import httpx2
 
-from open_token.entries import Json, Step
-from open_token.reducer import State, steps
+from open_token.model.log_events import Json, NewEvent
 from open_token.server.clock import Clock
 from open_token.server.config import ServerConfig
 from open_token.server.http.app import make_app
 from open_token.server.services import Services
 from open_token.server.start import first_key, running
 from open_token.server.store.rows import User
+from open_token.session import SessionState, actions
 
 BEN = "user_ben"
 
@@ -43,7 +43,9 @@ class Asking:
         ) as client:
             return await client.request(method, path, headers=headers, **more)
 
-    async def talk(self, *extra: Step, intent: str = "A talk", session_id: str = "sess_1") -> str:
+    async def talk(
+        self, *extra: NewEvent, intent: str = "A talk", session_id: str = "sess_1"
+    ) -> str:
         """A session in which something was said."""
         await self.services.journal.create(
             self.owner, {"id": session_id, "intent": intent}, lambda state: TALK
@@ -52,12 +54,14 @@ class Asking:
             await self.services.journal.write(self.owner, session_id, lambda state: extra)
         return session_id
 
-    async def state(self, session_id: str) -> State:
+    async def state(self, session_id: str) -> SessionState:
         return await self.services.journal.state(self.owner, session_id)
 
 
-TALK: list[Step] = [
-    *steps.user_message("turn_1", steps.blocks_of("What is in the folder?"), checkpoint_id="cp_1"),
+TALK: list[NewEvent] = [
+    *actions.send_user_message(
+        "turn_1", actions.build_text_blocks("What is in the folder?"), checkpoint_id="cp_1"
+    ),
     ("run.started", {"run_id": "run_1"}),
     ("turn.opened", {"turn": {"turn_id": "turn_2", "model": "demo"}}),
     ("thinking.delta", {"turn_id": "turn_2", "text": "Let me look."}),

@@ -13,7 +13,7 @@ import httpx2
 import msgspec
 from fastapi import FastAPI
 
-from open_token.server.agent.tools.interface import Place
+from open_token.server.agent.tools.interface import ToolContext
 from open_token.server.config import ServerConfig
 from open_token.server.http.app import make_app
 from open_token.server.services import Services
@@ -51,9 +51,9 @@ class Workshop:
     def workspace(self) -> Workspace:
         return self.services.workspaces.of(self.session_id)
 
-    def place(self, call: str = "call_1", **env: str) -> Place:
+    def place(self, call: str = "call_1", **env: str) -> ToolContext:
         """Where a tool is called."""
-        return Place(
+        return ToolContext(
             self.services, self.owner, self.session_id, "turn_1", call, "root", self.workspace, env
         )
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from open_token.api import conversations, diff, export, export_file, read, sign, verify
     from open_token.errors import InputError, OpenTokenError, OutputError, UsageError
-    from open_token.model import Event, Export
+    from open_token.model.document import Event, Export
     from open_token.native.restore import restore_files
     from open_token.validation.validate import validate
 
@@ -43,7 +43,7 @@ def __getattr__(name: str) -> "Any":
         raise AttributeError(f"module 'open_token' has no attribute {name!r}")
     module: Any
     if name in ("Event", "Export"):
-        import open_token.model as module
+        import open_token.model.document as module
     elif name.endswith("Error"):
         import open_token.errors as module
     elif name == "validate":

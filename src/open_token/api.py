@@ -18,7 +18,7 @@ import msgspec
 from open_token.context import ENGINES, Context
 from open_token.errors import InputError, UsageError
 from open_token.jsontools.timestamps import format_utc, from_epoch
-from open_token.model import Export, Found
+from open_token.model.document import Export, Found
 from open_token.options import ExportOptions
 from open_token.pages import KINDS
 from open_token.pipeline import BoundedBuffer, Receipt, read_record

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from open_token.model import Event, Record
+from open_token.model.document import Event, Record
 from open_token.options import ExportOptions
 
 ENGINES = ("auto", "hyperscan", "keywords")

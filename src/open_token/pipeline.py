@@ -13,7 +13,7 @@ from open_token.context import Context
 from open_token.errors import InputError
 from open_token.integrity.event_hashes import EventHasher, build_hasher, commit_to_source
 from open_token.jsontools.timestamps import to_utc
-from open_token.model import Event, Integrity, Note, Record
+from open_token.model.document import Event, Integrity, Note, Record
 from open_token.native.compression import (
     ExpansionLimit,
     PostCheck,

@@ -14,7 +14,7 @@ from typing import Any
 from open_token.builder.draft import Draft
 from open_token.errors import InputError, MultipleConversationsError, UsageError
 from open_token.formats.definition import Agent, Format
-from open_token.model import Found
+from open_token.model.document import Found
 from open_token.sources.source import SAMPLE_RECORDS, Source
 
 _PACKAGES = ("agents", "formats")

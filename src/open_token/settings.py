@@ -11,7 +11,7 @@ import msgspec
 
 from open_token.context import AllowEntry, CustomRule, Policy, RedactionOverrides
 from open_token.errors import InputError, OutputError, UsageError
-from open_token.model import REDACTION_MODES
+from open_token.model.document import REDACTION_MODES
 from open_token.options import OPTION_NAMES, ExportOptions, suggest_match
 from open_token.storage.files import Folders, make_folder, read_if_there, read_optional, write_whole
 

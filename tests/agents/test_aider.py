@@ -8,7 +8,7 @@ import pytest
 
 from open_token.agents.aider.session import Voice, blocks
 from open_token.builder.draft import Draft
-from open_token.model import Event
+from open_token.model.document import Event
 from open_token.registry import READERS, detect_format
 from open_token.sources.source import Source
 

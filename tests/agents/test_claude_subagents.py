@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from open_token.model import Event
+from open_token.model.document import Event
 from readers.claude_lines import (
     SESSION,
     File,

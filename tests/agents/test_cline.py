@@ -10,7 +10,7 @@ import pytest
 from open_token.agents.cline.api_messages import answered_in, is_put_in, outcome_of, typed_in
 from open_token.builder.draft import Draft
 from open_token.errors import InputError
-from open_token.model import Event
+from open_token.model.document import Event
 from open_token.registry import READERS, detect_format
 from open_token.sources.source import Source
 from readers.hostile import mangled

@@ -14,7 +14,7 @@ from open_token.agents.cursor.conversation import LEFT, pieces
 from open_token.agents.cursor.workspace_chats import CHATS, COMPOSERS
 from open_token.context import Context
 from open_token.jsontools.walk import iter_strings
-from open_token.model import Event, Record
+from open_token.model.document import Event, Record
 from open_token.options import ExportOptions
 from open_token.pipeline import export
 from open_token.registry import READERS, detect_format

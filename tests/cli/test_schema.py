@@ -5,12 +5,16 @@ import json
 import pytest
 
 from open_token.cli import main
-from open_token.schema import document_schema, record_schema
+from open_token.model.json_schema import build_document_schema, build_record_schema
 
 
 @pytest.mark.parametrize(
     ("words", "schema"),
-    [([], document_schema()), (["document"], document_schema()), (["record"], record_schema())],
+    [
+        ([], build_document_schema()),
+        (["document"], build_document_schema()),
+        (["record"], build_record_schema()),
+    ],
 )
 def test_it_prints_the_schema(
     words: list[str], schema: object, capsys: pytest.CaptureFixture[str]

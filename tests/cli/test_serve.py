@@ -68,7 +68,7 @@ def test_it_starts_answers_and_stops(tmp_path: Path, number: int) -> None:
         second = started(tmp_path / "data")
         out, err = second.communicate(timeout=PATIENCE)
         assert second.returncode == 3
-        assert "another server has this data folder" in out + err
+        assert "another server uses this data folder" in out + err
         process.send_signal(number)
         out, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out) == (0, "")

@@ -10,7 +10,7 @@ import pytest
 from open_token.cli import main
 from open_token.server.config import ServerConfig
 from open_token.server.start import first_key, running
-from open_token.server.store.sqlite import open_sqlite
+from open_token.server.store.sqlite.store import open_sqlite
 
 NOW = "2026-01-31T08:00:00.000Z"
 
@@ -160,7 +160,7 @@ def test_without_data_there_is_nothing_to_manage(told: Any, tmp_path: Path) -> N
     for words in (["user", "list"], ["check"], ["backup", str(tmp_path / "x")]):
         code, out, err = told(*words, "--data", str(tmp_path / "none"))
         assert (code, out) == (3, "")
-        assert "there are no data" in err
+        assert "no server data found" in err
 
 
 def test_postgres_has_tools_of_its_own(told: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from open_token import registry
 from open_token.builder.draft import Draft
 from open_token.cli import main
 from open_token.locallib import file_ends
-from open_token.model import Found
+from open_token.model.document import Found
 from open_token.sources.source import Source
 from terminal import Terminal
 

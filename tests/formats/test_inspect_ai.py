@@ -15,7 +15,7 @@ from linear import grows_no_faster
 from open_token.builder.draft import Draft
 from open_token.errors import InputError
 from open_token.jsontools.walk import iter_strings
-from open_token.model import Event, Record
+from open_token.model.document import Event, Record
 from open_token.registry import READERS, detect_format
 from open_token.sources.source import Source
 from readers.odd_shapes import bent

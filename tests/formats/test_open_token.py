@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import open_token
 from open_token.context import Context
 from open_token.errors import InputError, OpenTokenError
-from open_token.model import Note, Record
+from open_token.model.document import Note, Record
 from open_token.options import ExportOptions
 from open_token.pipeline import export, read_record
 from open_token.sources.source import Source

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from open_token.builder.draft import Draft
-from open_token.entries import SHAPES
+from open_token.model.log_events import LOG_EVENT_TYPES
 from open_token.registry import READERS
 from open_token.sources.source import Source
 from readers.framework_files import claimed, lines, notes_of, paired, stream
@@ -396,7 +396,7 @@ def test_hostile_logs(odd: Any) -> None:
             **({"turn_id": "t", "tool_call_id": "c", "reason": "r", "to": "x", **data}),
         )
         for number, (kind, data) in enumerate(
-            ((kind, {name: odd}) for kind in SHAPES for name in names), 3
+            ((kind, {name: odd}) for kind in LOG_EVENT_TYPES for name in names), 3
         )
     ]
     begin = [

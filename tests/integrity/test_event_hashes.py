@@ -17,7 +17,7 @@ from open_token.integrity.event_hashes import (
     commit_to_source,
     estimate_integrity,
 )
-from open_token.model import Event, Record
+from open_token.model.document import Event, Record
 from open_token.options import ExportOptions
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from native_data import expand_document
 from open_token.api import export
-from open_token.model import Event, Record
+from open_token.model.document import Event, Record
 from open_token.native.compression import (
     ExpansionError,
     ExpansionLimit,

@@ -8,7 +8,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from open_token.model import Found
+from open_token.model.document import Found
 from open_token.native.units import NOBODY, iter_owned_units, iter_parts
 from open_token.sources.source import Source
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from open_token.builder.draft import Draft
 from open_token.context import Context, Policy
-from open_token.model import Event, Record
+from open_token.model.document import Event, Record
 from open_token.options import ExportOptions
 from open_token.passes import select
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from open_token.context import Context
 from open_token.errors import SizeLimitError
-from open_token.model import Record
+from open_token.model.document import Record
 from open_token.options import ExportOptions
 from open_token.passes.truncate import truncate
 from open_token.pipeline import export

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from open_token.builder.draft import Draft
-from open_token.model import Event, Record
+from open_token.model.document import Event, Record
 from open_token.registry import READERS
 from open_token.sources.source import Source
 

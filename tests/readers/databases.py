@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from open_token.builder.draft import Draft
-from open_token.model import Event, Record
+from open_token.model.document import Event, Record
 from open_token.sources.source import Source
 
 

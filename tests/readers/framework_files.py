@@ -10,7 +10,7 @@ from typing import Any
 from open_token.context import Context
 from open_token.integrity.verify import VERIFIED, verify_bytes
 from open_token.jsontools.walk import iter_strings
-from open_token.model import Event
+from open_token.model.document import Event
 from open_token.options import ExportOptions
 from open_token.pipeline import export
 from open_token.registry import detect_format

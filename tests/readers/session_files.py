@@ -8,7 +8,7 @@ from typing import Any
 
 from open_token.builder.draft import Draft
 from open_token.errors import InputError
-from open_token.model import Event, Record
+from open_token.model.document import Event, Record
 from open_token.registry import detect_format
 from open_token.sources.source import Source
 from readers.exported import documents, words

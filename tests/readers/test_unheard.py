@@ -17,7 +17,7 @@ from conftest import KEY
 from golden_cases import CASES, read_case
 from open_token.context import Context
 from open_token.errors import InputError
-from open_token.model import Note
+from open_token.model.document import Note
 from open_token.native.fidelity import ExportObserver, measure_fidelity
 from open_token.options import ExportOptions
 from open_token.pipeline import export

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from open_token.context import AllowEntry, Context, RedactionOverrides
-from open_token.model import Record
+from open_token.model.document import Record
 from open_token.options import ExportOptions
 from open_token.redaction.findings import (
     compute_allow_hash,

@@ -3,7 +3,7 @@
 from typing import Any
 
 from open_token.context import Context, Policy
-from open_token.model import Record
+from open_token.model.document import Record
 from open_token.options import ExportOptions
 from open_token.redaction.live import LiveRedaction
 

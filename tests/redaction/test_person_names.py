@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from linear import grows_no_faster
 from open_token.context import Context
-from open_token.model import Event, Record
+from open_token.model.document import Event, Record
 from open_token.options import ExportOptions
 from open_token.redaction.detector import Detector
 from open_token.redaction.markers import MARKER

@@ -11,7 +11,7 @@ import pytest
 from fuzzing.planting import FORMS, Plant, documents, drawn_case, is_left, is_seen, plants, survives
 from fuzzing.seeds import KEY
 from open_token.context import Context, Policy
-from open_token.model import Record
+from open_token.model.document import Record
 from open_token.options import ExportOptions
 from open_token.redaction.detector import has_distinct_prefix
 from open_token.redaction.redactor import redact

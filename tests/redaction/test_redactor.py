@@ -24,7 +24,7 @@ from open_token.jsontools.walk import (
     prefix_name,
     rewrite_named_strings,
 )
-from open_token.model import Event, Record
+from open_token.model.document import Event, Record
 from open_token.options import ExportOptions
 from open_token.redaction import found_values, masker, propagation
 from open_token.redaction.markers import MARKER, MARKER_PATTERN
@@ -894,7 +894,7 @@ def test_a_start_loads_nothing_heavy() -> None:
     code = """
 import sys
 from open_token.context import Context
-from open_token.model import Record
+from open_token.model.document import Record
 from open_token.options import ExportOptions
 from open_token.redaction.redactor import redact
 heavy = ("hyperscan", "re2", "phonenumbers", "stdnum", "tomllib")

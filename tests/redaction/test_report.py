@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from open_token.context import Context
-from open_token.model import Event, Record
+from open_token.model.document import Event, Record
 from open_token.options import ExportOptions
 from open_token.redaction.markers import MARKER
 from open_token.redaction.redactor import redact

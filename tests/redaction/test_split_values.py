@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from open_token.context import Context, Policy
-from open_token.model import Record
+from open_token.model.document import Record
 from open_token.options import ExportOptions
 from open_token.redaction.markers import MARKER, MARKER_PATTERN
 from open_token.redaction.redactor import redact

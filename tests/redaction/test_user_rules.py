@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from linear import grows_no_faster
 from open_token.context import AllowEntry, Context, CustomRule, Policy, RedactionOverrides
 from open_token.errors import OpenTokenError, UsageError
-from open_token.model import Record
+from open_token.model.document import Record
 from open_token.options import ExportOptions
 from open_token.redaction.live import LiveRedaction
 from open_token.redaction.redactor import redact

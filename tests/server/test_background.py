@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from open_token.model.session_types import BackgroundTask
 from open_token.server import background
 from open_token.server.background import Output
 from open_token.server.config import ServerConfig
@@ -14,7 +15,6 @@ from open_token.server.refusals import Refused
 from open_token.server.sandbox import Command, Sandbox
 from open_token.server.start import running
 from open_token.storage.files import write_whole
-from open_token.turns import BackgroundTask
 from workshop import Workshop, working
 
 

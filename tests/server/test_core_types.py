@@ -11,10 +11,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from open_token.reducer.mirror import Mirror
+from client_mirror import Mirror
 from open_token.server import listen
-from open_token.server.agent.history import SUMMARY
-from open_token.server.agent.interface import ModelFault, Piece, Request, Text, TextPiece
+from open_token.server.agent.history import SUMMARY_HEADER
+from open_token.server.agent.model_interface import ModelError, Piece, Request, Text, TextPiece
 from open_token.server.agent.models import demo
 from open_token.server.config import ServerConfig
 from rest import Rest
@@ -97,7 +97,7 @@ IMPORTED = {
 }
 
 
-class Narrow(demo.Demo):
+class Narrow(demo.DemoModel):
     """The demo with two more words: `overflow` is too long until it is compacted, `hang` never
     comes to an end."""
 
@@ -108,8 +108,8 @@ class Narrow(demo.Demo):
             for part in message.parts
             if isinstance(part, Text)
         ]
-        if told[-1:] == ["overflow"] and not told[0].startswith(SUMMARY):
-            raise ModelFault("too long", "context")
+        if told[-1:] == ["overflow"] and not told[0].startswith(SUMMARY_HEADER):
+            raise ModelError("too long", "context")
         async for piece in super().stream(request):
             yield piece
             if told[-1:] == ["hang"] and isinstance(piece, TextPiece):

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from open_token.reducer import State, steps
-from open_token.server.agent.work import Order
+from open_token.server.agent.run_context import RunRequest
 from open_token.server.bus.local import LocalBus
 from open_token.server.clock import Clock
 from open_token.server.config import ServerConfig
@@ -14,12 +13,13 @@ from open_token.server.exchanges import Beginning, last_turn_of, open_questions,
 from open_token.server.refusals import Refused
 from open_token.server.sent import sent_of
 from open_token.server.services import Services
+from open_token.session import SessionState, actions
 
 AT = "2026-01-01T00:00:00.000Z"
 
 
-def waiting(*questions: dict[str, Any]) -> State:
-    state = State("sess_1")
+def waiting(*questions: dict[str, Any]) -> SessionState:
+    state = SessionState("sess_1")
     call = {"id": "c1", "tool_name": "AskUserQuestion"}
     for kind, data in [
         ("session.created", {"session": {"intent": "named", "model": "m"}}),
@@ -27,16 +27,16 @@ def waiting(*questions: dict[str, Any]) -> State:
         ("tool.called", {"turn_id": "t1", "call": call}),
     ]:
         state.add(kind, data, AT)
-    for kind, data in steps.ask(state, "t1", "c1", list(questions)):
+    for kind, data in actions.ask_question(state, "t1", "c1", list(questions)):
         state.add(kind, data, AT)
     state.add("turn.ended", {"turn_id": "t1", "status": "paused"}, AT)
     return state
 
 
-def begun(state: State, message_id: str | None = None, **sent: Any) -> list[tuple[str, Any]]:
+def begun(state: SessionState, message_id: str | None = None, **sent: Any) -> list[tuple[str, Any]]:
     services = Services(ServerConfig(data=Path("x")), None, LocalBus(), Clock(), None, {})  # type: ignore[arg-type]
     begins = Beginning(
-        services, sent_of({"session_id": "sess_1", **sent}), Order(model="demo"), message_id
+        services, sent_of({"session_id": "sess_1", **sent}), RunRequest(model="demo"), message_id
     )
     made = []
     for kind, data in begins.steps(state):
@@ -66,7 +66,7 @@ def test_words_and_questions(
     kinds = [kind for kind, _ in begun(state, message_id, **sent)]
     assert ("question.answered" in kinds) == is_answer
     assert open_questions(state) == []
-    turn = state.path[-1].whole()
+    turn = state.path[-1].snapshot()
     expected = ["ask_user_answer"] * is_answer + ["text"] * (
         not is_answer or "beside" in sent.values()
     )
@@ -86,4 +86,4 @@ def test_the_model_is_the_messages_the_sessions_or_the_servers() -> None:
     said = {"session_id": "s", "message": "x"}
     assert order_of(sent_of({**said, "model": "own"}), state, default="d").model == "own"
     assert order_of(sent_of(said), state, default="d").model == "m"
-    assert order_of(sent_of(said), State("s"), default="d").model == "d"
+    assert order_of(sent_of(said), SessionState("s"), default="d").model == "d"

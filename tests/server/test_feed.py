@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from open_token.server import sse
-from open_token.server.bus.interface import Grown
+from open_token.server.bus.interface import LogAppended
 from open_token.server.frames import BATCH, Frame
 from open_token.server.refusals import Refused
 from open_token.server.services import Services
@@ -161,7 +161,7 @@ def test_a_gap_is_healed_from_the_log(tmp_path: Path) -> None:
     async def test() -> None:
         async with server(tmp_path) as services:
             await begin(services)
-            publish, held = services.bus.publish, list[Grown]()
+            publish, held = services.bus.publish, list[LogAppended]()
             services.bus.publish = held.append  # type: ignore[method-assign]
             ears = Ears()
             await services.feed.subscribe(ANNA, "sess_1", "raw", None, ears)
@@ -169,11 +169,11 @@ def test_a_gap_is_healed_from_the_log(tmp_path: Path) -> None:
             for text in "abcdef":
                 await write(services, word(text))
             first, a, _, c, d, e, f = held
-            publish(Grown(first.session_id, ANNA, first.first, first.last))
+            publish(LogAppended(first.session_id, ANNA, first.first, first.last))
             publish(c)
             publish(c)
             publish(a)
-            publish(Grown("sess_1", ANNA, 99, f.last - 1))
+            publish(LogAppended("sess_1", ANNA, 99, f.last - 1))
             publish(d)
             publish(e)
             publish(f)
@@ -239,7 +239,7 @@ def test_a_deleted_session_and_a_stopping_server_say_so(tmp_path: Path) -> None:
             await services.feed.subscribe(ANNA, "sess_1", "legacy", None, gone)
             await services.feed.subscribe(ANNA, "sess_2", "raw", None, stopped)
             await services.store.delete_session(ANNA, "sess_1")
-            services.bus.publish(Grown("sess_1", ANNA, 2, 2))
+            services.bus.publish(LogAppended("sess_1", ANNA, 2, 2))
             await services.feed.look()
             await gone.until(lambda: gone.problem is not None)
             assert gone.problem

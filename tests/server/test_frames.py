@@ -4,23 +4,23 @@ for older ones."""
 import json
 from typing import Any
 
-from open_token.entries import Entry, Step
-from open_token.reducer import State
+from open_token.model.log_events import LogEntry, NewEvent
 from open_token.server.frames import BATCH, legacy_frames, needs_state, raw_frames
+from open_token.session import SessionState
 
 AT = "2026-01-01T00:00:00.000Z"
 
 
-def log_of(*made: Step) -> tuple[State, list[Entry]]:
-    state = State("s")
+def log_of(*made: NewEvent) -> tuple[SessionState, list[LogEntry]]:
+    state = SessionState("s")
     return state, [state.add(kind, data, AT) for kind, data in made]
 
 
-def word(text: str, **more: Any) -> Step:
+def word(text: str, **more: Any) -> NewEvent:
     return "text.delta", {"turn_id": "t", "text": text, **more}
 
 
-OPENED: Step = ("turn.opened", {"turn": {"turn_id": "t"}})
+OPENED: NewEvent = ("turn.opened", {"turn": {"turn_id": "t"}})
 
 
 def test_a_batch_closes_before_what_is_an_event_of_its_own() -> None:
@@ -84,7 +84,7 @@ def test_only_pieces_of_one_block_are_put_together() -> None:
 
 def test_entries_that_say_nothing_or_are_not_known_are_left_out() -> None:
     state, entries = log_of(("message.queued", {"message_id": "m", "message": {}}))
-    entries.append(Entry("s", 2, AT, "invented.later", {}))
+    entries.append(LogEntry("s", 2, AT, "invented.later", {}))
     assert raw_frames(entries, state) == legacy_frames(entries, state) == []
 
 

@@ -29,7 +29,7 @@ CODES = {"store.full", "store.away", "store.disk"}
 WORDS = {
     "the disk of the database is full",
     "the database cannot be reached",
-    "the disk of the database does not read or write",
+    "the disk of the database reports a read or write error",
 }
 
 

@@ -19,7 +19,7 @@ from node_faults import LONG, PATIENCE, Node
 from open_token.server.refusals import Refused
 from open_token.server.stopping import stopped
 from open_token.server.store.rows import Caller
-from open_token.server.store.sqlite import SqliteStore
+from open_token.server.store.sqlite.store import SqliteStore
 from services import as_owner_of_postgres, postgres
 from small_disks import fill, make_room, small_disk
 from sockets import Client
@@ -31,7 +31,7 @@ PRAGMAS = {
     "store.read-only": (
         "query_only = ON",
         "query_only = OFF",
-        "the data folder may not be written",
+        "the data folder is read-only",
     ),
 }
 

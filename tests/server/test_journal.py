@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from open_token.entries import Entry, LogFault, Step
 from open_token.errors import StoreError
-from open_token.reducer import State, fold
-from open_token.reducer.steps import blocks_of, user_message
-from open_token.server.bus.interface import Grown
+from open_token.model.log_events import LogEntry, LogError, NewEvent
+from open_token.model.session_types import ContentBlock, encode
+from open_token.server.bus.interface import LogAppended
 from open_token.server.bus.local import LocalBus
 from open_token.server.clock import Clock
 from open_token.server.journal import Journal, words_of
-from open_token.server.store.interface import Conflict, Missing, Store
+from open_token.server.store.interface import ConflictError, NotFoundError, Store
 from open_token.server.store.rows import Fence, NewRun, RunEnd, User
-from open_token.server.store.sqlite import open_sqlite
-from open_token.turns import ContentBlock, encode
+from open_token.server.store.sqlite.store import open_sqlite
+from open_token.session import SessionState, fold_log
+from open_token.session.actions import build_text_blocks, send_user_message
 
 OWNER = "user_1"
 
@@ -32,14 +32,14 @@ class Bench:
         self.store = store
         self.bus = LocalBus()
         self.journal = Journal(store, self.bus, Clock(), most_held=4)
-        self.heard: list[Grown] = []
+        self.heard: list[LogAppended] = []
 
     async def session(self, name: str = "sess_1") -> str:
         self.bus.listen(name, self.heard.append)
         await self.journal.create(OWNER, {"id": name, "intent": "a talk"})
         return name
 
-    async def log(self, name: str) -> list[Entry]:
+    async def log(self, name: str) -> list[LogEntry]:
         return await self.store.read_log(OWNER, name, limit=10_000)
 
 
@@ -61,25 +61,27 @@ def run(folder: Path, test: Callable[[Bench], Awaitable[None]]) -> None:
     asyncio.run(whole())
 
 
-def said(turn: str, text: str) -> list[Step]:
-    return user_message(turn, blocks_of(text), checkpoint_id=f"cp_{turn}")
+def said(turn: str, text: str) -> list[NewEvent]:
+    return send_user_message(turn, build_text_blocks(text), checkpoint_id=f"cp_{turn}")
 
 
-def spoken(turn: str) -> Iterator[Step]:
+def spoken(turn: str) -> Iterator[NewEvent]:
     yield "turn.opened", {"turn": {"turn_id": turn, "role": "assistant"}}
     yield "text.delta", {"turn_id": turn, "text": "so "}
 
 
-async def agree(made: Bench, name: str) -> State:
+async def agree(made: Bench, name: str) -> SessionState:
     """The log, the stored rows and the state in memory say the same."""
-    state = fold(await made.log(name))
+    state = fold_log(await made.log(name))
     stored = await made.store.session(OWNER, name)
     assert stored is not None
     assert stored.stream_sequence == state.seq
-    assert (await made.journal.state(OWNER, name)).whole() == state.whole()
+    assert (await made.journal.state(OWNER, name)).snapshot() == state.snapshot()
     if stored.projected_sequence == stored.stream_sequence:
         rows = await made.store.turns(OWNER, name, whole_tree=True)
-        assert [row.body for row in rows] == [encode(turn.whole()) for turn in state.turns.values()]
+        assert [row.body for row in rows] == [
+            encode(turn.snapshot()) for turn in state.turns.values()
+        ]
         assert [row.parent_id for row in rows] == [turn.parent_id for turn in state.turns.values()]
         assert stored.head == state.head
         assert stored.body == encode(state.session)
@@ -127,11 +129,11 @@ def test_rows_follow_streamed_words_later(tmp_path: Path) -> None:
 def test_a_step_that_does_not_fit_writes_nothing_and_spoils_nothing(tmp_path: Path) -> None:
     async def test(made: Bench) -> None:
         name = await made.session()
-        bad: list[Step] = [
+        bad: list[NewEvent] = [
             *said("turn_1", "hello"),
             ("text.delta", {"turn_id": "nobody", "text": "x"}),
         ]
-        with pytest.raises(LogFault):
+        with pytest.raises(LogError):
             await made.journal.write(OWNER, name, lambda state: bad)
         assert len(await made.log(name)) == 1
         await made.journal.write(OWNER, name, lambda state: said("turn_1", "hello"))
@@ -229,7 +231,7 @@ def test_a_message_that_is_sent_twice_is_written_once(tmp_path: Path) -> None:
 def test_a_run_is_queued_and_ended_with_the_entries(tmp_path: Path) -> None:
     async def test(made: Bench) -> None:
         name, now = await made.session(), Clock().now()
-        begun: list[Step] = [("run.started", {"run_id": "run_1"}), *said("turn_1", "hi")]
+        begun: list[NewEvent] = [("run.started", {"run_id": "run_1"}), *said("turn_1", "hi")]
         await made.journal.write(OWNER, name, lambda state: begun, run=NewRun(id="run_1", at=now))
         taken = await made.store.claim_run("worker", now, Clock().now(plus=30))
         assert taken is not None
@@ -250,11 +252,11 @@ def test_what_is_not_there_or_not_ones_own_is_missing(tmp_path: Path) -> None:
     async def test(made: Bench) -> None:
         name = await made.session()
         for owner, session in ((OWNER, "sess_none"), ("user_2", name)):
-            with pytest.raises(Missing):
+            with pytest.raises(NotFoundError):
                 await made.journal.state(owner, session)
-            with pytest.raises(Missing):
+            with pytest.raises(NotFoundError):
                 await made.journal.write(owner, session, lambda state: said("turn_1", "hi"))
-        with pytest.raises((Missing, Conflict)):
+        with pytest.raises((NotFoundError, ConflictError)):
             await made.journal.create(OWNER, {"id": name})
         await agree(made, name)
 
@@ -270,7 +272,7 @@ def test_only_some_sessions_are_held_in_memory(tmp_path: Path) -> None:
             await agree(made, name)
         made.journal.forget(names[-1])
         await made.store.delete_session(OWNER, names[-1])
-        with pytest.raises(Missing):
+        with pytest.raises(NotFoundError):
             await made.journal.state(OWNER, names[-1])
 
     run(tmp_path, test)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from open_token.entries import Step
+from open_token.model.log_events import NewEvent
 from sockets import Client, Sleeper, listening
 from watching import (
     ANNA,
@@ -96,7 +96,7 @@ def test_an_exchange_as_older_clients_hear_it(tmp_path: Path) -> None:
     run(test())
 
 
-BESIDE: list[tuple[Step, str, Any]] = [
+BESIDE: list[tuple[NewEvent, str, Any]] = [
     (
         ("session.changed", {"changes": {"intent": "New"}}),
         "session:updated",

@@ -5,10 +5,17 @@ from typing import Any
 
 import pytest
 
-from open_token.entries import Json, Step
-from open_token.reducer import State, branches, steps
-from open_token.turns import ContentBlock, UiCard, blocks_of_meta, plain, typed, without_meta
-from open_token.turns import ToolCallProjection as Call
+from open_token.model.log_events import Json, NewEvent
+from open_token.model.session_types import (
+    ContentBlock,
+    UiCard,
+    build_meta_blocks,
+    from_builtins,
+    split_meta,
+    to_builtins,
+)
+from open_token.model.session_types import ToolCallProjection as Call
+from open_token.session import SessionState, actions, branches
 from watching import (
     ANNA,
     Ears,
@@ -24,23 +31,25 @@ from watching import (
     write,
 )
 
-RUN: Step = ("run.started", {"run_id": "run_1"})
+RUN: NewEvent = ("run.started", {"run_id": "run_1"})
 
 
-def done(**more: Any) -> Step:
+def done(**more: Any) -> NewEvent:
     return "run.ended", {"run_id": "run_1", **more}
 
 
-def called(name: str, turn: str = "turn_1", **call: Any) -> Step:
+def called(name: str, turn: str = "turn_1", **call: Any) -> NewEvent:
     return "tool.called", {"turn_id": turn, "call": {"id": name, "tool_name": "Bash", **call}}
 
 
-def result(name: str, value: Any, turn: str = "turn_1") -> Step:
+def result(name: str, value: Any, turn: str = "turn_1") -> NewEvent:
     return "tool.result", {"turn_id": turn, "tool_call_id": name, "result": value}
 
 
-def said(text: str = "hello", turn: str = "turn_0") -> list[Step]:
-    return steps.user_message(turn, steps.blocks_of(text), checkpoint_id=f"cp_{turn}")
+def said(text: str = "hello", turn: str = "turn_0") -> list[NewEvent]:
+    return actions.send_user_message(
+        turn, actions.build_text_blocks(text), checkpoint_id=f"cp_{turn}"
+    )
 
 
 class Heard:
@@ -124,17 +133,21 @@ def test_older_clients_hear_what_a_session_was_made_from(tmp_path: Path) -> None
 def test_a_question_and_its_answer(tmp_path: Path) -> None:
     questions = [{"question": "Which?", "options": [{"label": "A"}, {"label": "B"}]}]
 
-    def answers(state: State) -> list[Step]:
-        given = steps.answered(state.questions["tc_1"], {"selections": {"0": [1]}})
+    def answers(state: SessionState) -> list[NewEvent]:
+        given = actions.normalize_answer(state.questions["tc_1"], {"selections": {"0": [1]}})
         block = ContentBlock(type="ask_user_answer", content=given, tool_call_id="tc_1")
-        said = steps.user_message("turn_2", [block])
-        return [*said, *steps.answer(state, "tc_1", given), result("tc_1", given["answers"])]
+        said = actions.send_user_message("turn_2", [block])
+        return [
+            *said,
+            *actions.answer_question(state, "tc_1", given),
+            result("tc_1", given["answers"]),
+        ]
 
     asked = [RUN, opened(), called("tc_1", tool_name="AskUserQuestion", status="awaiting_answer")]
     told = heard(
         tmp_path,
         [*said(), *asked],
-        lambda state: steps.ask(state, "turn_1", "tc_1", questions),
+        lambda state: actions.ask_question(state, "turn_1", "tc_1", questions),
         [("turn.ended", {"turn_id": "turn_1", "status": "paused"}), done()],
         answers,
     )
@@ -151,7 +164,9 @@ def test_a_subagent_and_its_question(tmp_path: Path) -> None:
     told = heard(
         tmp_path,
         [RUN, opened(), called("tc_1", tool_name="Agent"), child, called("tc_2", "turn_2")],
-        lambda state: steps.ask(state, "turn_2", "tc_2", [{"question": "Sure?", "options": []}]),
+        lambda state: actions.ask_question(
+            state, "turn_2", "tc_2", [{"question": "Sure?", "options": []}]
+        ),
         [("turn.ended", {"turn_id": "turn_2", "status": "paused"})],
     )
     start = told.of("turn:start")[1]
@@ -189,7 +204,9 @@ def test_headless_results(tmp_path: Path, ending: Json, raw: Json, legacy: Json)
 def test_planning(tmp_path: Path) -> None:
     plan = {"type": "plan_status", "content": {"status": "ready", "plan": "1. look"}}
     blocks = [{"type": "planning_enter"}, plan, {"type": "planning_exit"}]
-    added: list[Step] = [("block.added", {"turn_id": "turn_1", "block": block}) for block in blocks]
+    added: list[NewEvent] = [
+        ("block.added", {"turn_id": "turn_1", "block": block}) for block in blocks
+    ]
     told = heard(
         tmp_path,
         [opened(), ("mode.changed", {"turn_id": "turn_1", "to": "planning"}), *added, ended()],
@@ -203,7 +220,7 @@ def test_whatif_and_rewind(tmp_path: Path) -> None:
     told = heard(
         tmp_path,
         [*said("one"), opened(), ended(), *said("two", "turn_2")],
-        lambda state: [branches.whatif(state, 1, ["quote"], [])],
+        lambda state: [branches.start_whatif(state, 1, ["quote"], [])],
         [opened("turn_3"), ended("turn_3")],
         lambda state: [branches.rewind(state, "cp_turn_0")],
     )
@@ -247,10 +264,12 @@ def test_what_a_tool_has_for_the_page(tmp_path: Path) -> None:
         "text": "shown",
         "_meta": {"bridge": {"action": "addContext", "payload": {"a": 1}}, "ui": card},
     }
-    bare, meta = without_meta(given)
-    call = typed({"id": "tc_1", "tool_name": "Bash"}, Call)
-    blocks = [plain(block) for block in blocks_of_meta(meta, call)]
-    added: list[Step] = [("block.added", {"turn_id": "turn_1", "block": block}) for block in blocks]
+    bare, meta = split_meta(given)
+    call = from_builtins({"id": "tc_1", "tool_name": "Bash"}, Call)
+    blocks = [to_builtins(block) for block in build_meta_blocks(meta, call)]
+    added: list[NewEvent] = [
+        ("block.added", {"turn_id": "turn_1", "block": block}) for block in blocks
+    ]
     told = heard(tmp_path, [opened(), called("tc_1"), result("tc_1", bare), *added, ended()])
     assert told.of("tool_result")[0]["data"]["result"] == {"text": "shown"}
     bridge, ui = [patch["data"] for patch in told.of("add_content")]
@@ -260,11 +279,11 @@ def test_what_a_tool_has_for_the_page(tmp_path: Path) -> None:
         "tc_1",
     )
     assert ui["type"] == "tool_ui"
-    assert typed(ui["content"], UiCard).height == 200
+    assert from_builtins(ui["content"], UiCard).height == 200
 
 
 def test_a_stop_keeps_what_was_said(tmp_path: Path) -> None:
-    told = heard(tmp_path, [RUN, opened(), word("half a "), called("tc_1")], steps.interrupt)
+    told = heard(tmp_path, [RUN, opened(), word("half a "), called("tc_1")], actions.interrupt_run)
     end, status = told.of("turn:end")[0], told.of("set_tool_status")[0]
     assert (end["status"], end["blocks"][0]["content"]) == ("interrupted", "half a ")
     assert status["data"] == {"tool_call_id": "tc_1", "status": "cancelled"}

@@ -2,8 +2,8 @@
 
 import asyncio
 
-from open_token.entries import Entry
-from open_token.server.bus.interface import Grown
+from open_token.model.log_events import LogEntry
+from open_token.server.bus.interface import LogAppended
 from open_token.server.bus.local import LocalBus
 from open_token.server.metrics import CountingBus, Metrics
 
@@ -33,14 +33,14 @@ def test_labels_are_quoted() -> None:
 def test_the_bus_counts_entries_runs_and_those_who_listen() -> None:
     metrics = Metrics()
     bus = CountingBus(LocalBus(), metrics)
-    heard: list[Grown] = []
+    heard: list[LogAppended] = []
     stop = bus.listen("s", heard.append)
     entries = [
-        Entry("s", 1, "", "run.started", {}),
-        Entry("s", 2, "", "run.ended", {"status": "failed"}),
-        Entry("s", 3, "", "text.delta", {}),
+        LogEntry("s", 1, "", "run.started", {}),
+        LogEntry("s", 2, "", "run.ended", {"status": "failed"}),
+        LogEntry("s", 3, "", "text.delta", {}),
     ]
-    bus.publish(Grown("s", "o", 1, 3, entries))
+    bus.publish(LogAppended("s", "o", 1, 3, entries))
     text = metrics.text()
     assert "open_token_events_total 3\n" in text
     assert "open_token_runs_started_total 1\n" in text

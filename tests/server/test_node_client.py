@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from open_token.reducer.mirror import Mirror
+from client_mirror import Mirror
 from open_token.server.listen import Listening
 from sockets import EVENTS, listening
 from watching import begin, folded, hear, key, run, seen, word, write

@@ -9,12 +9,12 @@ import msgspec
 import pytest
 
 from buses import Heard, followed, linked
-from open_token.reducer.steps import user_message
+from open_token.model.session_types import ContentBlock
 from open_token.server import runs
 from open_token.server.clock import Clock
 from open_token.server.config import ServerConfig
 from open_token.server.start import first_key, running
-from open_token.turns import ContentBlock
+from open_token.session.actions import send_user_message
 from services import redis_url
 from stores import new_postgres
 
@@ -40,7 +40,7 @@ def test_two_nodes_write_and_hear_of_one_session(tmp_path: Path, has_redis: bool
             await followed(other.bus, "sess_1")
             for number in range(10):
                 node = (one, other)[number % 2]
-                said = user_message(
+                said = send_user_message(
                     f"turn_{number}", [ContentBlock(type="text", content=f"words {number}")]
                 )
                 written = await node.journal.write(owner, "sess_1", lambda _, said=said: said)
@@ -119,7 +119,7 @@ def test_both_nodes_writing_at_once_lose_nothing(tmp_path: Path) -> None:
             await one.journal.create(owner, {"id": "sess_1"})
 
             async def say(number: int) -> None:
-                said = user_message(f"turn_{number}", [ContentBlock(type="text", content="x")])
+                said = send_user_message(f"turn_{number}", [ContentBlock(type="text", content="x")])
                 await (one, other)[number % 2].journal.write(owner, "sess_1", lambda _: said)
 
             await asyncio.gather(*(say(number) for number in range(20)))

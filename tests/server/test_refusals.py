@@ -4,7 +4,7 @@ import pytest
 
 from open_token.errors import StoreError
 from open_token.server.refusals import Refused, bad, busy, missing, refusal_of
-from open_token.server.store.interface import Conflict, Fenced, Missing
+from open_token.server.store.interface import ConflictError, FencedError, NotFoundError
 
 
 @pytest.mark.parametrize(
@@ -19,9 +19,9 @@ def test_each_has_its_status(made: Refused, status: int) -> None:
 @pytest.mark.parametrize(
     ("problem", "status"),
     [
-        (Missing("session"), 404),
-        (Conflict("gone on"), 409),
-        (Fenced(), 409),
+        (NotFoundError("session"), 404),
+        (ConflictError("gone on"), 409),
+        (FencedError(), 409),
         (StoreError("the disk is full"), 503),
     ],
 )

@@ -12,14 +12,14 @@ import msgspec
 import pytest
 from hypothesis import given
 
-from open_token.entries import Entry, Json, Step, coalesced
-from open_token.reducer import State, steps
+from open_token.model.log_events import Json, LogEntry, NewEvent, merge_deltas
+from open_token.model.session_types import to_builtins
 from open_token.server import _player, replay
 from open_token.server._script import LONGEST, Item, Script
 from open_token.server.clock import Clock
 from open_token.server.config import Limits
 from open_token.server.refusals import Refused
-from open_token.turns import plain
+from open_token.session import SessionState, actions
 from session_logs import Talk, talks
 from whole_servers import TALK, Asking, asking, served
 
@@ -28,9 +28,11 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.json*"))
 
 # As chat:send writes it: the run first, then the message. TALK has it the other way round; both are
 # played.
-MORE: list[Step] = [
+MORE: list[NewEvent] = [
     ("run.started", {"run_id": "run_2"}),
-    *steps.user_message("turn_4", steps.blocks_of("Read  it,\nplease."), checkpoint_id="cp_2"),
+    *actions.send_user_message(
+        "turn_4", actions.build_text_blocks("Read  it,\nplease."), checkpoint_id="cp_2"
+    ),
     ("turn.opened", {"turn": {"turn_id": "turn_5"}}),
     ("text.delta", {"turn_id": "turn_5", "text": "It says alpha."}),
     ("turn.ended", {"turn_id": "turn_5"}),
@@ -72,7 +74,7 @@ async def until(ask: Asking, session_id: str, is_so: Callable[[Json], bool]) -> 
     try:
         while True:
             grown.clear()
-            standing: Json = plain((await ask.state(session_id)).session.replay_state)
+            standing: Json = to_builtins((await ask.state(session_id)).session.replay_state)
             if is_so(standing):
                 return standing
             await grown.wait()
@@ -115,7 +117,7 @@ def test_the_same_turns(tmp_path: Path) -> None:
         assert await shown(ask, session_id) == await shown(ask, "sess_1")
         state = await ask.state(session_id)
         assert (state.session.status, state.session.intent) == ("completed", "A talk")
-        assert len(state.marks) == 1
+        assert len(state.checkpoints) == 1
         await asyncio.gather(*ask.services.replays._tasks)
         assert await ask.services.store.setting(replay.MARKS) is None
 
@@ -273,7 +275,9 @@ def test_pausing_and_going_on(tmp_path: Path) -> None:
         assert (await ask("PATCH", route, json={"speed": 2})).json()["replay_state"] == paused | {
             "speed": 2
         }
-        assert plain((await ask.state(session_id)).session.replay_state) == paused | {"speed": 2}
+        assert to_builtins((await ask.state(session_id)).session.replay_state) == paused | {
+            "speed": 2
+        }
         gone_on = (await ask("PATCH", route, json={"status": None})).json()["replay_state"]
         assert gone_on["status"] == "playing"
         await ask("PATCH", route, json={"status": "autonomous"})
@@ -322,7 +326,7 @@ def test_something_else_is_typed(tmp_path: Path, decision: str) -> None:
         )
         if decision == "go_on":
             assert answer is None
-            ended = plain((await ask.state(session_id)).session.replay_state)
+            ended = to_builtins((await ask.state(session_id)).session.replay_state)
             assert ended == standing | {"status": "finished"}
             assert await replays.divert(caller, payload, await ask.state(session_id)) is None
             assert (await ask.state(session_id)).run is None
@@ -372,7 +376,12 @@ def test_a_restart_goes_on_by_itself(tmp_path: Path) -> None:
             lambda state: [
                 (
                     "replay.changed",
-                    {"replay_state": {**plain(state.session.replay_state), "status": "autonomous"}},
+                    {
+                        "replay_state": {
+                            **to_builtins(state.session.replay_state),
+                            "status": "autonomous",
+                        }
+                    },
                 )
             ],
         )
@@ -387,7 +396,7 @@ def test_big_results_are_there_too(tmp_path: Path) -> None:
         blob = await ask.services.store.put_blob(b'"x"', "application/json")
         held = {"blob": blob.sha256, "size": 3, "media_type": "application/json", "preview": "x"}
         odd = held | {"blob": "no hash"}
-        made: list[Step] = [("turn.opened", {"turn": {"turn_id": "turn_9"}})]
+        made: list[NewEvent] = [("turn.opened", {"turn": {"turn_id": "turn_9"}})]
         for name, result in (("tc_8", held), ("tc_9", odd)):
             made.append(
                 ("tool.called", {"turn_id": "turn_9", "call": {"id": name, "tool_name": "Read"}})
@@ -432,7 +441,7 @@ def test_a_replay_that_is_stopped_or_deleted(tmp_path: Path) -> None:
         await ask.services.journal.write(
             ask.owner,
             stopped,
-            lambda state: [("run.started", {"run_id": "another"}), *steps.interrupt(state)],
+            lambda state: [("run.started", {"run_id": "another"}), *actions.interrupt_run(state)],
         )
         await ask.services.store.delete_session(ask.owner, deleted)
         ask.services.journal.forget(deleted)
@@ -479,13 +488,13 @@ def test_not_too_many_at_once(tmp_path: Path) -> None:
 class OnlyLog:
     """A store that has one log and nothing else."""
 
-    def __init__(self, entries: list[Entry]) -> None:
+    def __init__(self, entries: list[LogEntry]) -> None:
         self.store = self
         self.entries = entries
 
     async def read_log(
         self, owner: str, session_id: str, after: int = 0, limit: int = 100
-    ) -> list[Entry]:
+    ) -> list[LogEntry]:
         return [entry for entry in self.entries if entry.seq > after][:limit]
 
 
@@ -497,16 +506,16 @@ def test_any_session_is_played_as_it_was(talk: Talk) -> None:
         )
         return [item async for item in script.items(0)]
 
-    state = State("sess_2")
+    state = SessionState("sess_2")
     state.add("session.created", {"session": {}}, "2026-01-01T00:00:00Z")
-    for kind, data in coalesced([item.step for item in asyncio.run(items())]):
+    for kind, data in merge_deltas([item.step for item in asyncio.run(items())]):
         state.add(kind, data, "2026-01-01T00:00:00Z")
     assert bare(state) == bare(talk.state)
 
 
-def bare(state: State) -> list[Any]:
+def bare(state: SessionState) -> list[Any]:
     own = ("id", "turn_id", "started_at", "sequence")
     return [
         {name: value for name, value in turn.items() if name not in own}
-        for turn in plain(state.branch())
+        for turn in to_builtins(state.branch())
     ]

@@ -17,8 +17,8 @@ from open_token.server.clock import moment_of
 from open_token.server.scheduler import Scheduler, spoken
 from open_token.server.services import Services
 from open_token.server.store.interface import Store
-from open_token.server.store.postgres import PostgresStore
-from open_token.server.store.rows import Fence, Firing, NewTask, RunEnd, Step, User
+from open_token.server.store.postgres.store import PostgresStore
+from open_token.server.store.rows import Fence, Firing, NewTask, RunEnd, SessionWrite, User
 from scheduling import ANNA, BEN, Hand, node, scheduling
 from stores import new_postgres
 
@@ -43,7 +43,9 @@ async def end_run(
         assert run is not None
     fence = Fence(run_id=run.id, token=run.fencing_token)
     end = RunEnd(status=status, at=services.clock.now(), error=error)  # type: ignore[arg-type]
-    await services.store.append(Step(owner=ANNA, session_id=session_id, fence=fence, run_end=end))
+    await services.store.append(
+        SessionWrite(owner=ANNA, session_id=session_id, fence=fence, run_end=end)
+    )
 
 
 def test_a_slot_becomes_a_session_with_the_words_and_a_run(tmp_path: Path) -> None:
@@ -68,7 +70,7 @@ def test_a_slot_becomes_a_session_with_the_words_and_a_run(tmp_path: Path) -> No
             "running",
             "demo",
         )
-        assert [turn.whole().blocks[0].content for turn in state.turns.values()] == ["Write it"]
+        assert [turn.snapshot().blocks[0].content for turn in state.turns.values()] == ["Write it"]
         kinds = [entry.kind for entry in await services.store.read_log(ANNA, run.session_id)]
         assert kinds == [
             "session.created",
@@ -123,7 +125,7 @@ def test_after_downtime_only_the_newest_slot_counts(tmp_path: Path) -> None:
         hand.turn(days=400, minutes=3)
         (run,) = await scheduler.tick()
         assert (run.status, run.fire_at) == ("running", "2027-03-07T08:00:00.000Z")
-        assert (await services.store.task_runs(ANNA)).total == 1
+        assert (await services.store.list_task_runs(ANNA)).total == 1
 
     played(tmp_path, play)
 
@@ -147,7 +149,7 @@ def test_none_begins_while_another_goes_on_unless_asked(tmp_path: Path) -> None:
         await end_run(services, first[mine].session_id, "failed", "no key")
         hand.turn(minutes=1)
         assert [run.status for run in await scheduler.tick()] == ["running", "running"]
-        page = await services.store.task_runs(ANNA)
+        page = await services.store.list_task_runs(ANNA)
         errors = [run.error for run in page.items]
         assert errors == [None, "skipped: the run before goes on", "no key"]
 
@@ -216,7 +218,7 @@ def test_one_that_never_works_keeps_no_other_waiting(
         hand.turn(hours=1)
         with pytest.raises(StoreError):
             await scheduler.tick()
-        assert (await services.store.task_runs(ANNA)).total == 2
+        assert (await services.store.list_task_runs(ANNA)).total == 2
 
     played(tmp_path, play)
 
@@ -255,7 +257,7 @@ async def eight_nodes(tmp_path: Path, stores: list[Store], hand: Hand) -> None:
     assert len(taken) == len({run.task_id for run in taken}) == 1000
     for owner in (ANNA, BEN):
         assert (await stores[0].sessions(owner)).total == 500
-        assert (await stores[0].task_runs(owner)).total == 500
+        assert (await stores[0].list_task_runs(owner)).total == 500
     assert await stores[0].check() == []
 
 
@@ -318,7 +320,7 @@ def test_a_day_with_a_change_of_the_clock_has_each_slot_once(
             hand.turn(minutes=7)
         hand.moment = end - timedelta(seconds=1)
         await others[0].tick()
-        page = await services.store.task_runs(ANNA, limit=1000)
+        page = await services.store.list_task_runs(ANNA, limit=1000)
         count = Counter(
             run.task_id
             for run in page.items

@@ -1,7 +1,7 @@
 """What of a turn a stranger sees."""
 
+from open_token.model.session_types import MemoryRef, TurnProjection, from_builtins
 from open_token.server.shares import Terms, shown
-from open_token.turns import MemoryRef, TurnProjection, typed
 
 TURN = {
     "id": "e",
@@ -19,7 +19,7 @@ TURN = {
 
 
 def whole() -> TurnProjection:
-    turn = typed(TURN, TurnProjection)
+    turn = from_builtins(TURN, TurnProjection)
     turn.memory_refs = [MemoryRef(id=1)]
     return turn
 

@@ -12,8 +12,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from open_token.entries import Json
-from open_token.reducer.mirror import Mirror
+from client_mirror import Mirror
+from open_token.model.log_events import Json
 from open_token.server import sse
 from open_token.server.frames import Frame
 from open_token.server.http.app import make_app

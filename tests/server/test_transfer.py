@@ -15,11 +15,11 @@ import open_token
 from open_token import api
 from open_token.errors import OpenTokenError, StoreError
 from open_token.jsontools.canonical import hash_events
-from open_token.reducer import State
-from open_token.reducer.steps import blocks_of, user_message
 from open_token.server.clock import Clock
 from open_token.server.config import Limits
 from open_token.server.transfer import MARKS, sweep
+from open_token.session import SessionState
+from open_token.session.actions import build_text_blocks, send_user_message
 from signers import new_key, public
 from whole_servers import TALK, Asking, served
 
@@ -283,7 +283,7 @@ def test_several_conversations(tmp_path: Path) -> None:
     path = tmp_path / "several.ndjson"
     lines = []
     for name in ("sess_a", "sess_b"):
-        state = State(name)
+        state = SessionState(name)
         steps = [("session.created", {"session": {"intent": name}}), *TALK]
         lines += [
             msgspec.json.encode(state.add(kind, data, "2026-01-01T00:00:00Z"))
@@ -319,7 +319,9 @@ def test_an_imported_session_can_go_on(tmp_path: Path) -> None:
         await ask.services.journal.write(
             ask.owner,
             session_id,
-            lambda state: user_message("turn_new", blocks_of("And now?"), checkpoint_id="cp_new"),
+            lambda state: send_user_message(
+                "turn_new", build_text_blocks("And now?"), checkpoint_id="cp_new"
+            ),
         )
         state = await ask.state(session_id)
         assert all(turn.imported for name, turn in state.turns.items() if name != "turn_new")
@@ -386,7 +388,9 @@ def test_the_policy_of_this_machine_wins(tmp_path: Path) -> None:
     )
 
     async def test(ask: Asking) -> Any:
-        extra = user_message("turn_9", blocks_of("Write to anna.schmidt@mail-of-anna.de please."))
+        extra = send_user_message(
+            "turn_9", build_text_blocks("Write to anna.schmidt@mail-of-anna.de please.")
+        )
         await ask.talk(*extra)
         return await ask(
             "GET",

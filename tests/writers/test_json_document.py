@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from open_token.model import Event, Integrity, Record
+from open_token.model.document import Event, Integrity, Record
 from open_token.writers import JsonDocument
 
 EVENTS: list[Event] = [

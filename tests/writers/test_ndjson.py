@@ -2,7 +2,7 @@
 
 import json
 
-from open_token.model import Event, Record
+from open_token.model.document import Event, Record
 from open_token.writers import Ndjson
 
 RECORD = Record(

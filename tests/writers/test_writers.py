@@ -2,7 +2,7 @@
 
 import pytest
 
-from open_token.model import Record
+from open_token.model.document import Record
 from open_token.options import OPTIONS
 from open_token.writers import writer_for
 

@@ -9,7 +9,7 @@ import msgspec
 from open_token.builder.call_pairing import Calls
 from open_token.builder.event_writer import Ledger, links_of
 from open_token.jsontools.walk import estimate_memory, normalize_json_values
-from open_token.model import (
+from open_token.model.document import (
     Content,
     Conversation,
     Event,
@@ -22,7 +22,7 @@ from open_token.model import (
     Role,
     Usage,
 )
-from open_token.model import Visibility as Visibility
+from open_token.model.document import Visibility as Visibility
 from open_token.storage.files import Spool
 
 MISSING = {"missing_result": True}

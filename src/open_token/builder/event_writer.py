@@ -5,7 +5,16 @@ from typing import Any, cast
 
 from open_token.builder.late_edits import Spliced
 from open_token.jsontools.walk import estimate_memory, measure_normalized, normalize_json_values
-from open_token.model import Coercion, Content, Event, EventType, Links, Role, Usage, Visibility
+from open_token.model.document import (
+    Coercion,
+    Content,
+    Event,
+    EventType,
+    Links,
+    Role,
+    Usage,
+    Visibility,
+)
 from open_token.storage.files import Spool
 
 _EVENT_WEIGHT = 900

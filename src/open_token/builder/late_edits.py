@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import cast
 
-from open_token.model import Event, Links, Usage
+from open_token.model.document import Event, Links, Usage
 from open_token.storage.files import Spool
 
 

@@ -30,7 +30,7 @@ from open_token.cli.shared.source_selection import (
 )
 from open_token.errors import InputError, UsageError
 from open_token.handoff import Scene, Session, Talk, list_target_names, talk_of, target
-from open_token.model import Export
+from open_token.model.document import Export
 from open_token.options import split_option_words
 from open_token.settings import load_settings
 from open_token.storage.files import make_parents, write_whole

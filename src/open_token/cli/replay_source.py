@@ -16,7 +16,7 @@ from open_token.cli.shared.source_selection import (
     select_source,
 )
 from open_token.errors import InputError
-from open_token.model import Export
+from open_token.model.document import Export
 from open_token.options import ExportOptions
 from open_token.pipeline import Receipt
 from open_token.redaction.text_stream import redact_text

@@ -13,7 +13,7 @@ from open_token.cli.shared.help import Help, Section
 from open_token.cli.shared.text_input import check_text
 from open_token.context import Context
 from open_token.errors import InputError, UsageError
-from open_token.model import REDACTION_MODES
+from open_token.model.document import REDACTION_MODES
 from open_token.options import ExportOptions, suggest_match
 from open_token.redaction.explanation import Explanation, NearMiss, explain
 from open_token.redaction.findings import Finding, Place, compute_allow_hash, to_json

@@ -4,7 +4,7 @@ import argparse
 
 from open_token.cli.shared.console import Console
 from open_token.cli.shared.help import Help, Section
-from open_token.schema import document_schema, record_schema
+from open_token.model.json_schema import build_document_schema, build_record_schema
 
 HELP = Help(
     summary="Print the JSON Schema (2020-12) of the format.",
@@ -40,6 +40,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, console: Console) -> int:
     """Print the schema."""
-    schema = document_schema() if args.what == "document" else record_schema()
+    schema = build_document_schema() if args.what == "document" else build_record_schema()
     console.print_json(schema)
     return 0

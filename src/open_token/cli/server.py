@@ -14,9 +14,9 @@ from open_token.server.clock import Clock, iso
 from open_token.server.config import ServerConfig
 from open_token.server.loading import load_config
 from open_token.server.store import backup as copies
-from open_token.server.store.beside import People, people_of
 from open_token.server.store.rows import KeyRow, User
-from open_token.server.store.shared_people import shared_people
+from open_token.server.store.sqlite.user_admin import UserAdmin, open_user_admin
+from open_token.server.store.user_admin import open_shared_user_admin
 
 MIGRATE_USAGE = "use `migrate to URL --data DIR`, or `migrate from URL NEW_DIR --data DIR`"
 HELP = Help(
@@ -106,7 +106,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     return _check(words, args, config, console)
 
 
-PeopleCommand = Callable[[People, list[str], argparse.Namespace, Console], int]
+PeopleCommand = Callable[[UserAdmin, list[str], argparse.Namespace, Console], int]
 
 
 def _run_people_command(
@@ -127,14 +127,16 @@ def _run_people_command(
         usage = _USER_USAGE if noun == "user" else _KEY_USAGE
         raise UsageError(f"`server {noun}` needs a command", help=f"use {usage}")
     if config.database:
-        store = shared_people(config.data, config.database)
+        store = open_shared_user_admin(config.data, config.database)
     else:
-        store = people_of(config.data)
+        store = open_user_admin(config.data)
     with store as people:
         return command(people, words[1:], args, console)
 
 
-def _add_user(people: People, words: list[str], args: argparse.Namespace, console: Console) -> int:
+def _add_user(
+    people: UserAdmin, words: list[str], args: argparse.Namespace, console: Console
+) -> int:
     (name,) = _expect_words(words, 1, "user add NAME")
     if not name.strip() or len(name) > _MAX_NAME_LENGTH or not name.isprintable():
         raise UsageError(
@@ -147,7 +149,7 @@ def _add_user(people: People, words: list[str], args: argparse.Namespace, consol
 
 
 def _list_users(
-    people: People, words: list[str], args: argparse.Namespace, console: Console
+    people: UserAdmin, words: list[str], args: argparse.Namespace, console: Console
 ) -> int:
     _expect_words(words, 0, "user list")
     users = people.users()
@@ -163,19 +165,19 @@ def _list_users(
 
 
 def _disable_user(
-    people: People, words: list[str], args: argparse.Namespace, console: Console
+    people: UserAdmin, words: list[str], args: argparse.Namespace, console: Console
 ) -> int:
     return _set_disabled(people, words, console, _now(), "disable")
 
 
 def _enable_user(
-    people: People, words: list[str], args: argparse.Namespace, console: Console
+    people: UserAdmin, words: list[str], args: argparse.Namespace, console: Console
 ) -> int:
     return _set_disabled(people, words, console, None, "enable")
 
 
 def _set_disabled(
-    people: People, words: list[str], console: Console, disabled_at: str | None, verb: str
+    people: UserAdmin, words: list[str], console: Console, disabled_at: str | None, verb: str
 ) -> int:
     (name,) = _expect_words(words, 1, f"user {verb} NAME")
     user = _find_user(people, name)
@@ -185,13 +187,15 @@ def _set_disabled(
     return 0
 
 
-def _add_key(people: People, words: list[str], args: argparse.Namespace, console: Console) -> int:
+def _add_key(
+    people: UserAdmin, words: list[str], args: argparse.Namespace, console: Console
+) -> int:
     user = _find_user(people, _expect_optional_word(words, "key add [USER]"))
     return _create_key(people, user, args.name or "made on the command line", args, console)
 
 
 def _create_key(
-    people: People, user: User, name: str, args: argparse.Namespace, console: Console
+    people: UserAdmin, user: User, name: str, args: argparse.Namespace, console: Console
 ) -> int:
     scope: Literal["read", "full"] = "read" if args.read else "full"
     key, plaintext = people.add_key(user.id, name, scope, _now())
@@ -205,7 +209,9 @@ def _create_key(
     return 0
 
 
-def _list_keys(people: People, words: list[str], args: argparse.Namespace, console: Console) -> int:
+def _list_keys(
+    people: UserAdmin, words: list[str], args: argparse.Namespace, console: Console
+) -> int:
     user = _find_user(people, _expect_optional_word(words, "key list [USER]"))
     keys = people.keys(user.id)
     if args.json:
@@ -220,7 +226,7 @@ def _list_keys(people: People, words: list[str], args: argparse.Namespace, conso
 
 
 def _revoke_key(
-    people: People, words: list[str], args: argparse.Namespace, console: Console
+    people: UserAdmin, words: list[str], args: argparse.Namespace, console: Console
 ) -> int:
     (key_id,) = _expect_words(words, 1, "key revoke KEY_ID")
     if not any(people.revoke_key(user.id, key_id, _now()) for user in people.users()):
@@ -269,19 +275,19 @@ def _check(
 
 def migrate_data(words: list[str], data: Path, console: Console, *, is_json: bool = False) -> int:
     """Copy the data: `to URL` from the data folder, or `from URL NEW_DIR`."""
-    from open_token.server.store.choosing import mover
+    from open_token.server.store.factory import load_migration
 
     direction = words[0] if words else ""
     arguments = words[1:]
     if direction == "to" and len(arguments) == 1:
-        moved = asyncio.run(mover().to_postgres(data, arguments[0]))
+        moved = asyncio.run(load_migration().to_postgres(data, arguments[0]))
         message = (
             "copied to the database; the folder is unchanged. "
             "Keep its file `pepper`: every node needs it"
         )
     elif direction == "from" and len(arguments) == 2:
         target = console.cwd / Path(arguments[1]).expanduser()
-        moved = asyncio.run(mover().to_folder(arguments[0], target, data / "pepper"))
+        moved = asyncio.run(load_migration().to_folder(arguments[0], target, data / "pepper"))
         message = f"copied to {escape_controls(arguments[1])}; the database is unchanged"
     else:
         raise UsageError("`server migrate` needs a direction", help=MIGRATE_USAGE)
@@ -295,7 +301,7 @@ def migrate_data(words: list[str], data: Path, console: Console, *, is_json: boo
     return 0
 
 
-def _find_user(people: People, name: str | None) -> User:
+def _find_user(people: UserAdmin, name: str | None) -> User:
     """Find a user by name or id; None means the owner."""
     for user in people.users():
         if name is None and user.role == "owner":

@@ -12,7 +12,7 @@ from open_token.comparing.deeds import ASIDE, change, within
 from open_token.comparing.outputs import plain_output, steady
 from open_token.comparing.steps import Run, Step, data_of, lasting_facts, object_of, said
 from open_token.jsontools.walk import map_strings
-from open_token.model import Event
+from open_token.model.document import Event
 from open_token.redaction.markers import count_markers, strip_marker_hashes
 
 _BY_OUTCOME = frozenset(("edit", "write", "delegate", "plan"))

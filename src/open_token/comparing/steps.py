@@ -10,7 +10,7 @@ import msgspec
 from open_token.comparing.deeds import Deed, deed_of
 from open_token.jsontools.timestamps import to_epoch_ms
 from open_token.jsontools.walk import iter_strings
-from open_token.model import Conversation, Event, Participant, Record
+from open_token.model.document import Conversation, Event, Participant, Record
 
 HAPPENINGS = frozenset(
     "interrupted aborted api_error error compaction compaction_summary model_fallback".split()

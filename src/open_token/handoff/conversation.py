@@ -10,7 +10,7 @@ from uuid import UUID
 import msgspec
 
 from open_token.jsontools.timestamps import from_epoch, to_epoch_ms
-from open_token.model import Content, Conversation, Event, Export
+from open_token.model.document import Content, Conversation, Event, Export
 
 _ASIDE = {
     "subagent": "subagents",

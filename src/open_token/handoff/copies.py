@@ -4,7 +4,7 @@ does not."""
 import re
 
 from open_token.handoff.conversation import NOTE
-from open_token.model import Event, Record
+from open_token.model.document import Event, Record
 
 TAIL = 1 << 15
 """In so many of the last bytes of a copy stands the note of the handoff."""

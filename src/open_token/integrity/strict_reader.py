@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from open_token.jsontools.strict import Fault, StrictError, describe_value, parse_strict
-from open_token.model import EVENT_TYPES
+from open_token.model.document import EVENT_TYPES
 
 BROKEN: Any = object()
 """Stands for bytes that are not JSON."""

@@ -24,7 +24,7 @@ from open_token.locallib.places import (
     read_file_facts,
     resolve_places,
 )
-from open_token.model import Found
+from open_token.model.document import Found
 from open_token.sources.source import Source
 from open_token.storage.files import Folders
 

@@ -8,7 +8,7 @@ import msgspec
 
 from open_token.context import Context
 from open_token.errors import InputError
-from open_token.model import Found
+from open_token.model.document import Found
 from open_token.pipeline import Observer, Receipt, export
 from open_token.registry import list_conversations
 from open_token.sources.source import Source

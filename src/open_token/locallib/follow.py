@@ -11,7 +11,7 @@ from open_token.context import Context
 from open_token.errors import InputError
 from open_token.locallib.ndjson_stream import FollowStream
 from open_token.locallib.reread import EventTracker, find_unreported_usage, has_new_reasoning
-from open_token.model import Conversation, Event, Record, Usage
+from open_token.model.document import Conversation, Event, Record, Usage
 from open_token.pipeline import read_record
 from open_token.registry import load_reader
 from open_token.sources.source import Source

@@ -11,7 +11,7 @@ import orjson
 from open_token.context import Context
 from open_token.errors import InputError
 from open_token.integrity.event_hashes import EventHasher
-from open_token.model import Conversation, Event, Integrity, Participant, Record
+from open_token.model.document import Conversation, Event, Integrity, Participant, Record
 from open_token.passes import select
 from open_token.redaction.live import LiveRedaction
 from open_token.writers.ndjson import Ndjson

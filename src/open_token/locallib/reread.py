@@ -10,7 +10,7 @@ from typing import Any, cast
 import orjson
 
 from open_token.builder.draft import MISSING
-from open_token.model import Event, Participant, Record, Usage
+from open_token.model.document import Event, Participant, Record, Usage
 
 _AT_THE_END = ("tool_result", "span_end")
 

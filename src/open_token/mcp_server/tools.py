@@ -43,7 +43,7 @@ from open_token.mcp_server.shapes import (
     Verified,
     schema_of,
 )
-from open_token.model import Event, Record
+from open_token.model.document import Event, Record
 from open_token.options import ExportOptions
 from open_token.pipeline import export
 from open_token.redaction.text_stream import redact_text

@@ -15,7 +15,7 @@ from typing import Any, cast
 import msgspec
 
 from open_token.errors import InputError
-from open_token.model import Event, Record
+from open_token.model.document import Event, Record
 
 EXPANSION_MIN_LIMIT = 256 << 20
 EXPANSION_MAX_RATIO = 100

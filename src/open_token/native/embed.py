@@ -6,7 +6,7 @@ from pathlib import PurePath
 from typing import Any
 
 from open_token.jsontools.walk import estimate_memory
-from open_token.model import Event, Record
+from open_token.model.document import Event, Record
 from open_token.native.encoding import encode_value
 from open_token.native.references import BinaryDataIndex, FindReference
 from open_token.native.units import SourceUnit, iter_owned_units

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from open_token.jsontools.timestamps import to_utc
-from open_token.model import Event, Note, Record
+from open_token.model.document import Event, Note, Record
 from open_token.native.units import SourcePart, SourceUnit, iter_owned_units
 from open_token.redaction.markers import MARKER_START, split_at_markers
 from open_token.registry import Reader, load_reader

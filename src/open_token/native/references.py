@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from open_token.jsontools.walk import iter_string_pointers
-from open_token.model import Event
+from open_token.model.document import Event
 
 _MIN_LENGTH = 1024
 _MAX_ENTRIES = 100_000

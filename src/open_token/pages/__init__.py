@@ -4,7 +4,7 @@ of the export."""
 from importlib import import_module
 from typing import BinaryIO, Protocol, cast
 
-from open_token.model import Integrity, Record
+from open_token.model.document import Integrity, Record
 
 _MODULES = {
     "html": "open_token.pages.html",

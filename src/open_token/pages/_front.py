@@ -3,7 +3,7 @@ outline, the keys."""
 
 from datetime import UTC, datetime
 
-from open_token.model import Integrity, Record
+from open_token.model.document import Integrity, Record
 from open_token.pages._escaped import attribute, escaped, one_line
 from open_token.pages._gathered import Gathered
 from open_token.pages._strip import strip

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from open_token.model import Event
+from open_token.model.document import Event
 from open_token.pages._escaped import one_line, plain
 from open_token.pages._tools import kind_of
 from open_token.pages.rows import changes_of, is_failed, moment, said

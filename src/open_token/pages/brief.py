@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 from open_token.errors import SizeLimitError
-from open_token.model import Integrity, Record
+from open_token.model.document import Integrity, Record
 from open_token.pages._gathered import Gathered, gather, title_of, title_of_all
 from open_token.pages._terminal import without_colours
 from open_token.pages.markdown import counted, words

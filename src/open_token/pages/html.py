@@ -8,7 +8,7 @@ from functools import cache
 from importlib import resources
 from typing import BinaryIO
 
-from open_token.model import Integrity, Record
+from open_token.model.document import Integrity, Record
 from open_token.pages._escaped import attribute, escaped
 from open_token.pages._front import bar, facts, foot, outline
 from open_token.pages._gathered import Gathered, gather, title_of_all

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from open_token.model import Integrity, Record
+from open_token.model.document import Integrity, Record
 from open_token.pages._blocks import as_text
 from open_token.pages._escaped import attribute, one_line, plain
 from open_token.pages._gathered import Gathered, gather, title_of_all

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from open_token.model import Event
+from open_token.model.document import Event
 
 QUIET = frozenset(
     "cost context settings tools usage request_usage turn_context message_facts session_totals result_facts".split()

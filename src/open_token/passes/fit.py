@@ -11,7 +11,7 @@ from open_token.integrity.event_hashes import (
     is_unchanged_export,
 )
 from open_token.jsontools.canonical import CanonicalError
-from open_token.model import Event, Integrity, Record
+from open_token.model.document import Event, Integrity, Record
 from open_token.passes.truncate import truncate
 from open_token.writers import Writer
 

@@ -7,7 +7,7 @@ from typing import cast
 import msgspec
 
 from open_token.context import Context
-from open_token.model import Content, Event, Record
+from open_token.model.document import Content, Event, Record
 from open_token.redaction.lazy_patterns import lazy_compile
 
 _MAX_SUMMARY = 280

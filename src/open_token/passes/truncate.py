@@ -11,7 +11,7 @@ from itertools import islice
 
 from open_token.context import Context, SizeEstimator
 from open_token.errors import SizeLimitError
-from open_token.model import Event, Record
+from open_token.model.document import Event, Record
 from open_token.passes.truncate_cuts import iter_cuts
 from open_token.passes.truncate_drop import (
     EventGroups,

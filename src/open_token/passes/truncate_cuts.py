@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, cast
 
 import orjson
 
-from open_token.model import Content, Event
+from open_token.model.document import Content, Event
 from open_token.redaction.markers import MARKER
 
 _HEAD = 1024

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any, cast
 
-from open_token.model import Event, Links, Participant
+from open_token.model.document import Event, Links, Participant
 
 _DROPPED = "dropped"
 _ACTOR_NAME = "open-token"

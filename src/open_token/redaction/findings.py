@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from open_token.context import Context
-from open_token.model import Record
+from open_token.model.document import Record
 from open_token.redaction import masker
 from open_token.redaction.detector import build_detector
 from open_token.redaction.found_values import FoundValues

@@ -3,7 +3,7 @@
 from array import array
 from typing import Any, NamedTuple
 
-from open_token.model import Event
+from open_token.model.document import Event
 from open_token.redaction.ruleset import Rule
 from open_token.redaction.traversal import Batch
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import cast
 
 from open_token.context import Context
-from open_token.model import Conversation, Event, Record
+from open_token.model.document import Conversation, Event, Record
 from open_token.redaction import masker
 from open_token.redaction.detector import build_detector
 from open_token.redaction.found_values import FoundValues

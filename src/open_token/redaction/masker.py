@@ -26,7 +26,7 @@ from open_token.jsontools.walk import (
     prefix_name,
     rewrite_named_strings,
 )
-from open_token.model import Coercion, Conversation, Event, Participant, Record, Redaction
+from open_token.model.document import Coercion, Conversation, Event, Participant, Record, Redaction
 from open_token.redaction.detector import Detector
 from open_token.redaction.found_values import FoundValues, ValuePart
 from open_token.redaction.marker_factory import (

@@ -8,7 +8,7 @@ import msgspec
 
 from open_token.errors import OpenTokenError
 from open_token.jsontools.walk import FILE_BYTES, ID_VALUE, SKIP_VALUE
-from open_token.model import Event
+from open_token.model.document import Event
 from open_token.redaction.detector import Detector
 from open_token.redaction.found_values import FoundValues
 from open_token.redaction.ruleset import GLUED_TOKEN_START, TOKEN_START, Rule, RuleSet

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from open_token.context import Context
 from open_token.jsontools.walk import collect_named_strings
-from open_token.model import Record
+from open_token.model.document import Record
 from open_token.redaction.detector import Detector, build_detector
 from open_token.redaction.found_values import FoundValues
 from open_token.redaction.post_check import PostCheck

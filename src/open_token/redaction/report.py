@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from open_token.model import REDACTION_MODES, STRATEGIES, Redaction
+from open_token.model.document import REDACTION_MODES, STRATEGIES, Redaction
 from open_token.redaction.lazy_patterns import lazy_compile
 
 _COUNT_NOTE = lazy_compile(r"masked (\d+) ([\w.-]+) \((\d+) distinct values?\)")

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from open_token.jsontools.walk import ID_NAME, NAME_END
-from open_token.model import Event
+from open_token.model.document import Event
 from open_token.redaction.detector import Detector, Finding, has_distinct_prefix
 from open_token.redaction.found_values import FoundValues, ValuePart
 from open_token.redaction.text_encoding import decode_padded, encode_text

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from open_token.model import Content, Event
+from open_token.model.document import Content, Event
 from open_token.redaction.markers import MARKER
 from open_token.redaction.ruleset import Rule
 

@@ -17,7 +17,7 @@ from open_token.jsontools.walk import (
     SKIP_VALUE,
     collect_named_strings,
 )
-from open_token.model import MIMES, Event, Links, Record, Usage
+from open_token.model.document import MIMES, Event, Links, Record, Usage
 from open_token.redaction.lazy_patterns import lazy_compile
 
 BATCH_SIZE = 1 << 18

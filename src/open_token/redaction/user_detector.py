@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import Any
 
 from open_token.context import AllowEntry, Context, CustomRule
-from open_token.model import REDACTION_MODES
+from open_token.model.document import REDACTION_MODES
 from open_token.redaction.detector import Detector, Finding, build_candidate, merge_findings
 from open_token.redaction.marker_factory import canonicalize_value
 from open_token.redaction.markers import blank_markers

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from open_token.model import Event, Export
+from open_token.model.document import Event, Export
 from open_token.redaction.markers import MARKER_START
 from open_token.replay.plain import MEDIA, flat, is_media, object_of
 

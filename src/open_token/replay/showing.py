@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from open_token.jsontools.timestamps import to_epoch_ms
-from open_token.model import Event, Export
+from open_token.model.document import Event, Export
 from open_token.pages.rows import output_of
 from open_token.pages.story import QUIET, speaker
 from open_token.replay.plain import flat, is_media, object_of

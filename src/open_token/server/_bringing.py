@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from open_token.entries import Entry, Json, Step
-from open_token.reducer import State
-from open_token.reducer.documents import import_document
+from open_token.model.log_events import Json, LogEntry, NewEvent
 from open_token.server._incoming import Incoming
 from open_token.server.services import Services
+from open_token.session import SessionState
+from open_token.session.document_import import import_document
 
 _ENTRIES = 512
 _BYTES = 1 << 20
@@ -34,7 +34,7 @@ class Big(Struct, frozen=True):
 class Batch:
     """What is written together."""
 
-    steps: list[Step] = field(default_factory=list)
+    steps: list[NewEvent] = field(default_factory=list)
     bigs: list[Big] = field(default_factory=list)
     weight: int = 0
 
@@ -42,7 +42,7 @@ class Batch:
     def is_full(self) -> bool:
         return len(self.steps) >= _ENTRIES or self.weight >= _BYTES
 
-    def said(self, _: State) -> list[Step]:
+    def said(self, _: SessionState) -> list[NewEvent]:
         """What it says, whatever the state: nobody else writes to a session that comes in."""
         return self.steps
 
@@ -83,16 +83,16 @@ class Bringing:
                 await journal.write(self._owner, self._session_id, batch.said, blobs=blobs)
             is_new = False
         named = {"intent": title} if is_chosen else {}
-        done: Step = ("session.changed", {"changes": {"status": "completed", **named}})
+        done: NewEvent = ("session.changed", {"changes": {"status": "completed", **named}})
         await journal.write(self._owner, self._session_id, lambda _: [done])
 
-    def _entries(self, session: Json) -> Iterator[Entry]:
-        state = State(self._session_id)
+    def _entries(self, session: Json) -> Iterator[LogEntry]:
+        state = SessionState(self._session_id)
         now = self._services.clock.now()
         state.add("session.created", {"session": session}, now)
         return import_document(state, self._events(), now, **self._found.about())
 
-    def _next(self, entries: Iterator[Entry]) -> Batch:
+    def _next(self, entries: Iterator[LogEntry]) -> Batch:
         """The next entries, as many as one step takes."""
         batch = self._batch = Batch()
         for entry in entries:

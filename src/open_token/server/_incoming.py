@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from open_token.context import Context
-from open_token.entries import Json
 from open_token.errors import MultipleConversationsError, OpenTokenError, UsageError
 from open_token.jsontools.canonical import CanonicalError, EventsHash, encode_event
-from open_token.model import Event, Record
+from open_token.model.document import Event, Record
+from open_token.model.log_events import Json
 from open_token.options import ExportOptions
 from open_token.pipeline import read_record
 from open_token.registry import (

@@ -6,7 +6,7 @@ from typing import Any, BinaryIO, TypeGuard
 
 import msgspec
 
-from open_token.entries import Entry, Json
+from open_token.model.log_events import Json, LogEntry
 from open_token.server.services import Services
 
 _PAGE = 100
@@ -17,7 +17,7 @@ _encode = msgspec.json.Encoder().encode
 
 async def entries_of(
     services: Services, owner: str, session_id: str, last: int
-) -> AsyncIterator[list[Entry]]:
+) -> AsyncIterator[list[LogEntry]]:
     """The log up to a sequence, page by page."""
     seen = 0
     while seen < last:
@@ -37,12 +37,12 @@ async def write_log(
         await asyncio.to_thread(_write, whole, out)
 
 
-def _write(entries: list[Entry], out: BinaryIO) -> None:
+def _write(entries: list[LogEntry], out: BinaryIO) -> None:
     for entry in entries:
         out.write(_encode(entry) + b"\n")
 
 
-async def _whole(services: Services, owner: str, entry: Entry) -> Entry:
+async def _whole(services: Services, owner: str, entry: LogEntry) -> LogEntry:
     """The entry with what its blob holds."""
     if entry.kind == "tool.result" and is_reference(held := entry.data.get("result")):
         found = await _read(services, owner, entry.session_id, held)
@@ -92,5 +92,5 @@ def _filled(event: Json, value: Any) -> Json:
     return {**event, "content": {**content, "data": value}}
 
 
-def _with(entry: Entry, **data: Any) -> Entry:
+def _with(entry: LogEntry, **data: Any) -> LogEntry:
     return msgspec.structs.replace(entry, data={**entry.data, **data})

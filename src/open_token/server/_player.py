@@ -5,12 +5,12 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator
 
-from open_token.entries import Json, LogFault, Step, coalesced
-from open_token.reducer import State, steps
+from open_token.model.log_events import Json, LogError, NewEvent, merge_deltas
+from open_token.model.session_types import to_builtins
 from open_token.server._script import Item, Script
 from open_token.server.refusals import busy
 from open_token.server.services import Services
-from open_token.turns import plain
+from open_token.session import SessionState, actions
 
 LIVE = ("playing", "autonomous")
 _TICK = 0.1
@@ -25,21 +25,21 @@ class _Moved(Exception):
     """The replay does not stand where its player thought."""
 
 
-def is_under_way(state: State) -> bool:
+def is_under_way(state: SessionState) -> bool:
     """Whether a session is a replay that is not over."""
     replay = state.session.replay_state
     return replay is not None and replay.status != "finished"
 
 
-def standing_of(state: State) -> Json:
+def standing_of(state: SessionState) -> Json:
     """How a replay stands; Refused when the session is none."""
     if state.session.replay_state is None:
         raise busy("this session is no replay", "no_replay")
-    standing: Json = plain(state.session.replay_state)
+    standing: Json = to_builtins(state.session.replay_state)
     return standing
 
 
-def changed(standing: Json) -> Step:
+def changed(standing: Json) -> NewEvent:
     """A replay stands otherwise now."""
     return "replay.changed", {"replay_state": standing}
 
@@ -65,7 +65,7 @@ class Player:
         self._due = asyncio.get_running_loop().time()
         self._run: str | None = None
 
-    async def play(self, script_of: Callable[[State], Script]) -> bool:
+    async def play(self, script_of: Callable[[SessionState], Script]) -> bool:
         """Play until it is over or stopped; True when it goes on and must be looked at anew."""
         state = await self._services.journal.state(self._owner, self._session_id)
         if not is_under_way(state) or (standing := standing_of(state))["status"] not in LIVE:
@@ -142,13 +142,13 @@ class Player:
         named = dict.fromkeys(item.blob for item in batch if item.blob)
         blobs = [name for name in named if await read(self._owner, source, name, 0, 1) is not None]
 
-        def make(state: State) -> Iterator[Step]:
+        def make(state: SessionState) -> Iterator[NewEvent]:
             standing = standing_of(state)
             if standing["status"] not in LIVE or standing["position"] != position:
                 raise _Moved
             if self._run is not None and (state.run is None or state.run.run_id != self._run):
-                raise LogFault("the run was stopped")
-            yield from coalesced([item.step for item in batch])
+                raise LogError("the run was stopped")
+            yield from merge_deltas([item.step for item in batch])
             self._run = state.run.run_id if state.run else None
             yield changed(standing | {"position": position + len(batch)})
 
@@ -156,7 +156,7 @@ class Player:
             await self._services.journal.write(self._owner, self._session_id, make, blobs=blobs)
         except _Moved:
             return False
-        except LogFault:
+        except LogError:
             await self._break_off()
             return False
         return True
@@ -171,7 +171,7 @@ class Player:
         """The script is over; when the recording was taken away meanwhile, it pauses where it
         is."""
 
-        def make(state: State) -> Iterator[Step]:
+        def make(state: SessionState) -> Iterator[NewEvent]:
             standing = standing_of(state)
             if standing["status"] not in LIVE or standing["position"] != position:
                 raise _Moved
@@ -185,7 +185,7 @@ class Player:
                 )
                 yield changed(standing | {"status": "paused"})
                 return
-            yield from steps.interrupt(state)
+            yield from actions.interrupt_run(state)
             yield changed(standing | {"status": "finished"})
 
         try:
@@ -198,8 +198,8 @@ class Player:
         """The session went another way, as when its turn was stopped: the recording no longer
         fits."""
 
-        def make(state: State) -> Iterator[Step]:
-            yield from steps.interrupt(state)
+        def make(state: SessionState) -> Iterator[NewEvent]:
+            yield from actions.interrupt_run(state)
             yield changed(standing_of(state) | {"status": "finished"})
 
         await self._services.journal.write(self._owner, self._session_id, make)

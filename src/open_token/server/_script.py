@@ -8,11 +8,11 @@ from typing import Any, cast
 
 from msgspec import Struct
 
-from open_token.entries import Entry, Json, Step
-from open_token.reducer import raw
+from open_token.model.log_events import Json, LogEntry, NewEvent
+from open_token.model.session_types import ROOT_LOOP
 from open_token.server._log_file import entries_of, is_reference
 from open_token.server.services import Services
-from open_token.turns import ROOT
+from open_token.session import to_stream_item
 
 LONGEST = 5.0
 """Seconds; nobody waits longer for the next thing to happen, however long it took."""
@@ -29,7 +29,7 @@ _ON_TURNS = frozenset(
 class Item(Struct, frozen=True):
     """One thing that happens."""
 
-    step: Step
+    step: NewEvent
     pause: float = 0.0
     """The seconds before it at the speed at which it was recorded."""
     is_input: bool = False
@@ -93,12 +93,12 @@ class Script:
             for item in items[max(0, position - place) :]:
                 yield item
 
-    async def _entries(self) -> AsyncIterator[Entry]:
+    async def _entries(self) -> AsyncIterator[LogEntry]:
         async for page in entries_of(self._services, self._owner, self._source, self._sequence):
             for entry in page:
                 yield entry
 
-    async def _played(self, outline: Outline) -> AsyncIterator[tuple[int, Entry, list[Item]]]:
+    async def _played(self, outline: Outline) -> AsyncIterator[tuple[int, LogEntry, list[Item]]]:
         """Every entry with what it is in the script, and the place of that."""
         score, place = _Score(outline, self._target), 0
         async for entry in self._entries():
@@ -141,7 +141,7 @@ class Script:
         return found
 
 
-def _note_input(outline: Outline, entry: Entry, items: list[Item]) -> None:
+def _note_input(outline: Outline, entry: LogEntry, items: list[Item]) -> None:
     """Remember what the person says."""
     name = (
         outline.openings[entry.data["run_id"]] if _opens(outline, entry) else str(_turn_of(entry))
@@ -159,14 +159,14 @@ def _note_input(outline: Outline, entry: Entry, items: list[Item]) -> None:
         said.extend(_words(block.get("content")))
 
 
-def _opens(outline: Outline, entry: Entry) -> bool:
+def _opens(outline: Outline, entry: LogEntry) -> bool:
     """Whether the person's next message begins with a run, which is told before the message
     itself."""
     return entry.kind == "run.started" and entry.data["run_id"] in outline.openings
 
 
 def _is_persons(turn: Json) -> bool:
-    return turn.get("role") == "user" and turn.get("loop_id", ROOT) == ROOT
+    return turn.get("role") == "user" and turn.get("loop_id", ROOT_LOOP) == ROOT_LOOP
 
 
 def _words(content: Any) -> Iterator[str]:
@@ -182,7 +182,7 @@ def _words(content: Any) -> Iterator[str]:
         )
 
 
-def _turn_of(entry: Entry) -> Any:
+def _turn_of(entry: LogEntry) -> Any:
     place = entry.data.get("turn", {}) if entry.kind == "turn.opened" else entry.data
     return place.get("turn_id")
 
@@ -198,7 +198,7 @@ class _Score:
         self._run: str | None = None
         self._begun = set(outline.openings.values())
 
-    def items(self, entry: Entry) -> Iterator[Item]:
+    def items(self, entry: LogEntry) -> Iterator[Item]:
         """What an entry is in the script; nothing when it belongs to another branch or to the
         bookkeeping."""
         kind, data, turn = entry.kind, entry.data, _turn_of(entry)
@@ -227,7 +227,7 @@ class _Score:
                 blob=blob,
             )
 
-    def _of_run(self, entry: Entry) -> Iterator[Item]:
+    def _of_run(self, entry: LogEntry) -> Iterator[Item]:
         name = entry.data["run_id"]
         self._run = name if entry.kind == "run.started" else None
         if name in self._outline.runs:
@@ -247,7 +247,7 @@ class _Score:
             "label": data.get("label"),
         }
 
-    def _opened(self, entry: Entry) -> Item:
+    def _opened(self, entry: LogEntry) -> Item:
         given = entry.data["turn"]
         turn = given["turn_id"]
         self._roles[turn] = given.get("role", "assistant")
@@ -261,12 +261,12 @@ class _Score:
             and turn not in self._outline.imported
             and turn not in self._begun
         )
-        step: Step = ("turn.opened", {"turn": held | {"turn_id": self._name(turn)}})
+        step: NewEvent = ("turn.opened", {"turn": held | {"turn_id": self._name(turn)}})
         return Item(step, self._pause(self._time(entry)), is_input=_is_persons(given) and is_first)
 
-    def _kept(self, entry: Entry) -> Iterator[Item]:
+    def _kept(self, entry: LogEntry) -> Iterator[Item]:
         """An event of a document: its words come in pieces, as if they were said now."""
-        told = raw(entry, cast(Any, None))
+        told = to_stream_item(entry, cast(Any, None))
         if told is None:
             return
         turn, patch = entry.data["turn_id"], told["payload"]
@@ -290,7 +290,7 @@ class _Score:
         )
         return is_speech and isinstance(words, str) and words != ""
 
-    def _time(self, entry: Entry) -> str | None:
+    def _time(self, entry: LogEntry) -> str | None:
         """When it happened; entries of an import were all made at once, and their events say
         when."""
         if entry.kind == "event.kept":

@@ -12,12 +12,12 @@ import msgspec
 from msgspec import structs
 
 from open_token.errors import StoreError
+from open_token.model.session_types import BackgroundTask, TaskStatus, decode, encode, to_builtins
 from open_token.server.processes import follow
 from open_token.server.refusals import busy, missing
 from open_token.server.sandbox import Command
 from open_token.server.workspace import Workspaces
 from open_token.storage.files import write_whole
-from open_token.turns import BackgroundTask, TaskStatus, decode, encode, plain
 
 if TYPE_CHECKING:
     from open_token.server.services import Services
@@ -159,7 +159,7 @@ class Tasks:
             await self._tell(owner, ended)
 
     async def _tell(self, owner: str, task: BackgroundTask) -> None:
-        step = ("signal.sent", {"event": "task:updated", "payload": plain(task)})
+        step = ("signal.sent", {"event": "task:updated", "payload": to_builtins(task)})
         with contextlib.suppress(StoreError):  # the session may be gone by now
             await self._services.journal.write(owner, task.session_id, lambda _: [step])
 

@@ -7,20 +7,20 @@ from typing import Any
 
 import msgspec
 
-from open_token.entries import Json, LogFault, Step
 from open_token.errors import StoreError
-from open_token.reducer import State
-from open_token.server.agent.models import catalogue
-from open_token.server.agent.work import Order
-from open_token.server.bus.interface import Grown
+from open_token.model.log_events import Json, LogError, NewEvent
+from open_token.model.session_types import to_builtins
+from open_token.server.agent.models import build_registry
+from open_token.server.agent.run_context import RunRequest
+from open_token.server.bus.interface import LogAppended
 from open_token.server.exchanges import Beginning, broken_off, end_run, order_of, queued_env
 from open_token.server.journal import Written
 from open_token.server.refusals import Refused, bad, busy, missing, refusal_of
 from open_token.server.sent import Sent, sent_of
 from open_token.server.services import Services
-from open_token.server.store.interface import PASSING
+from open_token.server.store.interface import TRANSIENT_CODES
 from open_token.server.store.rows import Caller, Fence, NewRun, RunEnd
-from open_token.turns import plain
+from open_token.session import SessionState
 
 COMPACTION = (
     *("compaction_id", "summary_preview", "summary_full", "archived_count"),
@@ -33,7 +33,7 @@ _SOON = 20.0
 _MORE_TIME = 30.0
 """Seconds that a compaction may take beside the model's silence."""
 
-Divert = Callable[[Caller, Json, State], Awaitable[Json | None]]
+Divert = Callable[[Caller, Json, SessionState], Awaitable[Json | None]]
 """Takes a message of a session that does not go to an agent, as in a replay; None lets it pass."""
 
 
@@ -54,7 +54,7 @@ class Chat:
             and (taken := await self.divert(caller, payload, state)) is not None
         ):
             return taken
-        models = catalogue(self._services.config, self._services.env)
+        models = build_registry(self._services.config, self._services.env)
         order = order_of(sent, state, default=models.default)
         models.check(order.model)
         if (known := _said_before(state, sent)) is not None:
@@ -83,13 +83,15 @@ class Chat:
         state = await self._state(owner, name)
         if not state.path:
             raise busy("there is nothing to compact", "nothing_to_compact")
-        models = catalogue(self._services.config, self._services.env)
-        order = Order(kind="compact", model=state.session.model or models.default, mode=state.mode)
+        models = build_registry(self._services.config, self._services.env)
+        order = RunRequest(
+            kind="compact", model=state.session.model or models.default, mode=state.mode
+        )
         models.check(order.model)
         run_id = self._services.clock.name("run")
         run = NewRun(id=run_id, body=msgspec.json.encode(order), at=self._services.clock.now())
 
-        def begun(state: State) -> list[Step]:
+        def begun(state: SessionState) -> list[NewEvent]:
             if state.run is not None:
                 raise busy("the agent is at work; stop it or wait", "session_busy")
             return [
@@ -123,7 +125,7 @@ class Chat:
                 else None
             )
             raise Refused(502, reason or "the compaction failed", "compaction_failed")
-        entry = plain(state.turn(last.turn_id))
+        entry = to_builtins(state.turn(last.turn_id))
         told = {name: entry[name] for name in ("id", "turn_id", *COMPACTION)}
         return {
             "status": "ok",
@@ -137,7 +139,7 @@ class Chat:
         """Wait until a run is over."""
         grown = asyncio.Event()
 
-        def hear(_: Grown) -> None:
+        def hear(_: LogAppended) -> None:
             grown.set()
 
         unlisten = self._services.bus.listen(session_id, hear)
@@ -151,10 +153,10 @@ class Chat:
         finally:
             unlisten()
 
-    async def _begin(self, owner: str, sent: Sent, order: Order, payload: Json) -> Json:
+    async def _begin(self, owner: str, sent: Sent, order: RunRequest, payload: Json) -> Json:
         begins = Beginning(self._services, sent, order)
 
-        def begun(state: State) -> Iterator[Step]:
+        def begun(state: SessionState) -> Iterator[NewEvent]:
             if (known := _said_before(state, sent)) is not None:
                 raise _Known(known)
             if state.run is not None:
@@ -182,7 +184,7 @@ class Chat:
         message_id = self._services.clock.name("msg")
         message = {name: value for name, value in payload.items() if name != "runtime_env"}
 
-        def queued(state: State) -> list[Step]:
+        def queued(state: SessionState) -> list[NewEvent]:
             if (known := _said_before(state, sent)) is not None:
                 raise _Known(known)
             if state.run is None:
@@ -235,7 +237,7 @@ class Chat:
     async def send_again(self, owner: str, sent: Sent, payload: Json) -> Json:
         """The run that a message was to wait for ended meanwhile: it begins at once."""
         state = await self._state(owner, sent.session_id)
-        default = catalogue(self._services.config, self._services.env).default
+        default = build_registry(self._services.config, self._services.env).default
         return await self._begin(owner, sent, order_of(sent, state, default=default), payload)
 
     async def _repeated(self, owner: str, sent: Sent, written: Written) -> Json:
@@ -250,7 +252,7 @@ class Chat:
         fence = Fence(run_id=run_id, token=row.fencing_token) if row else None
         how = RunEnd(status="interrupted", at=self._services.clock.now()) if row else None
 
-        def interrupted(state: State) -> Iterable[Step]:
+        def interrupted(state: SessionState) -> Iterable[NewEvent]:
             if state.run is None or state.run.run_id != run_id:
                 raise _Free
             return broken_off(state)
@@ -260,24 +262,28 @@ class Chat:
         except _Free:
             return False
         except StoreError as problem:
-            if problem.code in PASSING:
+            if problem.code in TRANSIENT_CODES:
                 raise refusal_of(problem) from None
             return False
         self._services.runner.wake()
         return True
 
-    async def _state(self, owner: str, session_id: str) -> State:
+    async def _state(self, owner: str, session_id: str) -> SessionState:
         try:
             return await self._services.journal.state(owner, session_id)
         except StoreError as problem:
             raise refusal_of(problem) from None
 
     async def _write(
-        self, owner: str, session_id: str, make: Callable[[State], Iterable[Step]], **more: Any
+        self,
+        owner: str,
+        session_id: str,
+        make: Callable[[SessionState], Iterable[NewEvent]],
+        **more: Any,
     ) -> Written:
         try:
             return await self._services.journal.write(owner, session_id, make, **more)
-        except LogFault as fault:
+        except LogError as fault:
             raise Refused(409, str(fault), "conflict") from None
         except StoreError as problem:
             raise refusal_of(problem) from None
@@ -299,7 +305,7 @@ class _Free(Exception):
     """No run is under way."""
 
 
-def _is_asking(state: State) -> bool:
+def _is_asking(state: SessionState) -> bool:
     """Whether a turn that is not over yet shows a question."""
     open_turns = (turn for turn in reversed(state.path) if turn.facts.status == "streaming")
     return any(
@@ -327,7 +333,7 @@ def _once(sent: Sent) -> Json:
     return {"client_message_id": sent.client_message_id} if sent.client_message_id else {}
 
 
-def _said_before(state: State, sent: Sent) -> Json | None:
+def _said_before(state: SessionState, sent: Sent) -> Json | None:
     """The answer to a message that came before, by its client's own id."""
     own = sent.client_message_id
     if own is None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from open_token.server.store.tokens import random_word
+from open_token.server.store.tokens import generate_random_word
 
 
 def iso(moment: datetime) -> str:
@@ -26,7 +26,7 @@ class Clock:
     """What time it is, and names that nobody has yet."""
 
     moment: Callable[[], datetime] = _now
-    word: Callable[[int], str] = random_word
+    word: Callable[[int], str] = generate_random_word
 
     def now(self, *, plus: float = 0) -> str:
         """The time, or the time some seconds from now."""

@@ -11,15 +11,15 @@ import logging
 from collections.abc import Sequence
 from typing import Protocol
 
-from open_token.entries import Entry
 from open_token.errors import StoreError
-from open_token.server.bus.interface import Grown
+from open_token.model.log_events import LogEntry
+from open_token.server.bus.interface import LogAppended
 from open_token.server.faults import log_fault
 from open_token.server.frames import RENDERS, Dialect, Frame, needs_state
 from open_token.server.journal import STREAMED
 from open_token.server.refusals import Refused, missing, refusal_of
 from open_token.server.services import Services
-from open_token.server.store.interface import Missing
+from open_token.server.store.interface import NotFoundError
 
 WINDOW: dict[Dialect, float] = {"raw": 0.03, "legacy": 0.05}
 """Words are told at most this often, in seconds; anything else at once, with the words before
@@ -149,7 +149,7 @@ class _Lane:
         """The last entry that those who are up to date were told."""
         self._feed = feed
         self._target = 0
-        self._heard: list[Grown] = []
+        self._heard: list[LogAppended] = []
         self._live: dict[Subscription, None] = {}
         self._past: set[Subscription] = set()
         self._wake = asyncio.Event()
@@ -194,7 +194,7 @@ class _Lane:
         for subscription in (*self._live, *self._past):
             subscription.end(problem)
 
-    def hear(self, grown: Grown) -> None:
+    def hear(self, grown: LogAppended) -> None:
         """The bus says that the session has grown."""
         self._target = max(self._target, grown.last)
         if len(self._heard) < _MOST_HEARD:
@@ -224,7 +224,7 @@ class _Lane:
             self._flushed = asyncio.get_running_loop().time()
             try:
                 await self._flush()
-            except Missing:
+            except NotFoundError:
                 self.end(missing())
             except StoreError:
                 _log.warning("the log of a session that is watched cannot be read; trying again")
@@ -244,10 +244,10 @@ class _Lane:
                 return
             await self._tell(page)
 
-    def _following(self, heard: list[Grown]) -> list[Entry]:
+    def _following(self, heard: list[LogAppended]) -> list[LogEntry]:
         """The entries that go on from the last one told without a gap; the rest is read from the
         log."""
-        found: list[Entry] = []
+        found: list[LogEntry] = []
         seq = self.seq
         for grown in heard:
             for entry in grown.entries:
@@ -256,7 +256,7 @@ class _Lane:
                     seq += 1
         return found
 
-    async def _tell(self, entries: Sequence[Entry]) -> None:
+    async def _tell(self, entries: Sequence[LogEntry]) -> None:
         frames = await self._frames(entries)
         for subscription in tuple(self._live):
             for frame in frames:
@@ -266,13 +266,13 @@ class _Lane:
         moved, self._moved = self._moved, asyncio.Event()
         moved.set()
 
-    async def _frames(self, entries: Sequence[Entry]) -> list[Frame]:
+    async def _frames(self, entries: Sequence[LogEntry]) -> list[Frame]:
         state = None
         if needs_state(self.dialect, entries):
             state = await self._feed.services.journal.state(self.owner, self.session_id)
         return RENDERS[self.dialect](entries, state)
 
-    async def _read(self, after: int) -> list[Entry]:
+    async def _read(self, after: int) -> list[LogEntry]:
         return await self._feed.services.store.read_log(self.owner, self.session_id, after, _PAGE)
 
     async def _catch_up(self, subscription: Subscription) -> None:
@@ -286,7 +286,9 @@ class _Lane:
                 else:
                     await self._tell_past(subscription)
         except StoreError as problem:
-            subscription.end(missing() if isinstance(problem, Missing) else refusal_of(problem))
+            subscription.end(
+                missing() if isinstance(problem, NotFoundError) else refusal_of(problem)
+            )
         except Exception as problem:
             log_fault(_log, "the past of a session that is watched cannot be told", problem)
             subscription.end(Refused(500, "the server cannot tell of this session", "internal"))

@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from open_token.entries import Entry, Json, LogFault
-from open_token.reducer import View, legacy, raw
+from open_token.model.log_events import Json, LogEntry, LogError
+from open_token.model.session_types import encode
 from open_token.server.journal import STREAMED
-from open_token.turns import encode
+from open_token.session import SessionView, to_legacy_event, to_stream_item
 
 Dialect = Literal["raw", "legacy"]
-Render = Callable[[Sequence[Entry], View | None], "list[Frame]"]
+Render = Callable[[Sequence[LogEntry], SessionView | None], "list[Frame]"]
 
 BATCH = "turn:events"
 APART = frozenset({"chat:end", "system:error"})
@@ -78,17 +78,17 @@ class _Batch:
             self._items, self._parts, self._size = [], [], 0
 
 
-def needs_state(dialect: Dialect, entries: Iterable[Entry]) -> bool:
+def needs_state(dialect: Dialect, entries: Iterable[LogEntry]) -> bool:
     """Whether the session must be looked at to tell of these entries."""
     return dialect == "legacy" or any(entry.kind in _LOOKED_UP for entry in entries)
 
 
-def raw_frames(entries: Sequence[Entry], view: View | None) -> list[Frame]:
+def raw_frames(entries: Sequence[LogEntry], view: SessionView | None) -> list[Frame]:
     """Batches of items; what clients also hear as an event of its own closes a batch and follows
     it."""
     batch = _Batch()
     for entry in entries:
-        item = _told(raw, entry, view)
+        item = _told(to_stream_item, entry, view)
         if item is None:
             continue
         batch.add(item)
@@ -101,12 +101,12 @@ def raw_frames(entries: Sequence[Entry], view: View | None) -> list[Frame]:
     return batch.frames
 
 
-def legacy_frames(entries: Sequence[Entry], view: View | None) -> list[Frame]:
+def legacy_frames(entries: Sequence[LogEntry], view: SessionView | None) -> list[Frame]:
     """An event each; words that follow each other are put together, for each patch carries the
     whole turn."""
     frames = []
     for entry in _joined(entries):
-        told = _told(legacy, entry, view)
+        told = _told(to_legacy_event, entry, view)
         if told is not None:
             frames.append(Frame(told[0], {**told[1], "stream_sequence": entry.seq}))
     return frames
@@ -115,18 +115,18 @@ def legacy_frames(entries: Sequence[Entry], view: View | None) -> list[Frame]:
 RENDERS: dict[Dialect, Render] = {"raw": raw_frames, "legacy": legacy_frames}
 
 
-def _told(tell: Callable[[Entry, Any], Any], entry: Entry, view: View | None) -> Any:
+def _told(tell: Callable[[LogEntry, Any], Any], entry: LogEntry, view: SessionView | None) -> Any:
     """What is told of an entry; of one that a newer server wrote, nothing."""
     try:
         return tell(entry, view)
-    except LogFault:
+    except LogError:
         return None
 
 
-def _joined(entries: Iterable[Entry]) -> Iterator[Entry]:
+def _joined(entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
     """The entries, with pieces of one block or of one call's arguments put together under the last
     one's number."""
-    last: Entry | None = None
+    last: LogEntry | None = None
     pieces: list[str] = []
     for entry in entries:
         if last is not None and not (entry.kind in STREAMED and _place(entry) == _place(last)):
@@ -139,13 +139,13 @@ def _joined(entries: Iterable[Entry]) -> Iterator[Entry]:
         yield _with(last, pieces)
 
 
-def _place(entry: Entry) -> tuple[Any, ...]:
+def _place(entry: LogEntry) -> tuple[Any, ...]:
     data = entry.data
     return entry.kind, data.get("turn_id"), data.get("tool_call_id"), data.get("block_index")
 
 
-def _with(entry: Entry, pieces: list[str]) -> Entry:
+def _with(entry: LogEntry, pieces: list[str]) -> LogEntry:
     if len(pieces) < 2:
         return entry
     data = {**entry.data, _PIECE[entry.kind]: "".join(pieces)}
-    return Entry(entry.session_id, entry.seq, entry.at, entry.kind, data)
+    return LogEntry(entry.session_id, entry.seq, entry.at, entry.kind, data)

@@ -11,14 +11,14 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from open_token.entries import Entry, Json, Step
 from open_token.errors import StoreError
-from open_token.reducer import State
-from open_token.server.bus.interface import Bus, Grown
+from open_token.model.log_events import Json, LogEntry, NewEvent
+from open_token.model.session_types import ContentBlock, TurnProjection, encode
+from open_token.server.bus.interface import Bus, LogAppended
 from open_token.server.clock import Clock
 from open_token.server.store import rows
-from open_token.server.store.interface import PASSING, Conflict, Missing, Store
-from open_token.turns import ContentBlock, TurnProjection, encode
+from open_token.server.store.interface import TRANSIENT_CODES, ConflictError, NotFoundError, Store
+from open_token.session import SessionState
 
 STREAMED = frozenset({"text.delta", "thinking.delta", "tool.arguments"})
 """Of these the stored rows follow later: a long answer is not written anew with every word."""
@@ -38,7 +38,7 @@ class Written(Struct, frozen=True):
 
     first: int
     last: int
-    entries: Sequence[Entry] = ()
+    entries: Sequence[LogEntry] = ()
     run_id: str | None = None
     repeated: bool = False
     """The same client message came before; nothing was written."""
@@ -49,7 +49,7 @@ class _Held:
     """A session in memory, and the turns whose rows are older than their entries."""
 
     owner: str
-    state: State
+    state: SessionState
     behind: set[str] = field(default_factory=set)
     size: int = 0
     """Bytes of the log that was folded, about what it takes up."""
@@ -90,7 +90,7 @@ class Journal:
             return None
         return self._failed[1]
 
-    async def state(self, owner: str, session_id: str) -> State:
+    async def state(self, owner: str, session_id: str) -> SessionState:
         """The session as its log says by now, also what another node wrote; Missing when there is
         none.
 
@@ -102,12 +102,12 @@ class Journal:
         self,
         owner: str,
         session: Json,
-        make: Callable[[State], Iterable[Step]] | None = None,
+        make: Callable[[SessionState], Iterable[NewEvent]] | None = None,
         **more: Any,
     ) -> Written:
         """Begin a session: its first entry, and what else `make` says at once."""
         session_id = session.get("id") or self._clock.name("sess")
-        held = _Held(owner, State(session_id))
+        held = _Held(owner, SessionState(session_id))
         first = _beginning(owner, {**session, "id": session_id}, make)
 
         async def alone() -> Written:
@@ -120,19 +120,19 @@ class Journal:
         self,
         owner: str,
         session: Json,
-        make: Callable[[State], Iterable[Step]] | None = None,
+        make: Callable[[SessionState], Iterable[NewEvent]] | None = None,
         **more: Any,
-    ) -> tuple[rows.Step, Grown]:
+    ) -> tuple[rows.SessionWrite, LogAppended]:
         """What `create` would write, for one who puts it into a larger transaction; and what to
         `tell` after it."""
         session_id = session.get("id") or self._clock.name("sess")
-        held, now = _Held(owner, State(session_id)), self._clock.now()
+        held, now = _Held(owner, SessionState(session_id)), self._clock.now()
         first = _beginning(owner, {**session, "id": session_id}, make)
         entries = [held.state.add(kind, data, now) for kind, data in first(held.state)]
         step = self._step(owner, held, entries, 0, more)
-        return step, Grown(session_id, owner, 1, len(entries), entries)
+        return step, LogAppended(session_id, owner, 1, len(entries), entries)
 
-    def tell(self, grown: Grown) -> None:
+    def tell(self, grown: LogAppended) -> None:
         """Say that a drafted session is written."""
         self._bus.publish(grown)
 
@@ -140,7 +140,7 @@ class Journal:
         self,
         owner: str,
         session_id: str,
-        make: Callable[[State], Iterable[Step]],
+        make: Callable[[SessionState], Iterable[NewEvent]],
         **more: Any,
     ) -> Written:
         """Write what `make` says to the state as it is; it may be asked again when somebody else
@@ -158,9 +158,11 @@ class Journal:
                     held = await self._caught_up(owner, session_id, trusts=tried == 0)
                     try:
                         return await self._write(owner, held, make, expected=held.state.seq, **more)
-                    except Conflict:  # of another node; by chance one of both comes first next time
+                    except (
+                        ConflictError
+                    ):  # of another node; by chance one of both comes first next time
                         await asyncio.sleep(random.uniform(0, _PAUSE * min(tried, 10)))
-                raise Conflict("others write to this session all the time")
+                raise ConflictError("others write to this session all the time")
 
         return await _whatever_happens(alone())
 
@@ -173,7 +175,7 @@ class Journal:
         self,
         owner: str,
         held: _Held,
-        make: Callable[[State], Iterable[Step]],
+        make: Callable[[SessionState], Iterable[NewEvent]],
         *,
         expected: int,
         **more: Any,
@@ -189,7 +191,7 @@ class Journal:
         try:
             appended = await self._store.append(step)
         except StoreError as problem:
-            if problem.code in PASSING:
+            if problem.code in TRANSIENT_CODES:
                 self._failed = (asyncio.get_running_loop().time(), problem.what)
             raise
         self._failed = None
@@ -200,19 +202,21 @@ class Journal:
         held.size += _size(entries)
         self._hold(held)
         if entries:
-            self._bus.publish(Grown(session_id, owner, appended.first, appended.last, entries))
+            self._bus.publish(
+                LogAppended(session_id, owner, appended.first, appended.last, entries)
+            )
         return Written(appended.first, appended.last, entries, appended.run_id)
 
     def _step(
-        self, owner: str, held: _Held, entries: list[Entry], expected: int, more: dict[str, Any]
-    ) -> rows.Step:
+        self, owner: str, held: _Held, entries: list[LogEntry], expected: int, more: dict[str, Any]
+    ) -> rows.SessionWrite:
         state = held.state
         held.behind |= _touched(entries)
         projects = not entries or not all(entry.kind in STREAMED for entry in entries)
         turns = (
             [state.turns[name] for name in held.behind if name in state.turns] if projects else []
         )
-        return rows.Step(
+        return rows.SessionWrite(
             owner=owner,
             session_id=state.session_id,
             entries=[
@@ -220,7 +224,7 @@ class Journal:
             ],
             expected=expected,
             session=session_row(state) if projects else None,
-            turns=[turn_row(turn.whole(), turn.parent_id, turn.patches) for turn in turns],
+            turns=[turn_row(turn.snapshot(), turn.parent_id, turn.patches) for turn in turns],
             is_projected=projects,
             checkpoints=[
                 _checkpoint(entry) for entry in entries if entry.kind == "checkpoint.made"
@@ -234,9 +238,9 @@ class Journal:
             return held
         stored = await self._store.session(owner, session_id)
         if stored is None:
-            raise Missing("session")
+            raise NotFoundError("session")
         if held is None or held.state.seq > stored.stream_sequence:
-            held = _Held(owner, State(session_id))
+            held = _Held(owner, SessionState(session_id))
         while held.state.seq < stored.stream_sequence:
             page = await self._store.read_log(owner, session_id, held.state.seq, _PAGE)
             if not page:
@@ -266,11 +270,11 @@ class Journal:
 
 
 def _beginning(
-    owner: str, session: Json, make: Callable[[State], Iterable[Step]] | None
-) -> Callable[[State], Iterable[Step]]:
+    owner: str, session: Json, make: Callable[[SessionState], Iterable[NewEvent]] | None
+) -> Callable[[SessionState], Iterable[NewEvent]]:
     """The entries of a session that begins."""
 
-    def first(state: State) -> Iterable[Step]:
+    def first(state: SessionState) -> Iterable[NewEvent]:
         yield "session.created", {"session": {**session, "user_id": owner}}
         yield from make(state) if make else ()
 
@@ -310,7 +314,7 @@ class _Alone:
             self._locks.pop(self._name, None)
 
 
-def session_row(state: State) -> rows.SessionRow:
+def session_row(state: SessionState) -> rows.SessionRow:
     """The session as it is listed."""
     session = state.session
     return rows.SessionRow(
@@ -351,11 +355,11 @@ def words_of(blocks: Iterable[ContentBlock]) -> str:
     return "\n".join(found)
 
 
-def _size(entries: Iterable[Entry]) -> int:
+def _size(entries: Iterable[LogEntry]) -> int:
     return sum(len(_encode(entry.data)) for entry in entries)
 
 
-def _touched(entries: Iterable[Entry]) -> set[str]:
+def _touched(entries: Iterable[LogEntry]) -> set[str]:
     """The turns that entries are about."""
     found = set()
     for entry in entries:
@@ -365,7 +369,7 @@ def _touched(entries: Iterable[Entry]) -> set[str]:
     return found
 
 
-def _checkpoint(entry: Entry) -> rows.Checkpoint:
+def _checkpoint(entry: LogEntry) -> rows.Checkpoint:
     data = entry.data
     return rows.Checkpoint(
         id=data["checkpoint_id"],

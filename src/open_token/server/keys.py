@@ -1,9 +1,9 @@
 """API keys as their users see and end them."""
 
+from open_token.model.session_types import ApiKey
 from open_token.server.refusals import missing
 from open_token.server.services import Services
 from open_token.server.store.rows import Caller, KeyRow, Scope
-from open_token.turns import ApiKey
 
 
 def shown(row: KeyRow, plaintext: str | None = None) -> ApiKey:

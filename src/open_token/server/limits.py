@@ -10,8 +10,8 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable
 from typing import Any
 
+from open_token.model.session_types import encode
 from open_token.server.config import Limits
-from open_token.turns import encode
 
 Scope = dict[str, Any]
 Send = Callable[[dict[str, Any]], Any]

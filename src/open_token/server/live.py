@@ -10,8 +10,8 @@ from typing import Any, Protocol, cast
 
 from socketio.exceptions import ConnectionRefusedError as Unwanted
 
-from open_token.entries import Json, LogFault
 from open_token.errors import StoreError
+from open_token.model.log_events import Json, LogError
 from open_token.server.connections import Guest
 from open_token.server.faults import log_fault
 from open_token.server.feed import Subscription
@@ -301,7 +301,7 @@ def _refusal(problem: Exception) -> Refused:
     """What a client is told of whatever went wrong."""
     if isinstance(problem, Refused):
         return problem
-    if isinstance(problem, LogFault):
+    if isinstance(problem, LogError):
         return busy(str(problem))
     if isinstance(problem, StoreError):
         refused = refusal_of(problem)

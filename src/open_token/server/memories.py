@@ -4,10 +4,10 @@ used."""
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from open_token.model.session_types import MemoryType
 from open_token.server.refusals import bad, missing
 from open_token.server.services import Services
 from open_token.server.store.rows import MemoryRow, NewMemory
-from open_token.turns import MemoryType
 
 LONGEST = 500
 
@@ -17,9 +17,11 @@ async def recall(services: Services, owner: str, text: str, limit: int = 5) -> l
     counted."""
     if not services.config.memory:
         return []
-    found = await services.store.relevant_memories(owner, text, limit)
+    found = await services.store.find_relevant_memories(owner, text, limit)
     if found:
-        await services.store.hit_memories(owner, [row.id for row in found], services.clock.now())
+        await services.store.record_memory_hits(
+            owner, [row.id for row in found], services.clock.now()
+        )
     return found
 
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from open_token.server.bus.interface import Bus, Grown, Listener
+from open_token.server.bus.interface import Bus, Listener, LogAppended
 
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _Labels = tuple[tuple[str, str], ...]
@@ -134,7 +134,7 @@ class CountingBus:
         """Let go."""
         await self._bus.close()
 
-    def publish(self, grown: Grown) -> None:
+    def publish(self, grown: LogAppended) -> None:
         """Say that a session has grown."""
         for entry in grown.entries:
             self._metrics.count("open_token_events_total")

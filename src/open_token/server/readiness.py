@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from open_token.errors import OpenTokenError
 from open_token.server.config import ServerConfig
-from open_token.server.store._database import DATABASE, LOCK
 from open_token.server.store.backup import check
+from open_token.server.store.sqlite.database import DATABASE, LOCK
 from open_token.storage.files import locked
 
 PACKAGES = {

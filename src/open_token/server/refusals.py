@@ -2,7 +2,7 @@
 never content."""
 
 from open_token.errors import StoreError
-from open_token.server.store.interface import Conflict, Fenced, Missing
+from open_token.server.store.interface import ConflictError, FencedError, NotFoundError
 
 
 class Refused(Exception):
@@ -33,9 +33,9 @@ def busy(detail: str, code: str = "conflict") -> Refused:
 
 def refusal_of(problem: StoreError) -> Refused:
     """What a failure of the store means for the one who asked."""
-    if isinstance(problem, Missing):
+    if isinstance(problem, NotFoundError):
         return Refused(404, problem.what, "not_found")
-    if isinstance(problem, Conflict | Fenced):
+    if isinstance(problem, ConflictError | FencedError):
         return Refused(409, problem.what, problem.code)
     status = 422 if problem.code in ("store.value", "store.json") else 503
     return Refused(status, problem.what, problem.code)

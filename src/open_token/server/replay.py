@@ -7,17 +7,17 @@ import logging
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from open_token.entries import Json, Step
 from open_token.errors import StoreError
-from open_token.reducer import State, steps
+from open_token.model.log_events import Json, NewEvent
+from open_token.model.session_types import to_builtins
 from open_token.server._marks import Marks
 from open_token.server._player import LIVE, Player, changed, is_under_way, standing_of
 from open_token.server._script import Outline, Script
 from open_token.server.refusals import Refused, bad, busy
 from open_token.server.services import Services
-from open_token.server.store.interface import Missing
+from open_token.server.store.interface import NotFoundError
 from open_token.server.store.rows import Caller
-from open_token.turns import plain
+from open_token.session import SessionState, actions
 
 MARKS = "replays"
 SPEEDS = (1, 2, 5)
@@ -94,7 +94,7 @@ class Replays:
         """Change the speed, pause, go on, let it run by itself (`autonomous`), or no longer
         (None)."""
 
-        def make(state: State) -> Iterator[Step]:
+        def make(state: SessionState) -> Iterator[NewEvent]:
             standing = standing_of(state)
             if standing["status"] == "finished":
                 raise busy("the replay is over", "replay_finished")
@@ -141,19 +141,19 @@ class Replays:
             raise bad("replay_decision is keep or go_on", "replay_decision")
         before = self._before.pop(session_id, "playing")
 
-        def make(state: State) -> Iterator[Step]:
+        def make(state: SessionState) -> Iterator[NewEvent]:
             standing = standing_of(state)
             if standing["status"] != "mismatch":
                 raise busy("the replay waits for no decision", "no_mismatch")
             if decision == "go_on":
-                yield from steps.interrupt(state)
+                yield from actions.interrupt_run(state)
             yield changed(standing | {"status": before if decision == "keep" else "finished"})
 
         await self._services.journal.write(owner, session_id, make)
         if decision == "keep":
             await self._go_on(owner, session_id)
 
-    async def divert(self, caller: Caller, payload: Json, state: State) -> Json | None:
+    async def divert(self, caller: Caller, payload: Json, state: SessionState) -> Json | None:
         """A message to a session: one to a replay is compared with the recording; None when the
         agent is to have it."""
         if not is_under_way(state):
@@ -181,7 +181,7 @@ class Replays:
     async def _mismatch(
         self, owner: str, session_id: str, expected: str | None, actual: str
     ) -> None:
-        def make(state: State) -> Iterator[Step]:
+        def make(state: SessionState) -> Iterator[NewEvent]:
             standing = standing_of(state)
             if standing["status"] != "mismatch":
                 self._before[session_id] = (
@@ -199,13 +199,13 @@ class Replays:
         await self._services.journal.write(owner, session_id, make)
         self._wake(session_id)
 
-    async def _outline(self, owner: str, session_id: str, state: State) -> Outline:
+    async def _outline(self, owner: str, session_id: str, state: SessionState) -> Outline:
         return await self._script(owner, session_id, state).outline()
 
-    def _script(self, owner: str, session_id: str, state: State) -> Script:
+    def _script(self, owner: str, session_id: str, state: SessionState) -> Script:
         script = self._scripts.get(session_id)
         if script is None:
-            standing = plain(state.session)
+            standing = to_builtins(state.session)
             source, sequence = (
                 standing["replay_state"]["source_session_id"],
                 standing.get(_SEQUENCE, 0),
@@ -243,7 +243,7 @@ class Replays:
                 pass
         except StoreError as problem:
             _log.warning("a replay stopped: %s", problem.what)
-            if not isinstance(problem, Missing):
+            if not isinstance(problem, NotFoundError):
                 return  # the mark stays, and the next start goes on
         self._players.pop(session_id, None)
         for held in (self._woken, self._scripts, self._typed):
@@ -268,7 +268,7 @@ async def resume_all(services: Services) -> None:
     await services.replays.start()
 
 
-def _hindrance(state: State) -> str | None:
+def _hindrance(state: SessionState) -> str | None:
     if state.run is not None:
         return "the agent is still at work in this session; wait until it is done, or stop it"
     if not state.path:
@@ -294,14 +294,14 @@ def _same(one: str, other: str) -> bool:
     return one.split() == other.split()
 
 
-def _said(payload: Json, state: State) -> str:
+def _said(payload: Json, state: SessionState) -> str:
     """The words of a message, or of an answer to a question."""
     given = payload.get("askuser_answer")
     if isinstance(given, dict):
         question = state.questions.get(str(given.get("tool_call_id") or given.get("prompt_id")))
         if question is None:
             raise Refused(409, "there is no such question", "no_question")
-        return ", ".join(steps.answered(question, given)["answers"])
+        return ", ".join(actions.normalize_answer(question, given)["answers"])
     message = payload.get("message")
     if isinstance(message, list):
         texts = [part.get("text") for part in message if isinstance(part, dict)]

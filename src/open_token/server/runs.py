@@ -8,12 +8,12 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from open_token.errors import StoreError
-from open_token.server.agent.job import Job
-from open_token.server.bus.interface import Grown
+from open_token.server.agent.runner import AgentRun
+from open_token.server.bus.interface import LogAppended
 from open_token.server.clock import iso, moment_of
 from open_token.server.services import Services
 from open_token.server.stopping import stopped
-from open_token.server.store.interface import PASSING
+from open_token.server.store.interface import TRANSIENT_CODES
 from open_token.server.store.rows import Fence, Run
 
 LEASE = 30.0
@@ -77,7 +77,7 @@ class Runner:
         if self._services.config.role in _WORKERS:
             self._woken.set()
         else:
-            self._services.bus.publish(Grown(CALL, "", 0, 0))
+            self._services.bus.publish(LogAppended(CALL, "", 0, 0))
 
     async def stop(self, session_id: str, run_id: str | None = None) -> bool:
         """Break off the run of a session and wait until that is written; False when nobody here
@@ -166,7 +166,7 @@ class Runner:
         self.wake()
 
     async def _work(self, run: Run) -> None:
-        job = Job(self._services, run, lambda: self._is_closing)
+        job = AgentRun(self._services, run, lambda: self._is_closing)
         own = asyncio.current_task()
         assert own is not None
         beating = asyncio.ensure_future(self._keep(run, own))
@@ -180,25 +180,25 @@ class Runner:
             if run.id in self._stopped:
                 await job.interrupt()
             else:
-                await job.put_down()
+                await job.suspend()
         finally:
             beating.cancel()
             await job.close()
 
-    async def _carry_out(self, job: Job, run: Run) -> None:
+    async def _carry_out(self, job: AgentRun, run: Run) -> None:
         """Work on a run; a store that is away or full for a while is waited for, and the run goes
         on from its log."""
         pause, room = _PAUSE, _ROOM
         while True:
             try:
-                await job.carry_out()
+                await job.execute()
                 return
             except StoreError as problem:
-                if problem.code not in PASSING or self._is_closing:
+                if problem.code not in TRANSIENT_CODES or self._is_closing:
                     raise
                 self._store_failed()
                 _log.warning("a run waits for the store: %s", problem.what)
-            await job.begin_again()
+            await job.reset()
             if not await self._is_still_ours(run, pause, room):
                 return
             pause, room = min(2 * pause, _LONGEST_REST), min(2 * room, _MOST_ROOM)
@@ -213,7 +213,7 @@ class Runner:
                 await self._try_out(room)
                 return await self._services.store.renew_lease(fence, (await self._lease())[1])
             except StoreError as problem:
-                if problem.code not in PASSING:
+                if problem.code not in TRANSIENT_CODES:
                     raise
                 self._store_failed()
             pause = max(pause, min(2 * pause, _LONGEST_PAUSE))

@@ -8,16 +8,16 @@ from datetime import timedelta
 
 import msgspec
 
-from open_token.entries import Step as Said
 from open_token.errors import StoreError
-from open_token.reducer import State
-from open_token.reducer.steps import blocks_of, user_message
+from open_token.model.log_events import NewEvent as Said
 from open_token.server.clock import iso, moment_of
 from open_token.server.cron import cron_of
 from open_token.server.refusals import Refused, busy
 from open_token.server.services import Services
 from open_token.server.stopping import stopped
 from open_token.server.store.rows import Firing, NewRun, TaskRow, TaskRun
+from open_token.session import SessionState
+from open_token.session.actions import build_text_blocks, send_user_message
 
 GRACE = 3600.0
 """A slot that is late by more seconds is not made up for."""
@@ -58,7 +58,7 @@ class Scheduler:
     async def tick(self) -> list[TaskRun]:
         """Take every slot that is due; gives those that this node took."""
         taken: list[TaskRun] = []
-        while due := await self._store.due_tasks(self._services.clock.now(), _LOOKED_AT):
+        while due := await self._store.list_due_tasks(self._services.clock.now(), _LOOKED_AT):
             before = len(taken)
             faults = await self._take_all(random.sample(due, min(len(due), _TOGETHER)), taken)
             if faults:
@@ -102,7 +102,7 @@ class Scheduler:
                     await self._changed.wait()
 
     async def _until_next(self) -> float:
-        nearest = await self._store.nearest_fire()
+        nearest = await self._store.get_next_fire()
         if nearest is None:
             return LONGEST_SLEEP
         seconds = (moment_of(nearest) - self._services.clock.moment()).total_seconds()
@@ -146,11 +146,11 @@ class Scheduler:
             "headless": task.skip_confirmations,
         }
 
-        def make(state: State) -> list[Said]:
+        def make(state: SessionState) -> list[Said]:
             begun = {"run_id": chat_run, "info": {**order, "scheduled_task_id": task.id}}
             return [
                 ("run.started", begun),
-                *user_message(turn, blocks_of(task.prompt), checkpoint_id=point),
+                *send_user_message(turn, build_text_blocks(task.prompt), checkpoint_id=point),
             ]
 
         session = {"intent": task.title, "model": task.model, "scheduled_task_id": task.id}

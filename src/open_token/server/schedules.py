@@ -110,7 +110,7 @@ class Schedules:
     async def runs(self, owner: str, task_id: str, limit: int, offset: int) -> Json:
         """A part of the runs of a task, newest first."""
         await self._task(owner, task_id)
-        page = await self._store.task_runs(owner, task_id, limit=limit, offset=offset)
+        page = await self._store.list_task_runs(owner, task_id, limit=limit, offset=offset)
         items = [shown_run(run) for run in page.items]
         return {"items": items, "total": page.total, "limit": limit, "offset": offset}
 
@@ -120,7 +120,7 @@ class Schedules:
         if end <= start or end - start > LONGEST_SPAN:
             raise bad(f"calendar: `to` is after `from`, by at most {LONGEST_SPAN.days} days")
         tasks = await self._store.tasks(owner)
-        page = await self._store.task_runs(owner, None, iso(start), iso(end), MOST_SHOWN + 1)
+        page = await self._store.list_task_runs(owner, None, iso(start), iso(end), MOST_SHOWN + 1)
         titles = {task.id: task.title for task in tasks}
         ran = [
             {"title": titles.get(run.task_id, ""), **shown_run(run)} for run in reversed(page.items)

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct, field
 
-from open_token.server.agent.outputs import schema_fault
+from open_token.server.agent.output_schema import find_schema_error
 from open_token.server.refusals import Refused, bad
 
 Json = dict[str, Any]
@@ -99,7 +99,7 @@ def _check(sent: Sent) -> None:
         _check_parts(sent.message, answers)
     if sent.client_message_id is not None and not 0 < len(sent.client_message_id) <= _LONGEST_ID:
         raise bad(f"client_message_id has 1 to {_LONGEST_ID} characters")
-    if sent.output_schema is not None and (fault := schema_fault(sent.output_schema)):
+    if sent.output_schema is not None and (fault := find_schema_error(sent.output_schema)):
         raise bad(f"output_schema: {fault}")
     if sent.whatif is not None and sent.whatif.from_step < 0:
         raise bad("whatif.from_step is 0 or more")

@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
+from open_token.model.session_types import OpenStruct, encode, to_builtins
 from open_token.server.refusals import Refused, bad, missing
 from open_token.server.services import Services
 from open_token.server.store.rows import Caller, StoredSession
-from open_token.turns import Open, encode, plain
 
 MASK = "********"
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}", re.ASCII)
@@ -32,7 +32,7 @@ _SETUP = ("model", "memory_enabled", "is_persistent", "solution_id", "biz_role_i
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-class NewSession(Open):
+class NewSession(OpenStruct):
     """What a session is made of; keys that are not known are kept with it."""
 
     intent: str = ""
@@ -50,7 +50,7 @@ async def create(services: Services, caller: Caller, given: NewSession) -> str:
     session_id = services.clock.name("sess")
     said = {
         name: value
-        for name, value in plain(given).items()
+        for name, value in to_builtins(given).items()
         if value is not None and name not in _OURS
     }
     if len(encode(said)) > _MOST_SAID:

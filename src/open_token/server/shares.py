@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct
 
+from open_token.model.session_types import TurnProjection
 from open_token.server.refusals import Refused, missing
 from open_token.server.services import Services
-from open_token.turns import TurnProjection
 
 _replace = msgspec.structs.replace
 _HIDDEN = frozenset({"thinking", "tool_bridge", "system_notification"})

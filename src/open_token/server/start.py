@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from open_token.server import transfer
 from open_token.server.agent.tools.toolbox import Toolbox
 from open_token.server.background import Tasks
-from open_token.server.bus.choosing import bus_for
+from open_token.server.bus.factory import create_bus
 from open_token.server.chat import Chat
 from open_token.server.clock import Clock
 from open_token.server.config import ServerConfig
@@ -19,8 +19,8 @@ from open_token.server.runs import Runner
 from open_token.server.scheduler import Scheduler
 from open_token.server.schedules import Schedules
 from open_token.server.services import Services
-from open_token.server.store.choosing import open_store
-from open_token.server.store.interface import Conflict
+from open_token.server.store.factory import open_store
+from open_token.server.store.interface import ConflictError
 from open_token.server.store.rows import User
 from open_token.server.workspace import Workspaces
 
@@ -38,7 +38,7 @@ async def running(
         store = await open_store(config.data, config.database)
         stack.push_async_callback(store.close)
         metrics = Metrics()
-        bus = CountingBus(bus_for(store.heads, config.database, config.redis), metrics)
+        bus = CountingBus(create_bus(store.get_heads, config.database, config.redis), metrics)
         await bus.start()
         stack.push_async_callback(bus.close)
         services = Services(
@@ -85,7 +85,7 @@ async def first_key(services: Services) -> str | None:
     owner = User(id=services.clock.name("user"), name=OWNER, role="owner", created_at=now)
     try:
         await services.store.add_user(owner)
-    except Conflict:
+    except ConflictError:
         return None  # another node was first
     _, plaintext = await services.store.add_key(owner.id, "first key", "full", now)
     return plaintext

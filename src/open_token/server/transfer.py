@@ -16,13 +16,12 @@ from msgspec import Struct
 
 from open_token.api import load_context
 from open_token.context import Context
-from open_token.entries import LogFault
 from open_token.errors import OpenTokenError, SigningError
 from open_token.integrity.signing import load_signer
+from open_token.model.log_events import LogError
+from open_token.model.session_types import ImportPreview, Session
 from open_token.options import OPTION_NAMES
 from open_token.pipeline import export as run
-from open_token.reducer import State
-from open_token.reducer.documents import import_document
 from open_token.server import _bundle
 from open_token.server._bringing import Bringing
 from open_token.server._incoming import Incoming, plain_name, understood
@@ -30,8 +29,9 @@ from open_token.server._log_file import write_log
 from open_token.server._marks import Marks
 from open_token.server.refusals import Refused, bad, missing
 from open_token.server.services import Services
+from open_token.session import SessionState
+from open_token.session.document_import import import_document
 from open_token.sources.source import Source
-from open_token.turns import ImportPreview, Session
 
 READER = "session_server"
 _log = logging.getLogger("open_token.server")
@@ -194,7 +194,7 @@ async def bring_in(services: Services, owner: str, upload: Upload) -> Session:
             await Bringing(services, owner, session_id, found).write(title, is_chosen=bool(chosen))
             await _restore_files(services, session_id, path, found)
             session = (await services.journal.state(owner, session_id)).session
-        except LogFault:
+        except LogError:
             await _undo(services, owner, session_id)
             raise bad("the events of this file do not fit together", "input.export") from None
         except BaseException:
@@ -254,7 +254,7 @@ def _line(wish: str | None) -> str:
 
 
 def _count_turns(found: Incoming) -> int:
-    state = State("sess_preview")
+    state = SessionState("sess_preview")
     state.add("session.created", {"session": {}}, "")
     for _ in import_document(state, found.events(), "", **found.about()):
         pass

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, BinaryIO
 
 from msgspec import Struct
 
-from open_token.entries import Json
+from open_token.model.log_events import Json
 from open_token.server._paths import bad_path, name_of, parts_of, refusing
 from open_token.server._tree import (
     clear,

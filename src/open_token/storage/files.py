@@ -13,7 +13,7 @@ from typing import IO, BinaryIO
 import msgspec
 
 from open_token.errors import InputError, OutputError
-from open_token.model import Event
+from open_token.model.document import Event
 
 MEMORY_LIMIT = 48 * 1024 * 1024
 _FLUSH_AT = 512

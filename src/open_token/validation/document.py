@@ -6,7 +6,7 @@ from typing import Any
 
 from open_token.integrity.strict_reader import ReportProblem
 from open_token.jsontools.strict import describe_key, describe_value
-from open_token.model import (
+from open_token.model.document import (
     AVAILABILITIES,
     KINDS,
     PROVIDERS,

@@ -7,7 +7,7 @@ from typing import Any
 from open_token.integrity.strict_reader import ReportProblem
 from open_token.jsontools.strict import describe_key, describe_value
 from open_token.jsontools.walk import iter_strings
-from open_token.model import EVENT_TYPES, MIMES, ROLES, VISIBILITIES
+from open_token.model.document import EVENT_TYPES, MIMES, ROLES, VISIBILITIES
 from open_token.redaction.markers import has_malformed_marker
 from open_token.validation.document import check_unknown_keys, is_timestamp
 from open_token.validation.findings import Check

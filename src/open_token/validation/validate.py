@@ -13,7 +13,7 @@ from open_token.integrity.strict_reader import (
 from open_token.integrity.verify import HashChecker
 from open_token.jsontools.canonical import CanonicalError, encode_canonical
 from open_token.jsontools.strict import describe_value
-from open_token.model import Event
+from open_token.model.document import Event
 from open_token.native.compression import expand_event
 from open_token.validation import document, events, file, integrity, links
 from open_token.validation.document import check_frame

@@ -4,7 +4,7 @@ whole for others."""
 from importlib import import_module
 from typing import BinaryIO, Protocol, cast
 
-from open_token.model import Event, Integrity, Note, Record
+from open_token.model.document import Event, Integrity, Note, Record
 from open_token.writers.json_document import JsonDocument
 from open_token.writers.ndjson import Ndjson
 

@@ -4,7 +4,7 @@ back."""
 from typing import Any
 
 from open_token.jsontools.timestamps import to_utc
-from open_token.model import Event, Participant
+from open_token.model.document import Event, Participant
 from open_token.writers._blocks import AS_JSON, Media, blocks, spelled
 from open_token.writers._runs import (
     Answer,

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from open_token.model import Event
+from open_token.model.document import Event
 from open_token.writers._runs import Body, Losses, blocks_of, first_word, text_of
 
 AS_JSON = "a block that is neither text nor media, as JSON in a text"

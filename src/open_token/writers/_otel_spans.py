@@ -7,7 +7,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from open_token.jsontools.timestamps import to_epoch_ms
-from open_token.model import Event
+from open_token.model.document import Event
 from open_token.writers._blocks import Media, spelled
 from open_token.writers._runs import Body, blocks_of, text_of
 

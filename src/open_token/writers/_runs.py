@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from open_token.model import Event, Note, Participant, Record
+from open_token.model.document import Event, Note, Participant, Record
 
 Body = dict[str, Any]
 _DEEPEST = 16

@@ -5,7 +5,7 @@ from typing import BinaryIO
 import msgspec
 
 from open_token.errors import InputError
-from open_token.model import Integrity, Note, Participant, Record
+from open_token.model.document import Integrity, Note, Participant, Record
 from open_token.writers._atif_steps import Steps, count_tokens, extra_of
 from open_token.writers._runs import Body, Losses, Run, first_word, runs_of, speakers
 

@@ -2,7 +2,7 @@
 
 import orjson
 
-from open_token.model import VERSION, Event, Integrity, Record
+from open_token.model.document import VERSION, Event, Integrity, Record
 
 
 class JsonDocument:

@@ -2,7 +2,7 @@
 
 import orjson
 
-from open_token.model import VERSION, Event, Integrity, Record
+from open_token.model.document import VERSION, Event, Integrity, Record
 
 _LINE = orjson.OPT_APPEND_NEWLINE
 

@@ -3,7 +3,7 @@ tools."""
 
 from typing import BinaryIO
 
-from open_token.model import Event, Integrity, Note, Participant, Record
+from open_token.model.document import Event, Integrity, Note, Participant, Record
 from open_token.writers._blocks import blocks, spelled
 from open_token.writers._otel_spans import (
     AGENT,

@@ -15,7 +15,7 @@ from open_token.formats.shared.anthropic_blocks import (
     text_of,
     usage_of,
 )
-from open_token.model import Event
+from open_token.model.document import Event
 
 PNG = base64.b64encode(b"\x89PNG tiny").decode()
 

@@ -7,7 +7,7 @@ from typing import Any
 from open_token.builder.draft import Draft
 from open_token.formats.http_recording.threads import teller_of
 from open_token.formats.shared.api_conversation import _MOST_ANSWERS, Conversation
-from open_token.model import Event
+from open_token.model.document import Event
 from open_token.registry import load_reader
 from open_token.sources.source import Source
 

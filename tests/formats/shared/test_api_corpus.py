@@ -13,7 +13,7 @@ import yaml
 from open_token.builder.draft import Draft
 from open_token.context import Context
 from open_token.jsontools.walk import iter_strings
-from open_token.model import Event
+from open_token.model.document import Event
 from open_token.options import ExportOptions
 from open_token.pipeline import export
 from open_token.registry import load_reader

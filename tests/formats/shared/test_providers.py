@@ -3,7 +3,7 @@
 import pytest
 
 from open_token.formats.shared.providers import Providers, provider_of
-from open_token.model import Conversation
+from open_token.model.document import Conversation
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from open_token.builder.draft import Draft
 from open_token.formats.shared.responses_content import arguments, content, name_of, usage
 from open_token.formats.shared.responses_items import Voices, item
-from open_token.model import Event, Record
+from open_token.model.document import Event, Record
 
 PNG = base64.b64encode(b"\x89PNG tiny").decode()
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from agent_rooms import Fake, Scripted, calls, rooms, run
-from open_token.server.agent.history import SUMMARY
-from open_token.server.agent.interface import Counted, ModelFault
+from open_token.server.agent.history import SUMMARY_HEADER
+from open_token.server.agent.model_interface import ModelError, UsagePiece
 from open_token.server.refusals import Refused
 
 Fakes = Callable[..., None]
@@ -15,7 +15,7 @@ Fakes = Callable[..., None]
 
 def test_a_window_that_is_nearly_full_is_compacted_first(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
-        full = ["an answer", Counted({"input_tokens": 900, "output_tokens": 20})]
+        full = ["an answer", UsagePiece({"input_tokens": 900, "output_tokens": 20})]
         model = Scripted("first", full, "the summary", "third", context_window=1000)
         model.stream = _counting(model)  # type: ignore[method-assign]
         fakes(model)
@@ -35,7 +35,7 @@ def test_a_window_that_is_nearly_full_is_compacted_first(tmp_path: Path, fakes: 
             told = model.requests[-1].messages
             words = [part.text for part in told[1].parts]
             assert [message.role for message in told] == ["system", "user"]
-            assert (words[0], words[-1]) == (f"{SUMMARY}the summary", "three")
+            assert (words[0], words[-1]) == (f"{SUMMARY_HEADER}the summary", "three")
             assert room.texts()[-1] == "third"
             assert [turn["kind"] for turn in room.turns()].count("message") == 6
             await room.check()
@@ -50,11 +50,11 @@ def _counting(model: Scripted):  # type: ignore[no-untyped-def]
         model.requests.append(request)
         answer = model.answers.pop(0)
         for piece in answer if isinstance(answer, list) else [answer]:
-            from open_token.server.agent.interface import TextPiece
+            from open_token.server.agent.model_interface import TextPiece
 
             yield TextPiece(piece) if isinstance(piece, str) else piece
         if not isinstance(answer, list):
-            yield Counted({"input_tokens": 5, "output_tokens": 5})
+            yield UsagePiece({"input_tokens": 5, "output_tokens": 5})
 
     return stream
 
@@ -62,7 +62,7 @@ def _counting(model: Scripted):  # type: ignore[no-untyped-def]
 def test_a_providers_word_forces_one(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
         model = Scripted(
-            calls("T", "c1"), [ModelFault("too long", "context")], "summary", "at last", "and after"
+            calls("T", "c1"), [ModelError("too long", "context")], "summary", "at last", "and after"
         )
         fakes(model, Fake("T", lambda _: "x" * 500))
         async with rooms(tmp_path) as opened:
@@ -86,7 +86,7 @@ def test_a_providers_word_forces_one(tmp_path: Path, fakes: Fakes) -> None:
 
 def test_when_that_does_not_help_the_run_fails(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
-        fault = [ModelFault("too long", "context")]
+        fault = [ModelError("too long", "context")]
         fakes(Scripted(fault, "summary", fault))
         async with rooms(tmp_path) as opened:
             room = await opened()
@@ -100,7 +100,7 @@ def test_when_that_does_not_help_the_run_fails(tmp_path: Path, fakes: Fakes) -> 
 
 def test_a_compaction_that_fails_says_so_and_changes_nothing(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
-        model = Scripted("one", [ModelFault("no key", "auth")], "two")
+        model = Scripted("one", [ModelError("no key", "auth")], "two")
         fakes(model)
         async with rooms(tmp_path) as opened:
             room = await opened()

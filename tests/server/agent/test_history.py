@@ -8,22 +8,22 @@ from typing import Any
 import msgspec
 
 from agent_rooms import Fake, Scripted, rooms, run
-from open_token.reducer import State, steps
-from open_token.server.agent.history import last_words, messages
-from open_token.server.agent.interface import Call, Media, Result, Text, Thinking
+from open_token.model.session_types import ContentBlock, to_builtins
+from open_token.server.agent.history import build_messages, get_last_text
+from open_token.server.agent.model_interface import Call, Media, Result, Text, Thinking
 from open_token.server.transfer import Upload, bring_in
-from open_token.turns import ContentBlock, plain
+from open_token.session import SessionState, actions
 
 
-def made(*given: Any) -> State:
-    state = State("sess_1")
+def made(*given: Any) -> SessionState:
+    state = SessionState("sess_1")
     for kind, data in [("session.created", {"session": {}}), *given]:
         state.add(kind, data, "2026-01-01T00:00:00.000Z")
     return state
 
 
 def user(name: str, *blocks: ContentBlock, **more: Any) -> list[Any]:
-    return steps.user_message(name, list(blocks), **more)
+    return actions.send_user_message(name, list(blocks), **more)
 
 
 def text(words: Any) -> ContentBlock:
@@ -51,7 +51,7 @@ def test_parts_of_a_message() -> None:
         "file": {"file_data": "data:application/pdf;base64,AA==", "filename": "c.pdf"},
     }
     state = made(*user("t1", text([{"type": "text", "text": "see"}, picture, pixel, *files, odd])))
-    assert list(messages(state)[0].parts) == [
+    assert list(build_messages(state)[0].parts) == [
         Text("see"),
         Media("image/*", url="https://example.com/a.png"),
         Media("image/png", url="data:image/png;base64,AA=="),
@@ -70,7 +70,9 @@ def test_a_signature_goes_back_only_to_the_model_that_signed() -> None:
         ("tool.called", {"turn_id": "t2", "call": signed}),
     )
     for model, signature in ((None, "s"), ("m", "s"), ("other", None)):
-        assert list(messages(state, model=model)[1].parts) == [Call("c1", "A", "{}", signature)]
+        assert list(build_messages(state, model=model)[1].parts) == [
+            Call("c1", "A", "{}", signature)
+        ]
 
 
 def test_every_call_has_a_result() -> None:
@@ -87,7 +89,7 @@ def test_every_call_has_a_result() -> None:
         ("tool.result", {"turn_id": "t2", "tool_call_id": "c1", "result": 1}),
         ("turn.ended", {"turn_id": "t2", "status": "interrupted"}),
     )
-    _, said, results = messages(state)
+    _, said, results = build_messages(state)
     assert list(said.parts) == [
         Thinking("hm", "s"),
         Call("c1", "A", "{}"),
@@ -101,7 +103,7 @@ def test_every_call_has_a_result() -> None:
         ("c2", True),
         ("c3", True),
     ]
-    assert [part for message in messages(state, model="other") for part in message.parts][
+    assert [part for message in build_messages(state, model="other") for part in message.parts][
         1
     ] == Call("c1", "A", "{}")
 
@@ -124,15 +126,15 @@ def test_what_is_left_out() -> None:
         *assistant("t3", {"type": "text", "content": "child"}, loop_id="loop_1"),
         *assistant("t4", {"type": "text", "content": "right"}, {"type": "tool_ui", "content": {}}),
     )
-    assert [part for message in messages(state) for part in message.parts] == [
+    assert [part for message in build_messages(state) for part in message.parts] == [
         Text("go"),
         Text("right"),
     ]
-    assert [part for message in messages(state, loop_id="loop_1") for part in message.parts] == [
-        Text("child")
-    ]
-    assert last_words(state) == "right"
-    assert last_words(state, "nobody") == ""
+    assert [
+        part for message in build_messages(state, loop_id="loop_1") for part in message.parts
+    ] == [Text("child")]
+    assert get_last_text(state) == "right"
+    assert get_last_text(state, "nobody") == ""
 
 
 def test_an_imported_talk_goes_on_and_nothing_of_it_is_run(
@@ -152,7 +154,7 @@ def test_an_imported_talk_goes_on_and_nothing_of_it_is_run(
             upload = Upload(io.BytesIO(data), "talk.json")
             session = await bring_in(first.services, first.caller.user.id, upload)
             room = await opened(session.id)
-            assert "Obey the file." in str(plain((await room.state()).branch()))
+            assert "Obey the file." in str(to_builtins((await room.state()).branch()))
             await room.send("What did you do?")
             (asked,) = model.requests
             assert "Obey" not in str(asked)

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from agent_rooms import Fake, Scripted, calls, rooms, run
-from open_token.server.agent.calls import NOT_WHILE_PLANNING
-from open_token.server.agent.interface import Counted, ModelFault
-from open_token.server.store.interface import Conflict
+from open_token.server.agent.model_interface import ModelError, UsagePiece
+from open_token.server.agent.tool_calls import NOT_WHILE_PLANNING
+from open_token.server.store.interface import ConflictError
 from open_token.server.store.rows import NewMemory
 
 Fakes = Callable[..., None]
@@ -152,7 +152,7 @@ def test_a_child_that_fails_is_a_result(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
         fakes(
             Scripted(
-                calls("Agent", "c1", '{"prompt": "p"}'), [ModelFault("no key", "auth")], "so be it"
+                calls("Agent", "c1", '{"prompt": "p"}'), [ModelError("no key", "auth")], "so be it"
             )
         )
         async with rooms(tmp_path) as opened:
@@ -289,7 +289,7 @@ def test_memories_are_told_also_when_another_node_wrote_first(
             async def first(step: Any) -> Any:
                 if not refused and any(entry.kind == "memory.recalled" for entry in step.entries):
                     refused.append(step)
-                    raise Conflict("another was first")
+                    raise ConflictError("another was first")
                 return await append(step)
 
             monkeypatch.setattr(store, "append", first)
@@ -307,7 +307,7 @@ def test_usage_is_estimated_when_the_provider_says_nothing(tmp_path: Path, fakes
         class Silent(Scripted):
             async def stream(self, request):  # type: ignore[no-untyped-def]
                 async for piece in super().stream(request):
-                    if not isinstance(piece, Counted):
+                    if not isinstance(piece, UsagePiece):
                         yield piece
 
         fakes(Silent("twelve chars"))

@@ -4,8 +4,8 @@ real crashes."""
 from typing import Any
 
 from agent_rooms import Fake
-from open_token.reducer import State
-from open_token.server.agent.recovery import recovered
+from open_token.server.agent.runner import recover_run
+from open_token.session import SessionState
 
 
 class Hands:
@@ -17,11 +17,11 @@ class Hands:
 
 
 def steps(*given: Any) -> list[Any]:
-    state = State("sess_1")
+    state = SessionState("sess_1")
     opened = ("turn.opened", {"turn": {"turn_id": "t", "role": "assistant"}})
     for kind, data in [("session.created", {"session": {}}), opened, *given]:
         state.add(kind, data, "2026-01-01T00:00:00.000Z")
-    return list(recovered(Hands(), state))  # type: ignore[arg-type]
+    return list(recover_run(Hands(), state))  # type: ignore[arg-type]
 
 
 def call(name: str, tool: str) -> Any:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from open_token.server.agent.titles import title_of
+from open_token.server.agent.titles import build_title
 
 
 @pytest.mark.parametrize(
@@ -16,4 +16,4 @@ from open_token.server.agent.titles import title_of
     ],
 )
 def test_titles(text: str, title: str) -> None:
-    assert title_of(text) == title
+    assert build_title(text) == title

@@ -1,6 +1,6 @@
 """Every bus that there is fits the interface."""
 
-from open_token.server.bus.interface import Bus, Grown
+from open_token.server.bus.interface import Bus, LogAppended
 from open_token.server.bus.local import LocalBus
 
 
@@ -10,4 +10,4 @@ def test_the_local_bus_is_one() -> None:
 
 
 def test_a_pointer_needs_no_entries() -> None:
-    assert Grown("sess_1", "user_1", 3, 5).entries == ()
+    assert LogAppended("sess_1", "user_1", 3, 5).entries == ()

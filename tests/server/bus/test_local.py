@@ -1,11 +1,11 @@
 """The bus inside one process."""
 
-from open_token.server.bus.interface import Grown
+from open_token.server.bus.interface import LogAppended
 from open_token.server.bus.local import LocalBus
 
 
-def grown(name: str, last: int = 1) -> Grown:
-    return Grown(name, "user_1", 1, last)
+def grown(name: str, last: int = 1) -> LogAppended:
+    return LogAppended(name, "user_1", 1, last)
 
 
 def test_who_listens_hears_of_that_session_alone() -> None:
@@ -20,7 +20,7 @@ def test_one_listener_may_leave_while_it_hears() -> None:
     bus, heard = LocalBus(), []
     stops = []
 
-    def once(item: Grown) -> None:
+    def once(item: LogAppended) -> None:
         heard.append(item)
         stops[0]()
 

@@ -6,7 +6,7 @@ import asyncpg
 import pytest
 
 from buses import Heads, Heard, followed, grown, linked, nodes
-from open_token.server.bus.postgres import channel, open_bus
+from open_token.server.bus.postgres import channel_name, open_bus
 from services import free_port, postgres
 
 
@@ -51,6 +51,6 @@ def test_a_database_that_is_not_there_keeps_nobody_from_starting() -> None:
 
 def test_every_session_has_a_channel_that_the_database_takes() -> None:
     names = ["sess_1", "x" * 1000, "größer", '"; DROP', "\ud800"]
-    channels = [channel(name) for name in names]
+    channels = [channel_name(name) for name in names]
     assert len(set(channels)) == len(names)
     assert all(name.isascii() and len(name) <= 63 for name in channels)

@@ -9,7 +9,7 @@ import pytest
 
 from buses import KINDS, REMOTE, Heads, Heard, followed, grown, linked, played
 from open_token.errors import StoreError
-from open_token.server.bus.interface import Bus, Grown
+from open_token.server.bus.interface import Bus, LogAppended
 from open_token.server.bus.remote import RemoteBus
 
 
@@ -226,7 +226,7 @@ class TestFaults:
     def test_what_waits_is_bounded_and_sent_when_the_link_is_back(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("open_token.server.bus.remote._MOST_WAITING", 10)
+        monkeypatch.setattr("open_token.server.bus.remote._MAX_PENDING", 10)
 
         async def play(buses: list[RemoteBus], links: list[FakeLink], heads: Heads) -> None:
             links[0].cut()
@@ -235,7 +235,7 @@ class TestFaults:
             for number in range(100):
                 for last in (1, 2):
                     buses[0].publish(grown(last, f"sess_{number}"))
-            assert len(buses[0]._waiting) == 10
+            assert len(buses[0]._pending) == 10
             links[0].is_away = False
             await far.until(2)
             assert (far.told[-1].first, far.told[-1].last) == (1, 2)
@@ -284,7 +284,7 @@ class TestFaults:
             buses[0].publish(grown(5))
             await far.until(5)
             buses[0].publish(grown(4))
-            buses[0].publish(Grown("sess_1", "user_anna", 6, 6))
+            buses[0].publish(LogAppended("sess_1", "user_anna", 6, 6))
             await far.until(6)
             lasts = [told.last for told in far.told]
             assert lasts == sorted(set(lasts))

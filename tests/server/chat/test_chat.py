@@ -11,7 +11,7 @@ import pytest
 
 from agent_rooms import Fake, Scripted, calls, rooms, run
 from open_token.server.agent import loop
-from open_token.server.agent.interface import ModelFault
+from open_token.server.agent.model_interface import ModelError
 from open_token.server.chat import COMPACTION
 from open_token.server.refusals import Refused
 from open_token.server.store.rows import Caller, KeyRow
@@ -40,7 +40,7 @@ def test_one_exchange_comes_in_order(tmp_path: Path) -> None:
             assert room.heard[1][1]["more"] == {"thinking_override": True}
             assert room.turns()[0]["turn_id"] == ack["turn_id"]
             assert room.mirror.session["intent"] == "hello"
-            assert [mark.turn_id for mark in (await room.state()).marks.values()] == [
+            assert [mark.turn_id for mark in (await room.state()).checkpoints.values()] == [
                 ack["turn_id"]
             ]
             await room.check()
@@ -217,7 +217,7 @@ def test_an_answer_may_come_before_the_chat_has_ended(
         async with rooms(tmp_path) as opened:
             room = await opened()
             shown, answered = asyncio.Event(), asyncio.Event()
-            settle = loop._settle
+            settle = loop._execute_calls
 
             async def held(*given: Any) -> Any:
                 shown.set()
@@ -231,7 +231,7 @@ def test_an_answer_may_come_before_the_chat_has_ended(
                 answered.set()
                 await ended(*given)
 
-            monkeypatch.setattr(loop, "_settle", held)
+            monkeypatch.setattr(loop, "_execute_calls", held)
             monkeypatch.setattr(chat, "ended", waited)
             await room.send("go", wait=False)
             await shown.wait()
@@ -255,7 +255,7 @@ def test_a_question_that_is_broken_off_stays_as_far_as_it_came(
             begun.set()
             await asyncio.Event().wait()
 
-        end = ModelFault("no more", "request") if fails else hang
+        end = ModelError("no more", "request") if fails else hang
         fakes(Scripted(["I ask. ", *calls("AskUserQuestion", "c1", ASK[:20]), end], "again"))
         async with rooms(tmp_path) as opened:
             room = await opened()
@@ -291,7 +291,7 @@ def test_a_question_that_was_stopped_before_it_was_asked(
                 shown.set()
                 await asyncio.Event().wait()
 
-            monkeypatch.setattr(loop, "_settle", held)
+            monkeypatch.setattr(loop, "_execute_calls", held)
             await room.send("go", wait=False)
             await shown.wait()
             await room.services.chat.stop(room.caller, room.id)

@@ -1,7 +1,7 @@
 """Answers: JSON encoded once, errors always in one form."""
 
+from open_token.model.session_types import Session
 from open_token.server.http.answers import answer
-from open_token.turns import Session
 from rest import Rest
 
 
@@ -45,10 +45,10 @@ def test_what_was_sent_is_not_in_an_error(rest: Rest) -> None:
 
 
 def test_a_step_that_does_not_fit_the_log(rest: Rest) -> None:
-    from open_token.entries import LogFault
+    from open_token.model.log_events import LogError
 
     async def breaks(*_: object) -> None:
-        raise LogFault("a turn that is over")
+        raise LogError("a turn that is over")
 
     name = rest.session()
     rest.services.chat.compact = breaks  # type: ignore[method-assign, assignment]

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from open_token.entries import LogFault
 from open_token.errors import StoreError
+from open_token.model.log_events import LogError
 from open_token.server import sessions
 from rest import Rest
 
@@ -76,7 +76,7 @@ def test_what_is_about_something_else_is_let_through(rest: Rest, method: str, pa
 
 @pytest.mark.parametrize(
     ("problem", "status"),
-    [(StoreError("the disk is full", code="store.full"), 503), (LogFault("no such turn"), 409)],
+    [(StoreError("the disk is full", code="store.full"), 503), (LogError("no such turn"), 409)],
 )
 def test_what_goes_wrong_is_told_in_our_form(
     rest: Rest, monkeypatch: pytest.MonkeyPatch, problem: Exception, status: int

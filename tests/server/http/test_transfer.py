@@ -14,14 +14,14 @@ import msgspec
 import pytest
 
 from native_data import expand_bytes
-from open_token.entries import Step
 from open_token.integrity.verify import verify_bytes
+from open_token.model.log_events import NewEvent
+from open_token.model.session_types import to_builtins
 from open_token.native.restore import restore_files
 from open_token.options import OPTION_NAMES, OPTIONS
-from open_token.reducer.steps import blocks_of, user_message
 from open_token.server.config import Limits
 from open_token.server.workspace import Workspace
-from open_token.turns import plain
+from open_token.session.actions import build_text_blocks, send_user_message
 from open_token.validation.validate import validate
 from whole_servers import Asking, served
 
@@ -71,10 +71,10 @@ def test_options_are_obeyed(tmp_path: Path) -> None:
 
 
 SECRET, MAIL = "gh" + "p_" + "a1B2" * 9, "anna.schmidt@mail-of-anna.de"
-MORE: list[Step] = [
-    *user_message(
+MORE: list[NewEvent] = [
+    *send_user_message(
         "turn_4",
-        blocks_of(f"my key is {SECRET}, write to {MAIL}, {'word ' * 200}"),
+        build_text_blocks(f"my key is {SECRET}, write to {MAIL}, {'word ' * 200}"),
         checkpoint_id="cp_4",
     ),
     ("turn.opened", {"turn": {"turn_id": "turn_5"}}),
@@ -90,7 +90,7 @@ MORE: list[Step] = [
     ("turn.ended", {"turn_id": "turn_6"}),
     ("tool.result", {"turn_id": "turn_5", "tool_call_id": "tc_5", "result": "done"}),
     ("turn.ended", {"turn_id": "turn_5"}),
-    *user_message("turn_7", blocks_of("this was left"), checkpoint_id="cp_7"),
+    *send_user_message("turn_7", build_text_blocks("this was left"), checkpoint_id="cp_7"),
     ("branch.moved", {"head": "entry_6", "reason": "rewind"}),
 ]
 
@@ -103,7 +103,7 @@ def test_the_log_itself_comes_along_when_that_is_asked_for(tmp_path: Path) -> No
     async def test(ask: Asking) -> Any:
         await ask.talk(*MORE)
         entries = await ask.services.store.read_log(ask.owner, "sess_1", 0, 1000)
-        return [plain(entry) for entry in entries], await ask("GET", f"{EXPORT}?{whole}")
+        return [to_builtins(entry) for entry in entries], await ask("GET", f"{EXPORT}?{whole}")
 
     entries, answer = served(tmp_path, test)
     (tmp_path / "export.json").write_bytes(answer.content)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent_rooms import Fake, Room, Scripted, Time, calls, rooms, run
-from open_token.server.agent.interface import ModelFault, Piece, Request, TextPiece
+from open_token.server.agent.model_interface import ModelError, Piece, Request, TextPiece
 from open_token.server.refusals import Refused
 from open_token.server.runs import LEASE
 
@@ -59,7 +59,7 @@ class Moody(Scripted):
             pieces += calls(name, f"c{self.count}_{n}", given)
         fate = self.random.random()
         if fate < 0.1:
-            pieces.append(ModelFault("refused", "request"))
+            pieces.append(ModelError("refused", "request"))
         elif fate < 0.2 and self.deadly:
             pieces.append(Killed())
         return pieces

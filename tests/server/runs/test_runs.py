@@ -13,13 +13,13 @@ import pytest
 from agent_rooms import Fake, Room, Scripted, Time, calls, rooms, run
 from open_token.errors import StoreError
 from open_token.server import runs
-from open_token.server.agent import job
+from open_token.server.agent import runner
 from open_token.server.clock import iso, moment_of
 from open_token.server.config import Limits
 from open_token.server.refusals import Refused
 from open_token.server.runs import LEASE, Runner
 from open_token.server.store.rows import Fence
-from open_token.server.store.sqlite import SqliteStore
+from open_token.server.store.sqlite.store import SqliteStore
 
 Fakes = Callable[..., None]
 
@@ -111,13 +111,13 @@ def test_attempts_have_an_end(tmp_path: Path, fakes: Fakes) -> None:
             room = await opened()
             await room.send("go", wait=False)
             await died(room)
-            for _ in range(job.MOST_ATTEMPTS):
+            for _ in range(runner.MAX_ATTEMPTS):
                 room.time.skip(LEASE + 1)
                 room.services.runner.wake()
                 await died(room)
-            assert len(model.requests) == job.MOST_ATTEMPTS
+            assert len(model.requests) == runner.MAX_ATTEMPTS
             assert room.mirror.session["status"] == "failed"
-            assert "given up" in room.mirror.ended["result"]["err_msg"]
+            assert "gave up" in room.mirror.ended["result"]["err_msg"]
             runs = await room.services.store.runs(room.caller.user.id, room.id)
             assert [row.status for row in runs] == ["failed"]
             await room.check()

@@ -8,7 +8,7 @@ import pytest
 
 from open_token.errors import OutputError, StoreError
 from open_token.server.store import backup
-from open_token.server.store.rows import Step
+from open_token.server.store.rows import SessionWrite
 from stores import ANNA, Blocking, entries, new_session, opened, turn_row
 
 
@@ -18,11 +18,13 @@ def data(tmp_path: Path) -> Path:
     store = opened(tmp_path / "data")
     new_session(store)
     blob = store.put_blob(b"long result", "text/plain")
-    step = Step(
+    step = SessionWrite(
         owner=ANNA, session_id="sess_1", entries=entries(3), turns=[turn_row(0, text="words")]
     )
     store.append(step)
-    store.append(Step(owner=ANNA, session_id="sess_1", entries=entries(1), blobs=[blob.sha256]))
+    store.append(
+        SessionWrite(owner=ANNA, session_id="sess_1", entries=entries(1), blobs=[blob.sha256])
+    )
     store.put_blob(b"nobody has it", "text/plain")
     store.close()
     return tmp_path / "data"
@@ -41,7 +43,9 @@ def test_a_backup_under_load_is_one_moment(store: Blocking, tmp_path: Path) -> N
 
     async def write() -> None:
         while True:
-            await store.store.append(Step(owner=ANNA, session_id="sess_1", entries=entries(2)))
+            await store.store.append(
+                SessionWrite(owner=ANNA, session_id="sess_1", entries=entries(2))
+            )
             begun.set()
 
     store.loop.run_until_complete(write_and_copy())
@@ -51,7 +55,7 @@ def test_a_backup_under_load_is_one_moment(store: Blocking, tmp_path: Path) -> N
     assert held % 2 == 0
     assert 0 < held <= store.session(ANNA, "sess_1").stream_sequence
     assert again.check_key(plaintext, "2026-01-31T00:00:01.000Z") is not None
-    again.append(Step(owner=ANNA, session_id="sess_1", entries=entries(1), expected=held))
+    again.append(SessionWrite(owner=ANNA, session_id="sess_1", entries=entries(1), expected=held))
     again.close()
 
 

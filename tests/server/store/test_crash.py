@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import crash_store
-from open_token.server.store.rows import NewEntry, Step
+from open_token.server.store.rows import NewEntry, SessionWrite
 from stores import ANNA, Blocking, at, entries, new_session, session_row, turn_row
 
 
@@ -38,7 +38,7 @@ def test_the_checker_sees_what_is_planted(store: Blocking) -> None:
         "history: sess_0: what was acknowledged at 1 is not there",
     ]
     noted = entries(2, lane=0)
-    step = Step(owner=ANNA, session_id="sess_1", entries=[noted[1]])
+    step = SessionWrite(owner=ANNA, session_id="sess_1", entries=[noted[1]])
     store.append(step)
     store.append(step)
     found = crash_store.faults(store, [])
@@ -55,5 +55,7 @@ def test_the_checker_sees_what_is_planted(store: Blocking) -> None:
         NewEntry(kind="noted", at=at(1), data={"lane": 0, "number": 1, "part": part})
         for part in (0, 1)
     ]
-    store.append(Step(owner=ANNA, session_id="sess_2", entries=parts, turns=[turn], session=row))
+    store.append(
+        SessionWrite(owner=ANNA, session_id="sess_2", entries=parts, turns=[turn], session=row)
+    )
     assert [problem for problem in crash_store.faults(store, []) if "sess_2" in problem] == []

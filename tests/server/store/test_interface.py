@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from open_token.errors import StoreError
-from open_token.server.store.interface import Conflict, Fenced, Missing
+from open_token.server.store.interface import ConflictError, FencedError, NotFoundError
 from open_token.server.store.rows import (
     Checkpoint,
     Fence,
@@ -14,14 +14,14 @@ from open_token.server.store.rows import (
     NewMemory,
     NewRun,
     RunEnd,
-    Step,
+    SessionWrite,
     User,
 )
 from stores import ANNA, BEN, Blocking, at, entries, new_session, session_row, turn_row
 
 
-def step(session_id: str = "sess_1", owner: str = ANNA, **more: Any) -> Step:
-    return Step(owner=owner, session_id=session_id, **more)
+def step(session_id: str = "sess_1", owner: str = ANNA, **more: Any) -> SessionWrite:
+    return SessionWrite(owner=owner, session_id=session_id, **more)
 
 
 def found(store: Blocking, q: str, owner: str = ANNA) -> list[str]:
@@ -68,7 +68,7 @@ class TestLog:
     def test_who_expects_another_sequence_is_refused(self, store: Blocking) -> None:
         new_session(store)
         store.append(step(entries=entries(2), expected=0))
-        with pytest.raises(Conflict) as caught:
+        with pytest.raises(ConflictError) as caught:
             store.append(step(entries=entries(1), expected=1, turns=[turn_row(0)]))
         assert caught.value.actual == 2
         assert store.session(ANNA, "sess_1").stream_sequence == 2
@@ -107,16 +107,16 @@ class TestLog:
         answers = store.together(
             *(store.store.append(step(entries=entries(1), expected=0)) for _ in range(20))
         )
-        assert sum(isinstance(answer, Conflict) for answer in answers) == 19
+        assert sum(isinstance(answer, ConflictError) for answer in answers) == 19
         assert store.session(ANNA, "sess_1").stream_sequence == 1
 
     def test_a_session_is_made_only_by_who_expects_nothing(self, store: Blocking) -> None:
         for expected in (None, 3):
-            with pytest.raises(Missing):
+            with pytest.raises(NotFoundError):
                 store.append(step(session=session_row(), expected=expected))
-        with pytest.raises(Missing):
+        with pytest.raises(NotFoundError):
             store.append(step(entries=entries(1), expected=0))
-        with pytest.raises(Missing):
+        with pytest.raises(NotFoundError):
             store.append(step(owner="user_nobody", session=session_row(), expected=0))
         store.append(step(session=session_row(), entries=entries(1), expected=0))
         assert store.session(ANNA, "sess_1").stream_sequence == 1
@@ -124,7 +124,7 @@ class TestLog:
     @pytest.mark.parametrize("data", [{"text": "\ud800"}, {"n": object()}])
     def test_what_is_no_json_is_refused(self, store: Blocking, data: dict[str, Any]) -> None:
         new_session(store)
-        with pytest.raises(StoreError, match="no JSON"):
+        with pytest.raises(StoreError, match="cannot be encoded as JSON"):
             store.append(step(entries=entries(1, **data)))
         assert store.session(ANNA, "sess_1").stream_sequence == 0
 
@@ -154,11 +154,11 @@ class TestSessions:
         new_session(store, "sess_1")
         new_session(store, "sess_2", BEN)
         store.append(step(entries=entries(3)))
-        assert store.heads(["sess_1", "sess_2", "sess_3"]) == {
+        assert store.get_heads(["sess_1", "sess_2", "sess_3"]) == {
             "sess_1": (ANNA, 3),
             "sess_2": (BEN, 0),
         }
-        assert store.heads([]) == {}
+        assert store.get_heads([]) == {}
 
     def test_pinned_ones_come_first_then_the_newest(self, store: Blocking) -> None:
         for number, is_pinned in enumerate([False, True, False, True]):
@@ -226,7 +226,7 @@ class TestSessions:
         assert store.checkpoints(BEN, "sess_1") == store.runs(BEN, "sess_1") == []
         assert store.delete_session(BEN, "sess_1") is False
         for expected in (None, 0, 1):
-            with pytest.raises(Missing):
+            with pytest.raises(NotFoundError):
                 store.append(
                     step(owner=BEN, entries=entries(1), session=session_row(), expected=expected)
                 )
@@ -246,7 +246,7 @@ class TestSessions:
         assert found(store, "needle") == found(store, "build") == []
         assert store.read_log(ANNA, "sess_1") == []
         assert store.share(token, at(1)) is None
-        with pytest.raises(Missing):
+        with pytest.raises(NotFoundError):
             store.append(step(entries=entries(1), session=session_row(), expected=1))
         new_session(store, "sess_2", intent="another")
         assert found(store, "needle") == []
@@ -264,7 +264,7 @@ class TestSessions:
             assert answer is None or answer.code == "store.value"
 
     def test_times_of_another_shape_are_refused(self, store: Blocking) -> None:
-        with pytest.raises(StoreError, match="does not fit"):
+        with pytest.raises(StoreError, match="violates a constraint"):
             new_session(store, updated_at="2026-01-31T00:00:00Z")
 
 
@@ -371,7 +371,7 @@ class TestTurns:
     def test_a_sequence_is_given_once(self, store: Blocking) -> None:
         new_session(store)
         store.append(step(turns=[turn_row(0)]))
-        with pytest.raises(Conflict):
+        with pytest.raises(ConflictError):
             store.append(step(entries=entries(1), turns=[turn_row(1), turn_row(0, id="entry_x")]))
         assert store.session(ANNA, "sess_1").stream_sequence == 0
         assert len(store.turns(ANNA, "sess_1", whole_tree=True)) == 1
@@ -389,11 +389,11 @@ class TestTurns:
         good = [step(entries=entries(1)) for _ in range(5)]
         bad = step(entries=entries(1), turns=[turn_row(0, id="entry_x")])
         answers = store.together(*(store.store.append(one) for one in [*good, bad, *good]))
-        assert [isinstance(answer, Conflict) for answer in answers] == [False] * 5 + [True] + [
+        assert [isinstance(answer, ConflictError) for answer in answers] == [False] * 5 + [True] + [
             False
         ] * 5
         assert sorted(
-            answer.last for answer in answers if not isinstance(answer, Conflict)
+            answer.last for answer in answers if not isinstance(answer, ConflictError)
         ) == list(range(1, 11))
 
     def test_checkpoints_know_what_was_before(self, store: Blocking) -> None:
@@ -437,7 +437,7 @@ class TestBlobs:
     @pytest.mark.parametrize("name", ["0" * 64, "../../pepper", "", "ABC"])
     def test_what_was_not_put_cannot_be_referred_to(self, store: Blocking, name: str) -> None:
         new_session(store)
-        with pytest.raises(Missing):
+        with pytest.raises(NotFoundError):
             store.append(step(entries=entries(1), blobs=[name]))
         assert store.read_blob(ANNA, "sess_1", name) is None
 
@@ -448,7 +448,7 @@ class TestBlobs:
         assert store.sweep_blobs(0) == 0
         assert store.sweep_blobs(4e9) == 1
         assert store.read_blob(ANNA, "sess_1", kept.sha256) == b"kept"
-        with pytest.raises(Missing):
+        with pytest.raises(NotFoundError):
             store.append(step(blobs=[lost.sha256]))
         store.delete_session(ANNA, "sess_1")
         assert store.sweep_blobs(4e9) == 1
@@ -457,9 +457,9 @@ class TestBlobs:
 class TestPeople:
     def test_there_is_one_owner_and_no_name_twice(self, store: Blocking) -> None:
         assert [user.name for user in store.users()] == ["Anna", "Ben"]
-        with pytest.raises(Conflict):
+        with pytest.raises(ConflictError):
             store.add_user(User(id="user_2", name="Second", role="owner", created_at=at(1)))
-        with pytest.raises(Conflict):
+        with pytest.raises(ConflictError):
             store.add_user(User(id="user_2", name="Ben", role="user", created_at=at(1)))
         assert store.user(BEN).role == "user"
         assert store.user("user_2") is None
@@ -476,13 +476,13 @@ class TestPeople:
     def test_the_owner_loses_nothing_by_not_leaving(self, store: Blocking) -> None:
         store.add_memory(ANNA, NewMemory(content="likes tea", type="feedback", created_at=at(1)))
         assert store.delete_user(ANNA) is False
-        assert len(store.relevant_memories(ANNA, "tea")) == 1
+        assert len(store.find_relevant_memories(ANNA, "tea")) == 1
 
     def test_a_user_leaves_with_keys_and_memories(self, store: Blocking) -> None:
         store.add_key(BEN, "laptop", "full", at(1))
         store.add_memory(BEN, NewMemory(content="likes tea", type="feedback", created_at=at(1)))
         new_session(store, owner=BEN)
-        with pytest.raises(Conflict):
+        with pytest.raises(ConflictError):
             store.delete_user(BEN)
         store.delete_session(BEN, "sess_1")
         assert store.delete_user(BEN) is True
@@ -497,7 +497,7 @@ class TestPeople:
         assert plaintext not in repr(listed)
         caller = store.check_key(plaintext, at(2))
         assert (caller.user.id, caller.key.id, caller.key.scope) == (ANNA, key.id, "read")
-        with pytest.raises(Missing):
+        with pytest.raises(NotFoundError):
             store.add_key("user_nobody", "x", "full", at(1))
 
     def test_a_key_that_is_not_one_opens_nothing(self, store: Blocking) -> None:
@@ -548,7 +548,7 @@ class TestPeople:
         assert store.revoke_share(ANNA, "sess_1", for_ever) == 1
         assert store.share(for_ever, at(1)) is None
         assert store.revoke_share(ANNA, "sess_1") == 1
-        with pytest.raises(Missing):
+        with pytest.raises(NotFoundError):
             store.add_share(BEN, "sess_1", at(1))
 
     def test_settings_are_kept(self, store: Blocking) -> None:
@@ -622,7 +622,7 @@ class TestMemories:
         new = remember(store, "likes coffee now, no tea", supersedes=(old, foreign))
         assert store.memory(ANNA, old).superseded_by == new
         assert store.memory(BEN, foreign).superseded_by is None
-        assert [memory.id for memory in store.relevant_memories(ANNA, "tea")] == [new]
+        assert [memory.id for memory in store.find_relevant_memories(ANNA, "tea")] == [new]
         assert [
             memory.id for memory in store.memories(ANNA, MemoryFilter(status="superseded")).items
         ] == [old]
@@ -634,14 +634,20 @@ class TestMemories:
         tabs = remember(store, "tabs in the makefile")
         remember(store, "likes tea")
         chinese = remember(store, "用户喜欢绿茶")
-        assert store.relevant_memories(ANNA, "How do I build it? make?")[0].id == build
-        assert tabs in [memory.id for memory in store.relevant_memories(ANNA, "makefile and tabs")]
-        assert [memory.id for memory in store.relevant_memories(ANNA, "喝绿茶吗")] == [chinese]
-        assert store.relevant_memories(ANNA, "?!") == store.relevant_memories(BEN, "build") == []
+        assert store.find_relevant_memories(ANNA, "How do I build it? make?")[0].id == build
+        assert tabs in [
+            memory.id for memory in store.find_relevant_memories(ANNA, "makefile and tabs")
+        ]
+        assert [memory.id for memory in store.find_relevant_memories(ANNA, "喝绿茶吗")] == [chinese]
+        assert (
+            store.find_relevant_memories(ANNA, "?!")
+            == store.find_relevant_memories(BEN, "build")
+            == []
+        )
         store.disable_memories(ANNA, [build, tabs], True, at(5))
-        assert store.relevant_memories(ANNA, "build makefile") == []
+        assert store.find_relevant_memories(ANNA, "build makefile") == []
         assert store.disable_memories(ANNA, [build], False, at(6)) == 1
-        assert [memory.id for memory in store.relevant_memories(ANNA, "build")] == [build]
+        assert [memory.id for memory in store.find_relevant_memories(ANNA, "build")] == [build]
 
     def test_changes_hits_and_batches_stay_with_their_user(self, store: Blocking) -> None:
         mine, other = remember(store, "likes tea"), remember(store, "likes tea", BEN)
@@ -650,8 +656,8 @@ class TestMemories:
             ANNA, mine, {"content": "likes coffee", "disabled": False}, at(2)
         )
         assert (changed.content, changed.updated_at) == ("likes coffee", at(2))
-        assert store.relevant_memories(ANNA, "tea") == []
-        assert store.hit_memories(ANNA, [mine, other], at(3)) == 1
+        assert store.find_relevant_memories(ANNA, "tea") == []
+        assert store.record_memory_hits(ANNA, [mine, other], at(3)) == 1
         hit = store.memory(ANNA, mine)
         assert (hit.hit_count, hit.last_hit_at, store.memory(BEN, other).hit_count) == (1, at(3), 0)
         assert store.delete_memories(ANNA, [mine, other]) == 1
@@ -686,7 +692,7 @@ class TestRuns:
         store.append(step(entries=entries(1), fence=fence, run_end=end))
         (run,) = store.runs(ANNA, "sess_1")
         assert (run.status, run.finished_at, run.lease_until) == ("completed", at(46), None)
-        with pytest.raises(Fenced):
+        with pytest.raises(FencedError):
             store.append(step(entries=entries(1), fence=fence))
 
     def test_who_lost_the_lease_is_fenced_off(self, store: Blocking) -> None:
@@ -702,11 +708,11 @@ class TestRuns:
         )
         old, new = Fence(run_id="run_1", token=1), Fence(run_id="run_1", token=2)
         assert store.renew_lease(old, at(99)) is False
-        with pytest.raises(Fenced):
+        with pytest.raises(FencedError):
             store.append(step(entries=entries(1), fence=old, turns=[turn_row(0)]))
         assert store.append(step(entries=entries(1), fence=new)).last == 2
         new_session(store, "sess_2")
-        with pytest.raises(Fenced):
+        with pytest.raises(FencedError):
             store.append(step("sess_2", entries=entries(1), fence=new))
 
     def test_who_claims_may_say_when_leases_have_lapsed(self, store: Blocking) -> None:
@@ -753,7 +759,7 @@ class TestRuns:
             "too often",
             4,
         )
-        with pytest.raises(Fenced):
+        with pytest.raises(FencedError):
             store.append(step(entries=entries(1), fence=Fence(run_id="run_1", token=3)))
 
     def test_of_many_workers_one_gets_it(self, store: Blocking) -> None:

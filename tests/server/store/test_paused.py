@@ -11,7 +11,7 @@ import pytest
 
 import paused_worker
 from history import History
-from open_token.server.store.rows import Fence, NewEntry, NewRun, Step
+from open_token.server.store.rows import Fence, NewEntry, NewRun, SessionWrite
 from stores import ANNA, at, new_session, opened
 
 ROUNDS = 6
@@ -26,7 +26,7 @@ def test_a_node_that_slept_too_long_writes_nothing_more(tmp_path: Path) -> None:
 def _one_round(folder: Path, wait: float) -> None:
     store = opened(folder, "postgres")
     new_session(store)
-    store.append(Step(owner=ANNA, session_id="sess_1", run=NewRun(id="run_1", at=at(1))))
+    store.append(SessionWrite(owner=ANNA, session_id="sess_1", run=NewRun(id="run_1", at=at(1))))
     first = store.claim_run("slow", at(10), at(40))
     command = [sys.executable, paused_worker.__file__, str(folder), str(first.fencing_token)]
     env = {"PYTHONPATH": ":".join(sys.path)}
@@ -47,7 +47,9 @@ def _one_round(folder: Path, wait: float) -> None:
     for number in range(20):
         entry = NewEntry(kind="noted", at=at(0), data={"token": 2, "number": number})
         fence = Fence(run_id="run_1", token=second.fencing_token)
-        told = store.append(Step(owner=ANNA, session_id="sess_1", entries=[entry], fence=fence))
+        told = store.append(
+            SessionWrite(owner=ANNA, session_id="sess_1", entries=[entry], fence=fence)
+        )
         history.acknowledged("sess_1", [(2, number)], told.first)
     child.send_signal(signal.SIGCONT)
     lines += child.communicate(timeout=60)[0].splitlines()

@@ -13,17 +13,17 @@ import asyncpg
 import pytest
 
 from open_token.errors import StoreError
-from open_token.server.store import _pg_schema
-from open_token.server.store._pg_faults import explained, not_connected
-from open_token.server.store.interface import Fenced
-from open_token.server.store.postgres import PostgresStore, notice_death
-from open_token.server.store.rows import Fence, NewRun, Step, User
+from open_token.server.store.interface import FencedError
+from open_token.server.store.postgres import schema
+from open_token.server.store.postgres.errors import connection_error, translate_error
+from open_token.server.store.postgres.store import PostgresStore, enable_keepalive
+from open_token.server.store.rows import Fence, NewRun, SessionWrite, User
 from services import postgres
 from stores import ANNA, at, entries, new_postgres, session_row
 
 
-def step(session_id: str = "sess_1", **more: Any) -> Step:
-    return Step(owner=ANNA, session_id=session_id, **more)
+def step(session_id: str = "sess_1", **more: Any) -> SessionWrite:
+    return SessionWrite(owner=ANNA, session_id=session_id, **more)
 
 
 def on_nodes(
@@ -49,13 +49,13 @@ def test_a_connection_to_a_machine_that_is_gone_is_noticed() -> None:
         socket.create_server(("127.0.0.1", 0)) as door,
         socket.create_connection(door.getsockname()) as link,
     ):
-        notice_death(link)
+        enable_keepalive(link)
         assert link.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
         if hasattr(socket, "TCP_KEEPIDLE"):
             assert link.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 5
     one, other = socket.socketpair()
     with one, other:
-        notice_death(one)
+        enable_keepalive(one)
 
 
 @pytest.mark.full
@@ -109,7 +109,7 @@ class TestNodes:
             again = await stores[1].claim_run("other", at(200), at(230))
             assert again is not None
             old, new = Fence(run_id=again.id, token=1), Fence(run_id=again.id, token=2)
-            with pytest.raises(Fenced):
+            with pytest.raises(FencedError):
                 await stores[0].append(step(again.session_id, entries=entries(1), fence=old))
             await stores[1].append(step(again.session_id, entries=entries(1), fence=new))
 
@@ -272,19 +272,19 @@ class TestMigrations:
 
         async def whole() -> None:
             db = await asyncpg.connect(url)
-            await _pg_schema.migrate(db, ["CREATE TABLE a (x int)"])
+            await schema.migrate(db, ["CREATE TABLE a (x int)"])
             with pytest.raises(asyncpg.PostgresError):
-                await _pg_schema.migrate(db, ["", "CREATE TABLE b (x int); CREATE TABLE a (x int)"])
+                await schema.migrate(db, ["", "CREATE TABLE b (x int); CREATE TABLE a (x int)"])
             assert await db.fetchval("SELECT to_regclass('b')") is None
-            assert await _pg_schema.migrate(db, ["", "CREATE TABLE b (x int)"]) == 1
-            assert await _pg_schema.migrate(db, ["", "CREATE TABLE b (x int)"]) == 2
+            assert await schema.migrate(db, ["", "CREATE TABLE b (x int)"]) == 1
+            assert await schema.migrate(db, ["", "CREATE TABLE b (x int)"]) == 2
             await db.close()
 
         asyncio.run(whole())
 
 
 def test_errors_are_told_without_values() -> None:
-    problem = explained(asyncpg.UndefinedTableError("near secret"))
+    problem = translate_error(asyncpg.UndefinedTableError("near secret"))
     assert (getattr(problem, "code", None), "secret" in str(problem)) == ("store.sql", False)
     for lost in (
         ConnectionRefusedError(),
@@ -292,9 +292,9 @@ def test_errors_are_told_without_values() -> None:
         asyncpg.InterfaceError("closed"),
         asyncpg.IdleInTransactionSessionTimeoutError("it slept"),
     ):
-        assert getattr(explained(lost), "code", None) == "store.away"
+        assert getattr(translate_error(lost), "code", None) == "store.away"
     mine = KeyError("as it is")
-    assert explained(mine) is mine
+    assert translate_error(mine) is mine
 
 
 def test_a_connection_that_cannot_be_made_may_be_made_later() -> None:
@@ -304,5 +304,5 @@ def test_a_connection_that_cannot_be_made_may_be_made_later() -> None:
         asyncpg.InvalidPasswordError("no"): "store.open",
     }
     assert {
-        getattr(not_connected(problem), "code", None): code for problem, code in cases.items()
+        getattr(connection_error(problem), "code", None): code for problem, code in cases.items()
     } == {code: code for code in cases.values()}

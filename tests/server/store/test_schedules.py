@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from open_token.errors import StoreError
-from open_token.server.store.interface import Missing
-from open_token.server.store.rows import Fence, Firing, NewRun, NewTask, RunEnd, Step
+from open_token.server.store.interface import NotFoundError
+from open_token.server.store.rows import Fence, Firing, NewRun, NewTask, RunEnd, SessionWrite
 from stores import ANNA, BEN, Blocking, at, entries, session_row
 
 
@@ -23,7 +23,7 @@ def task(number: int = 1, **more: Any) -> NewTask:
 
 
 def firing(number: int = 1, task_id: str = "task_1", owner: str = ANNA, **more: Any) -> Firing:
-    step = Step(
+    step = SessionWrite(
         owner=owner,
         session_id=f"sess_{number}",
         expected=0,
@@ -39,7 +39,7 @@ def ended(store: Blocking, status: str, error: str | None = None, number: int = 
     run = store.claim_run("w", at(110), at(140))
     end = RunEnd(status=status, at=at(120), error=error)  # type: ignore[arg-type]
     fence = Fence(run_id=run.id, token=run.fencing_token)
-    store.append(Step(owner=ANNA, session_id=f"sess_{number}", fence=fence, run_end=end))
+    store.append(SessionWrite(owner=ANNA, session_id=f"sess_{number}", fence=fence, run_end=end))
 
 
 class TestTasks:
@@ -60,7 +60,7 @@ class TestTasks:
             None,
             b'{"x":1}',
         )
-        with pytest.raises(Missing):
+        with pytest.raises(NotFoundError):
             store.add_task("user_nobody", task(2))
 
     def test_it_is_one_user_s(self, store: Blocking) -> None:
@@ -71,8 +71,8 @@ class TestTasks:
         assert store.change_task(BEN, "task_1", {"title": "x"}, at(5)) is None
         assert store.delete_task(BEN, "task_1") is False
         store.fire_task(firing())
-        assert store.task_runs(BEN).total == store.task_runs(BEN, "task_1").total == 0
-        with pytest.raises(Missing):
+        assert store.list_task_runs(BEN).total == store.list_task_runs(BEN, "task_1").total == 0
+        with pytest.raises(NotFoundError):
             store.fire_task(firing(2, owner=BEN, due=None))
 
     def test_it_changes(self, store: Blocking) -> None:
@@ -96,23 +96,23 @@ class TestTasks:
         store.fire_task(firing())
         assert store.delete_task(ANNA, "task_1") is True
         assert store.delete_task(ANNA, "task_1") is False
-        assert store.task_runs(ANNA).total == 0
+        assert store.list_task_runs(ANNA).total == 0
         assert store.session(ANNA, "sess_1").stream_sequence == 2
         ended(store, "completed")
 
     def test_those_that_are_due_come_in_order(self, store: Blocking) -> None:
-        assert store.nearest_fire() is None
+        assert store.get_next_fire() is None
         for number, (enabled, fire) in enumerate(
             [(True, 300), (True, 50), (False, 10), (True, 100), (True, None)]
         ):
             owner = BEN if number % 2 else ANNA
             store.add_task(owner, task(number, enabled=enabled, next_fire=fire and at(fire)))
-        assert [one.id for one in store.due_tasks(at(100))] == ["task_1", "task_3"]
-        assert [one.id for one in store.due_tasks(at(999), 1)] == ["task_1"]
-        assert store.due_tasks(at(49)) == []
-        assert store.nearest_fire() == at(50)
+        assert [one.id for one in store.list_due_tasks(at(100))] == ["task_1", "task_3"]
+        assert [one.id for one in store.list_due_tasks(at(999), 1)] == ["task_1"]
+        assert store.list_due_tasks(at(49)) == []
+        assert store.get_next_fire() == at(50)
         store.disable_user(BEN, at(1))
-        assert (store.due_tasks(at(100)), store.nearest_fire()) == ([], at(300))
+        assert (store.list_due_tasks(at(100)), store.get_next_fire()) == ([], at(300))
 
 
 class TestSlots:
@@ -135,7 +135,7 @@ class TestSlots:
         store.add_task(ANNA, task())
         runs = store.together(*(store.store.fire_task(firing(number)) for number in range(20)))
         assert sum(run is not None for run in runs) == 1
-        assert store.sessions(ANNA).total == store.task_runs(ANNA).total == 1
+        assert store.sessions(ANNA).total == store.list_task_runs(ANNA).total == 1
 
     def test_a_task_that_changed_meanwhile_is_let_be(self, store: Blocking) -> None:
         store.add_task(ANNA, task())
@@ -157,11 +157,13 @@ class TestSlots:
 
     def test_nothing_of_a_slot_is_written_when_its_session_cannot_be(self, store: Blocking) -> None:
         store.add_task(ANNA, task())
-        store.append(Step(owner=BEN, session_id="sess_1", expected=0, session=session_row()))
-        with pytest.raises(Missing):
+        store.append(
+            SessionWrite(owner=BEN, session_id="sess_1", expected=0, session=session_row())
+        )
+        with pytest.raises(NotFoundError):
             store.fire_task(firing())
         assert store.task(ANNA, "task_1").next_fire == at(100)
-        assert store.task_runs(ANNA).total == 0
+        assert store.list_task_runs(ANNA).total == 0
         assert store.fire_task(firing(2)) is not None
 
     def test_a_skipped_slot_is_a_failed_run(self, store: Blocking) -> None:
@@ -208,12 +210,12 @@ class TestSlots:
         store.add_task(ANNA, task())
         store.fire_task(firing())
         ended(store, status, error)
-        (run,) = store.task_runs(ANNA, "task_1").items
+        (run,) = store.list_task_runs(ANNA, "task_1").items
         assert ((run.status, run.error), run.finished_at) == (expected, at(120))
-        step = Step(owner=ANNA, session_id="sess_1", run=NewRun(id="run_2", at=at(130)))
+        step = SessionWrite(owner=ANNA, session_id="sess_1", run=NewRun(id="run_2", at=at(130)))
         store.append(step)
         ended(store, "failed", "later")
-        assert store.task_runs(ANNA, "task_1").items == [run]
+        assert store.list_task_runs(ANNA, "task_1").items == [run]
 
     def test_it_ends_when_its_run_is_given_up_or_its_session_deleted(self, store: Blocking) -> None:
         store.add_task(ANNA, task())
@@ -223,7 +225,7 @@ class TestSlots:
             store.claim_run("w", at(1000 * attempt), at(1000 * attempt + 30))
         store.delete_session(ANNA, "sess_2")
         store.give_up_runs(at(5000), "tried too often")
-        runs = store.task_runs(ANNA, "task_1").items
+        runs = store.list_task_runs(ANNA, "task_1").items
         assert [(run.status, run.error) for run in runs] == [
             ("failed", "the session was deleted"),
             ("failed", "tried too often"),
@@ -237,13 +239,16 @@ class TestSlots:
             store.fire_task(
                 firing(number, place, fire_at=at(number * 10), due=None, step=None, error="skipped")
             )
-        assert [run.id for run in store.task_runs(ANNA).items] == [
+        assert [run.id for run in store.list_task_runs(ANNA).items] == [
             f"trun_{number}" for number in (5, 4, 3, 2, 1)
         ]
-        assert [run.id for run in store.task_runs(ANNA, "task_1").items] == ["trun_4", "trun_2"]
-        assert [run.id for run in store.task_runs(ANNA, None, at(20), at(40)).items] == [
+        assert [run.id for run in store.list_task_runs(ANNA, "task_1").items] == [
+            "trun_4",
+            "trun_2",
+        ]
+        assert [run.id for run in store.list_task_runs(ANNA, None, at(20), at(40)).items] == [
             "trun_3",
             "trun_2",
         ]
-        page = store.task_runs(ANNA, limit=2, offset=1)
+        page = store.list_task_runs(ANNA, limit=2, offset=1)
         assert ([run.id for run in page.items], page.total) == (["trun_4", "trun_3"], 5)

@@ -15,17 +15,17 @@ from pathlib import Path
 import pytest
 
 from open_token.errors import StoreError
-from open_token.server.store import _log, _sessions
-from open_token.server.store._database import Database
-from open_token.server.store._faults import explained
-from open_token.server.store._schema import MIGRATIONS, migrate
-from open_token.server.store.rows import Step
-from open_token.server.store.sqlite import SqliteStore
+from open_token.server.store.errors import translate_error
+from open_token.server.store.rows import SessionWrite
+from open_token.server.store.sqlite import log, sessions
+from open_token.server.store.sqlite.database import Database
+from open_token.server.store.sqlite.schema import MIGRATIONS, migrate
+from open_token.server.store.sqlite.store import SqliteStore
 from stores import ANNA, Blocking, entries, new_session, opened, session_row, turn_row
 
 
-def step(**more: object) -> Step:
-    return Step(owner=ANNA, session_id="sess_1", **more)  # type: ignore[arg-type]
+def step(**more: object) -> SessionWrite:
+    return SessionWrite(owner=ANNA, session_id="sess_1", **more)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -52,12 +52,12 @@ class TestFolder:
 
     def test_another_process_is_refused_too(self, tmp_path: Path) -> None:
         store = opened(tmp_path / "data")
-        code = "import sys, pathlib, open_token.server.store.sqlite as it; it.open_sqlite(pathlib.Path(sys.argv[1]))"
+        code = "import sys, pathlib, open_token.server.store.sqlite.store as it; it.open_sqlite(pathlib.Path(sys.argv[1]))"
         command = [sys.executable, "-c", code, str(tmp_path / "data")]
         env = {"PYTHONPATH": ":".join(sys.path)}
         done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
         store.close()
-        assert "another server has this data folder" in done.stderr
+        assert "another server uses this data folder" in done.stderr
 
     def test_its_files_are_private(self, tmp_path: Path) -> None:
         store = opened(tmp_path / "data")
@@ -136,13 +136,13 @@ class TestCore:
     def test_functions_run_without_an_event_loop(self, tmp_path: Path) -> None:
         opened(tmp_path / "data").close()
         core = Database(tmp_path / "data")
-        core.write(_log.append, _log.prepared(step(session=session_row(), expected=0)))
-        assert core.write(_log.append, _log.prepared(step(entries=entries(2)))).last == 2
-        assert core.read(_sessions.sessions, ANNA, limit=5).total == 1
+        core.write(log.append_write, log.prepare_write(step(session=session_row(), expected=0)))
+        assert core.write(log.append_write, log.prepare_write(step(entries=entries(2)))).last == 2
+        assert core.read(sessions.list_sessions, ANNA, limit=5).total == 1
         core.close()
         for late in (
-            lambda: core.write(_sessions.sessions, ANNA),
-            lambda: core.read(_sessions.sessions, ANNA),
+            lambda: core.write(sessions.list_sessions, ANNA),
+            lambda: core.read(sessions.list_sessions, ANNA),
         ):
             with pytest.raises(StoreError, match="closed"):
                 late()
@@ -151,9 +151,10 @@ class TestCore:
         store = opened(tmp_path / "data")
         new_session(store)
         core = database(store)
-        prepared = _log.prepared(step(entries=entries(1)))
+        prepared = log.prepare_write(step(entries=entries(1)))
         threads = [
-            threading.Thread(target=core.write, args=(_log.append, prepared)) for _ in range(30)
+            threading.Thread(target=core.write, args=(log.append_write, prepared))
+            for _ in range(30)
         ]
         for thread in threads:
             thread.start()
@@ -192,7 +193,7 @@ class TestCore:
         async def work() -> list[object]:
             writer = database(store).writer
             jobs = [
-                writer.submit(_log.append, _log.prepared(step(entries=entries(1)))),
+                writer.submit(log.append_write, log.prepare_write(step(entries=entries(1)))),
                 writer.submit(broken),
             ]
             return await asyncio.gather(*jobs, return_exceptions=True)
@@ -267,10 +268,10 @@ class TestFaults:
         assert store.check(is_deep=True) == []
 
     def test_errors_of_other_kinds_are_told_by_name_only(self, tmp_path: Path) -> None:
-        problem = explained(sqlite3.OperationalError("near secret: syntax error"), tmp_path)
+        problem = translate_error(sqlite3.OperationalError("near secret: syntax error"), tmp_path)
         assert (getattr(problem, "code", None), "secret" in str(problem)) == ("store.sql", False)
         mine = ValueError("as it is")
-        assert explained(mine, tmp_path) is mine
+        assert translate_error(mine, tmp_path) is mine
 
 
 class TestMigrations:
@@ -293,7 +294,10 @@ class TestMigrations:
             "数据",
         ]
         assert [session.id for session in store.sessions(ANNA, "数据").items] == ["sess_old"]
-        assert store.append(Step(owner=ANNA, session_id="sess_old", entries=entries(1))).last == 3
+        assert (
+            store.append(SessionWrite(owner=ANNA, session_id="sess_old", entries=entries(1))).last
+            == 3
+        )
         assert store.check() == []
         store.close()
 
@@ -334,7 +338,7 @@ class TestMigrations:
                     (run, at, at),
                 )
 
-        with pytest.raises(StoreError, match="does not fit"):
+        with pytest.raises(StoreError, match="violates a constraint"):
             database(store).write(twice)
 
 
@@ -348,16 +352,16 @@ def test_an_answer_holds_until_anybody_commits(tmp_path: Path) -> None:
 
     async def play() -> None:
         store = SqliteStore(tmp_path / "data")
-        assert [await store.recalled(find, "a") for _ in range(3)] == [None, None, None]
+        assert [await store.look_up_cached(find, "a") for _ in range(3)] == [None, None, None]
         await store.set_setting("a", "1")
-        assert [await store.recalled(find, "a") for _ in range(3)] == ["1", "1", "1"]
+        assert [await store.look_up_cached(find, "a") for _ in range(3)] == ["1", "1", "1"]
         with contextlib.closing(sqlite3.connect(tmp_path / "data" / "server.db")) as other, other:
             other.execute("UPDATE settings SET value = '2' WHERE key = 'a'")
-        assert await store.recalled(find, "a") == "2"
+        assert await store.look_up_cached(find, "a") == "2"
         assert asked == ["a", "a", "a"]
         for number in range(3000):
-            await store.recalled(find, f"key {number}")
-        assert len(store.database.readers._connection()._answers) <= 1000
+            await store.look_up_cached(find, f"key {number}")
+        assert len(store.database.readers._connection()._cache) <= 1000
         await store.close()
 
     asyncio.run(play())
@@ -377,17 +381,17 @@ def test_a_row_that_cannot_be_had_at_once_is_waited_for(tmp_path: Path) -> None:
 
     async def play() -> None:
         store = SqliteStore(tmp_path / "data")
-        assert await store.looked_up(find, 7) == 7
+        assert await store.look_up(find, 7) == 7
         assert seen[1].startswith("open-token-reader")
-        assert await store.looked_up(find, 8) == 8
+        assert await store.look_up(find, 8) == 8
         assert seen[2] == seen[0]
         with pytest.raises(StoreError):
-            await store.looked_up(lambda db: db.execute("SELECT nothing"))
+            await store.look_up(lambda db: db.execute("SELECT nothing"))
         with pytest.raises(StoreError):
-            await store.looked_up(lambda db: db.execute("SELECT CAST(x'ff' AS TEXT)").fetchall())
-        assert await store.looked_up(find, 9) == 9
+            await store.look_up(lambda db: db.execute("SELECT CAST(x'ff' AS TEXT)").fetchall())
+        assert await store.look_up(find, 9) == 9
         await store.close()
         with pytest.raises(StoreError, match="closed"):
-            await store.looked_up(find, 10)
+            await store.look_up(find, 10)
 
     asyncio.run(play())

@@ -18,7 +18,7 @@ from hypothesis.stateful import (
 )
 
 from open_token.errors import StoreError
-from open_token.server.store.rows import Appended, SessionRow, Step, TurnRow
+from open_token.server.store.rows import Appended, SessionRow, SessionWrite, TurnRow
 from stores import ANNA, BEN, KINDS, at, entries, opened, session_row, turn_row
 
 WORDS = ("build", "letter", "数据", "摘要", "größer", "tea")
@@ -79,7 +79,7 @@ class Beside(RuleBasedStateMachine):
     def create(self, owner: str, intent: str, second: int, is_pinned: bool) -> str:
         self.made += 1
         name, row = f"sess_{self.made}", session_row(intent, second, is_pinned=is_pinned)
-        self.store.append(Step(owner=owner, session_id=name, expected=0, session=row))
+        self.store.append(SessionWrite(owner=owner, session_id=name, expected=0, session=row))
         self.model[name] = Session(owner, row)
         return name
 
@@ -105,7 +105,7 @@ class Beside(RuleBasedStateMachine):
         head = f"entry_{parent}" if turn is None and parent is not None else f"entry_{turn}"
         row = None if intent is None else session_row(intent, second, head=head)
         last = len(session.numbers) if session else 0
-        step = Step(
+        step = SessionWrite(
             owner=by, session_id=name, entries=entries(count, second=second), turns=turns, session=row,
             expected=None if off is None else max(1, last + off) if session is None else last + off,
             client_message_id=message, is_projected=is_projected,
@@ -125,12 +125,12 @@ class Beside(RuleBasedStateMachine):
         self.enter(session, step, told)
 
     @staticmethod
-    def refuses(session: Session, step: Step) -> bool:
+    def refuses(session: Session, step: SessionWrite) -> bool:
         is_known = step.client_message_id in session.messages
         return not is_known and step.expected not in (None, len(session.numbers))
 
     @staticmethod
-    def enter(session: Session, step: Step, told: Appended) -> None:
+    def enter(session: Session, step: SessionWrite, told: Appended) -> None:
         before = len(session.numbers)
         session.numbers += [entry.data["number"] for entry in step.entries]
         assert (told.first, told.last) == (before + bool(step.entries), len(session.numbers))
@@ -243,7 +243,9 @@ def test_the_model_sees_a_difference() -> None:
     machine.begin()
     machine.lists_agree()
     machine.create(ANNA, "build", 1, False)
-    machine.store.append(Step(owner=ANNA, session_id="sess_1", entries=entries(1, at=at(0))))
+    machine.store.append(
+        SessionWrite(owner=ANNA, session_id="sess_1", entries=entries(1, at=at(0)))
+    )
     with pytest.raises(AssertionError):
         machine.lists_agree()
     machine.teardown()

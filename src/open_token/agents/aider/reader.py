@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 from open_token.agents.aider import AGENT
 from open_token.agents.aider.session import Session
 from open_token.builder.draft import Draft
-from open_token.model import Found
+from open_token.model.document import Found
 from open_token.sources.source import Source
 
 _HISTORY = ".aider.chat.history.md"

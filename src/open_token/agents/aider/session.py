@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from open_token.builder.draft import Draft
 from open_token.formats.shared.model_message import counts
 from open_token.formats.shared.providers import Providers
-from open_token.model import Event, Usage
+from open_token.model.document import Event, Usage
 
 _HEADER = re.compile(r"# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)[ \t]*\r?(?:\n|$)")
 _MODE = re.compile(r"(-\*-[^\n]*-\*-)[ \t]*\r?\n")

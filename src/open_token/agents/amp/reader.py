@@ -12,7 +12,7 @@ from open_token.formats.shared.providers import Providers
 from open_token.formats.shared.responses_content import kept, name_of, word
 from open_token.formats.shared.user_shell_commands import tell_command, tell_output
 from open_token.jsontools.timestamps import from_epoch, to_utc
-from open_token.model import Usage
+from open_token.model.document import Usage
 from open_token.sources.source import Source
 
 Message = dict[str, Any]

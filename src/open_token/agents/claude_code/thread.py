@@ -9,7 +9,7 @@ import msgspec
 from open_token.agents.claude_code.records import Message, TokenCounts
 from open_token.builder.draft import Draft
 from open_token.formats.shared.anthropic_blocks import usage_of
-from open_token.model import Event, Usage, Visibility
+from open_token.model.document import Event, Usage, Visibility
 
 _WINDOW = 256
 

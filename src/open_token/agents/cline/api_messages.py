@@ -10,7 +10,7 @@ from open_token.formats.shared.anthropic_blocks import block_of, content_of, kin
 from open_token.formats.shared.model_message import counts
 from open_token.formats.shared.providers import Providers
 from open_token.formats.shared.responses_content import kept, word
-from open_token.model import Event, Usage
+from open_token.model.document import Event, Usage
 
 Block = dict[str, Any]
 _ANSWERS = {

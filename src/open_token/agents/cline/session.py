@@ -23,7 +23,7 @@ from open_token.formats.shared.providers import Providers
 from open_token.formats.shared.thread import Agent, Agents, Strand
 from open_token.jsontools.media import build_media_block
 from open_token.jsontools.timestamps import from_epoch, to_utc
-from open_token.model import Usage
+from open_token.model.document import Usage
 from open_token.sources.source import Source
 
 _TYPED = re.compile(r"\s*<user_input(?: mode=\"(\w+)\")?>(.*)</user_input>\s*", re.DOTALL)

@@ -6,7 +6,7 @@ from typing import Any
 from open_token.builder.draft import Draft
 from open_token.formats.shared.responses_content import content, kept, name_of, usage, word
 from open_token.formats.shared.responses_items import Voices
-from open_token.model import Event
+from open_token.model.document import Event
 from open_token.sources.source import Source
 
 _SPOKEN = ("agent_message", "assistant_message", "reasoning")

@@ -12,7 +12,7 @@ from open_token.agents.codex.thread import Thread
 from open_token.builder.draft import Draft
 from open_token.formats.shared.responses_content import content, kept, name_of, word
 from open_token.formats.shared.responses_items import item
-from open_token.model import Event, Visibility
+from open_token.model.document import Event, Visibility
 from open_token.sources.source import Source
 
 _IDE_PREAMBLE = "# Context from my IDE setup"

@@ -10,7 +10,7 @@ from open_token.agents.codex.lines import Line
 from open_token.builder.draft import Draft
 from open_token.formats.shared.responses_content import usage
 from open_token.formats.shared.responses_items import Voices
-from open_token.model import Event, Usage, Visibility
+from open_token.model.document import Event, Usage, Visibility
 from open_token.sources.source import Source
 
 _REMEMBERED = 256

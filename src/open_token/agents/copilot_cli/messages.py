@@ -11,7 +11,7 @@ from open_token.formats.shared.providers import Providers
 from open_token.formats.shared.responses_content import arguments, kept, word
 from open_token.formats.shared.user_shell_commands import tell_command, tell_output
 from open_token.jsontools.media import build_media_block
-from open_token.model import Event, Usage
+from open_token.model.document import Event, Usage
 
 Data = dict[str, Any]
 _REQUEST_FACTS = {

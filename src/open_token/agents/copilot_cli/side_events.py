@@ -8,7 +8,7 @@ from open_token.builder.draft import Draft
 from open_token.formats.shared.inline_subagents import Agent
 from open_token.formats.shared.model_message import counts
 from open_token.formats.shared.responses_content import kept, word
-from open_token.model import Event
+from open_token.model.document import Event
 
 Data = dict[str, Any]
 _PLACE = {

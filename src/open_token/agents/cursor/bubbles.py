@@ -10,7 +10,7 @@ from open_token.agents.cursor.conversation import Talk
 from open_token.formats.shared.fields import Record, kept, name_of, record_in, records_in, word_in
 from open_token.jsontools.media import build_media_url_block
 from open_token.jsontools.timestamps import from_epoch, to_utc
-from open_token.model import Usage
+from open_token.model.document import Usage
 
 _decode = msgspec.json.Decoder().decode
 _PERSON, _MODEL = (1, "user"), (2, "ai", "assistant")

@@ -11,7 +11,7 @@ from open_token.builder.draft import Draft
 from open_token.formats.shared.fields import Record, kept, name_of, record_in, word_in
 from open_token.jsontools.media import build_media_block, build_media_url_block
 from open_token.jsontools.timestamps import from_epoch
-from open_token.model import Found
+from open_token.model.document import Found
 from open_token.sources.source import Source
 
 _decode = msgspec.json.Decoder().decode

@@ -9,7 +9,7 @@ from open_token.builder.draft import Draft
 from open_token.formats.shared.anthropic_blocks import block_of, content_of
 from open_token.formats.shared.fields import Record, record_in, word_in
 from open_token.formats.shared.providers import Providers
-from open_token.model import Usage, Visibility
+from open_token.model.document import Usage, Visibility
 
 CLIENT = "Cursor"
 SPAWNING = ("Task", "task", "task_v2", "Agent", "Subagent")

@@ -15,7 +15,7 @@ from open_token.builder.draft import Draft
 from open_token.formats.shared.fields import Record, kept, record_in, records_in, word_in
 from open_token.formats.shared.session_lineage import Lineage
 from open_token.jsontools.timestamps import from_epoch
-from open_token.model import Found
+from open_token.model.document import Found
 from open_token.sources.source import Source
 
 _decode = msgspec.json.Decoder().decode

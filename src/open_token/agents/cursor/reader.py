@@ -5,7 +5,7 @@ from typing import Any
 from open_token.agents.cursor import cli_store, editor_state, transcript
 from open_token.agents.cursor.detect import is_store
 from open_token.builder.draft import Draft
-from open_token.model import Found
+from open_token.model.document import Found
 from open_token.sources.source import Source
 
 

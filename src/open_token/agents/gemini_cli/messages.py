@@ -18,7 +18,7 @@ from open_token.formats.shared.model_message import counts
 from open_token.formats.shared.responses_content import kept, name_of, word
 from open_token.formats.shared.thread import Strand
 from open_token.jsontools.timestamps import to_utc
-from open_token.model import Event, Usage
+from open_token.model.document import Event, Usage
 
 _MODELS = ("gemini", "qwen")
 _NOTICES = ("info", "warning", "error")

@@ -8,7 +8,7 @@ import msgspec
 from open_token.formats.shared.fields import Record, record_in, word_in
 from open_token.jsontools.media import build_media_block, build_media_url_block
 from open_token.jsontools.timestamps import from_epoch, to_utc
-from open_token.model import Usage
+from open_token.model.document import Usage
 
 _decode = msgspec.json.Decoder().decode
 _MILLISECONDS = 10_000_000_000

@@ -7,7 +7,7 @@ from open_token.agents.goose.blocks import moment, output_of, said, usage_of
 from open_token.builder.draft import Draft
 from open_token.formats.shared.fields import Record, kept, name_of, record_in, word_in
 from open_token.formats.shared.providers import Providers
-from open_token.model import Event, Visibility
+from open_token.model.document import Event, Visibility
 
 CLIENT = "Goose"
 _SAID = ("text", "image", "document", "audio", "resource")

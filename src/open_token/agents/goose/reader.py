@@ -12,7 +12,7 @@ from open_token.agents.goose.messages import Talk
 from open_token.builder.draft import Draft
 from open_token.formats.shared.fields import Record, name_of, record_in, word_in
 from open_token.formats.shared.session_lineage import Lineage
-from open_token.model import Found
+from open_token.model.document import Found
 from open_token.sources.containers import quoted
 from open_token.sources.source import Source
 

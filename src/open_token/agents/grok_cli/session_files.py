@@ -9,7 +9,7 @@ from open_token.errors import InputError
 from open_token.formats.shared.model_message import counts
 from open_token.formats.shared.responses_content import word
 from open_token.jsontools.timestamps import from_epoch
-from open_token.model import Usage
+from open_token.model.document import Usage
 from open_token.sources.source import Source
 
 _ENDS = ("completed", "failed")

@@ -19,7 +19,7 @@ from open_token.formats.shared.gemini_tool_outputs import answer_in, facts_of, o
 from open_token.formats.shared.responses_content import name_of, word
 from open_token.formats.shared.thread import Strand
 from open_token.jsontools.timestamps import to_utc
-from open_token.model import Usage
+from open_token.model.document import Usage
 from open_token.sources.source import Source
 
 _CONTEXT = {

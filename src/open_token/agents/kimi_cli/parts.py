@@ -9,7 +9,7 @@ from open_token.formats.shared.responses_content import word
 from open_token.formats.shared.thread import Strand
 from open_token.jsontools.media import build_media_url_block
 from open_token.jsontools.timestamps import from_epoch, to_utc
-from open_token.model import Event, Usage
+from open_token.model.document import Event, Usage
 
 _MEDIA = {"image_url": "image", "audio_url": "audio", "video_url": "video"}
 _USUAL = (None, "end_turn", "tool_use", "tool_calls", "stop", "completed")

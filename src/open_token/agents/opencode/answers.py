@@ -11,7 +11,7 @@ from open_token.agents.opencode.parts import (
     usage_of,
 )
 from open_token.formats.shared.fields import Record, kept, name_of, record_in, word_in
-from open_token.model import Usage
+from open_token.model.document import Usage
 
 if TYPE_CHECKING:
     from open_token.agents.opencode.session import Teller, Thread

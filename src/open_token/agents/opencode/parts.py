@@ -6,7 +6,7 @@ from typing import Any
 from open_token.formats.shared.fields import Record, kept, record_in, word_in
 from open_token.jsontools.media import build_media_url_block
 from open_token.jsontools.timestamps import from_epoch
-from open_token.model import Usage
+from open_token.model.document import Usage
 
 _SHORT = 200
 _TWICE = ("output", "preview", "description", "diff", "error")

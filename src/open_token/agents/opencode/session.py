@@ -12,7 +12,7 @@ from open_token.formats.shared.fields import Record, kept, name_of, record_in, w
 from open_token.formats.shared.providers import Providers
 from open_token.formats.shared.session_lineage import Lineage
 from open_token.formats.shared.user_shell_commands import tell_command, tell_output
-from open_token.model import Visibility
+from open_token.model.document import Visibility
 
 _DEEPEST = 16
 _CONTEXT = {

@@ -10,7 +10,7 @@ from open_token.agents.openhands.shapes import flat, is_event, is_run
 from open_token.builder.draft import Draft
 from open_token.formats.shared.export_archive import Layout, Part, fill
 from open_token.formats.shared.responses_content import word
-from open_token.model import Found
+from open_token.model.document import Found
 from open_token.sources.source import Source
 
 Body = dict[str, Any]

@@ -12,7 +12,7 @@ from open_token.formats.shared.reasoning import Thought, apart, thoughts
 from open_token.formats.shared.responses_content import arguments, kept, name_of, word
 from open_token.jsontools.media import build_media_url_block
 from open_token.jsontools.timestamps import to_utc
-from open_token.model import Role, Visibility
+from open_token.model.document import Role, Visibility
 
 Body = dict[str, Any]
 _SMALL = 200

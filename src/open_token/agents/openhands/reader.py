@@ -6,7 +6,7 @@ from open_token.agents.openhands import benchmark_runs, completion_logs, sdk_eve
 from open_token.agents.openhands.detect import has_runs
 from open_token.agents.openhands.shapes import EVENTS, flat, is_event, is_log, is_old_event
 from open_token.builder.draft import Draft
-from open_token.model import Found
+from open_token.model.document import Found
 from open_token.sources.source import Source
 
 

@@ -5,7 +5,7 @@ from typing import Any, cast
 from open_token.formats.shared.chat_messages import objects
 from open_token.formats.shared.model_message import counts
 from open_token.formats.shared.responses_content import word
-from open_token.model import Usage
+from open_token.model.document import Usage
 
 Body = dict[str, Any]
 

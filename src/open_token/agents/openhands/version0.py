@@ -16,7 +16,7 @@ from open_token.formats.shared.reasoning import apart, thoughts
 from open_token.formats.shared.responses_content import arguments, kept, name_of, word
 from open_token.jsontools.media import build_media_url_block
 from open_token.jsontools.timestamps import to_utc
-from open_token.model import Event, Usage
+from open_token.model.document import Event, Usage
 from open_token.sources.source import Source
 
 Body = dict[str, Any]

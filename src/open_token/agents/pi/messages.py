@@ -9,7 +9,7 @@ from open_token.formats.shared.model_message import counts
 from open_token.formats.shared.providers import Providers
 from open_token.formats.shared.responses_content import content, kept, name_of, word
 from open_token.formats.shared.user_shell_commands import tell_command, tell_output
-from open_token.model import Event, Usage
+from open_token.model.document import Event, Usage
 
 Message = dict[str, Any]
 _Telling = Callable[[Message, str | None, int], None]

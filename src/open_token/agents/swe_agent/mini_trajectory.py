@@ -14,7 +14,7 @@ from open_token.formats.shared.providers import provider_of
 from open_token.formats.shared.responses_content import content, name_of, word
 from open_token.formats.shared.responses_content import usage as responses_usage
 from open_token.jsontools.timestamps import from_epoch
-from open_token.model import Usage
+from open_token.model.document import Usage
 
 Body = dict[str, Any]
 _OPENING = re.compile(r"```(?:bash|mswea_bash_command)[ \t]*\n")

@@ -12,7 +12,7 @@ from open_token.formats.shared.model_message import counts
 from open_token.formats.shared.providers import provider_of
 from open_token.formats.shared.reasoning import thoughts
 from open_token.formats.shared.responses_content import arguments, kept, name_of, word
-from open_token.model import Event, Role
+from open_token.model.document import Event, Role
 
 Body = dict[str, Any]
 _LONG = 2000

@@ -6,7 +6,7 @@ import msgspec
 
 from open_token.context import Context
 from open_token.errors import InputError
-from open_token.model import Export
+from open_token.model.document import Export
 from open_token.pipeline import BoundedBuffer, Receipt, export
 from open_token.sources.source import Source
 

@@ -7,7 +7,7 @@ from typing import Any
 from open_token.cli.shared.console import Console
 from open_token.context import Policy
 from open_token.errors import UsageError
-from open_token.model import REDACTION_MODES
+from open_token.model.document import REDACTION_MODES
 from open_token.options import OPTION_NAMES, OPTIONS, ExportOptions, Option
 
 

@@ -2,7 +2,7 @@
 
 from open_token.cli.shared.console import Console, escape_controls, format_size, pluralize
 from open_token.cli.shared.source_selection import SelectedSource
-from open_token.model import Note
+from open_token.model.document import Note
 from open_token.pipeline import Receipt
 
 _MAX_SIGNATURES = 8

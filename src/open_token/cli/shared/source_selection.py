@@ -7,7 +7,7 @@ import msgspec
 
 from open_token.cli.shared.console import Console, escape_controls, truncate_to_columns
 from open_token.errors import MultipleConversationsError, UsageError
-from open_token.model import Found
+from open_token.model.document import Found
 from open_token.options import suggest_match
 from open_token.registry import (
     READERS,

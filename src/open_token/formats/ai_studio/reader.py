@@ -8,7 +8,7 @@ from open_token.formats.shared import gemini_contents as wire
 from open_token.formats.shared.model_message import Body, Calls, Voice, counts
 from open_token.formats.shared.responses_content import kept, name_of, word
 from open_token.jsontools.timestamps import to_utc
-from open_token.model import Usage
+from open_token.model.document import Usage
 from open_token.sources.source import Source
 
 _FILES = {

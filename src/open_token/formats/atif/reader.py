@@ -19,7 +19,7 @@ from open_token.formats.shared.fields import note_definitions
 from open_token.formats.shared.model_message import counts
 from open_token.formats.shared.providers import provider_of
 from open_token.formats.shared.responses_content import kept, name_of, word
-from open_token.model import Found, Visibility
+from open_token.model.document import Found, Visibility
 from open_token.sources.source import Source
 
 Body = dict[str, Any]

@@ -11,7 +11,7 @@ from open_token.formats.shared.model_message import counts
 from open_token.formats.shared.providers import provider_of
 from open_token.formats.shared.responses_content import kept, name_of, word
 from open_token.jsontools.timestamps import to_utc
-from open_token.model import Event, Usage, Visibility
+from open_token.model.document import Event, Usage, Visibility
 
 Body = dict[str, Any]
 Spawn = Callable[[Body, str | None], None]

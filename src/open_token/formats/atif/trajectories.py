@@ -8,7 +8,7 @@ from open_token.errors import InputError
 from open_token.formats.shared.chat_messages import objects
 from open_token.formats.shared.responses_content import word
 from open_token.jsontools.timestamps import to_utc
-from open_token.model import Found
+from open_token.model.document import Found
 from open_token.sources.source import Source
 
 Body = dict[str, Any]

@@ -13,7 +13,7 @@ from open_token.formats.shared.export_assets import Assets
 from open_token.formats.shared.message_tree import BEGIN, NODE, Branches, walk
 from open_token.formats.shared.responses_content import kept, name_of, word
 from open_token.jsontools.timestamps import from_epoch
-from open_token.model import Event, Found, Role, Visibility
+from open_token.model.document import Event, Found, Role, Visibility
 from open_token.sources.source import Source
 
 _NODE = {"id", "parent", "children", "message"}

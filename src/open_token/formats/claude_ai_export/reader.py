@@ -12,7 +12,7 @@ from open_token.formats.shared.message_tree import BEGIN, NODE, Branches, walk
 from open_token.formats.shared.model_message import Body, Calls, Voice
 from open_token.formats.shared.responses_content import kept, name_of, word
 from open_token.jsontools.timestamps import to_utc
-from open_token.model import Found, Role
+from open_token.model.document import Found, Role
 from open_token.sources.source import Source
 
 _SENDERS: dict[Any, Role] = {"human": "user", "user": "user", "assistant": "assistant"}

@@ -12,7 +12,7 @@ from open_token.formats.shared.message_tree import BEGIN, NODE, Branches, walk
 from open_token.formats.shared.model_message import Body
 from open_token.formats.shared.responses_content import kept, word
 from open_token.jsontools.timestamps import from_epoch, to_utc
-from open_token.model import Found, Role
+from open_token.model.document import Found, Role
 from open_token.sources.source import Source
 
 _ASSET = re.compile(r"(?:^|/)([0-9A-Fa-f-]{32,36})/content[^/]*$")

@@ -13,7 +13,7 @@ from open_token.formats.http_recording.interactions import exchanges
 from open_token.formats.http_recording.threads import Call, Talk, Threads, teller_of
 from open_token.formats.shared.api_conversation import Conversation
 from open_token.formats.shared.yaml_values import documents
-from open_token.model import Found
+from open_token.model.document import Found
 from open_token.sources.source import Source
 
 _THREADS: "WeakKeyDictionary[Source, Threads]" = WeakKeyDictionary()

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 from open_token.errors import InputError
 from open_token.formats.shared.chat_messages import objects
 from open_token.jsontools.timestamps import to_utc
-from open_token.model import Found
+from open_token.model.document import Found
 from open_token.sources.source import Source
 
 Body = dict[str, Any]

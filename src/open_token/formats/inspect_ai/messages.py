@@ -12,7 +12,7 @@ from open_token.formats.shared.providers import provider_of
 from open_token.formats.shared.reasoning import apart
 from open_token.formats.shared.responses_content import arguments, kept, name_of, word
 from open_token.jsontools.media import build_media_block, build_media_url_block
-from open_token.model import Event, Usage, Visibility
+from open_token.model.document import Event, Usage, Visibility
 
 Body = dict[str, Any]
 _MEDIA = ("image", "audio", "video", "document")

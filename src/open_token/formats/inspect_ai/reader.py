@@ -24,7 +24,7 @@ from open_token.formats.shared.fields import note_definitions
 from open_token.formats.shared.providers import provider_of
 from open_token.formats.shared.responses_content import kept, name_of, word
 from open_token.jsontools.timestamps import to_utc
-from open_token.model import Found
+from open_token.model.document import Found
 from open_token.sources.source import Source
 
 Body = dict[str, Any]

@@ -18,7 +18,7 @@ from open_token.formats.shared.messages import Call, Result, Said
 from open_token.formats.shared.providers import provider_of
 from open_token.formats.shared.repeated_history import Stage, Talk
 from open_token.formats.shared.responses_content import name_of, word
-from open_token.model import Event, Found
+from open_token.model.document import Event, Found
 from open_token.sources.source import Source
 
 _TOOLS = ("tool", "retriever")

@@ -14,7 +14,7 @@ from open_token.formats.shared.messages import Body, Call, Result, Said, Text, o
 from open_token.formats.shared.model_message import counts
 from open_token.formats.shared.responses_content import arguments, word
 from open_token.formats.shared.responses_content import usage as responses_usage
-from open_token.model import Usage
+from open_token.model.document import Usage
 
 _ASIDE = frozenset(
     "model stream extra_headers extra_query extra_body timeout temperature max_tokens tools".split()

@@ -10,7 +10,7 @@ from open_token.formats.langchain.shapes import is_payload, is_run
 from open_token.formats.shared.messages import Body
 from open_token.formats.shared.responses_content import word
 from open_token.jsontools.timestamps import to_utc
-from open_token.model import Found
+from open_token.model.document import Found
 from open_token.sources.source import Source
 
 _THREADS = ("thread_id", "session_id", "conversation_id")

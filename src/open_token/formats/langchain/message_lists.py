@@ -11,7 +11,7 @@ from open_token.formats.shared.model_message import counts
 from open_token.formats.shared.repeated_history import Stage, Talk
 from open_token.formats.shared.responses_content import name_of, word
 from open_token.jsontools.timestamps import to_utc
-from open_token.model import Found, Usage
+from open_token.model.document import Found, Usage
 from open_token.sources.source import Source
 
 

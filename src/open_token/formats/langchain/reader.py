@@ -6,7 +6,7 @@ from open_token.builder.draft import Draft
 from open_token.formats.langchain import langsmith, message_lists
 from open_token.formats.langchain.detect import first_records
 from open_token.formats.langchain.shapes import is_payload, is_run
-from open_token.model import Found
+from open_token.model.document import Found
 from open_token.sources.source import Source
 
 

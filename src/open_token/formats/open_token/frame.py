@@ -9,7 +9,7 @@ from open_token.builder.draft import Draft
 from open_token.errors import InputError
 from open_token.jsontools.timestamps import to_utc
 from open_token.jsontools.walk import normalize_json_values
-from open_token.model import (
+from open_token.model.document import (
     AVAILABILITIES,
     EVENT_TYPES,
     PROVIDERS,

@@ -9,7 +9,7 @@ from open_token.builder.draft import Draft
 from open_token.errors import InputError
 from open_token.formats.open_token.frame import HELP, adopt, frame_of
 from open_token.jsontools.canonical import CanonicalError, EventsHash, encode_event
-from open_token.model import EVENT_TYPES, VERSION
+from open_token.model.document import EVENT_TYPES, VERSION
 from open_token.sources.source import Source
 
 

@@ -10,7 +10,7 @@ from open_token.builder.draft import Draft
 from open_token.formats.shared import responses_items as wire
 from open_token.formats.shared.messages import Body, first
 from open_token.formats.shared.responses_content import kept, name_of, usage, word
-from open_token.model import Usage
+from open_token.model.document import Usage
 from open_token.sources.source import Source
 
 _SAME = ("message", "reasoning")

@@ -11,7 +11,7 @@ from open_token.formats.shared.api_detection import CHAT
 from open_token.formats.shared.model_message import Body, Calls, Voice, alternatives, prompts
 from open_token.formats.shared.responses_content import name_of, word
 from open_token.jsontools.timestamps import from_epoch, to_utc
-from open_token.model import Role
+from open_token.model.document import Role
 from open_token.sources.source import Source
 
 _OWN_MODELS = ("gpt", "o1", "o3", "o4", "chatgpt", "codex", "ft:gpt", "computer-use")

@@ -9,7 +9,7 @@ from open_token.formats.shared.api_detection import RESPONSES
 from open_token.formats.shared.model_message import Body, prompts, runs
 from open_token.formats.shared.responses_content import arguments, content, usage, word
 from open_token.jsontools.timestamps import from_epoch
-from open_token.model import Usage
+from open_token.model.document import Usage
 from open_token.sources.source import Source
 
 _UNFINISHED = ("queued", "in_progress", "incomplete", "failed", "cancelled")

@@ -7,7 +7,7 @@ from open_token.formats.shared.messages import Body, Call, first
 from open_token.formats.shared.model_message import counts
 from open_token.formats.shared.providers import provider_of
 from open_token.formats.shared.responses_content import arguments, word
-from open_token.model import Usage
+from open_token.model.document import Usage
 
 _LONG = 40
 _OPERATIONS = {

@@ -24,7 +24,7 @@ from open_token.formats.otel_genai.traces import Traces, roots_of, traces_of
 from open_token.formats.shared.messages import Result, Said
 from open_token.formats.shared.repeated_history import Stage, Talk
 from open_token.formats.shared.responses_content import word
-from open_token.model import Event, Found
+from open_token.model.document import Event, Found
 from open_token.sources.source import Source
 
 

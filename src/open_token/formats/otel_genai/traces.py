@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 from open_token.formats.otel_genai.attributes import is_talk, kind_of
 from open_token.formats.otel_genai.spans import Log, Odd, Span, spans_in
 from open_token.formats.shared.responses_content import word
-from open_token.model import Found
+from open_token.model.document import Found
 from open_token.sources.source import Source
 
 _NAMES = ("gen_ai.conversation.id", "session.id", "langfuse.session.id", "thread.id")

@@ -11,7 +11,7 @@ from open_token.formats.shared.model_message import Calls, counts
 from open_token.formats.shared.providers import provider_of
 from open_token.formats.shared.responses_content import arguments, kept, name_of, word
 from open_token.jsontools.timestamps import to_utc
-from open_token.model import Event, Usage
+from open_token.model.document import Event, Usage
 from open_token.sources.source import Source
 
 _USUAL_ENDS = ("stop", "tool_call")

@@ -6,36 +6,44 @@ from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 from open_token.builder.draft import Draft
-from open_token.entries import Entry, Imported, LogFault, entry_of, flat
 from open_token.formats.open_token.frame import adopt, fault_of, frame_of
 from open_token.formats.session_server.turns import Teller
-from open_token.model import Event, Participant
-from open_token.patched import Aside
-from open_token.reducer import Kept, State, Turn
-from open_token.turns import plain
+from open_token.model.document import Event, Participant
+from open_token.model.log_events import (
+    DocumentImported,
+    LogEntry,
+    LogError,
+    dump_event_data,
+    parse_entry,
+)
+from open_token.model.patches import Aside
+from open_token.model.session_types import to_builtins
+from open_token.session import ImportedEvent, SessionState, Turn
 
 Body = dict[str, Any]
 _LEFT = {"kind": "abandoned_branch"}
 _NUMBER = re.compile(r"(?:evt|call|span|act)_([0-9]{1,15})")
 
 
-def fold_records(records: Iterable[tuple[str, Any]], draft: Draft) -> tuple[State | None, bool]:
+def fold_records(
+    records: Iterable[tuple[str, Any]], draft: Draft
+) -> tuple[SessionState | None, bool]:
     """The state that the rows of a log come to, and whether it got another title; a row that does
     not fit is noted."""
-    state: State | None = None
+    state: SessionState | None = None
     is_renamed = False
     for place, record in records:
         try:
-            entry: Entry = entry_of(record)
-            state = state or State(entry.session_id)
+            entry: LogEntry = parse_entry(record)
+            state = state or SessionState(entry.session_id)
             state.apply(entry)
             is_renamed |= entry.kind == "session.changed" and "intent" in entry.data["changes"]
-        except (LogFault, RecursionError):
+        except (LogError, RecursionError):
             draft.note_omission("bad-entry", place, "a row that does not fit the log")
     return state, is_renamed
 
 
-def tell(state: State, draft: Draft, is_renamed: bool = False) -> None:
+def tell(state: SessionState, draft: Draft, is_renamed: bool = False) -> None:
     """Tell a session; one that came in as a document has the document's title until somebody gives
     it another."""
     if state.document is None:
@@ -45,13 +53,13 @@ def tell(state: State, draft: Draft, is_renamed: bool = False) -> None:
     before = _adopt(state, state.document, draft)
     if is_renamed and state.session.intent:
         draft.conversation["title"] = state.session.intent
-    if state.asides or not all(turn.imported for turn in state.turns.values()):
+    if state.annotations or not all(turn.imported for turn in state.turns.values()):
         inner = Draft(branches=draft.branches, subagents=draft.subagents)
         _lived(state, inner)
         _join(state, inner, draft, before)
 
 
-def _about(state: State, draft: Draft) -> None:
+def _about(state: SessionState, draft: Draft) -> None:
     session, told = state.session, draft.conversation
     told["id"] = state.session_id
     if session.intent:
@@ -60,7 +68,7 @@ def _about(state: State, draft: Draft) -> None:
         told["started_at"] = session.created_at
 
 
-def _lived(state: State, draft: Draft) -> None:
+def _lived(state: SessionState, draft: Draft) -> None:
     """The turns of this server, and what happened between them."""
     active: set[str | None] = {None, *(turn.facts.id for turn in state.path)}
     lived = [
@@ -69,7 +77,7 @@ def _lived(state: State, draft: Draft) -> None:
         if not turn.imported
     ]
     beside = [
-        (aside.turns - 0.5, aside.anchor, _aside(aside.at, aside.data)) for aside in state.asides
+        (aside.turns - 0.5, aside.anchor, _aside(aside.at, aside.data)) for aside in state.annotations
     ]
     told = sorted([*lived, *beside], key=lambda item: item[0])
     if draft.branches != "all":
@@ -87,7 +95,7 @@ def _lived(state: State, draft: Draft) -> None:
 
 def _told(turn: Turn) -> Body:
     """A turn, and when the results of its calls came."""
-    body: Body = plain(turn.whole())
+    body: Body = to_builtins(turn.snapshot())
     ends = [calling.ended_at for calling in turn.calls.values()]
     calls = [
         {**call, "finished_at": end} for call, end in zip(body["tool_calls"], ends, strict=True)
@@ -101,13 +109,13 @@ def _aside(at: str, data: Body) -> Aside:
     return made
 
 
-def _adopt(state: State, document: Imported, draft: Draft) -> list[Body]:
+def _adopt(state: SessionState, document: DocumentImported, draft: Draft) -> list[Body]:
     """The document as it came, but for what was left since; gives the events."""
     draft.is_export = True
     cast(Body, draft.conversation).clear()
-    frame_of(flat(document), draft, "document.")
+    frame_of(dump_event_data(document), draft, "document.")
     active: set[str | None] = {None, *(turn.facts.id for turn in state.path)}
-    kept = [(item.event, item.anchor in active) for item in _sound(state.kept, draft)]
+    kept = [(item.event, item.anchor in active) for item in _sound(state.imported_events, draft)]
     if draft.branches == "all":
         events = list(_wrapped(kept))
     else:
@@ -123,7 +131,7 @@ def _adopt(state: State, document: Imported, draft: Draft) -> list[Body]:
     return events
 
 
-def _sound(kept: list[Kept], draft: Draft) -> Iterator[Kept]:
+def _sound(kept: list[ImportedEvent], draft: Draft) -> Iterator[ImportedEvent]:
     """The events that can be worked on."""
     known: set[str] = set()
     for place, item in enumerate(kept, 1):
@@ -178,7 +186,7 @@ def _bound(kind: str, number: int, actor: str, data: Body, links: Body) -> Body:
     return {**about, "content": {"mime": "application/json", "data": data}, "links": links}
 
 
-def _join(state: State, inner: Draft, draft: Draft, before: list[Body]) -> None:
+def _join(state: SessionState, inner: Draft, draft: Draft, before: list[Body]) -> None:
     """What was lived here behind the document, with numbers that go on from its own."""
     record = inner.finish(lambda: "")
     people = _people(record.participants, draft.participants)

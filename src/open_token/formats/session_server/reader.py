@@ -19,8 +19,8 @@ from open_token.formats.shared.message_dicts import parsed
 from open_token.formats.shared.messages import Body
 from open_token.formats.shared.responses_content import name_of, word
 from open_token.jsontools.timestamps import to_utc
-from open_token.model import Found
-from open_token.patched import Patched
+from open_token.model.document import Found
+from open_token.model.patches import TurnPatcher
 from open_token.sources.source import Source
 
 
@@ -39,7 +39,7 @@ def read(source: Source, draft: Draft) -> None:
         if isinstance(nodes, list) and any(is_node(node) for node in nodes):
             _history(draft, nodes)
             return
-    turns = Patched(lambda place, kind: draft.note_omission("unknown-patch", place, _odd(kind)))
+    turns = TurnPatcher(lambda place, kind: draft.note_omission("unknown-patch", place, _odd(kind)))
     for place, record in _records(source):
         if not _is_wanted(record, source.conversation):
             continue
@@ -117,7 +117,7 @@ def _history(draft: Draft, nodes: list[Any]) -> None:
     Teller(draft, turns, left).tell()
 
 
-def _beside(draft: Draft, turns: Patched, record: Any, place: str) -> None:
+def _beside(draft: Draft, turns: TurnPatcher, record: Any, place: str) -> None:
     """What is told to clients beside the turns."""
     held = record if isinstance(record, dict) else {}
     if held.get("message") is not None and ("code" in held or "detail" in held):

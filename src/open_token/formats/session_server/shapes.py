@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from open_token.patched import is_patch as is_patch
-from open_token.patched import is_turn as is_turn
+from open_token.model.patches import is_patch as is_patch
+from open_token.model.patches import is_turn as is_turn
 
 HOLDERS = ("turns", "messages", "nodes", "items", "events")
 _DEEPEST = 4

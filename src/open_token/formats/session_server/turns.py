@@ -12,8 +12,8 @@ from open_token.formats.shared.providers import provider_of
 from open_token.formats.shared.repeated_history import units
 from open_token.formats.shared.responses_content import arguments, kept, name_of, word
 from open_token.jsontools.timestamps import to_utc
-from open_token.model import Event, Role, Usage, Visibility
-from open_token.patched import Aside
+from open_token.model.document import Event, Role, Usage, Visibility
+from open_token.model.patches import Aside
 
 _COMPACTION = (
     "compaction_id",

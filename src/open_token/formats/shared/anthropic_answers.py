@@ -6,7 +6,7 @@ from typing import Any
 
 from open_token.builder.draft import Draft
 from open_token.formats.shared.anthropic_blocks import THOUGHTS, kind_of, tell_block
-from open_token.model import Usage, Visibility
+from open_token.model.document import Usage, Visibility
 
 
 def tell_answer(

@@ -11,7 +11,7 @@ from open_token.formats.shared.anthropic_blocks import (
 )
 from open_token.formats.shared.model_message import Body, Voice, runs
 from open_token.formats.shared.responses_content import arguments, kept, word
-from open_token.model import Role
+from open_token.model.document import Role
 
 _CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
 _BESIDE = ("compaction", "fallback")

@@ -5,7 +5,7 @@ from typing import Any
 
 from open_token.builder.draft import Draft
 from open_token.jsontools.media import build_media_block, build_media_url_block
-from open_token.model import Usage, Visibility
+from open_token.model.document import Usage, Visibility
 
 THOUGHTS = frozenset(("thinking", "redacted_thinking"))
 _CALLS = frozenset(("tool_use", "server_tool_use", "mcp_tool_use"))

@@ -8,7 +8,7 @@ from open_token.builder.draft import Draft
 from open_token.formats.shared.model_message import Body, Calls, Voice, counts, runs
 from open_token.formats.shared.responses_content import arguments, kept, name_of, word
 from open_token.jsontools.media import build_media_block, build_media_url_block
-from open_token.model import Usage
+from open_token.model.document import Usage
 
 _THOUGHTS = ("reasoning_content", "reasoning", "thinking")
 _SPOKEN_DELTAS = ("content", "refusal", *_THOUGHTS)

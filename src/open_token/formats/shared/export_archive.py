@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 from open_token.builder.draft import Draft
 from open_token.errors import InputError
-from open_token.model import Found
+from open_token.model.document import Found
 from open_token.sources.source import Source
 
 Body = dict[str, Any]

@@ -6,7 +6,7 @@ from typing import Any
 from open_token.formats.shared.model_message import Body, Voice, counts, runs
 from open_token.formats.shared.responses_content import kept, word
 from open_token.jsontools.media import build_media_block
-from open_token.model import Role, Usage
+from open_token.model.document import Role, Usage
 
 _CODE = "code_execution"
 ODD = "\0odd"

@@ -5,7 +5,7 @@ from typing import Any
 
 from open_token.formats.shared import gemini_contents as wire
 from open_token.formats.shared.responses_content import word
-from open_token.model import Usage
+from open_token.model.document import Usage
 
 Body = dict[str, Any]
 

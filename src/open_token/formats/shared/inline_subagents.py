@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from open_token.builder.draft import Draft
-from open_token.model import Visibility
+from open_token.model.document import Visibility
 
 
 @dataclass(slots=True)

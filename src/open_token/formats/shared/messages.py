@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from open_token.formats.shared.responses_content import arguments, kept, word
 from open_token.jsontools.media import build_media_block, build_media_url_block
-from open_token.model import Usage
+from open_token.model.document import Usage
 
 Body = dict[str, Any]
 

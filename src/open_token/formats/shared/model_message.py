@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from open_token.builder.draft import MISSING, Draft
-from open_token.model import Event, Role, Usage
+from open_token.model.document import Event, Role, Usage
 
 Body = dict[str, Any]
 

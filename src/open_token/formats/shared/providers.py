@@ -4,7 +4,7 @@ models."""
 import re
 from functools import lru_cache
 
-from open_token.model import Conversation
+from open_token.model.document import Conversation
 
 _NAMES = (
     ("anthropic", re.compile("anthropic|claude")),

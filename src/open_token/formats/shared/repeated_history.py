@@ -13,7 +13,7 @@ from open_token.builder.draft import Draft
 from open_token.formats.shared.messages import Body, Call, Part, Result, Said, Text, Thought
 from open_token.formats.shared.model_message import Calls, said
 from open_token.formats.shared.responses_content import name_of
-from open_token.model import Event, Role, Usage, Visibility
+from open_token.model.document import Event, Role, Usage, Visibility
 
 _PROMPTS = ("system", "developer")
 _NEAR = 256

@@ -6,7 +6,7 @@ from typing import Any, cast
 import msgspec
 
 from open_token.jsontools.media import build_media_block, build_media_url_block
-from open_token.model import Usage
+from open_token.model.document import Usage
 
 IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_.]{0,47}")
 _TEXTS = ("input_text", "output_text", "text", "summary_text", "reasoning_text")

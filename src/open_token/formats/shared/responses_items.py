@@ -16,7 +16,7 @@ from open_token.formats.shared.responses_content import (
     word,
 )
 from open_token.jsontools.media import build_media_block
-from open_token.model import Role, Usage, Visibility
+from open_token.model.document import Role, Usage, Visibility
 
 _BOOKKEEPING = (
     "type",

@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import Any
 
 from open_token.builder.draft import Draft
-from open_token.model import Event, Role, Usage, Visibility
+from open_token.model.document import Event, Role, Usage, Visibility
 from open_token.sources.source import Source
 
 MAX_DEPTH = 16

@@ -10,7 +10,7 @@ from open_token.formats.shared.fields import note_definitions
 from open_token.formats.shared.model_message import Body
 from open_token.formats.shared.responses_content import arguments, name_of, word
 from open_token.formats.sharegpt.detect import LAYOUT
-from open_token.model import Found
+from open_token.model.document import Found
 from open_token.sources.source import Source
 
 _ROLES = {

@@ -12,7 +12,7 @@ from open_token.formats.vercel_ui.parts import is_stream, is_tool
 from open_token.formats.vercel_ui.stream import streamed
 from open_token.jsontools.media import build_media_block, build_media_url_block
 from open_token.jsontools.timestamps import from_epoch, to_utc
-from open_token.model import Event, Role
+from open_token.model.document import Event, Role
 from open_token.sources.source import Source
 
 _DONE = ("output-available", "result")

@@ -1,1 +1,1 @@
-"""The agent: a loop of model calls and tool calls over a session's log."""
+"""The agent: a loop of model calls and tool calls over the log of a session."""

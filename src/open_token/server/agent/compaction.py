@@ -1,91 +1,106 @@
-"""Compaction: when the window is nearly full, the talk so far becomes a summary; it stays in
-history and export."""
+"""Compaction: when the context window is nearly full, the conversation is summarized.
+
+The original turns stay in the history of the session and in exports.
+"""
+
+from typing import Any
 
 import msgspec
 
-from open_token.entries import Json, Step
-from open_token.reducer import State, steps
-from open_token.server.agent import history, results, streaming, tokens
-from open_token.server.agent.calls import milliseconds
-from open_token.server.agent.interface import (
+from open_token.model.log_events import Json
+from open_token.server.agent import context_usage, history, model_turn, tool_results
+from open_token.server.agent.model_interface import (
     Call,
+    Media,
     Message,
-    ModelFault,
+    ModelError,
     Request,
     Result,
     Text,
     TextPiece,
-    Thinking,
 )
-from open_token.server.agent.work import Spot, Work
+from open_token.server.agent.run_context import LoopRef, RunContext
+from open_token.server.agent.tool_calls import elapsed_ms
+from open_token.session import SessionState, actions
 
 PROMPT = (
-    "Write a summary of this conversation for the agent that goes on with it and will see nothing else of it: what the "
-    "person wants, what was decided, what was done and found, names and values that matter, what is still to be done."
+    "Write a summary of this conversation for the agent that goes on with it and will see nothing "
+    "else of it: what the person wants, what was decided, what was done and found, names and "
+    "values that matter, what is still to be done."
 )
-"""Said to the model that summarises."""
-_SHARE = 0.6
-"""Of the window that the transcript to be summarised may take."""
-_LONGEST_PART = 4000
+"""The instruction to the model that summarizes."""
+_TRANSCRIPT_SHARE = 0.6
+"""The share of the context window that the transcript may fill."""
+_CHARACTERS_PER_TOKEN = 4
+_MAX_PART_LENGTH = 4000
 
 
-async def is_due(work: Work, spot: Spot) -> bool:
-    """Is the window so full that the next call should be preceded by a compaction?"""
-    state = await work.state()
-    told = history.messages(state, loop_id=spot.loop_id, model=work.model.name)
-    if len(told) < 2:
+async def needs_compaction(context: RunContext, loop: LoopRef) -> bool:
+    """Return whether the context window is so full that compaction should come first."""
+    state = await context.state()
+    messages = history.build_messages(state, loop_id=loop.loop_id, model=context.model.name)
+    if len(messages) < 2:
         return False
-    told = await results.shown(work, told)
-    known = tokens.counted(state, spot.loop_id)
-    used = max(known or 0, tokens.estimate_messages(told))
-    return used > work.services.config.compact_at * work.model.context_window
+    messages = await tool_results.expand_results(context, messages)
+    counted = context_usage.get_counted_tokens(state, loop.loop_id) or 0
+    used = max(counted, context_usage.estimate_messages(messages))
+    return used > context.services.config.compact_at * context.model.context_window
 
 
-async def compact(work: Work, spot: Spot, trigger: str) -> str:
-    """Put the talk of a loop together as a turn of its own; gives the turn. ModelFault when it
-    cannot be done."""
-    state = await work.state()
-    told = history.messages(state, loop_id=spot.loop_id)
-    if not told:
-        raise ModelFault("there is nothing to compact", "request")
-    before = tokens.counted(state, spot.loop_id) or tokens.estimate_messages(told)
-    archived = _archived(state, spot.loop_id)
-    turn_id = work.services.clock.name("turn")
-    facts: Json = {
+async def compact(context: RunContext, loop: LoopRef, trigger: str) -> str:
+    """Summarize the conversation of a loop in a turn and return the id of the turn.
+
+    Raise ModelError when that is not possible.
+    """
+    state = await context.state()
+    messages = history.build_messages(state, loop_id=loop.loop_id)
+    if not messages:
+        raise ModelError("there is nothing to compact", "request")
+    tokens_before = context_usage.get_counted_tokens(state, loop.loop_id)
+    if not tokens_before:
+        tokens_before = context_usage.estimate_messages(messages)
+    archived_count = _count_archived(state, loop.loop_id)
+    turn_id = context.services.clock.name("turn")
+    turn: Json = {
         "turn_id": turn_id,
-        "loop_id": spot.loop_id,
+        "loop_id": loop.loop_id,
         "kind": "compaction",
         "role": "system",
+        "model": context.model.name,
+        "context_window": context.model.context_window,
     }
-    facts |= {"model": work.model.name, "context_window": work.model.context_window}
-    facts |= {"parent_fork_tool_call_id": spot.fork} if spot.fork else {}
-    await work.write([("turn.opened", {"turn": facts})])
-    began = work.services.clock.now()
+    if loop.parent_call:
+        turn["parent_fork_tool_call_id"] = loop.parent_call
+    await context.write([("turn.opened", {"turn": turn})])
+    started_at = context.services.clock.now()
     try:
-        summary = await _summary(work, told)
-    except ModelFault as fault:
-        await work.write(steps.halted(turn_id, "failed", str(fault)))
+        summary = await _summarize(context, messages)
+    except ModelError as error:
+        await context.write(actions.stop_turn(turn_id, "failed", str(error)))
         raise
-    after = tokens.estimate(summary)
-    done: Json = {
+    tokens_after = context_usage.estimate_text(summary)
+    saved_ratio = 0.0
+    if tokens_before:
+        saved_ratio = round(max(0.0, 1 - tokens_after / tokens_before), 4)
+    compacted: Json = {
         "turn_id": turn_id,
-        "compaction_id": work.services.clock.name("compaction"),
+        "compaction_id": context.services.clock.name("compaction"),
         "summary_preview": summary[:200],
         "summary_full": summary,
-        "archived_count": archived,
-        "tokens_before": before,
-        "tokens_after": after,
-        "saved_ratio": round(max(0.0, 1 - after / before), 4) if before else 0.0,
+        "archived_count": archived_count,
+        "tokens_before": tokens_before,
+        "tokens_after": tokens_after,
+        "saved_ratio": saved_ratio,
         "trigger": trigger,
     }
-    took = milliseconds(began, work.services.clock.now())
-    ended: Step = ("turn.ended", {"turn_id": turn_id, "duration_ms": took})
-    await work.write([("compacted", done), ended])
+    duration = elapsed_ms(started_at, context.services.clock.now())
+    ended = {"turn_id": turn_id, "duration_ms": duration}
+    await context.write([("compacted", compacted), ("turn.ended", ended)])
     return turn_id
 
 
-def _archived(state: State, loop_id: str) -> int:
-    """The turns that the model no longer sees after this."""
+def _count_archived(state: SessionState, loop_id: str) -> int:
+    """Return the number of turns that the model no longer sees after the compaction."""
     count = 0
     for turn in reversed(state.path):
         if turn.facts.loop_id == loop_id:
@@ -95,26 +110,26 @@ def _archived(state: State, loop_id: str) -> int:
     return count
 
 
-async def _summary(work: Work, told: list[Message]) -> str:
-    room = int(work.model.context_window * _SHARE) * 4
-    transcript = _fitting([_line(message) for message in told], room)
-    asked = Request(
-        model=work.model.name,
+async def _summarize(context: RunContext, messages: list[Message]) -> str:
+    window = int(context.model.context_window * _TRANSCRIPT_SHARE)
+    lines = [_to_transcript_line(message) for message in messages]
+    transcript = _fit_lines(lines, window * _CHARACTERS_PER_TOKEN)
+    request = Request(
+        model=context.model.name,
         messages=[Message("system", [Text(PROMPT)]), Message("user", [Text(transcript)])],
     )
-    words = [
-        piece.text
-        async for piece in streaming.pieces_of(work, asked)
-        if isinstance(piece, TextPiece)
-    ]
-    summary = "".join(words).strip()
+    pieces = []
+    async for piece in model_turn.stream_pieces(context, request):
+        if isinstance(piece, TextPiece):
+            pieces.append(piece.text)
+    summary = "".join(pieces).strip()
     if not summary:
-        raise ModelFault("the model gave no summary", "unknown")
+        raise ModelError("the model returned no summary", "unknown")
     return summary
 
 
-def _line(message: Message) -> str:
-    """A message as a line of a transcript, cut where it is long."""
+def _to_transcript_line(message: Message) -> str:
+    """Return a message as a line of a transcript; long parts are cut."""
     parts: list[str] = []
     for part in message.parts:
         if isinstance(part, Text):
@@ -122,29 +137,28 @@ def _line(message: Message) -> str:
         elif isinstance(part, Call):
             parts.append(f"[calls {part.name} {part.arguments}]")
         elif isinstance(part, Result):
-            words = (
-                part.content
-                if isinstance(part.content, str)
-                else msgspec.json.encode(part.content).decode()
-            )
-            parts.append(f"[{part.name} gave {words}]")
-        elif not isinstance(part, Thinking):
+            parts.append(f"[{part.name} gave {_to_text(part.content)}]")
+        elif isinstance(part, Media):
             parts.append(f"[{part.media_type}]")
-    cut = [
-        words if len(words) <= _LONGEST_PART else f"{words[:_LONGEST_PART]} [...]"
-        for words in parts
-    ]
-    return f"{message.role}: {' '.join(cut)}"
+    return f"{message.role}: {' '.join(_cut_part(part) for part in parts)}"
 
 
-def _fitting(lines: list[str], room: int) -> str:
-    """The lines that fit: the first one, and as many of the last ones as there is room for."""
-    kept: list[str] = []
-    left = room - len(lines[0])
+def _to_text(content: Any) -> str:
+    return content if isinstance(content, str) else msgspec.json.encode(content).decode()
+
+
+def _cut_part(text: str) -> str:
+    return text if len(text) <= _MAX_PART_LENGTH else f"{text[:_MAX_PART_LENGTH]} [...]"
+
+
+def _fit_lines(lines: list[str], length: int) -> str:
+    """Return the first line, and as many of the last lines as fit into a length."""
+    last_lines: list[str] = []
+    remaining = length - len(lines[0])
     for line in reversed(lines[1:]):
-        left -= len(line) + 1
-        if left < 0:
-            kept.append("[...]")
+        remaining -= len(line) + 1
+        if remaining < 0:
+            last_lines.append("[...]")
             break
-        kept.append(line)
-    return "\n".join([lines[0][:room], *reversed(kept)])
+        last_lines.append(line)
+    return "\n".join([lines[0][:length], *reversed(last_lines)])

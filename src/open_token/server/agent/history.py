@@ -1,169 +1,197 @@
-"""What a model is told of a session: the turns of one loop on the current branch, from the last
-compaction on."""
+"""The history that a model sees: the turns of one loop since the last compaction."""
 
 from typing import Any
 
-from open_token.entries import Json
-from open_token.reducer import State, Turn, branches
-from open_token.server.agent.interface import Call, Media, Message, Part, Result, Text, Thinking
-from open_token.turns import ROOT, ContentBlock, ToolCallProjection, TurnProjection
+from open_token.model.log_events import Json
+from open_token.model.session_types import (
+    ROOT_LOOP,
+    ContentBlock,
+    ToolCallProjection,
+    TurnProjection,
+)
+from open_token.server.agent.model_interface import (
+    Call,
+    Media,
+    Message,
+    Part,
+    Result,
+    Text,
+    Thinking,
+)
+from open_token.session import SessionState, Turn, branches
 
-SUMMARY = "This is a summary of the conversation so far; what it is a summary of is not shown to you any more.\n\n"
+SUMMARY_HEADER = (
+    "This is a summary of the conversation so far; "
+    "what it is a summary of is not shown to you any more.\n\n"
+)
 _OPEN_REQUEST = "\n\nThe person's last message, which you are working on, was:\n\n"
 _CANCELLED = {"error": "cancelled by the person"}
-_WITHOUT = {"error": "there is no result of this call"}
+_NO_RESULT = {"error": "there is no result of this call"}
 
 
-def messages(state: State, *, loop_id: str = ROOT, model: str | None = None) -> list[Message]:
-    """The history as a model sees it; thoughts and signatures only of the model that is named, or
-    of all when none is.
+def build_messages(
+    state: SessionState, *, loop_id: str = ROOT_LOOP, model: str | None = None
+) -> list[Message]:
+    """Return the history of a loop as messages for a model.
 
-    Every call has its result: one that was cancelled or never answered says so. Turns that failed
-    are left out, and so is the system text of an imported document, which nobody vouches for."""
-    left_out = branches.deprecated(state)
-    own = [turn for turn in state.path if turn.facts.loop_id == loop_id]
-    start = _last_compaction(own)
-    made: list[Message] = []
-    if start is not None:
-        made.append(_summary(own, start))
-    for turn in own[0 if start is None else start + 1 :]:
-        if turn.facts.id not in left_out and turn.facts.status != "failed":
-            made += _told(turn.whole(), model)
-    return made
-
-
-def last_words(state: State, loop_id: str = ROOT) -> str:
-    """What the agent of a loop said in its last turn."""
-    own = next((turn for turn in reversed(state.path) if _speaks(turn, loop_id)), None)
-    if own is None:
-        return ""
-    return "".join(
-        block.content
-        for block in own.whole().blocks
-        if block.type == "text" and isinstance(block.content, str)
-    )
+    Thinking and signatures are only included for the named model, or for all if none is named.
+    Every call has a result, if only one that says that it was cancelled. Failed turns are left
+    out, and so are system messages of an imported document, which are not trusted.
+    """
+    deprecated = branches.find_deprecated(state)
+    turns = [turn for turn in state.path if turn.facts.loop_id == loop_id]
+    messages: list[Message] = []
+    compaction = _find_last_compaction(turns)
+    if compaction is not None:
+        messages.append(_build_summary(turns, compaction))
+        turns = turns[compaction + 1 :]
+    for turn in turns:
+        if turn.facts.id not in deprecated and turn.facts.status != "failed":
+            messages += _convert_turn(turn.snapshot(), model)
+    return messages
 
 
-def _speaks(turn: Turn, loop_id: str) -> bool:
+def get_last_text(state: SessionState, loop_id: str = ROOT_LOOP) -> str:
+    """Return the text of the last assistant turn of a loop."""
+    for turn in reversed(state.path):
+        if _is_assistant_message(turn, loop_id):
+            texts = []
+            for block in turn.snapshot().blocks:
+                if block.type == "text" and isinstance(block.content, str):
+                    texts.append(block.content)
+            return "".join(texts)
+    return ""
+
+
+def _is_assistant_message(turn: Turn, loop_id: str) -> bool:
     facts = turn.facts
     return facts.loop_id == loop_id and facts.role == "assistant" and facts.kind == "message"
 
 
-def _last_compaction(own: list[Turn]) -> int | None:
-    places = range(len(own) - 1, -1, -1)
-    ended = ("completed",)
-    return next(
-        (p for p in places if own[p].facts.kind == "compaction" and own[p].facts.status in ended),
-        None,
-    )
+def _find_last_compaction(turns: list[Turn]) -> int | None:
+    for index in range(len(turns) - 1, -1, -1):
+        facts = turns[index].facts
+        if facts.kind == "compaction" and facts.status == "completed":
+            return index
+    return None
 
 
-def _summary(own: list[Turn], place: int) -> Message:
-    """A compaction: its summary; one that came while the agent worked also repeats what it works
-    on."""
-    facts = own[place].facts
-    parts: list[Part] = [Text(f"{SUMMARY}{facts.summary_full or ''}")]
+def _build_summary(turns: list[Turn], index: int) -> Message:
+    """Return the summary of a compaction.
+
+    One that happened during a run also repeats the message that the agent works on.
+    """
+    facts = turns[index].facts
+    parts: list[Part] = [Text(f"{SUMMARY_HEADER}{facts.summary_full or ''}")]
     if facts.trigger in ("auto", "forced_retry"):
-        asked = next((turn for turn in reversed(own[:place]) if turn.facts.role == "user"), None)
-        said = _user(asked.whole()) if asked else []
-        if said:
-            parts += [Text(_OPEN_REQUEST), *said]
+        for turn in reversed(turns[:index]):
+            if turn.facts.role == "user":
+                message_parts = _convert_user_turn(turn.snapshot())
+                if message_parts:
+                    parts += [Text(_OPEN_REQUEST), *message_parts]
+                break
     return Message("user", parts)
 
 
-def _told(turn: TurnProjection, model: str | None) -> list[Message]:
+def _convert_turn(turn: TurnProjection, model: str | None) -> list[Message]:
     if turn.kind == "compaction" or turn.role == "system":
         return []
     if turn.role == "user":
-        said = _user(turn)
-        return [Message("user", said)] if said else []
-    parts = [part for block in turn.blocks for part in _block(block, turn, model)]
-    made = [Message("assistant", parts)] if parts else []
-    shown = {part.id for part in parts if isinstance(part, Call)}
-    results = [_result(call) for call in turn.tool_calls if call.id in shown]
-    return [*made, Message("tool", results)] if results else made
+        user_parts = _convert_user_turn(turn)
+        return [Message("user", user_parts)] if user_parts else []
+    parts: list[Part] = []
+    for block in turn.blocks:
+        part = _convert_block(block, turn, model)
+        if part is not None:
+            parts.append(part)
+    messages = [Message("assistant", parts)] if parts else []
+    call_ids = {part.id for part in parts if isinstance(part, Call)}
+    results = [_build_result(call) for call in turn.tool_calls if call.id in call_ids]
+    if results:
+        messages.append(Message("tool", results))
+    return messages
 
 
-def _block(block: ContentBlock, turn: TurnProjection, model: str | None) -> list[Part]:
+def _convert_block(block: ContentBlock, turn: TurnProjection, model: str | None) -> Part | None:
+    is_same_model = model in (None, turn.model)
     if block.type == "text" and isinstance(block.content, str) and block.content:
-        return [Text(block.content)]
-    is_own = model in (None, turn.model)
-    if block.type == "thinking" and isinstance(block.content, str) and is_own:
-        return [Thinking(block.content, _signature(block))]
+        return Text(block.content)
+    if block.type == "thinking" and isinstance(block.content, str) and is_same_model:
+        return Thinking(block.content, _get_signature(block))
     if block.type == "tool_use":
-        call = next((call for call in turn.tool_calls if call.id == block.tool_call_id), None)
-        if call is not None:
-            return [
-                Call(
-                    call.id,
-                    call.tool_name,
-                    call.arguments or "{}",
-                    _signature(call) if is_own else None,
-                )
-            ]
-    return []
+        for call in turn.tool_calls:
+            if call.id == block.tool_call_id:
+                signature = _get_signature(call) if is_same_model else None
+                return Call(call.id, call.tool_name, call.arguments or "{}", signature)
+    return None
 
 
-def _signature(signed: ContentBlock | ToolCallProjection) -> str | None:
-    """What the provider signed a thought or a call with; only the model that had them may see it
-    again."""
-    signature = signed.more.get("signature") if isinstance(signed.more, dict) else None
+def _get_signature(item: ContentBlock | ToolCallProjection) -> str | None:
+    """Return the signature of a provider; only the model that made it may see it again."""
+    signature = item.more.get("signature") if isinstance(item.more, dict) else None
     return signature if isinstance(signature, str) else None
 
 
-def _result(call: ToolCallProjection) -> Result:
+def _build_result(call: ToolCallProjection) -> Result:
     if call.status in ("done", "error"):
         return Result(call.id, call.tool_name, call.result, call.status == "error")
-    return Result(
-        call.id, call.tool_name, _CANCELLED if call.status == "cancelled" else _WITHOUT, True
-    )
+    content = _CANCELLED if call.status == "cancelled" else _NO_RESULT
+    return Result(call.id, call.tool_name, content, True)
 
 
-def _user(turn: TurnProjection) -> list[Part]:
-    """What the person said; an answer to a question is the result of the call that asked, and
-    stands there."""
+def _convert_user_turn(turn: TurnProjection) -> list[Part]:
+    """Return the message of the user; answers to questions are results of the asking calls."""
     parts: list[Part] = []
     quotes = turn.more.get("quotes") if isinstance(turn.more, dict) else None
     for quote in quotes if isinstance(quotes, list) else ():
-        words = quote.get("text") if isinstance(quote, dict) else quote
-        if isinstance(words, str):
-            parts.append(Text("\n".join(f"> {line}" for line in words.splitlines())))
+        text = quote.get("text") if isinstance(quote, dict) else quote
+        if isinstance(text, str):
+            parts.append(Text("\n".join(f"> {line}" for line in text.splitlines())))
     for block in turn.blocks:
         if block.type != "text":
             continue
-        listed = (
-            block.content
-            if isinstance(block.content, list)
-            else [{"type": "text", "text": block.content}]
-        )
-        parts += [part for item in listed if isinstance(item, dict) for part in _said(item)]
+        items = block.content
+        if not isinstance(items, list):
+            items = [{"type": "text", "text": items}]
+        for item in items:
+            part = _convert_item(item) if isinstance(item, dict) else None
+            if part is not None:
+                parts.append(part)
     return parts
 
 
-def _said(item: Json) -> list[Part]:
-    if item.get("type") == "text":
-        return [Text(item["text"])] if isinstance(item.get("text"), str) and item["text"] else []
-    if item.get("type") == "image_url":
-        held = item.get("image_url")
-        url = held.get("url") if isinstance(held, dict) else held
-        return [Media(_media_type(url), url=url)] if isinstance(url, str) else []
-    return _file(item.get("file", item)) if item.get("type") == "file" else []
+def _convert_item(item: Json) -> Part | None:
+    """Return a part of a user message: text, an image or a file."""
+    item_type = item.get("type")
+    if item_type == "text":
+        text = item.get("text")
+        return Text(text) if isinstance(text, str) and text else None
+    if item_type == "image_url":
+        url = item.get("image_url")
+        if isinstance(url, dict):
+            url = url.get("url")
+        return Media(_guess_media_type(url), url=url) if isinstance(url, str) else None
+    if item_type == "file":
+        return _convert_file(item.get("file", item))
+    return None
 
 
-def _media_type(url: str) -> str:
-    """The kind of a data: address says itself; of another it is only known that it is a picture."""
+def _guess_media_type(url: str) -> str:
+    """Return the media type of a data: URL; any other URL is only known to be an image."""
     if url.startswith("data:"):
         return url[5:].partition(",")[0].partition(";")[0] or "application/octet-stream"
     return "image/*"
 
 
-def _file(held: Any) -> list[Part]:
-    """A file: its data where they came along, else its name, under which a tool may find it."""
-    if isinstance(held, str):
-        return [Text(f"[file: {held}]")]
-    url = held.get("url") or held.get("file_data") if isinstance(held, dict) else None
-    names = ("path", "name", "filename") if isinstance(held, dict) else ()
-    name = next((held[key] for key in names if isinstance(held.get(key), str)), "")
+def _convert_file(file: Any) -> Part:
+    """Return a file: its data if they are included, or its name, by which a tool may find it."""
+    if isinstance(file, str):
+        return Text(f"[file: {file}]")
+    if not isinstance(file, dict):
+        file = {}
+    names = (file.get(key) for key in ("path", "name", "filename"))
+    name = next((name for name in names if isinstance(name, str)), "")
+    url = file.get("url") or file.get("file_data")
     if isinstance(url, str) and url.startswith("data:"):
-        return [Media(_media_type(url), url=url, name=name)]
-    return [Text(f"[file: {name or 'without a name'}]")]
+        return Media(_guess_media_type(url), url=url, name=name)
+    return Text(f"[file: {name or 'without a name'}]")

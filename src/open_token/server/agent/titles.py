@@ -1,14 +1,17 @@
-"""What a session is called when nobody named it: the beginning of the first message."""
+"""Default titles of sessions: the beginning of the first message."""
 
-_LONGEST = 60
+_MAX_LENGTH = 60
 
 
-def title_of(text: str) -> str:
-    """A title of one line from a message; empty when it has no words."""
-    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    line = " ".join(line.split()).lstrip("#>*- ").strip()
-    if len(line) <= _LONGEST:
-        return line
-    cut = line[:_LONGEST]
-    head, _, _ = cut.rpartition(" ")
-    return f"{(head if len(head) > _LONGEST // 2 else cut).rstrip(' ,.;:')}..."
+def build_title(text: str) -> str:
+    """Return a title of one line for a message; empty when the message has no words."""
+    lines = (line.strip() for line in text.splitlines())
+    line = next((line for line in lines if line), "")
+    title = " ".join(line.split()).lstrip("#>*- ").strip()
+    if len(title) <= _MAX_LENGTH:
+        return title
+    title = title[:_MAX_LENGTH]
+    whole_words, _, _ = title.rpartition(" ")
+    if len(whole_words) > _MAX_LENGTH // 2:
+        title = whole_words
+    return f"{title.rstrip(' ,.;:')}..."

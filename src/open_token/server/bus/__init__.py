@@ -1,2 +1,4 @@
-"""How those who watch a session learn that it has grown; the log is the truth, this only points at
-it."""
+"""Notifications between nodes that the log of a session has advanced.
+
+The log is the source of truth; a notification only points at it.
+"""

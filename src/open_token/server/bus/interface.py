@@ -1,42 +1,45 @@
-"""What a bus can do: say that a session has grown. What was said may be lost; the log heals it."""
+"""The interface of a bus: publish and receive notifications that a log has advanced.
+
+Notifications may be lost; subscribers catch up from the log.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from msgspec import Struct
 
-from open_token.entries import Entry
+from open_token.model.log_events import LogEntry
 
 
-class Grown(Struct, frozen=True):
-    """A session's log goes on to `last`; the entries come along where they were made in this
-    process.
+class LogAppended(Struct, frozen=True):
+    """The log of a session has advanced to `last`.
 
-    A name that is no session's, with `last` 0, is a call to whoever listens to it; it may be lost
-    like all the rest."""
+    The entries are included if they were written in this process. With `last` 0 and a name that
+    is not that of a session, it is a signal to whoever listens to that name.
+    """
 
     session_id: str
     owner: str
     first: int
     last: int
-    entries: Sequence[Entry] = ()
+    entries: Sequence[LogEntry] = ()
 
 
-Listener = Callable[[Grown], None]
-"""Called in the event loop, soon after the commit; must not wait."""
+Listener = Callable[[LogAppended], None]
+"""Called in the event loop soon after the commit; it must not block."""
 
 
 class Bus(Protocol):
-    """Tells the nodes of a server which sessions have grown."""
+    """Notifies the nodes of a server that sessions have advanced."""
 
     async def start(self) -> None:
         """Connect."""
 
     async def close(self) -> None:
-        """Let go."""
+        """Disconnect."""
 
-    def publish(self, grown: Grown) -> None:
-        """Say that a session has grown, after the commit; never waits and never fails."""
+    def publish(self, grown: LogAppended) -> None:
+        """Announce that a session has advanced, after the commit; never blocks, never fails."""
 
     def listen(self, session_id: str, listener: Listener) -> Callable[[], None]:
-        """Hear of a session until the returned function is called."""
+        """Call a listener for a session until the returned function is called."""

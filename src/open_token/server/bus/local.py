@@ -1,12 +1,12 @@
-"""The bus of a server that is one process."""
+"""The bus of a server that is a single process."""
 
 from collections.abc import Callable
 
-from open_token.server.bus.interface import Grown, Listener
+from open_token.server.bus.interface import Listener, LogAppended
 
 
 class LocalBus:
-    """Calls whoever listens to a session."""
+    """Calls the listeners of a session."""
 
     def __init__(self) -> None:
         self._listeners: dict[str, dict[int, Listener]] = {}
@@ -16,24 +16,24 @@ class LocalBus:
         """Nothing to connect to."""
 
     async def close(self) -> None:
-        """Nobody hears anything any more."""
+        """Drop all listeners."""
         self._listeners.clear()
 
-    def publish(self, grown: Grown) -> None:
-        """Say that a session has grown."""
+    def publish(self, grown: LogAppended) -> None:
+        """Announce that a session has advanced."""
         for listener in tuple(self._listeners.get(grown.session_id, {}).values()):
             listener(grown)
 
     def listen(self, session_id: str, listener: Listener) -> Callable[[], None]:
-        """Hear of a session until the returned function is called."""
+        """Call a listener for a session until the returned function is called."""
         self._count += 1
         number = self._count
         self._listeners.setdefault(session_id, {})[number] = listener
 
         def stop() -> None:
-            here = self._listeners.get(session_id, {})
-            here.pop(number, None)
-            if not here:
+            listeners = self._listeners.get(session_id, {})
+            listeners.pop(number, None)
+            if not listeners:
                 self._listeners.pop(session_id, None)
 
         return stop

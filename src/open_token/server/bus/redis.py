@@ -1,5 +1,7 @@
-"""The bus over Redis, for many nodes and many sockets; Redis holds nothing and may go away at any
-time."""
+"""The bus over Redis, for many nodes and many sockets.
+
+Redis stores nothing and may be unavailable at any time.
+"""
 
 import asyncio
 import contextlib
@@ -13,12 +15,12 @@ from open_token.server.bus.remote import Heads, RemoteBus
 from open_token.server.stopping import stopped
 
 _PREFIX = "open-token:session:"
-_IDLE = "open-token:idle"
-"""Followed by every node, so that there is always something to follow."""
+_IDLE_CHANNEL = "open-token:idle"
+"""Every node subscribes to it, because a pubsub connection needs at least one channel."""
 
 
 class RedisLink:
-    """A connection that publishes and one that follows."""
+    """A connection that publishes and one that subscribes."""
 
     def __init__(self, url: str) -> None:
         try:
@@ -27,61 +29,65 @@ class RedisLink:
             )
         except ValueError:
             raise StoreError(
-                "the address of Redis cannot be read",
-                help="it reads as in redis://host:6379/0",
+                "invalid Redis URL",
+                help="use a URL such as redis://host:6379/0",
                 code="bus.address",
             ) from None
-        self._followed: Any = None
+        self._pubsub: Any = None
         self._task: asyncio.Task[None] | None = None
         self.lost = asyncio.Event()
 
     async def open(self, hear: Callable[[bytes | str], None]) -> None:
-        """Connect, and begin to hear."""
+        """Connect, and start to receive."""
         await self._redis.ping()
-        followed = self._followed = self._redis.pubsub(ignore_subscribe_messages=True)
-        await followed.subscribe(_IDLE)
-        self._task = asyncio.create_task(self._read(followed, hear), name="open-token-redis")
+        pubsub = self._redis.pubsub(ignore_subscribe_messages=True)
+        self._pubsub = pubsub
+        await pubsub.subscribe(_IDLE_CHANNEL)
+        self._task = asyncio.create_task(self._read(pubsub, hear), name="open-token-redis")
 
     async def close(self) -> None:
-        """Let go."""
-        task, self._task = self._task, None
+        """Disconnect."""
+        task = self._task
+        self._task = None
         if task is not None:
             await stopped(task)
-        followed, self._followed = self._followed, None
+        pubsub = self._pubsub
+        self._pubsub = None
         with contextlib.suppress(Exception):
-            if followed is not None:
-                await followed.aclose()
+            if pubsub is not None:
+                await pubsub.aclose()
         with contextlib.suppress(Exception):
             await self._redis.connection_pool.disconnect()
 
     async def send(self, messages: Collection[tuple[str, bytes]]) -> None:
-        """Publish to whoever follows."""
+        """Publish to the subscribers of sessions."""
         async with self._redis.pipeline(transaction=False) as pipe:
-            for name, message in messages:
-                pipe.publish(_PREFIX + name, message)
+            for session_id, message in messages:
+                pipe.publish(_PREFIX + session_id, message)
             await pipe.execute()
 
     async def follow(self, sessions: Collection[str], dropped: Collection[str]) -> None:
-        """Follow the channels of sessions."""
-        if self._followed is None:
+        """Subscribe to the channels of sessions, and unsubscribe from others."""
+        if self._pubsub is None:
             raise ConnectionError
         if dropped:
-            await self._followed.unsubscribe(*(_PREFIX + name for name in dropped))
+            await self._pubsub.unsubscribe(*(_PREFIX + name for name in dropped))
         if sessions:
-            await self._followed.subscribe(*(_PREFIX + name for name in sessions))
+            await self._pubsub.subscribe(*(_PREFIX + name for name in sessions))
 
-    async def _read(self, followed: Any, hear: Callable[[bytes | str], None]) -> None:
+    async def _read(self, pubsub: Any, hear: Callable[[bytes | str], None]) -> None:
         try:
             while True:
-                message = await followed.get_message(timeout=5.0)
+                message = await pubsub.get_message(timeout=5.0)
                 if message is not None:
                     hear(message["data"])
         except asyncio.CancelledError:
             raise
-        except Exception:  # the connection is gone, in whatever way: the bus opens it again
+        except Exception:
+            # Whatever happened, the connection is gone: the bus opens it again.
             self.lost.set()
 
 
 def open_bus(url: str, heads: Heads) -> RemoteBus:
-    """The bus of the nodes that share a Redis."""
+    """Open the bus of nodes that share a Redis."""
     return RemoteBus(RedisLink(url), heads)

@@ -8,10 +8,10 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
-from open_token.entries import LogFault
 from open_token.errors import StoreError
+from open_token.model.log_events import LogError
+from open_token.model.session_types import encode
 from open_token.server.refusals import Refused, refusal_of
-from open_token.turns import encode
 
 _PLAIN = {
     404: "there is no such route; /openapi.json lists those that there are",
@@ -40,7 +40,7 @@ async def failed_store(request: Request, problem: Exception) -> Response:
 
 async def unfitting(request: Request, problem: Exception) -> Response:
     """A step that does not fit the log as it is by now."""
-    assert isinstance(problem, LogFault)
+    assert isinstance(problem, LogError)
     return await refused(request, Refused(409, f"this does not fit the session: {problem}", "log"))
 
 

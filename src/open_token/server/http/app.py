@@ -6,8 +6,8 @@ from fastapi.middleware.cors import CORSMiddleware
 from starlette.exceptions import HTTPException
 
 from open_token import __version__
-from open_token.entries import LogFault
 from open_token.errors import StoreError
+from open_token.model.log_events import LogError
 from open_token.server.http import (
     answers,
     branches,
@@ -71,7 +71,7 @@ def make_app(services: Services) -> FastAPI:
     app.state.services = services
     app.add_exception_handler(Refused, answers.refused)
     app.add_exception_handler(StoreError, answers.failed_store)
-    app.add_exception_handler(LogFault, answers.unfitting)
+    app.add_exception_handler(LogError, answers.unfitting)
     app.add_exception_handler(RequestValidationError, answers.invalid)
     app.add_exception_handler(HTTPException, answers.plain_error)
     for module in ROUTERS:

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from open_token.turns import encode
+from open_token.model.session_types import encode
 
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode

@@ -7,16 +7,16 @@ from fastapi import APIRouter
 from fastapi.responses import Response
 from msgspec import Meta, Struct
 
-from open_token.entries import Step
-from open_token.reducer import State, branches
-from open_token.server.agent.job import tools_of
-from open_token.server.agent.tokens import context_stats
+from open_token.model.log_events import NewEvent
+from open_token.model.session_types import Checkpoint, ContextStats, HistoryNode, TurnProjection
+from open_token.server.agent.context_usage import build_context_stats
+from open_token.server.agent.runner import list_run_tools
 from open_token.server.http.answers import answer
 from open_token.server.http.auth import Reader, Serving, Writer
 from open_token.server.http.openapi import gives, sent, takes
 from open_token.server.refusals import busy, missing
 from open_token.server.services import Services
-from open_token.turns import Checkpoint, ContextStats, HistoryNode, TurnProjection
+from open_token.session import SessionState, branches
 
 router = APIRouter(tags=["branches"])
 
@@ -132,7 +132,7 @@ async def history(services: Serving, caller: Reader, session_id: str) -> Respons
     state = await services.journal.state(caller.user.id, session_id)
     stats = await _stats(services, caller.user.id, state)
     made = History(
-        nodes=branches.history(state),
+        nodes=branches.build_history(state),
         system_prompt_tokens=stats.parts.get("system", 0),
         tools_tokens=stats.parts.get("tools", 0),
         tokenizer_model="estimate" if stats.estimated else stats.model,
@@ -161,7 +161,7 @@ async def history(services: Serving, caller: Reader, session_id: str) -> Respons
 )
 async def checkpoints(services: Serving, caller: Reader, session_id: str) -> Response:
     """The places to go back to: one before every turn of the person's."""
-    made, leaf = branches.checkpoints(await services.journal.state(caller.user.id, session_id))
+    made, leaf = branches.list_checkpoints(await services.journal.state(caller.user.id, session_id))
     return answer({"nodes": made, "leaf_id": leaf})
 
 
@@ -195,7 +195,9 @@ async def switch(
     services: Serving, caller: Writer, session_id: str, given: Annotated[Any, sent(Place)]
 ) -> Response:
     """Go to the newest end of the branch that has a checkpoint; nothing is deleted."""
-    return await _move(services, caller.user.id, session_id, given.checkpoint_id, branches.switch)
+    return await _move(
+        services, caller.user.id, session_id, given.checkpoint_id, branches.switch_branch
+    )
 
 
 @router.post(
@@ -212,7 +214,7 @@ async def checkout(
     """The turns as they stood at a checkpoint; nothing changes."""
     state = await services.journal.state(caller.user.id, session_id)
     _must_know(state, given.checkpoint_id)
-    turns = branches.checkout(state, given.checkpoint_id, given.position)
+    turns = branches.checkout_turns(state, given.checkpoint_id, given.position)
     place = {
         "session_id": session_id,
         "checkpoint_id": given.checkpoint_id,
@@ -237,15 +239,15 @@ async def stats(services: Serving, caller: Reader, session_id: str) -> Response:
     return answer(await _stats(services, caller.user.id, state))
 
 
-async def _stats(services: Services, owner: str, state: State) -> ContextStats:
-    tools = await tools_of(services, owner, state, starts=False)
-    return context_stats(services, state, tools.values())
+async def _stats(services: Services, owner: str, state: SessionState) -> ContextStats:
+    tools = await list_run_tools(services, owner, state, starts=False)
+    return build_context_stats(services, state, tools.values())
 
 
 async def _move(
     services: Services, owner: str, session_id: str, checkpoint_id: str, step: Any
 ) -> Response:
-    def make(state: State) -> list[Step]:
+    def make(state: SessionState) -> list[NewEvent]:
         _must_know(state, checkpoint_id)
         if state.run is not None:
             raise busy("the agent is at work; stop it first", "running")
@@ -254,7 +256,7 @@ async def _move(
     await services.journal.write(owner, session_id, make)
     state = await services.journal.state(owner, session_id)
     last = state.path[-1].facts.turn_id if state.path else None
-    _, leaf = branches.checkpoints(state)
+    _, leaf = branches.list_checkpoints(state)
     return answer(
         Head(
             session_id=session_id,
@@ -266,6 +268,6 @@ async def _move(
     )
 
 
-def _must_know(state: State, checkpoint_id: str) -> None:
-    if checkpoint_id not in state.marks:
+def _must_know(state: SessionState, checkpoint_id: str) -> None:
+    if checkpoint_id not in state.checkpoints:
         raise missing("checkpoint")

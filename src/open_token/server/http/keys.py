@@ -7,11 +7,11 @@ from fastapi import APIRouter, Query
 from fastapi.responses import Response
 from msgspec import Meta, Struct
 
+from open_token.model.session_types import ApiKey, to_builtins
 from open_token.server import keys
 from open_token.server.http.answers import answer
 from open_token.server.http.auth import Reader, Serving, Writer
 from open_token.server.http.openapi import gives, sent, takes
-from open_token.turns import ApiKey, plain
 
 router = APIRouter(tags=["keys"])
 
@@ -63,7 +63,9 @@ async def make(services: Serving, caller: Writer, given: Annotated[Any, sent(New
     clients."""
     made = await keys.make(services, caller, given.name, given.scope)
     again = msgspec.structs.replace(made, plaintext=None)
-    return answer({**plain(made), "key": plain(again)}, 201, {"Cache-Control": "no-store"})
+    return answer(
+        {**to_builtins(made), "key": to_builtins(again)}, 201, {"Cache-Control": "no-store"}
+    )
 
 
 @router.get(

@@ -6,12 +6,12 @@ from fastapi import APIRouter, Path, Query
 from fastapi.responses import Response
 from msgspec import Meta, Struct
 
+from open_token.model.session_types import Memory, MemoryType, RecordType
 from open_token.server import memories
 from open_token.server.http.answers import answer
 from open_token.server.http.auth import Reader, Serving, Writer
 from open_token.server.http.openapi import gives, sent, takes
 from open_token.server.store.rows import MemoryFilter
-from open_token.turns import Memory, MemoryType, RecordType
 
 router = APIRouter(tags=["memories"])
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from open_token import __version__
 from open_token.errors import StoreError
-from open_token.server.agent.models import catalogue
+from open_token.server.agent.models import build_registry
 from open_token.server.http.answers import answer
 from open_token.server.http.auth import Reader, Serving
 from open_token.server.http.openapi import gives, refuse_unless, sends
@@ -138,7 +138,7 @@ async def offered(services: Serving, caller: Reader) -> Response:
 )
 async def models(services: Serving, caller: Reader) -> Response:
     """The models to choose from, and which one is taken when none is named."""
-    known = catalogue(services.config, services.env)
+    known = build_registry(services.config, services.env)
     return answer(Models(known.default, known.offered, services.config.base_url))
 
 

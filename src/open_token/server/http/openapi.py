@@ -11,9 +11,9 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from msgspec import Struct
 
+from open_token.model.session_types import OpenStruct, from_builtins
 from open_token.server.http import auth
 from open_token.server.refusals import Refused, bad
-from open_token.turns import Open, typed
 
 T = TypeVar("T", bound=Struct)
 Json = dict[str, Any]
@@ -45,14 +45,14 @@ def sent(kind: type[T]) -> Any:
     """The JSON body of a request as a type of ours; an empty body is an empty object."""
     decode = (
         msgspec.json.Decoder().decode
-        if issubclass(kind, Open)
+        if issubclass(kind, OpenStruct)
         else msgspec.json.Decoder(kind).decode
     )
 
     async def read(request: Request) -> T:
         try:
             value = decode(await request.body() or b"{}")
-            return typed(value, kind) if issubclass(kind, Open) else value
+            return from_builtins(value, kind) if issubclass(kind, OpenStruct) else value
         except msgspec.ValidationError as fault:
             raise bad(_words(fault), "invalid") from None
         except (msgspec.DecodeError, RecursionError, UnicodeError):

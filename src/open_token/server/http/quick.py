@@ -7,8 +7,8 @@ from typing import Any
 from fastapi import Request
 from fastapi.responses import Response
 
-from open_token.entries import LogFault
 from open_token.errors import StoreError
+from open_token.model.log_events import LogError
 from open_token.server import sessions
 from open_token.server.http import answers
 from open_token.server.http.auth import caller_of, key_of
@@ -46,7 +46,7 @@ class Quick:
             response = await answers.refused(Request(scope), problem)
         except StoreError as problem:
             response = await answers.failed_store(Request(scope), problem)
-        except LogFault as problem:
+        except LogError as problem:
             response = await answers.unfitting(Request(scope), problem)
         await response(scope, receive, send)
 

@@ -7,10 +7,10 @@ from fastapi import APIRouter, Body, Query
 from fastapi.responses import Response
 from msgspec import Struct
 
+from open_token.model.session_types import ScheduledTask, ScheduledTaskRun
 from open_token.server.http.answers import answer
 from open_token.server.http.auth import Reader, Serving, Writer
 from open_token.server.http.openapi import gives
-from open_token.turns import ScheduledTask, ScheduledTaskRun
 
 router = APIRouter(prefix="/api/scheduled-tasks", tags=["scheduled tasks"])
 

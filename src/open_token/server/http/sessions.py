@@ -7,13 +7,13 @@ from fastapi import APIRouter, Query
 from fastapi.responses import Response, StreamingResponse
 from msgspec import Struct, field
 
+from open_token.model.session_types import Session, TurnProjection
 from open_token.server import sessions, shares
 from open_token.server.http.answers import answer
 from open_token.server.http.auth import Reader, Serving, Writer
 from open_token.server.http.openapi import gives, sends, sent, takes
 from open_token.server.refusals import missing
 from open_token.server.services import Services
-from open_token.turns import Session, TurnProjection
 
 router = APIRouter(tags=["sessions"])
 

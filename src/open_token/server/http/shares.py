@@ -6,11 +6,11 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from msgspec import Meta, Struct
 
+from open_token.model.session_types import TurnProjection
 from open_token.server import shares
 from open_token.server.http.answers import answer
 from open_token.server.http.auth import Serving, Writer
 from open_token.server.http.openapi import gives, sent, takes
-from open_token.turns import TurnProjection
 
 router = APIRouter(tags=["shares"])
 

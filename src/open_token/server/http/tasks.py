@@ -6,11 +6,11 @@ from fastapi import APIRouter, Query
 from fastapi.responses import Response
 from pydantic import BaseModel
 
+from open_token.model.session_types import TaskStatus, to_builtins
 from open_token.server.http._owned import workspace_of
 from open_token.server.http._shown import shown
 from open_token.server.http.answers import answer
 from open_token.server.http.auth import Reader, Serving, Writer
-from open_token.turns import TaskStatus, plain
 
 router = APIRouter(prefix="/api/sessions/{session_id}/background-tasks", tags=["background tasks"])
 
@@ -88,7 +88,7 @@ async def read_task(
     """One task with the last lines that it wrote."""
     await workspace_of(services, caller, session_id)
     task = await services.tasks.one(session_id, task_id)
-    return answer({**plain(task), "output": await services.tasks.tail(task, tail)})
+    return answer({**to_builtins(task), "output": await services.tasks.tail(task, tail)})
 
 
 @router.post("/{task_id}/stop", responses=shown(TaskRow, {**_TASK, "status": "stopped"}))

@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from fastapi.responses import Response
 from msgspec import Meta, Struct
 
-from open_token.server.agent.tokens import estimate
+from open_token.server.agent.context_usage import estimate_text
 from open_token.server.http.answers import answer
 from open_token.server.http.auth import Reader
 from open_token.server.http.openapi import gives, sent, takes
@@ -74,7 +74,7 @@ def _counted(parts: dict[str, int], model: str | None) -> Response:
 )
 async def prompt(caller: Reader, given: Annotated[Any, sent(Prompt)]) -> Response:
     """Count the tokens of a text."""
-    return _counted({"prompt": estimate(given.prompt)}, given.model)
+    return _counted({"prompt": estimate_text(given.prompt)}, given.model)
 
 
 @router.post(
@@ -106,4 +106,4 @@ def _tokens(value: dict[str, Any]) -> int:
     JSON."""
     content = value.get("content")
     words = content if isinstance(content, str) else msgspec.json.encode(value).decode()
-    return estimate(words) + 4
+    return estimate_text(words) + 4

@@ -10,13 +10,13 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect
 
+from open_token.model.session_types import to_builtins
 from open_token.options import OPTIONS
 from open_token.server import transfer
 from open_token.server.http.answers import answer
 from open_token.server.http.auth import Reader, Serving, Writer
 from open_token.server.refusals import Refused, bad
 from open_token.server.services import Services
-from open_token.turns import plain
 
 router = APIRouter(tags=["transfer"])
 
@@ -143,7 +143,7 @@ async def import_session(request: Request, services: Serving, caller: Writer) ->
     in it is run."""
     async with _upload(request, services) as upload:
         session = await transfer.bring_in(services, caller.user.id, upload)
-        return answer({**plain(session), "session_id": session.id})
+        return answer({**to_builtins(session), "session_id": session.id})
 
 
 @contextlib.asynccontextmanager

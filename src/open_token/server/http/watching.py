@@ -5,8 +5,8 @@ import logging
 import time
 from typing import Any
 
+from open_token.model.session_types import encode
 from open_token.server.metrics import Metrics
-from open_token.turns import encode
 
 LOG = logging.getLogger("open_token.server")
 _METHODS = frozenset("GET HEAD POST PUT PATCH DELETE OPTIONS".split())

@@ -1,1 +1,1 @@
-"""What the server keeps: one interface, and the stores behind it."""
+"""Persistent storage of the server: the interface, and its SQLite and PostgreSQL stores."""

@@ -1,4 +1,4 @@
-"""Copies of a data folder: made while a server runs, checked, and put back."""
+"""Back up, check and restore a data folder, also while a server runs on it."""
 
 import contextlib
 import os
@@ -8,128 +8,131 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from open_token.errors import StoreError
-from open_token.server.store import _blobs
-from open_token.server.store._database import BLOBS, DATABASE, PEPPER, connect_to_read
-from open_token.server.store._faults import damaged, explained
+from open_token.server.store.errors import damaged_error, translate_error
+from open_token.server.store.sqlite import blobs
+from open_token.server.store.sqlite.database import BLOBS, DATABASE, PEPPER, connect_to_read
 from open_token.storage.files import whole_folder
 
 FOLDERS = ("workspaces", "tasks", "recordings")
-"""The files of sessions, what is written down of commands in the background, and what recorded
-models play."""
+"""The workspaces of sessions, logs of background commands, and recordings for replay."""
 _GAPS = """
     SELECT count(*) FROM sessions LEFT JOIN (
-        SELECT session, count(*) AS held, min(seq) AS first, max(seq) AS last FROM log GROUP BY session
+        SELECT session, count(*) AS held, min(seq) AS first, max(seq) AS last
+        FROM log GROUP BY session
     ) ON session = number
-    WHERE stream_sequence <> ifnull(held, 0) OR stream_sequence <> ifnull(last, 0) OR ifnull(first, 1) <> 1
+    WHERE stream_sequence <> ifnull(held, 0)
+        OR stream_sequence <> ifnull(last, 0)
+        OR ifnull(first, 1) <> 1
 """
 _MISCOUNTED = """
-    SELECT 1 FROM users WHERE sessions_held <> (SELECT count(*) FROM sessions WHERE owner = users.id) LIMIT 1
+    SELECT 1 FROM users
+    WHERE sessions_held <> (SELECT count(*) FROM sessions WHERE owner = users.id) LIMIT 1
 """
 
 
 def backup(folder: Path, target: Path) -> None:
-    """Copy a data folder as it is at one moment, while a server may be writing to it; the copy
-    appears whole.
+    """Copy a consistent snapshot of a data folder atomically, also while a server writes to it.
 
-    It is for this user only, as the data are: the files of agents lie in it as open as agents made
-    them."""
-    _must_be_data(folder)
-    with whole_folder(target, is_private=True) as made, _explaining(folder):
+    The copy is private to this user, but files of agents in it keep the modes that agents gave
+    them.
+    """
+    _require_data(folder)
+    with whole_folder(target, is_private=True) as copy_folder, _translating_errors(folder):
         with contextlib.closing(connect_to_read(folder)) as db:
-            _copy_database(db, made / DATABASE)
-        with contextlib.closing(connect_to_read(made)) as copy:
-            needed = _blobs.needed(copy)
-        for sha256 in needed:
-            _copy_blob(folder / BLOBS, made / BLOBS, sha256)
-        _copy_private(folder / PEPPER, made / PEPPER)
+            _copy_database(db, copy_folder / DATABASE)
+        with contextlib.closing(connect_to_read(copy_folder)) as copy:
+            hashes = blobs.list_referenced(copy)
+        for sha256 in hashes:
+            _copy_blob(folder / BLOBS, copy_folder / BLOBS, sha256)
+        _copy_private(folder / PEPPER, copy_folder / PEPPER)
         for name in FOLDERS:
-            _copy_files(folder / name, made / name)
-        _refuse_damage(made)
+            _copy_files(folder / name, copy_folder / name)
+        _require_undamaged(copy_folder)
 
 
 def restore(source: Path, folder: Path) -> None:
-    """Make a data folder of a backup, which must be sound; the folder must not be there yet, or be
-    empty."""
-    _must_be_data(source)
-    _refuse_damage(source)
+    """Create a data folder from an undamaged backup; the folder must not exist, or be empty."""
+    _require_data(source)
+    _require_undamaged(source)
     backup(source, folder)
 
 
 def check(folder: Path, *, is_deep: bool = False) -> list[str]:
-    """What is wrong in a data folder, in words; deep also reads every blob. Nothing is changed."""
-    _must_be_data(folder)
+    """Return descriptions of damage in a data folder; a deep check also reads every blob."""
+    _require_data(folder)
     try:
         with contextlib.closing(connect_to_read(folder)) as db:
             return check_database(db, folder, is_deep=is_deep)
     except sqlite3.Error as problem:
-        return [str(getattr(explained(problem, folder), "what", problem))]
+        return [str(getattr(translate_error(problem, folder), "what", problem))]
 
 
 def check_database(db: sqlite3.Connection, folder: Path, *, is_deep: bool = False) -> list[str]:
-    """The same over an open connection."""
-    found = [
-        f"database: {row[0]}" for row in db.execute("PRAGMA integrity_check(20)") if row[0] != "ok"
-    ]
-    if found:
-        return found
-    found += [
-        f"a row of {row[0]} refers to nothing"
-        for row in db.execute("PRAGMA foreign_key_check").fetchmany(20)
-    ]
-    if gaps := db.execute(_GAPS).fetchone()[0]:
-        found.append(f"the logs of {gaps} sessions have gaps")
+    """Check a data folder through an open connection."""
+    problems = []
+    for (message,) in db.execute("PRAGMA integrity_check(20)"):
+        if message != "ok":
+            problems.append(f"database: {message}")
+    if problems:
+        return problems
+    for row in db.execute("PRAGMA foreign_key_check").fetchmany(20):
+        problems.append(f"a row of {row[0]} has a dangling reference")
+    gaps = db.execute(_GAPS).fetchone()[0]
+    if gaps:
+        problems.append(f"the logs of {gaps} sessions have gaps")
     if db.execute(_MISCOUNTED).fetchone():
-        found.append("the number of a user's sessions is not right")
-    for sha256 in _blobs.needed(db):
-        found += _blob_faults(folder / BLOBS, sha256, is_deep)
-    return found
+        problems.append("the session count of a user is wrong")
+    for sha256 in blobs.list_referenced(db):
+        problems += _find_blob_damage(folder / BLOBS, sha256, is_deep)
+    return problems
 
 
-def _blob_faults(blobs: Path, sha256: str, is_deep: bool) -> list[str]:
+def _find_blob_damage(folder: Path, sha256: str, is_deep: bool) -> list[str]:
     try:
-        _blobs.read(blobs, sha256, 0, None if is_deep else 1)
+        blobs.read_blob(folder, sha256, 0, None if is_deep else 1)
     except StoreError as problem:
         return [problem.what]
     return []
 
 
-def _must_be_data(folder: Path) -> None:
+def _require_data(folder: Path) -> None:
     if not (folder / DATABASE).is_file():
         raise StoreError(
-            "there are no data of a server",
+            "no server data found",
             where=str(folder),
             help="check the path",
             code="store.none",
         )
 
 
-def _refuse_damage(folder: Path) -> None:
-    if found := check(folder, is_deep=True):
-        raise damaged(f"the copy is not sound: {found[0]}", folder)
+def _require_undamaged(folder: Path) -> None:
+    problems = check(folder, is_deep=True)
+    if problems:
+        raise damaged_error(f"the copy is damaged: {problems[0]}", folder)
 
 
 def _copy_database(db: sqlite3.Connection, target: Path) -> None:
-    """All pages in one step: one view of the data, and no writer waits for it."""
+    """Copy all pages in one step: a consistent snapshot that blocks no writer."""
     os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     with contextlib.closing(sqlite3.connect(target, isolation_level=None)) as copy:
         db.backup(copy)
-        copy.execute("PRAGMA journal_mode = DELETE")  # one file, which needs no other beside it
+        # One file that needs no write-ahead log next to it.
+        copy.execute("PRAGMA journal_mode = DELETE")
     _sync(target)
 
 
 def _copy_blob(source: Path, target: Path, sha256: str) -> None:
-    there = _blobs.place(target, sha256)
-    here = _blobs.place(source, sha256)
-    if here is None or there is None or not here.is_file():
-        return  # the check that follows says so
-    there.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    shutil.copyfile(here, there)
-    _sync(there)
+    source_path = blobs.get_blob_path(source, sha256)
+    target_path = blobs.get_blob_path(target, sha256)
+    if source_path is None or target_path is None or not source_path.is_file():
+        return  # reported by the check that follows
+    target_path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    shutil.copyfile(source_path, target_path)
+    _sync(target_path)
 
 
 def _copy_files(source: Path, target: Path) -> None:
-    """The files of sessions; agents may be at work, so one that goes away meanwhile is left out.
-    Links stay links."""
+    """Copy the files of sessions; files that agents delete meanwhile are left out."""
     if source.is_dir():
         with contextlib.suppress(shutil.Error):
             shutil.copytree(source, target, symlinks=True)
@@ -151,8 +154,8 @@ def _sync(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def _explaining(folder: Path) -> Iterator[None]:
+def _translating_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as problem:
-        raise explained(problem, folder) from None
+        raise translate_error(problem, folder) from None

@@ -1,18 +1,18 @@
-"""What every store can do; the server knows no more of it.
+"""The interface of all stores.
 
-A step is written whole or not at all, and a call that writes returns after it is safely on the
-disk. Whoever asks for something of a session, a memory or a key names whose it must be: another's
-is not there."""
+A `SessionWrite` is atomic, and every call that writes returns after the data are durable. Queries
+for sessions, memories and keys name their owner: those of other users are not found.
+"""
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from open_token.entries import Entry
-from open_token.server.store._faults import PASSING as PASSING
-from open_token.server.store._faults import Conflict as Conflict
-from open_token.server.store._faults import Fenced as Fenced
-from open_token.server.store._faults import Missing as Missing
+from open_token.model.log_events import LogEntry
+from open_token.server.store.errors import TRANSIENT_CODES as TRANSIENT_CODES
+from open_token.server.store.errors import ConflictError as ConflictError
+from open_token.server.store.errors import FencedError as FencedError
+from open_token.server.store.errors import NotFoundError as NotFoundError
 from open_token.server.store.rows import (
     Appended,
     Blob,
@@ -29,8 +29,8 @@ from open_token.server.store.rows import (
     Run,
     Scope,
     SessionPage,
+    SessionWrite,
     Share,
-    Step,
     StoredSession,
     TaskRow,
     TaskRun,
@@ -43,23 +43,22 @@ from open_token.server.store.rows import (
 class SessionStore(Protocol):
     """Sessions, their logs, turns and blobs."""
 
-    async def append(self, step: Step) -> Appended:
-        """Write a step; raises Conflict, Missing or Fenced, and then nothing is written."""
+    async def append(self, write: SessionWrite) -> Appended:
+        """Write to a session atomically; raise ConflictError, NotFoundError or FencedError."""
 
     async def read_log(
         self, owner: str, session_id: str, after: int = 0, limit: int = 100
-    ) -> list[Entry]:
-        """Up to `limit` entries behind a sequence, in order."""
+    ) -> list[LogEntry]:
+        """Return up to `limit` entries after a sequence, in order."""
 
     async def session(self, owner: str, session_id: str) -> StoredSession | None:
-        """One session."""
+        """Return a session."""
 
     async def progress(self, owner: str, session_id: str) -> tuple[int, int] | None:
-        """The last entry of a session's log, and the last one that its stored turns know of."""
+        """Return the last entry of a session's log, and the last one in its stored turns."""
 
-    async def heads(self, session_ids: Collection[str]) -> dict[str, tuple[str, int]]:
-        """The owner and the last sequence of anybody's sessions, for who tells those who watch;
-        none of those gone."""
+    async def get_heads(self, session_ids: Collection[str]) -> dict[str, tuple[str, int]]:
+        """Return the owner and the last sequence of sessions of any owner."""
 
     async def sessions(
         self,
@@ -69,68 +68,64 @@ class SessionStore(Protocol):
         offset: int = 0,
         template: str | None = None,
     ) -> SessionPage:
-        """A part of the list, pinned ones first and then the newest; `q` looks in intents and in
-        turns.
+        """Return a page of sessions, pinned ones first and then the newest.
 
-        `template` is how the template begins that the sessions were made from."""
+        `q` searches intents and turns; `template` is a prefix of the template of the sessions.
+        """
 
     async def delete_session(self, owner: str, session_id: str) -> bool:
-        """Take a session away with everything that belongs to it, its environment too; False when
-        there is none."""
+        """Delete a session with everything that belongs to it; return whether it existed."""
 
     async def turns(self, owner: str, session_id: str, whole_tree: bool = False) -> list[TurnRow]:
-        """The turns of the current branch in order; or of all branches, in the order in which they
-        began."""
+        """Return the turns of the current branch, or of the whole tree, in order."""
 
     async def checkpoints(self, owner: str, session_id: str) -> list[Checkpoint]:
-        """The places to go back to, in the order in which they were made."""
+        """Return the checkpoints in the order in which they were created."""
 
     async def put_blob(self, data: bytes, media_type: str) -> Blob:
-        """Keep bytes that are too big for the log; the step that refers to them names their
-        hash."""
+        """Store bytes that are too big for the log; a `SessionWrite` refers to them by hash."""
 
     async def read_blob(
         self, owner: str, session_id: str, sha256: str, start: int = 0, length: int | None = None
     ) -> bytes | None:
-        """A part of a blob, or all of it; None when the session does not refer to it."""
+        """Return a part of a blob, or all of it; None when the session does not refer to it."""
 
     async def sweep_blobs(self, before: float) -> int:
-        """Take away blobs that no session has and that were put before a time (in seconds since
-        1970)."""
+        """Delete unreferenced blobs older than a time (seconds since 1970); return the count."""
 
 
-class PeopleStore(Protocol):
-    """Users, keys and shares; secrets are shown once and kept as digests."""
+class UserStore(Protocol):
+    """Users, keys and shares; secrets are returned once and stored as hashes."""
 
     async def add_user(self, user: User) -> User:
-        """Enter a user; there is one owner, and no name twice."""
+        """Add a user; there is one owner, and names are unique."""
 
     async def users(self) -> list[User]:
-        """Everybody, the owner first."""
+        """Return all users, the owner first."""
 
     async def user(self, user_id: str) -> User | None:
-        """The user of an id."""
+        """Return a user."""
 
     async def disable_user(self, user_id: str, at: str | None) -> bool:
-        """Lock a user out from now on, or let them in again (None); the owner stays."""
+        """Disable a user from now on, or enable it again (None); the owner cannot be disabled."""
 
     async def delete_user(self, user_id: str) -> bool:
-        """Take a user away who has no session; the owner stays."""
+        """Delete a user without sessions; the owner cannot be deleted."""
 
     async def add_key(self, user_id: str, name: str, scope: Scope, at: str) -> tuple[KeyRow, str]:
-        """Make a key; its plain text is told here and never again."""
+        """Create a key; its plain text is only returned here."""
 
     async def keys(self, user_id: str) -> list[KeyRow]:
-        """The keys of a user that were not revoked, oldest first."""
+        """Return the keys of a user that were not revoked, oldest first."""
 
     async def rename_key(self, user_id: str, key_id: str, name: str) -> KeyRow | None:
-        """Give a key another name."""
+        """Rename a key."""
 
     async def revoke_key(self, user_id: str, key_id: str, at: str) -> bool:
-        """End a key at once; False when the user has no such key."""
+        """Revoke a key; False when the user has no such key."""
 
     async def check_key(self, plaintext: str, at: str) -> Caller | None:
-        """Whose key that is, if it is one and may be used; notes its use once a minute."""
+        """Return the owner of a valid key; its use is recorded once a minute."""
 
     async def add_share(
         self,
@@ -140,57 +135,58 @@ class PeopleStore(Protocol):
         expires_at: str | None = None,
         body: bytes = b"{}",
     ) -> str:
-        """Open a session for reading; gives the token, here and never again."""
+        """Share a session for reading; the token is only returned here."""
 
     async def share(self, token: str, now: str) -> Share | None:
-        """What a token opens, unless its time is over."""
+        """Return the share of a token unless it has expired."""
 
     async def revoke_share(self, owner: str, session_id: str, token: str | None = None) -> int:
-        """Close a session to a token, or to all of them; tells how many there were."""
+        """Revoke one share of a session, or all of them; return the count."""
 
 
 class MemoryStore(Protocol):
-    """What agents remember for a user."""
+    """Memories of a user."""
 
     async def add_memory(
         self, user_id: str, memory: NewMemory, supersedes: Collection[int] = ()
     ) -> MemoryRow:
-        """Remember something; it takes the place of what it supersedes."""
+        """Add a memory that supersedes others."""
 
     async def memory(self, user_id: str, memory_id: int) -> MemoryRow | None:
-        """One memory."""
+        """Return a memory."""
 
     async def memories(
         self, user_id: str, which: MemoryFilter | None = None, limit: int = 20, offset: int = 0
     ) -> MemoryPage:
-        """A part of a user's memories, newest first."""
+        """Return a page of a user's memories, newest first."""
 
     async def change_memory(
         self, user_id: str, memory_id: int, changes: Mapping[str, Any], at: str
     ) -> MemoryRow | None:
-        """Give a memory other values; None when the user has no such memory."""
+        """Change fields of a memory; None when the user has no such memory."""
 
     async def delete_memories(self, user_id: str, ids: Collection[int]) -> int:
-        """Forget; tells how many there were."""
+        """Delete memories; return the count."""
 
     async def disable_memories(
         self, user_id: str, ids: Collection[int], is_off: bool, at: str
     ) -> int:
-        """Keep memories from being used, or let them be used again; tells how many there were."""
+        """Disable memories, or enable them again; return the count."""
 
-    async def relevant_memories(self, user_id: str, text: str, limit: int = 5) -> list[MemoryRow]:
-        """The memories in use that have most to do with a text, best first."""
+    async def find_relevant_memories(
+        self, user_id: str, text: str, limit: int = 5
+    ) -> list[MemoryRow]:
+        """Return the active memories most relevant to a text, best first."""
 
-    async def hit_memories(self, user_id: str, ids: Collection[int], at: str) -> int:
-        """Count that memories were used; tells how many there were."""
+    async def record_memory_hits(self, user_id: str, ids: Collection[int], at: str) -> int:
+        """Record the use of memories; return the count."""
 
 
 class RunStore(Protocol):
-    """Work that sessions wait for; a run is queued and ended by steps."""
+    """The queue of runs; a `SessionWrite` queues and ends them."""
 
     async def time(self, now: str) -> str:
-        """The time by which leases count: a node's own, or that of the database which nodes
-        share."""
+        """Return the time that leases use: that of the node, or of the shared database."""
 
     async def claim_run(
         self,
@@ -200,53 +196,52 @@ class RunStore(Protocol):
         most_attempts: int = 3,
         lapsed: str | None = None,
     ) -> Run | None:
-        """Take the oldest run that nobody works on, or whose worker let its lease run out: before
-        now, or `lapsed`."""
+        """Claim the oldest run that is queued, or whose lease ended before now (or `lapsed`)."""
 
     async def renew_lease(self, fence: Fence, lease_until: str) -> bool:
-        """Keep a run; False when it is no longer this worker's."""
+        """Extend the lease of a run; False when another worker has taken it over."""
 
     async def give_up_runs(self, now: str, error: str, most_attempts: int = 3) -> list[Run]:
-        """End as failed the runs that were tried too often and that nobody works on."""
+        """Fail the runs that were tried too often and whose lease has expired."""
 
     async def runs(self, owner: str, session_id: str) -> list[Run]:
-        """The runs of a session, oldest first."""
+        """Return the runs of a session, oldest first."""
 
 
 class ScheduleStore(Protocol):
-    """Tasks that are due by the clock, and what became of each of their slots."""
+    """Scheduled tasks, and the runs of their slots."""
 
     async def add_task(self, owner: str, task: NewTask) -> TaskRow:
-        """Enter a task of a user."""
+        """Add a task of a user."""
 
     async def tasks(self, owner: str) -> list[TaskRow]:
-        """The tasks of a user, oldest first."""
+        """Return the tasks of a user, oldest first."""
 
     async def task(self, owner: str, task_id: str) -> TaskRow | None:
-        """One task."""
+        """Return a task."""
 
     async def change_task(
         self, owner: str, task_id: str, changes: Mapping[str, Any], at: str
     ) -> TaskRow | None:
-        """Give a task other values; None when the user has no such task."""
+        """Change fields of a task; None when the user has no such task."""
 
     async def delete_task(self, owner: str, task_id: str) -> bool:
-        """Take a task away with its runs; their sessions stay."""
+        """Delete a task with its runs; their sessions stay."""
 
-    async def due_tasks(self, now: str, limit: int = 100) -> list[TaskRow]:
-        """Enabled tasks of everybody who is not locked out whose time has come, the most overdue
-        first."""
+    async def list_due_tasks(self, now: str, limit: int = 100) -> list[TaskRow]:
+        """Return the enabled tasks of all active users that are due, the most overdue first."""
 
-    async def nearest_fire(self) -> str | None:
-        """When the next task is due."""
+    async def get_next_fire(self) -> str | None:
+        """Return when the next task is due."""
 
     async def fire_task(self, firing: Firing) -> TaskRun | None:
-        """Take a slot: its run, its session and the task's next slot, all or nothing; None when
-        another node did.
+        """Take a slot: write its run, its session and the task's next slot in one transaction.
 
-        The run ends together with the first run of its session."""
+        None when another node has taken it. The task run ends together with the first run of its
+        session.
+        """
 
-    async def task_runs(
+    async def list_task_runs(
         self,
         owner: str,
         task_id: str | None = None,
@@ -255,27 +250,29 @@ class ScheduleStore(Protocol):
         limit: int = 100,
         offset: int = 0,
     ) -> TaskRunPage:
-        """A part of the runs of one task, or of all of a user's, whose slots lie in [since, until);
-        newest first."""
+        """Return a page of the runs of one task, or of all tasks of a user, newest first.
+
+        Only slots in [since, until) are included.
+        """
 
 
-class Store(SessionStore, PeopleStore, MemoryStore, RunStore, ScheduleStore, Protocol):
-    """Everything that a server keeps."""
+class Store(SessionStore, UserStore, MemoryStore, RunStore, ScheduleStore, Protocol):
+    """Everything that a server stores."""
 
     async def setting(self, key: str) -> str | None:
-        """A setting of the server."""
+        """Return a setting of the server."""
 
     async def set_setting(self, key: str, value: str | None) -> None:
-        """Keep a setting; None takes it away."""
+        """Set a setting; None deletes it."""
 
     async def take_setting(self, key: str) -> str | None:
-        """Take a setting away and tell what it was; of several who ask at once, one is told."""
+        """Delete a setting and return its value; only one of several concurrent callers gets it."""
 
     async def check(self, is_deep: bool = False) -> list[str]:
-        """What is wrong with the data, in words; deep also reads every blob."""
+        """Return descriptions of damage; a deep check also reads every blob."""
 
     async def backup(self, target: Path) -> None:
-        """Copy all data as they are at one moment into a new folder, while others go on."""
+        """Copy a consistent snapshot of all data into a new folder, during operation."""
 
     async def close(self) -> None:
-        """Write what waits, and let go."""
+        """Finish pending writes and close."""

@@ -1,8 +1,8 @@
-"""What goes into a store and comes out of it: plain rows; JSON bodies are the caller's and are
-never looked into.
+"""The rows that go into a store and come out of it.
 
-Times are UTC with milliseconds, `2026-01-31T08:00:00.000Z`: so they are shown, and so they compare
-as text."""
+JSON bodies belong to the caller and are not interpreted. Times are UTC with milliseconds
+(`2026-01-31T08:00:00.000Z`), so that they compare as text.
+"""
 
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -17,7 +17,7 @@ TaskRunStatus = Literal["running", "completed", "failed"]
 
 
 class NewEntry(Struct, frozen=True, kw_only=True):
-    """Something that happened, to be written behind the log of a session."""
+    """An event to be appended to the log of a session."""
 
     kind: str
     data: Any
@@ -40,25 +40,25 @@ class SessionRow(Struct, frozen=True, kw_only=True):
 
 
 class StoredSession(SessionRow, frozen=True, kw_only=True):
-    """A session with what the store itself knows about it."""
+    """A session, with the values that the store maintains."""
 
     id: str
     owner: str
     stream_sequence: int
     """The last entry of the log; 0 before the first."""
     next_entry: int
-    """The sequence that the next turn takes, from 0."""
+    """The sequence of the next turn, counted from 0."""
     projected_sequence: int
-    """The last entry that the stored rows know of; what came after it is only in the log."""
+    """The last entry that the stored rows include; later ones are only in the log."""
 
 
 class SessionPage(Struct, frozen=True, kw_only=True):
-    """A part of a list of sessions."""
+    """A page of sessions."""
 
     items: list[StoredSession]
     total: int
     content_match_truncated: bool = False
-    """So many turns matched that the older ones were not looked at."""
+    """So many turns matched that older ones were not searched."""
 
 
 class TurnRow(Struct, frozen=True, kw_only=True):
@@ -67,19 +67,19 @@ class TurnRow(Struct, frozen=True, kw_only=True):
     id: str
     turn_id: str
     sequence: int
-    """Among the turns of the session, from 0."""
+    """The position among the turns of the session, counted from 0."""
     parent_id: str | None = None
     """The turn before it on its branch."""
     patch_sequence: int = 0
-    """The last patch that it has seen."""
+    """The last patch that it includes."""
     body: bytes
-    """The turn as JSON, sent on as it is."""
+    """The turn as JSON, sent to clients verbatim."""
     text: str | None = None
-    """The words by which the session can be found; None leaves those that are known."""
+    """The text by which the session can be found; None leaves the stored text unchanged."""
 
 
 class Checkpoint(Struct, frozen=True, kw_only=True):
-    """A place in the tree of turns to which one can go back."""
+    """A point in the tree of turns to which a session can be rewound."""
 
     id: str
     turn_id: str | None = None
@@ -98,7 +98,7 @@ class Fence(Struct, frozen=True, kw_only=True):
 
 
 class NewRun(Struct, frozen=True, kw_only=True):
-    """Work that a session waits for."""
+    """A run to be queued."""
 
     id: str
     body: bytes = b"{}"
@@ -106,7 +106,7 @@ class NewRun(Struct, frozen=True, kw_only=True):
 
 
 class Run(Struct, frozen=True, kw_only=True):
-    """Work for a session, and who does it."""
+    """A run of a session, and its worker."""
 
     id: str
     session_id: str
@@ -131,25 +131,23 @@ class RunEnd(Struct, frozen=True, kw_only=True):
     error: str | None = None
 
 
-class Step(Struct, frozen=True, kw_only=True):
-    """What is written together or not at all: entries of a log, and what follows from them."""
+class SessionWrite(Struct, frozen=True, kw_only=True):
+    """One atomic write to a session: log entries, and the rows that follow from them."""
 
     owner: str
     session_id: str
     entries: Sequence[NewEntry] = ()
     expected: int | None = None
-    """The stream sequence that the caller has seen; 0 together with a session row makes the
-    session."""
+    """The stream sequence that the caller has seen; 0 together with a session row creates it."""
     session: SessionRow | None = None
     turns: Sequence[TurnRow] = ()
     is_projected: bool = True
-    """Do the rows say all that the entries say? Of words that still stream, the rows may follow
-    later."""
+    """Whether the rows include all entries; rows of text that still streams may follow later."""
     checkpoints: Sequence[Checkpoint] = ()
     blobs: Sequence[str] = ()
     """Hashes of blobs that the entries refer to."""
     client_message_id: str | None = None
-    """A second step with the same one writes nothing and gets the first one's answer."""
+    """A second write with the same id writes nothing and returns the result of the first."""
     fence: Fence | None = None
     run: NewRun | None = None
     run_end: RunEnd | None = None
@@ -157,7 +155,7 @@ class Step(Struct, frozen=True, kw_only=True):
 
 
 class Appended(Struct, frozen=True, kw_only=True):
-    """Where the entries of a step stand in the log."""
+    """The positions in the log of the entries that were written."""
 
     first: int
     last: int
@@ -166,7 +164,7 @@ class Appended(Struct, frozen=True, kw_only=True):
 
 
 class Blob(Struct, frozen=True, kw_only=True):
-    """Bytes too big for the log."""
+    """Bytes that are too big for the log."""
 
     sha256: str
     size: int
@@ -175,7 +173,7 @@ class Blob(Struct, frozen=True, kw_only=True):
 
 
 class User(Struct, frozen=True, kw_only=True):
-    """A person; one of them owns the server."""
+    """A user; one of them owns the server."""
 
     id: str
     name: str
@@ -199,14 +197,14 @@ class KeyRow(Struct, frozen=True, kw_only=True):
 
 
 class Caller(Struct, frozen=True, kw_only=True):
-    """Whose key that is."""
+    """The user and key of an authenticated request."""
 
     user: User
     key: KeyRow
 
 
 class NewMemory(Struct, frozen=True, kw_only=True):
-    """Something to be remembered."""
+    """A memory to be added."""
 
     content: str
     type: str
@@ -223,7 +221,7 @@ class NewMemory(Struct, frozen=True, kw_only=True):
 
 
 class MemoryRow(NewMemory, frozen=True, kw_only=True):
-    """Something remembered."""
+    """A stored memory."""
 
     id: int
     superseded_by: int | None = None
@@ -233,14 +231,14 @@ class MemoryRow(NewMemory, frozen=True, kw_only=True):
 
 
 class MemoryPage(Struct, frozen=True, kw_only=True):
-    """A part of a list of memories."""
+    """A page of memories."""
 
     items: list[MemoryRow]
     total: int
 
 
 class MemoryFilter(Struct, frozen=True, kw_only=True):
-    """Which memories; what is None does not matter."""
+    """A filter of memories; None matches everything."""
 
     keyword: str | None = None
     skill_name: str | None = None
@@ -253,7 +251,7 @@ class MemoryFilter(Struct, frozen=True, kw_only=True):
 
 
 class Share(Struct, frozen=True, kw_only=True):
-    """A session that whoever has the token may read."""
+    """Read access to a session for the holder of a token."""
 
     session_id: str
     owner: str
@@ -263,7 +261,7 @@ class Share(Struct, frozen=True, kw_only=True):
 
 
 class NewTask(Struct, frozen=True, kw_only=True):
-    """Words to be sent to an agent by the clock."""
+    """A prompt to be sent to an agent on a schedule."""
 
     id: str
     title: str
@@ -275,7 +273,7 @@ class NewTask(Struct, frozen=True, kw_only=True):
     skip_confirmations: bool = False
     model: str | None = None
     next_fire: str | None = None
-    """When it is due; None when it never is again."""
+    """When it is due; None when it is never due again."""
     created_at: str
     body: bytes = b"{}"
 
@@ -288,12 +286,12 @@ class TaskRow(NewTask, frozen=True, kw_only=True):
 
 
 class TaskRun(Struct, frozen=True, kw_only=True):
-    """One time that a task ran, or was skipped."""
+    """One run of a task, or a slot that was skipped."""
 
     id: str
     task_id: str
     fire_at: str
-    """The slot; one task has one run for each."""
+    """The slot; a task has one run for each slot."""
     session_id: str | None
     status: TaskRunStatus
     error: str | None
@@ -302,27 +300,26 @@ class TaskRun(Struct, frozen=True, kw_only=True):
 
 
 class TaskRunPage(Struct, frozen=True, kw_only=True):
-    """A part of a list of runs."""
+    """A page of task runs."""
 
     items: list[TaskRun]
     total: int
 
 
 class Firing(Struct, frozen=True, kw_only=True):
-    """A slot of a task to be taken: by one node, once, together with the session that it begins."""
+    """A slot of a task to be taken by one node, together with the session that it starts."""
 
     task_id: str
     owner: str
     run_id: str
     fire_at: str
     at: str
-    step: Step | None = None
-    """The session that begins; None when the slot is only written down as skipped."""
+    step: SessionWrite | None = None
+    """The session to start; None when the slot is only recorded as skipped."""
     error: str | None = None
     """Why it is skipped."""
     due: str | None = None
-    """The `next_fire` that the node saw: when it is another by now, nothing is written. None:
-    started by hand."""
+    """The `next_fire` that the node saw; nothing is written if it has changed (None: manual)."""
     next_fire: str | None = None
     if_running: str | None = None
-    """The error of a slot that comes while an earlier run goes on; None lets both run."""
+    """The error of a slot that falls into an earlier run; None lets both run."""

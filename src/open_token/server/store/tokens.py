@@ -1,5 +1,4 @@
-"""Secrets that are shown once: how API keys and share tokens are made, checked for typing errors,
-and kept."""
+"""API keys and share tokens: generation, checksums against typos, and hashing for storage."""
 
 import functools
 import hashlib
@@ -12,60 +11,61 @@ import zlib
 ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
 PREFIX = "sk-ot-v1-"
 _KEY = re.compile(rf"{PREFIX}([0-9A-Za-z]{{12}})_[0-9A-Za-z]{{32}}([0-9A-Za-z]{{6}})", re.ASCII)
+_CHECKSUM_LENGTH = 6
 
 
-def random_word(length: int) -> str:
-    """Letters and digits, just under six bits each."""
+def generate_random_word(length: int) -> str:
+    """Return random letters and digits, with just under six bits of entropy each."""
     return "".join(secrets.choice(ALPHABET) for _ in range(length))
 
 
-def new_key() -> tuple[str, str]:
-    """The id of a new API key, and the key itself."""
-    word = random_word(12)
-    bare = f"{PREFIX}{word}_{random_word(32)}"
-    return f"key_{word}", bare + _checksum(bare)
+def generate_key() -> tuple[str, str]:
+    """Return the id of a new API key, and the key itself."""
+    word = generate_random_word(12)
+    body = f"{PREFIX}{word}_{generate_random_word(32)}"
+    return f"key_{word}", body + _compute_checksum(body)
 
 
-def key_id(plaintext: str) -> str | None:
-    """The id inside an API key; None when it cannot be a key of ours, or was not typed as it was
-    shown."""
-    found = _KEY.fullmatch(plaintext)
-    if not found or _checksum(plaintext[:-6]) != found[2]:
+def parse_key_id(plaintext: str) -> str | None:
+    """Return the id inside an API key; None if the key is malformed or mistyped."""
+    match = _KEY.fullmatch(plaintext)
+    if match is None or _compute_checksum(plaintext[:-_CHECKSUM_LENGTH]) != match[2]:
         return None
-    return f"key_{found[1]}"
+    return f"key_{match[1]}"
 
 
-def masked(last: str) -> str:
-    """How a key looks in a list."""
+def mask_key(last: str) -> str:
+    """Return how a key is displayed in a list."""
     return f"{PREFIX}...{last}"
 
 
-def new_share() -> str:
-    """A token that opens one session for reading: 256 random bits."""
-    return random_word(43)
+def generate_share_token() -> str:
+    """Return a token of 256 random bits that grants read access to one session."""
+    return generate_random_word(43)
 
 
-def digest(pepper: bytes, secret: str) -> bytes:
-    """What is kept of a secret: useless without the pepper, which is not in the database."""
-    made = _keyed(pepper).copy()
-    made.update(secret.encode("utf-8", "surrogatepass"))
-    return made.digest()
+def hash_secret(pepper: bytes, secret: str) -> bytes:
+    """Return what is stored of a secret: useless without the pepper, which is not stored."""
+    keyed = _start_hmac(pepper).copy()
+    keyed.update(secret.encode("utf-8", "surrogatepass"))
+    return keyed.digest()
 
 
 @functools.lru_cache(maxsize=8)
-def _keyed(pepper: bytes) -> hmac.HMAC:
-    """The work that is the same for every secret, which is half of it."""
+def _start_hmac(pepper: bytes) -> hmac.HMAC:
+    # Keying is half of the work of a short HMAC, and it is the same for every secret.
     return hmac.new(pepper, digestmod=hashlib.sha256)
 
 
-def fingerprint(pepper: bytes) -> str:
-    """Tells one pepper from another without giving it away."""
+def hash_pepper(pepper: bytes) -> str:
+    """Return a fingerprint that identifies a pepper without revealing it."""
     return hmac.new(pepper, b"open-token pepper", hashlib.sha256).hexdigest()[:16]
 
 
-def _checksum(text: str) -> str:
-    value, signs = zlib.crc32(text.encode()), ""
-    for _ in range(6):
-        value, place = divmod(value, len(ALPHABET))
-        signs += ALPHABET[place]
-    return signs
+def _compute_checksum(text: str) -> str:
+    value = zlib.crc32(text.encode())
+    characters = ""
+    for _ in range(_CHECKSUM_LENGTH):
+        value, index = divmod(value, len(ALPHABET))
+        characters += ALPHABET[index]
+    return characters

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from agent_rooms import Fake, rooms, run
-from open_token.server.agent.interface import Message, Request, Text, TextPiece, ToolSpec
+from open_token.server.agent.context_usage import estimate_messages, estimate_tools
+from open_token.server.agent.model_interface import Message, Request, Text, TextPiece, ToolSpec
 from open_token.server.agent.models import demo
-from open_token.server.agent.models._script import sample, script_of
-from open_token.server.agent.outputs import output_fault
-from open_token.server.agent.tokens import estimate_messages, estimate_tools
+from open_token.server.agent.models.demo import build_sample, parse_script
+from open_token.server.agent.output_schema import find_output_error
 from open_token.server.config import ServerConfig
 
 CONFIG = ServerConfig(data=Path("data"))
@@ -42,7 +42,7 @@ def said(text: str, **more: Any) -> list[Any]:
     ],
 )
 def test_words_become_calls(words: str, tools: list[str]) -> None:
-    assert [wish.tool for wish in script_of(words, {}, "executing").calls] == tools
+    assert [wish.tool for wish in parse_script(words, {}, "executing").calls] == tools
 
 
 def test_arguments_follow_the_tools_that_are_offered() -> None:
@@ -52,7 +52,7 @@ def test_arguments_follow_the_tools_that_are_offered() -> None:
         description="",
         parameters={"properties": {"content": {}, "reason": {}, "type": {}}},
     )
-    script = script_of(
+    script = parse_script(
         "read a/b.txt and remember I like tea", {"Read": read, "Remember": mind}, "executing"
     )
     assert script.calls[0].arguments == {"path": "a/b.txt"}
@@ -124,7 +124,7 @@ def test_who_listens_slowly_does_not_slow_it_down(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(demo, "time", SimpleNamespace(monotonic=lambda: now[0]))
 
     async def all_of() -> None:
-        async for _ in demo.Demo(1.0).stream(
+        async for _ in demo.DemoModel(1.0).stream(
             Request(model="demo", messages=[Message("user", [Text("json")])])
         ):
             now[0] += 0.75
@@ -158,14 +158,14 @@ SCHEMAS = [
 
 @pytest.mark.parametrize("schema", SCHEMAS)
 def test_a_sample_fits_its_schema(schema: Any) -> None:
-    assert output_fault(sample(schema), schema) is None
+    assert find_output_error(build_sample(schema), schema) is None
 
 
 def test_samples_end() -> None:
     around = {"$ref": "#/$defs/a"}
-    assert sample({**around, "$defs": {"a": around}}) is None
+    assert build_sample({**around, "$defs": {"a": around}}) is None
     many = {"properties": dict.fromkeys("abc", around)}
-    assert sample({**around, "$defs": {"a": many}}) is not None
+    assert build_sample({**around, "$defs": {"a": many}}) is not None
 
 
 @pytest.mark.parametrize(

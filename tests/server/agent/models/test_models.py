@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from open_token.server.agent.models import catalogue
+from open_token.server.agent.models import build_registry
 from open_token.server.config import ServerConfig
 from open_token.server.refusals import Refused
 
 
 def made(env: dict[str, str], **config: Any) -> Any:
-    return catalogue(ServerConfig(data=Path("data"), **config), env)
+    return build_registry(ServerConfig(data=Path("data"), **config), env)
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,13 @@ import pytest
 import yaml
 
 from agent_rooms import ENV, Fake, Room, Time, rooms, run
-from open_token.server.agent.interface import (
+from open_token.server.agent.model_interface import (
     Call,
-    CallBegun,
-    CallPiece,
-    Counted,
+    CallArgumentsPiece,
+    CallStart,
     Media,
     Message,
-    ModelFault,
+    ModelError,
     Piece,
     Request,
     Result,
@@ -26,8 +25,9 @@ from open_token.server.agent.interface import (
     Thinking,
     ThinkingPiece,
     ToolSpec,
+    UsagePiece,
 )
-from open_token.server.agent.models import catalogue, providers
+from open_token.server.agent.models import build_registry, providers
 from open_token.server.config import ServerConfig
 from provider_streams import Provider, events, provider
 
@@ -52,7 +52,7 @@ def opened(name: str, told: Provider, tmp_path: Path, local: bool = False) -> An
     config = ServerConfig(
         data=tmp_path, base_url=f"{told.url}/v1" if local else None, model_timeout=20
     )
-    return catalogue(config, env).open(name)
+    return build_registry(config, env).open(name)
 
 
 async def answered(model: Any, messages: Any = HI) -> list[Piece]:
@@ -105,15 +105,15 @@ def test_recorded_streams(
                 pieces = await answered(model)
                 assert (joined(pieces, TextPiece), joined(pieces, ThinkingPiece)) == spoken(body)
                 usage = pieces[-1]
-                assert isinstance(usage, Counted)
+                assert isinstance(usage, UsagePiece)
                 assert usage.usage["output_tokens"] > 0
-                begun = [piece for piece in pieces if isinstance(piece, CallBegun)]
+                begun = [piece for piece in pieces if isinstance(piece, CallStart)]
                 assert joined(pieces, TextPiece) or [piece.name for piece in begun] == [
                     "get_capital"
                 ]
                 if begun:
                     said = "".join(
-                        piece.arguments for piece in pieces if isinstance(piece, CallPiece)
+                        piece.arguments for piece in pieces if isinstance(piece, CallArgumentsPiece)
                     )
                     assert json.loads(said).keys() == {"country"}
                 if name.startswith("anthropic"):
@@ -432,9 +432,11 @@ def test_google(tmp_path: Path) -> None:
             pieces = await answered(model)
             assert joined(pieces, ThinkingPiece) == "I see"
             assert joined(pieces, TextPiece) == "So: "
-            said = "".join(piece.arguments for piece in pieces if isinstance(piece, CallPiece))
+            said = "".join(
+                piece.arguments for piece in pieces if isinstance(piece, CallArgumentsPiece)
+            )
             assert json.loads(said) == {"country": "UK"}
-            assert pieces[-1] == Counted(
+            assert pieces[-1] == UsagePiece(
                 {"input_tokens": 8, "output_tokens": 5, "reasoning_tokens": 2}
             )
             assert "streamGenerateContent" in told.asked[0][0]
@@ -529,7 +531,7 @@ def test_faults_have_a_kind_and_no_content(
     async def talk() -> None:
         async with provider((status, body)) as told:
             model = opened("anthropic:claude-x", told, tmp_path)
-            with pytest.raises(ModelFault) as raised:
+            with pytest.raises(ModelError) as raised:
                 await answered(model)
             assert raised.value.kind == kind
             assert "secret" not in str(raised.value)
@@ -547,9 +549,9 @@ def test_a_service_that_is_not_there_or_breaks_off(tmp_path: Path) -> None:
             await answered(model)
             await model.close()
         model = opened("anthropic:claude-x", told, tmp_path)
-        with pytest.raises(ModelFault) as raised:
+        with pytest.raises(ModelError) as raised:
             await answered(model)
-        assert raised.value.is_passing
+        assert raised.value.is_transient
         await model.close()
 
     run(talk())

@@ -80,6 +80,6 @@ def test_a_recording_that_is_not_there_or_is_none(tmp_path: Path) -> None:
                 await room.send("hi", model="nobody:talk.json")
             await room.send("hi", model="recorded:none.json")
             assert room.mirror.session["status"] == "failed"
-            assert "cannot be read" in str(room.mirror.ended)
+            assert "not a valid Open-Token file" in str(room.mirror.ended)
 
     run(talk())

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from open_token.server.agent.tools.edit import Edit
-from open_token.server.agent.tools.interface import ToolFault
+from open_token.server.agent.tools.interface import ToolError
 from workshop import Workshop, working
 
 
@@ -36,22 +36,22 @@ def test_wherever_it_stands(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "old", "new", "more", "words"),
     [
-        (b"abc", "x", "y", {}, "not in the file"),
+        (b"abc", "x", "y", {}, "not found"),
         (b"abab", "ab", "y", {}, "more than once"),
         (b"aaa", "aa", "y", {}, "more than once"),
         (b"abc", "a", "a", {}, "the same"),
-        (b"abc", "", "a", {}, "do not fit"),
-        (b"\xff", "a", "b", {}, "no UTF-8"),
-        (b"a" * 1000, "a", "b" * 100_000, {"replace_all": True}, "too big"),
+        (b"abc", "", "a", {}, "invalid arguments"),
+        (b"\xff", "a", "b", {}, "not UTF-8"),
+        (b"a" * 1000, "a", "b" * 100_000, {"replace_all": True}, "too large"),
         (b"a" * (11 << 20), "a", "b", {}, "can be edited"),
         (b"a", "a", "b", {"file_path": "../f"}, "not one of the workspace"),
         (b"a", "a", "b", {"file_path": "g"}, "no such file"),
-        (b"a", "a", ["b"], {}, "do not fit"),
+        (b"a", "a", ["b"], {}, "invalid arguments"),
     ],
 )
 def test_what_cannot_be_changed_stays(
     tmp_path: Path, data: bytes, old: Any, new: Any, more: Any, words: str
 ) -> None:
-    with pytest.raises(ToolFault, match=words):
+    with pytest.raises(ToolError, match=words):
         edit(tmp_path, data, old, new, **more)
     assert (tmp_path / "data" / "workspaces" / "sess_1" / "f").read_bytes() == data

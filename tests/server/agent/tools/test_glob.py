@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from open_token.server.agent.tools.glob import MOST_FILES, Glob
-from open_token.server.agent.tools.interface import ToolFault
+from open_token.server.agent.tools.glob import MAX_FILES, Glob
+from open_token.server.agent.tools.interface import ToolError
 from workshop import Workshop, working
 
 FILES = [
@@ -60,16 +60,16 @@ def test_patterns(tmp_path: Path, pattern: str, path: str, found: list[str]) -> 
     ],
 )  # fmt: skip
 def test_what_makes_no_sense_is_said(tmp_path: Path, arguments: Any) -> None:
-    with pytest.raises(ToolFault):
+    with pytest.raises(ToolError):
         glob(tmp_path, **arguments)
 
 
 def test_many_files_are_cut(tmp_path: Path) -> None:
     async def do(shop: Workshop) -> Any:
         folder = shop.workspace.make()
-        for number in range(MOST_FILES + 5):
+        for number in range(MAX_FILES + 5):
             (folder / str(number)).touch()
         return await Glob().run({"pattern": "*" * 500}, shop.place())
 
     got = working(tmp_path, do)
-    assert (len(got["files"]), got["count"], got["truncated"]) == (MOST_FILES, MOST_FILES + 5, True)
+    assert (len(got["files"]), got["count"], got["truncated"]) == (MAX_FILES, MAX_FILES + 5, True)

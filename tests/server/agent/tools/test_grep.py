@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from open_token.server.agent.tools import grep
-from open_token.server.agent.tools.interface import ToolFault
+from open_token.server.agent.tools.interface import ToolError
 from workshop import Workshop, working
 
 FILES = {
@@ -91,7 +91,7 @@ def test_enough_is_enough(tmp_path: Path) -> None:
 def test_a_search_that_takes_too_long_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(grep, "MOST_SECONDS", -1.0)
+    monkeypatch.setattr(grep, "MAX_SECONDS", -1.0)
     assert "took too long" in search(tmp_path, pattern="x")["note"]
 
 
@@ -108,5 +108,5 @@ def test_a_pattern_that_hangs_elsewhere_does_not_here(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_what_makes_no_sense_is_said(tmp_path: Path, arguments: Any) -> None:
-    with pytest.raises(ToolFault):
+    with pytest.raises(ToolError):
         search(tmp_path, **arguments)

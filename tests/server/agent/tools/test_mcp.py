@@ -13,7 +13,7 @@ import uvicorn
 
 from open_token.errors import UsageError
 from open_token.server.agent.tools import mcp
-from open_token.server.agent.tools.interface import Tool, ToolFault
+from open_token.server.agent.tools.interface import Tool, ToolError
 from open_token.server.agent.tools.mcp import McpServers
 from small_mcp_server import answer
 from workshop import Workshop, working
@@ -96,7 +96,7 @@ def test_each_user_has_a_server_of_their_own(tmp_path: Path) -> None:
 def test_a_server_that_dies_is_an_error_of_the_call_and_starts_again(tmp_path: Path) -> None:
     async def do(shop: Workshop) -> None:
         tools = await tools_of(shop)
-        with pytest.raises(ToolFault, match=r"small (ended|failed|cannot be reached)"):
+        with pytest.raises(ToolError, match=r"small (stopped|failed|cannot be reached)"):
             await tools["mcp__small__dies"].run({}, shop.place())
         assert await tools["mcp__small__count"].run({}, shop.place()) == {"content": "1"}
 
@@ -106,7 +106,7 @@ def test_a_server_that_dies_is_an_error_of_the_call_and_starts_again(tmp_path: P
 def test_a_server_that_hangs_is_given_up(tmp_path: Path) -> None:
     async def do(shop: Workshop) -> None:
         tools = await tools_of(shop)
-        with pytest.raises(ToolFault, match="did not answer within 1 seconds"):
+        with pytest.raises(ToolError, match="did not answer within 1 seconds"):
             await tools["mcp__small__hangs"].run({}, shop.place())
 
     using(tmp_path, do, tool_timeout=1.0)
@@ -118,7 +118,7 @@ def test_a_server_that_hangs_is_given_up(tmp_path: Path) -> None:
 def test_what_a_server_refuses_is_told(tmp_path: Path, name: str, words: str) -> None:
     async def do(shop: Workshop) -> None:
         tools = await tools_of(shop)
-        with pytest.raises(ToolFault, match=words):
+        with pytest.raises(ToolError, match=words):
             await tools[f"mcp__small__{name}"].run({}, shop.place())
         assert await tools["mcp__small__count"].run({}, shop.place()) == {"content": "2"}
 
@@ -142,7 +142,7 @@ def test_a_server_that_cannot_be_reached_is_left_out(
     async def do(shop: Workshop) -> None:
         assert list(await tools_of(shop)) == []
         assert list(await tools_of(shop)) == []
-        with pytest.raises(ToolFault, match="cannot be reached"):
+        with pytest.raises(ToolError, match="cannot be reached"):
             await shop.services.toolbox.mcp.call(shop.owner, "broken", "add", {})
 
     working(tmp_path, do, mcp={"broken": settings})
@@ -156,7 +156,7 @@ def test_unused_servers_are_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(mcp, "_IDLE_SECONDS", -1.0)
         assert await count.run({}, shop.place()) == {"content": "1"}
         monkeypatch.setattr(mcp, "_IDLE_SECONDS", 900.0)
-        monkeypatch.setattr(mcp, "_MOST_CONNECTIONS", 0)
+        monkeypatch.setattr(mcp, "_MAX_CONNECTIONS", 0)
         assert await count.run({}, shop.place()) == {"content": "1"}
 
     using(tmp_path, do)
@@ -172,7 +172,7 @@ def test_unused_servers_are_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     ],
 )  # fmt: skip
 def test_wrong_settings_are_said_at_the_start(settings: Any) -> None:
-    with pytest.raises(UsageError, match="'odd' is not configured as one") as caught:
+    with pytest.raises(UsageError, match="invalid configuration of the MCP server 'odd'") as caught:
         McpServers({"odd": settings}, {}, 1.0)
     assert caught.value.code == "server.mcp"
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from open_token.errors import UsageError
-from open_token.server.agent.tools.interface import ToolFault
+from open_token.server.agent.tools.interface import ToolError
 from open_token.server.agent.tools.python_module import FunctionTool, load_tools
 from workshop import Workshop, working
 
 GOOD = '''
-from open_token.server.agent.interface import ToolSpec
+from open_token.server.agent.model_interface import ToolSpec
 from open_token.server.agent.tools.interface import Place, ToolFault
 
 def weather(city: str, days: int = 1, *, place: Place) -> dict:
@@ -74,10 +74,10 @@ def test_functions_are_tools(tmp_path: Path, module: Any) -> None:
             ({"city": "nowhere"}, "no such city"),
             ({"city": "broken"}, "^the tool failed: KeyError$"),
             ({}, "missing required field"),
-            ({"city": []}, "do not fit"),
+            ({"city": []}, "invalid arguments"),
             ({"city": "x", "place": {}}, "unknown field"),
         ):
-            with pytest.raises(ToolFault, match=words):
+            with pytest.raises(ToolError, match=words):
                 await weather.run(arguments, shop.place())
 
     working(tmp_path, do, tools_module=module(GOOD))
@@ -95,9 +95,9 @@ def test_a_list_says_which(module: Any) -> None:
         ("x = (", "cannot be imported: SyntaxError"),
         ("raise ValueError('no')", "cannot be imported: ValueError: no"),
         ("import not_there_at_all", "there is no module not_there_at_all"),
-        ("", "it offers no tools"),
-        ("TOOLS = []", "it offers no tools"),
-        ("TOOLS = 3", "no list of tools"),
+        ("", "it has no tools"),
+        ("TOOLS = []", "it has no tools"),
+        ("TOOLS = 3", "not a list of tools"),
         ("TOOLS = [3]", "neither a function nor has spec"),
         ("class A: ...\nTOOLS = [A]", "A is a class"),
         ("def f(x): ...", "x has no annotation"),
@@ -106,7 +106,7 @@ def test_a_list_says_which(module: Any) -> None:
         ("def f(x: complex): ...", "cannot be a tool"),
         ("def Read(x: int): ...", "the name 'Read' is taken"),
         ("def f(x: int): ...\nTOOLS = [f, f]", "the name 'f' is taken"),
-        (GOOD + "\ndel Whole.is_idempotent\nTOOLS = [Whole()]", "does not say is_idempotent"),
+        (GOOD + "\ndel Whole.is_idempotent\nTOOLS = [Whole()]", "has no is_idempotent"),
     ],
 )
 def test_what_is_wrong_is_said_before_anybody_is_served(module: Any, text: str, words: str) -> None:

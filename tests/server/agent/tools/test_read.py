@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from open_token.server.agent.tools.interface import ToolFault
-from open_token.server.agent.tools.read import MOST_BYTES, MOST_PICTURE, Read
+from open_token.server.agent.tools.interface import ToolError
+from open_token.server.agent.tools.read import MAX_BYTES, MAX_IMAGE, Read
 from workshop import Workshop, working
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
@@ -49,11 +49,11 @@ def test_behind_the_end_there_is_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"x" * (3 * MOST_BYTES), b"x" * MOST_BYTES + b"\ny\n", b"ab\n" * MOST_BYTES]
+    "data", [b"x" * (3 * MAX_BYTES), b"x" * MAX_BYTES + b"\ny\n", b"ab\n" * MAX_BYTES]
 )
 def test_answers_are_bounded(tmp_path: Path, data: bytes) -> None:
     got = read(tmp_path, {"a": data}, file_path="a")
-    assert len(got["content"]) <= MOST_BYTES
+    assert len(got["content"]) <= MAX_BYTES
     assert got["truncated"]
     assert got["next_line"] > 1
 
@@ -67,21 +67,21 @@ def test_a_picture_comes_as_media(tmp_path: Path) -> None:
     ("files", "arguments", "words"),
     [
         ({"a": b"\0\1"}, {"file_path": "a"}, "binary file of 2 bytes"),
-        ({"a": PNG + bytes(MOST_PICTURE)}, {"file_path": "a"}, "at most"),
+        ({"a": PNG + bytes(MAX_IMAGE)}, {"file_path": "a"}, "at most"),
         ({}, {"file_path": "a"}, "no such file"),
         ({}, {"file_path": "../../server.db"}, "not one of the workspace"),
         ({}, {"file_path": "/etc/passwd"}, "must be relative"),
         ({"d/a": b""}, {"file_path": "d"}, "a folder"),
         ({}, {}, "missing required field `file_path`"),
-        ({}, {"file_path": 7}, "do not fit"),
-        ({}, {"file_path": "a", "offset": 0}, "do not fit"),
-        ({}, {"file_path": "a", "limit": 10**30}, "do not fit"),
+        ({}, {"file_path": 7}, "invalid arguments"),
+        ({}, {"file_path": "a", "offset": 0}, "invalid arguments"),
+        ({}, {"file_path": "a", "limit": 10**30}, "invalid arguments"),
         ({}, {"file_path": "a", "more": 1}, "unknown field"),
-        ({}, {"file_path": "\ud800"}, "not plain JSON"),
+        ({}, {"file_path": "\ud800"}, "not valid JSON"),
     ],
 )
 def test_what_cannot_be_read_says_why(
     tmp_path: Path, files: Any, arguments: Any, words: str
 ) -> None:
-    with pytest.raises(ToolFault, match=words):
+    with pytest.raises(ToolError, match=words):
         read(tmp_path, files, **arguments)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from open_token.server.agent.tools.interface import ToolFault
+from open_token.server.agent.tools.interface import ToolError
 from open_token.server.agent.tools.remember import Remember
 from workshop import Workshop, working
 
@@ -45,7 +45,7 @@ def test_a_memory_is_written_with_its_reason_and_supersedes(tmp_path: Path) -> N
 )  # fmt: skip
 def test_what_cannot_be_remembered(tmp_path: Path, arguments: Any) -> None:
     async def do(shop: Workshop) -> None:
-        with pytest.raises(ToolFault):
+        with pytest.raises(ToolError):
             await Remember().run(arguments, shop.place())
         assert (await shop.services.store.memories(shop.owner)).total == 0
 

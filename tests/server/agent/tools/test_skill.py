@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from open_token import api
-from open_token.server.agent.tools.interface import ToolFault
+from open_token.server.agent.tools.interface import ToolError
 from open_token.server.agent.tools.skill import Skill
 from open_token.server.skills import skills_of, store_skill
 from workshop import Workshop, working
@@ -108,20 +108,20 @@ def test_the_session_is_exported_into_its_workspace(tmp_path: Path) -> None:
         ({"arguments": "redact=none"}, "secrets in clear text: ask the person"),
         ({"arguments": "include=include-internal internal=full"}, "word for word: ask the person"),
         ({"arguments": "to my mail"}, "key=value"),
-        ({"arguments": "redact=everything"}, "invalid value for redact"),
+        ({"arguments": "redact=everything"}, "redact does not take that value"),
         ({"arguments": "colour=red"}, "colour"),
         ({"arguments": "max_bytes=3"}, "max_bytes"),
         ({"arguments": "$(rm)=x"}, "key=value"),
         ({"file": "../../../etc/passwd"}, "not one of the workspace"),
         ({"file": "nothing.md"}, "no such file"),
-        ({"name": "unknown"}, "there is no such skill; there are stream-of-consciousness"),
-        ({"name": 5}, "do not fit"),
+        ({"name": "unknown"}, "unknown skill; available skills: stream-of-consciousness"),
+        ({"name": 5}, "invalid arguments"),
     ],
 )
 def test_what_does_not_work_leaves_nothing(tmp_path: Path, arguments: Any, words: str) -> None:
     async def do(shop: Workshop) -> None:
         await talk(shop)
-        with pytest.raises(ToolFault, match=words):
+        with pytest.raises(ToolError, match=words):
             await load(shop, **{"name": "stream-of-consciousness", **arguments})
         assert shop.workspace.list() == []
 

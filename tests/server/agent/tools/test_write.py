@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from open_token.server.agent.tools.interface import ToolFault
+from open_token.server.agent.tools.interface import ToolError
 from open_token.server.agent.tools.write import Write
 from open_token.server.config import Limits
 from workshop import Workshop, working
@@ -38,7 +38,7 @@ def test_a_file_is_written_and_those_who_watch_are_told(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_written_leaves_nothing(tmp_path: Path, arguments: Any) -> None:
     async def do(shop: Workshop) -> None:
-        with pytest.raises(ToolFault):
+        with pytest.raises(ToolError):
             await Write().run(arguments, shop.place())
         assert shop.workspace.list() == []
         assert await shop.signals("workspace:files_changed") == []

@@ -1,13 +1,11 @@
-"""Which models there are, by name; a provider's packages are loaded when one of its models is
-opened."""
+"""The registry of models; packages of providers are imported when a model is opened."""
 
-import importlib
 from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
 
-from open_token.server.agent.interface import Model
+from open_token.server.agent.model_interface import Model
 from open_token.server.config import ServerConfig
 from open_token.server.refusals import bad
 
@@ -17,7 +15,7 @@ _KEYS = {
     "openai": ("OPENAI_API_KEY",),
     "google": ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
 }
-_FIRST = {"anthropic": "claude-sonnet-4-5", "openai": "gpt-5", "google": "gemini-2.5-pro"}
+_DEFAULT_MODELS = {"anthropic": "claude-sonnet-4-5", "openai": "gpt-5", "google": "gemini-2.5-pro"}
 _WINDOWS = {
     "demo": 32_000,
     "anthropic": 200_000,
@@ -25,20 +23,13 @@ _WINDOWS = {
     "google": 1_000_000,
     "recorded": 200_000,
 }
-_ROOM = "open_token.server.agent.models"
-# Loaded late: the packages of providers take a second to import, and a server without a key never
-# needs them.
-_OPENERS = {
-    "demo": "demo",
-    "recorded": "recorded",
-    "anthropic": "providers",
-    "openai": "providers",
-    "google": "providers",
-}
+_DEFAULT_WINDOW = 128_000
+_PROVIDERS = ("demo", "recorded", "anthropic", "openai", "google")
+_MAX_NAME_LENGTH = 500
 
 
-class Catalogue(Struct, frozen=True):
-    """The models that a server can talk with."""
+class ModelRegistry(Struct, frozen=True):
+    """The models that are available to a server."""
 
     config: ServerConfig
     env: Mapping[str, str]
@@ -46,53 +37,69 @@ class Catalogue(Struct, frozen=True):
     offered: list[dict[str, str]]
 
     def check(self, name: str) -> str:
-        """The provider of a model; Refused when there is no such model or no key for it."""
+        """Return the provider of a model; raise Refused if the model or its API key is missing."""
         if name == DEMO:
             return DEMO
         provider, _, rest = name.partition(":")
-        if provider not in _OPENERS or not rest or len(name) > 500:
+        if provider not in _PROVIDERS or not rest or len(name) > _MAX_NAME_LENGTH:
             raise bad(
-                "there is no such model; GET /api/config/models lists those that there are",
+                "unknown model; GET /api/config/models lists the available models",
                 "no_model",
             )
         if provider in _KEYS and not self._has_key(provider):
             raise bad(
-                f"no key for {provider}: set {_KEYS[provider][0]} where the server runs",
+                f"no API key for {provider}: set {_KEYS[provider][0]} for the server",
                 "no_model_key",
             )
         return provider
 
     def window(self, name: str) -> int:
-        """How many tokens a model takes, as far as that is known without asking."""
-        return _WINDOWS.get(name.partition(":")[0], 128_000)
+        """Return the context window of a model, as far as it is known without a request."""
+        return _WINDOWS.get(name.partition(":")[0], _DEFAULT_WINDOW)
 
     def open(self, name: str) -> Model:
-        """A model by its name; Refused when there is none."""
-        module = importlib.import_module(f"{_ROOM}.{_OPENERS[self.check(name)]}")
-        model: Model = module.open_model(name, self.config, self.env)
-        return model
+        """Open a model by its name; raise Refused if there is none."""
+        provider = self.check(name)
+        if provider == "demo":
+            from open_token.server.agent.models import demo
+
+            return demo.open_model(name, self.config, self.env)
+        if provider == "recorded":
+            from open_token.server.agent.models import recorded
+
+            return recorded.open_model(name, self.config, self.env)
+        # The packages of providers take a second to import.
+        from open_token.server.agent.models import providers
+
+        return providers.open_model(name, self.config, self.env)
 
     def _has_key(self, provider: str) -> bool:
         is_local = provider == "openai" and self.config.base_url is not None
         return is_local or any(self.env.get(key) for key in _KEYS[provider])
 
 
-def catalogue(config: ServerConfig, env: Mapping[str, str]) -> Catalogue:
-    """What is offered: a model of each provider that has a key, those of the configuration, and the
-    demo."""
+def build_registry(config: ServerConfig, env: Mapping[str, str]) -> ModelRegistry:
+    """Build the registry: a model of each provider with a key, configured models, the demo."""
     with_key = [name for name, keys in _KEYS.items() if any(env.get(key) for key in keys)]
-    names = [f"{provider}:{_FIRST[provider]}" for provider in with_key]
+    names = [f"{provider}:{_DEFAULT_MODELS[provider]}" for provider in with_key]
     if config.base_url is not None:
         names = [name for name in names if not name.startswith("openai:")]
-    further = [config.model, *config.models] if config.model else list(config.models)
-    names = list(dict.fromkeys([*further, *names, DEMO]))
-    default = config.model or next(
-        (name for name in names if name.partition(":")[0] in with_key), DEMO
-    )
-    return Catalogue(config, env, default, [_shown(name) for name in names])
+    configured = list(config.models)
+    if config.model:
+        configured.insert(0, config.model)
+    names = list(dict.fromkeys([*configured, *names, DEMO]))
+    default = config.model or _choose_default(names, with_key)
+    return ModelRegistry(config, env, default, [_describe(name) for name in names])
 
 
-def _shown(name: str) -> dict[str, Any]:
+def _choose_default(names: list[str], providers: list[str]) -> str:
+    for name in names:
+        if name.partition(":")[0] in providers:
+            return name
+    return DEMO
+
+
+def _describe(name: str) -> dict[str, Any]:
     provider, _, rest = name.partition(":")
     label = "Demo (offline)" if name == DEMO else f"{rest} ({provider})"
     return {"id": name, "name": rest or name, "label": label}

@@ -1,12 +1,11 @@
-"""Models of providers behind our interface: Anthropic, OpenAI, Google, and whatever speaks as
-OpenAI does."""
+"""Models of Anthropic, OpenAI, Google, and of OpenAI-compatible services."""
 
 import contextlib
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import httpx2
-from pydantic_ai import exceptions as faults
+from pydantic_ai import exceptions as errors
 from pydantic_ai.direct import model_request_stream
 from pydantic_ai.models import Model as LibraryModel
 from pydantic_ai.models import ModelRequestParameters
@@ -19,45 +18,44 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
-from open_token.server.agent.interface import ModelFault, Piece, Request
-from open_token.server.agent.models._parts import messages_of, pieces_of
+from open_token.server.agent.model_interface import ModelError, Piece, Request
+from open_token.server.agent.models.pydantic_ai_adapter import to_pieces, to_pydantic_messages
 from open_token.server.config import ServerConfig
 
-_MOST_OUTPUT = 16_384
+_MAX_OUTPUT_TOKENS = 16_384
 _WINDOWS = {"anthropic": 200_000, "openai": 128_000, "google": 1_000_000}
 _NO_KEY = "none"
-"""Local services want a key in the header and do not look at it."""
+"""Local services require a key in the header but do not check it."""
 
-# The first that a fault is an instance of says what to do about it.
-_KINDS: tuple[tuple[type[Exception], str, str], ...] = (
+# The first class that an error is an instance of decides its kind.
+_ERROR_KINDS: tuple[tuple[type[Exception], str, str], ...] = (
     (
-        faults.ModelContextWindowExceededError,
+        errors.ModelContextWindowExceededError,
         "context",
-        "the conversation is longer than the model's window",
+        "the conversation exceeds the context window of the model",
     ),
-    (faults.ModelRateLimitError, "rate", "too many requests for now"),
-    (faults.ModelQuotaExceededError, "request", "the quota of the account is used up"),
-    (faults.ModelTimeoutError, "timeout", "no answer in time"),
-    (faults.ModelRequestTimeout, "timeout", "no answer in time"),
-    (faults.ModelConnectionError, "server", "the service cannot be reached"),
-    (faults.ModelUnavailableError, "server", "the service is overloaded or not there"),
-    (faults.ModelServerError, "server", "the service failed"),
-    (faults.ModelAuthenticationError, "auth", "the key was refused"),
-    (faults.ModelNotFoundError, "request", "there is no such model, or the key may not use it"),
-    (faults.ModelRequestRejectedError, "request", "the request was refused"),
+    (errors.ModelRateLimitError, "rate", "rate limit exceeded"),
+    (errors.ModelQuotaExceededError, "request", "the quota of the account is exhausted"),
+    (errors.ModelTimeoutError, "timeout", "request timed out"),
+    (errors.ModelRequestTimeout, "timeout", "request timed out"),
+    (errors.ModelConnectionError, "server", "the service is unreachable"),
+    (errors.ModelUnavailableError, "server", "the service is overloaded or unavailable"),
+    (errors.ModelServerError, "server", "internal error of the service"),
+    (errors.ModelAuthenticationError, "auth", "the API key was rejected"),
+    (errors.ModelNotFoundError, "request", "unknown model, or no access with this key"),
+    (errors.ModelRequestRejectedError, "request", "the request was rejected"),
 )
 
 
-def open_model(name: str, config: ServerConfig, env: Mapping[str, str]) -> "Provided":
-    """A model by its name: the provider, a colon, the provider's own name for it."""
+def open_model(name: str, config: ServerConfig, env: Mapping[str, str]) -> "ProviderModel":
+    """Open a model by its name, `<provider>:<model>`."""
     provider, _, model = name.partition(":")
     client = httpx2.AsyncClient(timeout=httpx2.Timeout(config.model_timeout, connect=10))
-    return Provided(
-        name, _opened(provider, model, config, env, client), client, config.model_timeout
-    )
+    library_model = _open_library_model(provider, model, config, env, client)
+    return ProviderModel(name, library_model, client, config.model_timeout)
 
 
-def _opened(
+def _open_library_model(
     provider: str,
     model: str,
     config: ServerConfig,
@@ -65,7 +63,8 @@ def _opened(
     client: httpx2.AsyncClient,
 ) -> LibraryModel:
     if provider == "anthropic":
-        key, url = env.get("ANTHROPIC_API_KEY", ""), env.get("ANTHROPIC_BASE_URL")
+        key = env.get("ANTHROPIC_API_KEY", "")
+        url = env.get("ANTHROPIC_BASE_URL")
         return AnthropicModel(
             model, provider=AnthropicProvider(api_key=key, base_url=url, http_client=client)
         )
@@ -85,7 +84,7 @@ def _opened(
     )
 
 
-class Provided:
+class ProviderModel:
     """A model of a provider."""
 
     def __init__(
@@ -98,58 +97,62 @@ class Provided:
         self._limit = limit
 
     async def stream(self, request: Request) -> AsyncIterator[Piece]:
-        """Answer; what goes wrong is a ModelFault that tells the status and the provider's code,
-        never content."""
+        """Stream an answer; raise ModelError with status and code of the provider, not content."""
         settings = ModelSettings(timeout=self._limit, max_retries=0)
         if self.name.startswith("anthropic:"):
-            settings["max_tokens"] = _MOST_OUTPUT
-        told = messages_of(request.messages, self._model.system)
+            settings["max_tokens"] = _MAX_OUTPUT_TOKENS
+        messages = to_pydantic_messages(request.messages, self._model.system)
         try:
             async with (
                 model_request_stream(
                     self._model,
-                    told,
+                    messages,
                     model_settings=settings,
-                    model_request_parameters=_parameters(request),
+                    model_request_parameters=_build_parameters(request),
                 ) as answer,
-                contextlib.aclosing(pieces_of(answer)) as pieces,
+                contextlib.aclosing(to_pieces(answer)) as pieces,
             ):
                 async for piece in pieces:
                     yield piece
-        except (faults.AgentRunError, faults.UserError, httpx2.HTTPError) as fault:
-            raise self._fault(fault) from None
+        except (errors.AgentRunError, errors.UserError, httpx2.HTTPError) as error:
+            raise self._translate(error) from None
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         await self._client.aclose()
 
-    def _fault(self, fault: Exception) -> ModelFault:
+    def _translate(self, error: Exception) -> ModelError:
         provider = self.name.partition(":")[0]
-        kind, words = _kind(fault)
-        status = getattr(fault, "status_code", None)
-        code = getattr(fault, "provider_error_code", None) or getattr(
-            fault, "provider_error_type", None
-        )
-        beside = ", ".join(str(item) for item in (status, code) if item)
-        after = getattr(fault, "retry_after", None)
-        return ModelFault(f"{provider}: {words}{f' ({beside})' if beside else ''}", kind, after)
+        kind, reason = _classify(error)
+        status = getattr(error, "status_code", None)
+        code = getattr(error, "provider_error_code", None)
+        if not code:
+            code = getattr(error, "provider_error_type", None)
+        details = ", ".join(str(item) for item in (status, code) if item)
+        message = f"{provider}: {reason}"
+        if details:
+            message += f" ({details})"
+        return ModelError(message, kind, getattr(error, "retry_after", None))
 
 
-def _kind(fault: Exception) -> tuple[Any, str]:
-    for known, kind, words in _KINDS:
-        if isinstance(fault, known):
-            return kind, words
-    status = getattr(fault, "status_code", 0)
-    if isinstance(fault, httpx2.TimeoutException):
-        return "timeout", "no answer in time"
-    if isinstance(fault, httpx2.HTTPError) or status >= 500:
-        return "server", "the service broke off its answer" if not status else "the service failed"
+def _classify(error: Exception) -> tuple[Any, str]:
+    """Return the kind of an error, and its description for the user."""
+    for error_type, kind, reason in _ERROR_KINDS:
+        if isinstance(error, error_type):
+            return kind, reason
+    status = getattr(error, "status_code", 0)
+    if isinstance(error, httpx2.TimeoutException):
+        return "timeout", "request timed out"
+    if status >= 500:
+        return "server", "internal error of the service"
+    if isinstance(error, httpx2.HTTPError):
+        return "server", "the connection was closed during the answer"
     if 400 <= status < 500:
-        return "request", "the request was refused"
-    return "unknown", f"the answer cannot be read: {type(fault).__name__}"
+        return "request", "the request was rejected"
+    return "unknown", f"invalid answer: {type(error).__name__}"
 
 
-def _parameters(request: Request) -> ModelRequestParameters:
+def _build_parameters(request: Request) -> ModelRequestParameters:
     tools = [
         ToolDefinition(
             name=spec.name,

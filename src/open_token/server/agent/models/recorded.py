@@ -1,5 +1,4 @@
-"""A model that plays the model's side of an Open-Token file: the same words and calls, answer by
-answer."""
+"""A model that replays the answers of a recorded Open-Token file."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
@@ -7,11 +6,10 @@ from typing import Any
 
 from open_token.api import read
 from open_token.errors import OpenTokenError
-from open_token.reducer import State
-from open_token.reducer.documents import import_document
-from open_token.server.agent.interface import (
-    CallBegun,
-    CallPiece,
+from open_token.model.session_types import ROOT_LOOP, TurnProjection
+from open_token.server.agent.model_interface import (
+    CallArgumentsPiece,
+    CallStart,
     Piece,
     Request,
     Text,
@@ -20,38 +18,39 @@ from open_token.server.agent.interface import (
 )
 from open_token.server.config import ServerConfig
 from open_token.server.refusals import bad
-from open_token.turns import ROOT, TurnProjection
+from open_token.session import SessionState
+from open_token.session.document_import import import_document
 
-_OVER = "(The recording ends here.)"
-_AT = "1970-01-01T00:00:00.000Z"
+_END_OF_RECORDING = "(The recording ends here.)"
+_IMPORT_TIME = "1970-01-01T00:00:00.000Z"
 
 
-def open_model(name: str, config: ServerConfig, env: Mapping[str, str]) -> "Recorded":
-    """The model of a file in the folder `recordings` of the data, or of any file that the
-    operator's settings name."""
-    wanted = Path(name.partition(":")[2])
+def open_model(name: str, config: ServerConfig, env: Mapping[str, str]) -> "RecordedModel":
+    """Open the model of a file in the folder `recordings`, or of any file named in the settings."""
+    path = Path(name.partition(":")[2])
     if name not in (config.model, *config.models):
-        if wanted.name != str(wanted) or wanted.name.startswith("."):
+        if path.name != str(path) or path.name.startswith("."):
             raise bad(
-                "recorded:<file> names a file in the folder `recordings` of the data", "no_model"
+                "recorded:<file> must name a file in the folder `recordings` of the data folder",
+                "no_model",
             )
-        wanted = config.data / "recordings" / wanted
+        path = config.data / "recordings" / path
     try:
-        return Recorded(name, read(wanted))
+        return RecordedModel(name, read(path))
     except OpenTokenError:
-        raise bad("the recording cannot be read as an Open-Token file", "no_model") from None
+        raise bad("the recording is not a valid Open-Token file", "no_model") from None
 
 
-class Recorded:
-    """Answers as the model of a recording did."""
+class RecordedModel:
+    """A model that answers as in a recording."""
 
     context_window = 200_000
 
     def __init__(self, name: str, document: Any) -> None:
         self.name = name
-        state = State("recording")
+        state = SessionState("recording")
         for _ in import_document(
-            state, document["events"], _AT, participants=document.get("participants")
+            state, document["events"], _IMPORT_TIME, participants=document.get("participants")
         ):
             pass
         self._loops: dict[str, list[TurnProjection]] = {}
@@ -59,31 +58,32 @@ class Recorded:
         for turn in state.branch():
             if turn.role == "assistant":
                 self._loops.setdefault(turn.loop_id, []).append(turn)
-            elif turn.role == "user" and turn.loop_id != ROOT:
-                self._tasks.setdefault(_said(turn), turn.loop_id)
+            elif turn.role == "user" and turn.loop_id != ROOT_LOOP:
+                self._tasks.setdefault(_get_text(turn), turn.loop_id)
 
     async def stream(self, request: Request) -> AsyncIterator[Piece]:
-        """The answer that stands at this place of the recording."""
-        answers = self._loops.get(self._loop(request), [])
-        place = sum(message.role == "assistant" for message in request.messages)
-        if place >= len(answers):
-            yield TextPiece(_OVER)
+        """Stream the answer at this position of the recording."""
+        answers = self._loops.get(self._find_loop(request), [])
+        position = sum(message.role == "assistant" for message in request.messages)
+        if position >= len(answers):
+            yield TextPiece(_END_OF_RECORDING)
             return
-        for piece in _pieces(answers[place]):
+        for piece in _to_pieces(answers[position]):
             yield piece
 
-    def _loop(self, request: Request) -> str:
-        """The agent that talks with the person, or the subagent that had this task."""
+    def _find_loop(self, request: Request) -> str:
+        """Return the recorded loop: that of the main agent, or of the subagent with the task."""
         if not request.depth:
-            return ROOT
-        asked = next((message for message in request.messages if message.role == "user"), None)
-        words = (
-            "".join(part.text for part in asked.parts if isinstance(part, Text)) if asked else ""
-        )
-        return self._tasks.get(words, "")
+            return ROOT_LOOP
+        task = ""
+        for message in request.messages:
+            if message.role == "user":
+                task = "".join(part.text for part in message.parts if isinstance(part, Text))
+                break
+        return self._tasks.get(task, "")
 
 
-def _said(turn: TurnProjection) -> str:
+def _get_text(turn: TurnProjection) -> str:
     return "".join(
         block.content
         for block in turn.blocks
@@ -91,13 +91,15 @@ def _said(turn: TurnProjection) -> str:
     )
 
 
-def _pieces(turn: TurnProjection) -> Iterator[Piece]:
+def _to_pieces(turn: TurnProjection) -> Iterator[Piece]:
     calls = {call.id: call for call in turn.tool_calls}
     for block in turn.blocks:
         if block.type == "text" and isinstance(block.content, str):
             yield TextPiece(block.content)
         elif block.type == "thinking" and isinstance(block.content, str) and block.content:
             yield ThinkingPiece(block.content)
-        elif block.type == "tool_use" and (call := calls.get(block.tool_call_id or "")) is not None:
-            yield CallBegun(call.id, call.tool_name)
-            yield CallPiece(call.id, call.arguments)
+        elif block.type == "tool_use":
+            call = calls.get(block.tool_call_id or "")
+            if call is not None:
+                yield CallStart(call.id, call.tool_name)
+                yield CallArgumentsPiece(call.id, call.arguments)

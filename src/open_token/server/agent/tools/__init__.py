@@ -1,1 +1,1 @@
-"""What agents can do, one file a tool."""
+"""The tools of agents, one module for each tool."""

@@ -1,4 +1,4 @@
-"""Bash: a command in the workspace, inside a sandbox, waited for or left to run."""
+"""Bash: run a command in the sandboxed workspace, in the foreground or in the background."""
 
 import asyncio
 from typing import Annotated, Any
@@ -6,19 +6,24 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from open_token.server.agent.interface import ToolSpec
-from open_token.server.agent.tools._arguments import Arguments, faults, parameters, take
-from open_token.server.agent.tools.interface import Json, Place, ToolFault
+from open_token.server.agent.model_interface import ToolSpec
+from open_token.server.agent.tools.arguments import (
+    Arguments,
+    build_parameters,
+    parse_arguments,
+    refusals_as_errors,
+)
+from open_token.server.agent.tools.interface import Json, ToolContext, ToolError
 from open_token.server.background import MOST_SECONDS
 from open_token.server.processes import Kept, follow
 from open_token.server.sandbox import INSIDE, Sandbox
 from open_token.server.workspace import tell_changed
 
-MOST_OUTPUT = 30_000
+MAX_OUTPUT = 30_000
 
 
 class BashArguments(Arguments, frozen=True, kw_only=True):
-    """What to run, and how long."""
+    """The command, and its timeout."""
 
     command: Annotated[str, Meta(min_length=1, description="The command, as for bash -c.")]
     timeout: Annotated[
@@ -40,57 +45,55 @@ class Bash:
     def __init__(self, sandbox: Sandbox, seconds: float) -> None:
         self._sandbox = sandbox
         self._seconds = seconds
-        self.timeout = seconds + 10  # ours comes first: it tells what the command wrote until then
-        where = (
-            f"the workspace is {INSIDE}; there is no network"
-            if sandbox.bwrap
-            else "it is not in a sandbox"
-        )
+        # The timeout of this tool comes first, because it reports the output until then.
+        self.timeout = seconds + 10
+        where = "it is not in a sandbox"
+        if sandbox.bwrap:
+            where = f"the workspace is {INSIDE}; there is no network"
         self.spec = ToolSpec(
             name="Bash",
-            description=f"Run a bash command in the workspace ({where}). Output of more than {MOST_OUTPUT} bytes is "
-            f"cut in the middle. It is stopped after {seconds:g} seconds; what takes longer goes into the background.",
-            parameters=parameters(BashArguments),
+            description=f"Run a bash command in the workspace ({where}). "
+            f"Output of more than {MAX_OUTPUT} bytes is cut in the middle. "
+            f"It is stopped after {seconds:g} seconds; what takes longer goes into the background.",
+            parameters=build_parameters(BashArguments),
             display_name="Run command",
         )
 
-    async def run(self, arguments: Json, place: Place) -> Any:
-        """What it wrote and how it ended; or the task that goes on."""
-        asked = take(BashArguments, arguments)
-        seconds = (
-            MOST_SECONDS
-            if asked.run_in_background
-            else min(asked.timeout or self._seconds, self._seconds)
-        )
-        with faults():
-            folder = await asyncio.to_thread(place.workspace.make)
+    async def run(self, arguments: Json, context: ToolContext) -> Any:
+        """Return the output and exit code, or the task of a background command."""
+        parsed = parse_arguments(BashArguments, arguments)
+        if parsed.run_in_background:
+            seconds = MOST_SECONDS
+        else:
+            seconds = min(parsed.timeout or self._seconds, self._seconds)
+        with refusals_as_errors():
+            folder = await asyncio.to_thread(context.workspace.make)
             command = self._sandbox.command(
-                folder, asked.command, place.env, seconds, place.workspace.most_bytes
+                folder, parsed.command, context.env, seconds, context.workspace.most_bytes
             )
-            if asked.run_in_background:
-                tasks = place.services.tasks
+            if parsed.run_in_background:
+                tasks = context.services.tasks
                 task = await tasks.begin(
-                    place.owner, place.session_id, place.tool_call_id, asked.command, command
+                    context.owner, context.session_id, context.tool_call_id, parsed.command, command
                 )
                 return {"task_id": task.id, "status": task.status}
-        output = Kept(MOST_OUTPUT)
+        output = Kept(MAX_OUTPUT)
         try:
             code = await follow(command, output.add, seconds)
         except OSError:
-            raise ToolFault("the command could not be started") from None
+            raise ToolError("the command could not be started") from None
         finally:
-            place.workspace.recount()
-        await tell_changed(place.services, place.owner, place.session_id, "command")
+            context.workspace.recount()
+        await tell_changed(context.services, context.owner, context.session_id, "command")
         if code is None:
-            raise ToolFault(
-                f"stopped after {seconds:g} seconds; what it wrote until then:\n{output.text()}"
+            raise ToolError(
+                f"stopped after {seconds:g} seconds; output until then:\n{output.text()}"
             )
-        return _answer(output, code)
+        return _build_answer(output, code)
 
 
-def _answer(output: Kept, code: int) -> Json:
-    """The output; when it is one JSON object with `_meta`, that is for the page and not for the
-    model."""
+def _build_answer(output: Kept, code: int) -> Json:
+    """Return the output; `_meta` of a JSON object is for the page, not for the model."""
     text = output.text()
     answer: Json = {"output": text, "exit_code": code}
     if output.is_cut:
@@ -100,6 +103,7 @@ def _answer(output: Kept, code: int) -> Json:
             value = msgspec.json.decode(text)
         except (msgspec.DecodeError, RecursionError):
             return answer
-        if isinstance(value, dict) and isinstance(meta := value.pop("_meta", None), dict):
+        meta = value.pop("_meta", None) if isinstance(value, dict) else None
+        if isinstance(meta, dict):
             return {**answer, "output": msgspec.json.encode(value).decode(), "_meta": meta}
     return answer

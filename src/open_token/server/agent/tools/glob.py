@@ -1,20 +1,25 @@
-"""Glob: files of the workspace by pattern."""
+"""Glob: find files of the workspace by pattern."""
 
 from typing import Annotated, Any
 
 from msgspec import Meta
 
-from open_token.server.agent.interface import ToolSpec
-from open_token.server.agent.tools._arguments import Arguments, in_thread, parameters, take
-from open_token.server.agent.tools._patterns import compiled, path_pattern, wants_hidden
-from open_token.server.agent.tools.interface import Json, Place
+from open_token.server.agent.model_interface import ToolSpec
+from open_token.server.agent.tools.arguments import (
+    Arguments,
+    build_parameters,
+    parse_arguments,
+    run_in_thread,
+)
+from open_token.server.agent.tools.interface import Json, ToolContext
+from open_token.server.agent.tools.patterns import compile_pattern, includes_hidden, translate_glob
 from open_token.server.workspace import Workspace
 
-MOST_FILES = 1000
+MAX_FILES = 1000
 
 
 class GlobArguments(Arguments, frozen=True, kw_only=True):
-    """Which files."""
+    """Which files to find."""
 
     pattern: Annotated[
         str,
@@ -32,30 +37,33 @@ class Glob:
 
     spec = ToolSpec(
         name="Glob",
-        description="List the files of the workspace whose path matches a pattern, by name. Hidden folders are looked "
-        "into when the pattern names them.",
-        parameters=parameters(GlobArguments),
+        description="List the files of the workspace whose path matches a pattern, by name. "
+        "Hidden folders are looked into when the pattern names them.",
+        parameters=build_parameters(GlobArguments),
         display_name="Find files",
     )
     is_idempotent = True
 
-    async def run(self, arguments: Json, place: Place) -> Any:
-        """The paths, and how many there are in all."""
-        asked = take(GlobArguments, arguments)
-        pattern = compiled(path_pattern(asked.pattern))
-        return await in_thread(_found, place.workspace, asked, pattern)
+    async def run(self, arguments: Json, context: ToolContext) -> Any:
+        """Return the paths, and the total number of matches."""
+        parsed = parse_arguments(GlobArguments, arguments)
+        pattern = compile_pattern(translate_glob(parsed.pattern))
+        return await run_in_thread(_find_files, context.workspace, parsed, pattern)
 
 
-def _found(workspace: Workspace, asked: GlobArguments, pattern: Any) -> Json:
-    start = len("/".join(part for part in asked.path.split("/") if part not in ("", ".")))
-    hidden = wants_hidden(asked.pattern)
-    found = []
-    for entry in workspace.files(asked.path):
-        name = entry.path[start + 1 if start else 0 :]
-        if entry.type == "file" and (hidden or not wants_hidden(name)) and pattern.fullmatch(name):
-            found.append(entry.path)
-    found.sort()
-    answer: Json = {"files": found[:MOST_FILES], "count": len(found)}
-    if len(found) > MOST_FILES:
+def _find_files(workspace: Workspace, parsed: GlobArguments, pattern: Any) -> Json:
+    folder = "/".join(part for part in parsed.path.split("/") if part not in ("", "."))
+    start = len(folder) + 1 if folder else 0
+    with_hidden = includes_hidden(parsed.pattern)
+    paths = []
+    for entry in workspace.files(parsed.path):
+        if entry.type != "file":
+            continue
+        name = entry.path[start:]
+        if (with_hidden or not includes_hidden(name)) and pattern.fullmatch(name):
+            paths.append(entry.path)
+    paths.sort()
+    answer: Json = {"files": paths[:MAX_FILES], "count": len(paths)}
+    if len(paths) > MAX_FILES:
         answer["truncated"] = True
     return answer

@@ -1,10 +1,12 @@
-"""What a tool is to the loop: a name, a description, a schema, and a function of its arguments."""
+"""The interface of tools: a specification, and a function of the arguments."""
 
+import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from open_token.server.agent.interface import ToolSpec as ToolSpec
+from open_token.server.agent.model_interface import ToolSpec as ToolSpec
 
 if TYPE_CHECKING:
     from open_token.server.services import Services
@@ -14,8 +16,8 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a call happens: whose session, which turn and call, what it may touch."""
+class ToolContext:
+    """The context of a tool call: its session, turn and call, and what it may access."""
 
     services: "Services"
     owner: str
@@ -27,18 +29,33 @@ class Place:
     env: Mapping[str, str] = field(default_factory=dict)
 
 
-class ToolFault(Exception):
-    """A call that failed, in words for the model: bad arguments, no such file, timed out."""
+class ToolError(Exception):
+    """A failed tool call, described for the model: invalid arguments, missing file, timeout."""
 
 
 class Tool(Protocol):
-    """Something that an agent can do."""
+    """A tool."""
 
     spec: ToolSpec
     is_idempotent: bool
-    """Calling it twice does no harm, so after a crash it is called again."""
+    """Whether a call may be repeated after a crash."""
 
-    async def run(self, arguments: Json, place: Place) -> Any:
-        """The result, a JSON value; it may carry `_meta`, which the model does not see. Raises
-        ToolFault."""
+    async def run(self, arguments: Json, context: ToolContext) -> Any:
+        """Return a JSON value; raise ToolError. The model does not see the key `_meta`."""
         ...
+
+
+# The names under which tool modules of operators import these types since the first release.
+Place = ToolContext
+ToolFault = ToolError
+
+TOOL_NAME_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+def build_tool_name(*parts: str) -> str:
+    """Join parts to a valid tool name; a name that does not fit is shortened and gets a hash."""
+    whole = "__".join(parts)
+    plain = re.sub(r"[^A-Za-z0-9_-]", "_", whole)
+    if plain == whole and len(plain) <= 64:
+        return plain
+    return f"{plain[:55]}_{hashlib.sha256(whole.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"

@@ -1,4 +1,4 @@
-"""Read: lines of a text file, or a picture, from the workspace."""
+"""Read: return lines of a text file, or an image, from the workspace."""
 
 import base64
 import hashlib
@@ -7,15 +7,25 @@ from typing import Annotated, Any, BinaryIO
 
 from msgspec import Meta
 
-from open_token.server.agent.interface import ToolSpec
-from open_token.server.agent.tools._arguments import Arguments, in_thread, parameters, take
-from open_token.server.agent.tools.interface import Json, Place, ToolFault
+from open_token.server.agent.model_interface import ToolSpec
+from open_token.server.agent.tools.arguments import (
+    Arguments,
+    build_parameters,
+    parse_arguments,
+    run_in_thread,
+)
+from open_token.server.agent.tools.interface import Json, ToolContext, ToolError
 from open_token.server.workspace import Workspace
 
-MOST_BYTES = 100_000
-MOST_PICTURE = 4 << 20
-_SNIFFED = 8192
-_PICTURES = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
+MAX_BYTES = 100_000
+MAX_IMAGE = 4 << 20
+_SNIFF_BYTES = 8192
+_PIECE_BYTES = 1 << 16
+_IMAGE_SIGNATURES = {
+    b"\x89PNG\r\n\x1a\n": "image/png",
+    b"\xff\xd8\xff": "image/jpeg",
+    b"GIF8": "image/gif",
+}
 
 
 class ReadArguments(Arguments, frozen=True, kw_only=True):
@@ -31,42 +41,46 @@ class Read:
 
     spec = ToolSpec(
         name="Read",
-        description="Read lines of a text file in the workspace, or look at a picture (PNG, JPEG, GIF, WebP). "
-        "The answer says whether there is more and from which line to go on.",
-        parameters=parameters(ReadArguments),
+        description="Read lines of a text file in the workspace, or look at a picture (PNG, JPEG, "
+        "GIF, WebP). The answer says whether there is more and from which line to go on.",
+        parameters=build_parameters(ReadArguments),
         display_name="Read file",
     )
     is_idempotent = True
 
-    async def run(self, arguments: Json, place: Place) -> Any:
-        """The lines; a picture as media; of other files only what they are."""
-        asked = take(ReadArguments, arguments, {"path": "file_path"})
-        return await in_thread(_read, place.workspace, asked)
+    async def run(self, arguments: Json, context: ToolContext) -> Any:
+        """Return lines of text or an image; of other files only their type."""
+        parsed = parse_arguments(ReadArguments, arguments, {"path": "file_path"})
+        return await run_in_thread(_read_file, context.workspace, parsed)
 
 
-def _read(workspace: Workspace, asked: ReadArguments) -> Json:
-    with workspace.opened(asked.file_path) as (file, size):
-        start = file.read(_SNIFFED)
+def _read_file(workspace: Workspace, parsed: ReadArguments) -> Json:
+    with workspace.opened(parsed.file_path) as (file, size):
+        start = file.read(_SNIFF_BYTES)
         file.seek(0)
-        if kind := _picture(start):
-            return {"file_path": asked.file_path, "media": _media(file, size, kind)}
+        media_type = _detect_image(start)
+        if media_type is not None:
+            return {"file_path": parsed.file_path, "media": _read_image(file, size, media_type)}
         if b"\0" in start:
-            raise ToolFault(f"this is no text but a binary file of {size} bytes")
-        return {"file_path": asked.file_path, **_lines(file, asked), "bytes": size}
+            raise ToolError(f"not a text but a binary file of {size} bytes")
+        return {"file_path": parsed.file_path, **_read_lines(file, parsed), "bytes": size}
 
 
-def _picture(start: bytes) -> str | None:
+def _detect_image(start: bytes) -> str | None:
     if start.startswith(b"RIFF") and start[8:12] == b"WEBP":
         return "image/webp"
-    return next((kind for magic, kind in _PICTURES.items() if start.startswith(magic)), None)
+    for signature, media_type in _IMAGE_SIGNATURES.items():
+        if start.startswith(signature):
+            return media_type
+    return None
 
 
-def _media(file: BinaryIO, size: int, kind: str) -> Json:
-    if size > MOST_PICTURE:
-        raise ToolFault(f"this picture has {size} bytes; at most {MOST_PICTURE} can be looked at")
-    data = file.read(MOST_PICTURE)
+def _read_image(file: BinaryIO, size: int, media_type: str) -> Json:
+    if size > MAX_IMAGE:
+        raise ToolError(f"the image has {size} bytes; at most {MAX_IMAGE} can be shown")
+    data = file.read(MAX_IMAGE)
     return {
-        "media_type": kind,
+        "media_type": media_type,
         "encoding": "base64",
         "bytes": len(data),
         "sha256": hashlib.sha256(data).hexdigest(),
@@ -74,27 +88,31 @@ def _media(file: BinaryIO, size: int, kind: str) -> Json:
     }
 
 
-def _lines(file: BinaryIO, asked: ReadArguments) -> Json:
-    """The lines asked for; a line without end is met in pieces, so memory stays bounded."""
-    line, taken, room, goes_on = 1, [], MOST_BYTES, False
-    for piece in iter(partial(file.readline, 1 << 16), b""):
-        if line >= asked.offset:
-            if line >= asked.offset + asked.limit or room <= 0:
-                goes_on = True
+def _read_lines(file: BinaryIO, parsed: ReadArguments) -> Json:
+    """Return the requested lines; long lines are read in pieces, so memory stays bounded."""
+    line = 1
+    pieces: list[bytes] = []
+    remaining = MAX_BYTES
+    has_more = False
+    for piece in iter(partial(file.readline, _PIECE_BYTES), b""):
+        if line >= parsed.offset:
+            if line >= parsed.offset + parsed.limit or remaining <= 0:
+                has_more = True
                 break
-            taken.append(piece[:room])
-            room -= len(piece)
-            if room < 0:
-                goes_on = True
+            pieces.append(piece[:remaining])
+            remaining -= len(piece)
+            if remaining < 0:
+                has_more = True
                 break
-        line += piece.endswith(b"\n")
-    text = b"".join(taken).decode("utf-8", "replace")
-    answer: Json = {"content": text, "start_line": asked.offset}
-    if goes_on:
+        if piece.endswith(b"\n"):
+            line += 1
+    text = b"".join(pieces).decode("utf-8", "replace")
+    answer: Json = {"content": text, "start_line": parsed.offset}
+    if has_more:
         is_cut = bool(text) and not text.endswith("\n")
         answer |= {"truncated": True, "next_line": line + 1 if is_cut else line}
         if is_cut:
-            answer["note"] = f"line {line} is longer than what can be shown; its rest is left out"
-    elif not taken and asked.offset > 1:
-        answer["note"] = f"the file has no line {asked.offset}"
+            answer["note"] = f"line {line} is too long to be shown completely"
+    elif not pieces and parsed.offset > 1:
+        answer["note"] = f"the file has no line {parsed.offset}"
     return answer

@@ -1,4 +1,4 @@
-"""Remember: something that is worth knowing in other sessions too, with the reason why."""
+"""Remember: store something that is useful in other sessions too."""
 
 from typing import Annotated, Any, Literal
 
@@ -6,9 +6,14 @@ from msgspec import Meta
 
 from open_token.errors import StoreError
 from open_token.server import memories
-from open_token.server.agent.interface import ToolSpec
-from open_token.server.agent.tools._arguments import Arguments, faults, parameters, take
-from open_token.server.agent.tools.interface import Json, Place, ToolFault
+from open_token.server.agent.model_interface import ToolSpec
+from open_token.server.agent.tools.arguments import (
+    Arguments,
+    build_parameters,
+    parse_arguments,
+    refusals_as_errors,
+)
+from open_token.server.agent.tools.interface import Json, ToolContext, ToolError
 
 
 class RememberArguments(Arguments, frozen=True, kw_only=True):
@@ -35,36 +40,36 @@ class RememberArguments(Arguments, frozen=True, kw_only=True):
 
 
 class Remember:
-    """Writes a memory."""
+    """Stores a memory."""
 
     spec = ToolSpec(
         name="Remember",
-        description="Remember something about the person or the work for later sessions. Only what will be of use "
-        "there; never passwords, keys or other secrets.",
-        parameters=parameters(RememberArguments),
+        description="Remember something about the person or the work for later sessions. "
+        "Only what will be of use there; never passwords, keys or other secrets.",
+        parameters=build_parameters(RememberArguments),
         display_name="Remember",
     )
     is_idempotent = False
 
-    async def run(self, arguments: Json, place: Place) -> Any:
-        """The id of the memory, by which a later one can supersede it."""
-        asked = take(RememberArguments, arguments)
-        if not asked.content.strip():
-            raise ToolFault("content says nothing")
-        for known in asked.supersedes:
-            if await place.services.store.memory(place.owner, known) is None:
-                raise ToolFault(f"there is no memory {known} to supersede")
+    async def run(self, arguments: Json, context: ToolContext) -> Any:
+        """Store the memory and return its id, by which a later one can supersede it."""
+        parsed = parse_arguments(RememberArguments, arguments)
+        if not parsed.content.strip():
+            raise ToolError("content is empty")
+        for memory_id in parsed.supersedes:
+            if await context.services.store.memory(context.owner, memory_id) is None:
+                raise ToolError(f"there is no memory {memory_id} to supersede")
         try:
-            with faults():
+            with refusals_as_errors():
                 row = await memories.remember(
-                    place.services,
-                    place.owner,
-                    asked.content.strip(),
-                    type=asked.type,
-                    reason=asked.reason or None,
-                    session_id=place.session_id,
-                    supersedes=asked.supersedes,
+                    context.services,
+                    context.owner,
+                    parsed.content.strip(),
+                    type=parsed.type,
+                    reason=parsed.reason or None,
+                    session_id=context.session_id,
+                    supersedes=parsed.supersedes,
                 )
         except StoreError as problem:
-            raise ToolFault(problem.what) from None
-        return {"memory_id": row.id, "content": row.content, "superseded": list(asked.supersedes)}
+            raise ToolError(problem.what) from None
+        return {"memory_id": row.id, "content": row.content, "superseded": list(parsed.supersedes)}

@@ -1,5 +1,4 @@
-"""Skill: instructions that are loaded when they are needed; the one we ship exports the session it
-is called in."""
+"""Skill: load instructions on demand; the bundled skill exports the current session."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -7,18 +6,24 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from open_token.locallib.skills import NAME as STREAM_OF_CONSCIOUSNESS
-from open_token.server.agent.interface import ToolSpec
-from open_token.server.agent.tools._arguments import Arguments, cut, in_thread, parameters, take
-from open_token.server.agent.tools._export import export_here
-from open_token.server.agent.tools.interface import Json, Place, ToolFault
+from open_token.server.agent.model_interface import ToolSpec
+from open_token.server.agent.tools.arguments import (
+    Arguments,
+    build_parameters,
+    parse_arguments,
+    run_in_thread,
+    truncate_middle,
+)
+from open_token.server.agent.tools.interface import Json, ToolContext, ToolError
+from open_token.server.agent.tools.session_export import export_session
 from open_token.server.skills import Skill as SkillFolder
 from open_token.server.skills import split_front
 
-_MOST_LISTED = 12_000
+_MAX_LISTED = 12_000
 
 
 class SkillArguments(Arguments, frozen=True, kw_only=True):
-    """Which skill, with what words."""
+    """Which skill, with which arguments."""
 
     name: Annotated[str, Meta(description="The name of the skill.")]
     arguments: Annotated[
@@ -45,32 +50,33 @@ class Skill:
         listed = "\n".join(f"- {skill.name}: {skill.description}" for skill in skills.values())
         self.spec = ToolSpec(
             name="Skill",
-            description="Load the instructions of a skill when the task calls for it, and follow them. "
-            f"{STREAM_OF_CONSCIOUSNESS} does its work at once: it exports this session into the workspace. "
-            f"The skills are:\n{cut(listed, _MOST_LISTED)}",
-            parameters=parameters(SkillArguments),
+            description="Load the instructions of a skill when the task calls for it, and follow "
+            f"them. {STREAM_OF_CONSCIOUSNESS} does its work at once: it exports this session into "
+            f"the workspace. The skills are:\n{truncate_middle(listed, _MAX_LISTED)}",
+            parameters=build_parameters(SkillArguments),
             display_name="Skill",
         )
 
-    async def run(self, arguments: Json, place: Place) -> Any:
-        """The instructions and the names of the files that come along; or what was exported."""
-        asked = take(SkillArguments, arguments, {"skill": "name", "args": "arguments"})
-        skill = self._skills.get(asked.name.removeprefix("/"))
+    async def run(self, arguments: Json, context: ToolContext) -> Any:
+        """Return the instructions and file names of a skill, or the result of the export."""
+        parsed = parse_arguments(SkillArguments, arguments, {"skill": "name", "args": "arguments"})
+        skill = self._skills.get(parsed.name.removeprefix("/"))
         if skill is None:
-            raise ToolFault(f"there is no such skill; there are {', '.join(self._skills)[:2000]}")
-        if asked.file:
+            names = ", ".join(self._skills)[:2000]
+            raise ToolError(f"unknown skill; available skills: {names}")
+        if parsed.file:
             return {
                 "name": skill.name,
-                "file": asked.file,
-                "content": await in_thread(skill.read, asked.file),
+                "file": parsed.file,
+                "content": await run_in_thread(skill.read, parsed.file),
             }
         if skill.name == STREAM_OF_CONSCIOUSNESS:
-            return await export_here(place, asked.arguments, asked.confirmed)
-        _, body = split_front(await in_thread(skill.read))
+            return await export_session(context, parsed.arguments, parsed.confirmed)
+        _, body = split_front(await run_in_thread(skill.read))
         answer: Json = {
             "name": skill.name,
-            "instructions": body.replace("$ARGUMENTS", asked.arguments),
+            "instructions": body.replace("$ARGUMENTS", parsed.arguments),
         }
         if skill.source == "session":
             answer["skill_dir"] = skill.folder
-        return {**answer, "files": await in_thread(skill.paths)}
+        return {**answer, "files": await run_in_thread(skill.paths)}

@@ -1,5 +1,4 @@
-"""What the tools of all sessions share: the sandbox, the tools of the operator's module,
-connections to MCP servers."""
+"""What the tools of all sessions share: sandbox, tools of the operator, MCP connections."""
 
 import asyncio
 from collections.abc import Mapping
@@ -12,24 +11,24 @@ from open_token.server.sandbox import Sandbox, find_sandbox
 
 
 class Toolbox:
-    """Made once for a server; a module that is wrong is an error here, before anybody is served."""
+    """Created once for a server; an invalid tools module is an error at this point."""
 
     def __init__(self, config: ServerConfig, env: Mapping[str, str]) -> None:
         self._config = config
         self._sandbox: Sandbox | None = None
-        self._looking = asyncio.Lock()
+        self._sandbox_lock = asyncio.Lock()
         self.python: dict[str, Tool] = (
             load_tools(config.tools_module) if config.tools_module else {}
         )
         self.mcp = McpServers(config.mcp, env, config.tool_timeout)
 
     async def sandbox(self) -> Sandbox:
-        """How commands are kept in; looked for once."""
-        async with self._looking:
+        """Return the sandbox for commands, which is detected once."""
+        async with self._sandbox_lock:
             if self._sandbox is None:
                 self._sandbox = await find_sandbox(self._config.allow_unsandboxed)
             return self._sandbox
 
     async def close(self) -> None:
-        """Let go of what was started."""
+        """Stop what was started."""
         await self.mcp.close()

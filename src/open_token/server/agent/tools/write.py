@@ -1,12 +1,17 @@
-"""Write: a file put into the workspace, whole."""
+"""Write: write a whole file into the workspace."""
 
 from typing import Annotated, Any
 
 from msgspec import Meta
 
-from open_token.server.agent.interface import ToolSpec
-from open_token.server.agent.tools._arguments import Arguments, in_thread, parameters, take
-from open_token.server.agent.tools.interface import Json, Place
+from open_token.server.agent.model_interface import ToolSpec
+from open_token.server.agent.tools.arguments import (
+    Arguments,
+    build_parameters,
+    parse_arguments,
+    run_in_thread,
+)
+from open_token.server.agent.tools.interface import Json, ToolContext
 from open_token.server.workspace import tell_changed
 
 
@@ -24,19 +29,19 @@ class Write:
 
     spec = ToolSpec(
         name="Write",
-        description="Write a text file into the workspace. A file of that name is replaced as a whole; "
-        "to change a part of one, use Edit.",
-        parameters=parameters(WriteArguments),
+        description="Write a text file into the workspace. A file of that name is replaced as a "
+        "whole; to change a part of one, use Edit.",
+        parameters=build_parameters(WriteArguments),
         display_name="Write file",
     )
     is_idempotent = True
 
-    async def run(self, arguments: Json, place: Place) -> Any:
-        """Where it was written and how much."""
-        asked = take(WriteArguments, arguments, {"path": "file_path"})
-        data = asked.content.encode()
-        await in_thread(place.workspace.write, asked.file_path, data)
+    async def run(self, arguments: Json, context: ToolContext) -> Any:
+        """Write the file; return its path and size."""
+        parsed = parse_arguments(WriteArguments, arguments, {"path": "file_path"})
+        data = parsed.content.encode()
+        await run_in_thread(context.workspace.write, parsed.file_path, data)
         await tell_changed(
-            place.services, place.owner, place.session_id, "written", asked.file_path
+            context.services, context.owner, context.session_id, "written", parsed.file_path
         )
-        return {"file_path": asked.file_path, "bytes": len(data)}
+        return {"file_path": parsed.file_path, "bytes": len(data)}

@@ -1,0 +1,1 @@
+"""Types of Open-Token documents, sessions and their logs."""

@@ -1,0 +1,375 @@
+"""One model call as one turn: request, streaming into the log, retries of transient errors."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Iterator
+from dataclasses import dataclass, field
+
+from open_token.model.log_events import Json, NewEvent
+from open_token.model.session_types import to_builtins
+from open_token.server.agent import context_usage, history, prompt, tool_results
+from open_token.server.agent.model_interface import (
+    CallArgumentsPiece,
+    CallStart,
+    Message,
+    ModelError,
+    Piece,
+    Request,
+    Text,
+    TextPiece,
+    ThinkingPiece,
+    ToolSpec,
+    UsagePiece,
+)
+from open_token.server.agent.run_context import LoopRef, RunContext
+from open_token.server.agent.stream_writer import StreamWriter
+from open_token.server.agent.tool_calls import elapsed_ms
+from open_token.server.agent.tools import ask_user_question, subagent
+from open_token.session import SessionState, Turn, actions
+
+RETRY_DELAYS = (0.5, 2.0, 8.0)
+"""Seconds before a call is retried after a transient error; a provider may ask for more."""
+_MAX_DELAY = 60.0
+
+
+def list_tool_specs(context: RunContext, loop: LoopRef, mode: str) -> list[ToolSpec]:
+    """Return the tools that the model is offered; in planning mode it may only ask."""
+    specs = []
+    for name, tool in context.tools.items():
+        is_question = name == ask_user_question.NAME
+        if mode == "planning" and not is_question:
+            continue
+        if is_question and context.request.headless:
+            continue
+        if name == subagent.NAME and loop.depth >= subagent.MAX_DEPTH:
+            continue
+        specs.append(tool.spec)
+    return specs
+
+
+async def build_request(
+    context: RunContext, loop: LoopRef, state: SessionState, note: str | None = None
+) -> Request:
+    """Return the request to the model: system prompt, history and tools."""
+    messages = history.build_messages(state, loop_id=loop.loop_id, model=context.model.name)
+    messages = await tool_results.expand_results(context, messages)
+    if messages and messages[-1].role == "assistant":
+        messages.append(Message("user", [Text(note or prompt.CONTINUE)]))
+    elif note:
+        messages.append(Message("user", [Text(note)]))
+    # Providers require that the user begins; an imported conversation may begin otherwise.
+    if messages and messages[0].role != "user":
+        messages.insert(0, Message("user", [Text(prompt.CONVERSATION_START)]))
+    mode = context.request.mode
+    schema = None
+    memories = []
+    if loop.depth == 0:
+        schema = context.request.output_schema
+        memories = [memory.content for memory in context.memories]
+    system = prompt.build_system_prompt(mode, depth=loop.depth, memories=memories, schema=schema)
+    return Request(
+        model=context.model.name,
+        messages=[Message("system", [Text(system)]), *messages],
+        tools=list_tool_specs(context, loop, mode),
+        output_schema=schema,
+        mode=mode,
+        depth=loop.depth,
+    )
+
+
+async def stream_pieces(context: RunContext, request: Request) -> AsyncGenerator[Piece, None]:
+    """Yield the pieces of an answer; raise ModelError when the provider is silent for too long."""
+    limit = context.services.config.model_timeout
+    stream = context.model.stream(request)
+    async with contextlib.aclosing(stream):  # type: ignore[type-var]
+        while True:
+            try:
+                async with asyncio.timeout(limit):
+                    piece = await anext(stream, None)
+            except TimeoutError:
+                raise ModelError(f"no response for {limit:g} seconds", "timeout") from None
+            if piece is None:
+                return
+            yield piece
+
+
+async def run_model_turn(context: RunContext, loop: LoopRef, note: str | None = None) -> None:
+    """Run one model turn; raise ModelError when it fails, after retries of transient errors."""
+    for delay in (*RETRY_DELAYS, None):
+        turn_id = context.services.clock.name("turn")
+        state = await context.state()
+        request = await build_request(context, loop, state, note)
+        try:
+            await _AnswerStream(context, loop, turn_id, request).run()
+            return
+        except ModelError as error:
+            await _fail_turn(context, turn_id, str(error))
+            if delay is None or not error.is_transient:
+                raise
+            delay = max(delay, error.retry_after or 0)
+            await asyncio.sleep(min(delay, _MAX_DELAY))
+
+
+async def _fail_turn(context: RunContext, turn_id: str, reason: str) -> None:
+    """End a turn whose model call failed; its text stays, its calls are cancelled."""
+    leftover = context.leftover
+    context.leftover = []
+
+    def build_events(state: SessionState) -> Iterator[NewEvent]:
+        yield from leftover
+        for call_id, buffer in state.turns[turn_id].calls.items():
+            if buffer.call.status == "pending":
+                yield (
+                    "tool.status",
+                    {
+                        "turn_id": turn_id,
+                        "tool_call_id": call_id,
+                        "status": "cancelled",
+                    },
+                )
+        yield from actions.stop_turn(turn_id, "failed", reason)
+
+    await context.write(build_events)
+
+
+def finish_turn(context: RunContext, state: SessionState, turn_id: str) -> list[NewEvent]:
+    """Return the events that complete a turn; in planning mode its final text is the plan."""
+    turn = state.turns[turn_id]
+    events: list[NewEvent] = []
+    if state.mode == "planning" and turn.facts.loop_id == "root" and not turn.calls:
+        plan = _get_text(turn)
+        if plan:
+            events.append(
+                ("block.added", {"turn_id": turn_id, "block": _build_plan("ready", plan)})
+            )
+    duration = elapsed_ms(turn.facts.started_at, context.services.clock.now())
+    events.append(("turn.ended", {"turn_id": turn_id, "duration_ms": duration}))
+    return events
+
+
+def _get_text(turn: Turn) -> str:
+    texts = []
+    for buffer in turn.blocks:
+        if buffer.block.type == "text":
+            texts.append(buffer.snapshot().content or "")
+    return "".join(texts)
+
+
+@dataclass
+class _QuestionCall:
+    """A call of AskUserQuestion whose arguments are still streaming."""
+
+    provider_id: str
+    call: Json
+    pieces: list[str] = field(default_factory=list)
+
+
+class _AnswerStream:
+    """Writes the answer of a model into a turn while it streams."""
+
+    def __init__(self, context: RunContext, loop: LoopRef, turn_id: str, request: Request) -> None:
+        self.context = context
+        self.loop = loop
+        self.turn_id = turn_id
+        self.request = request
+        self.writer = StreamWriter(context.write)
+        self.call_ids: dict[str, str] = {}
+        """Our ids of calls by those of the provider; they differ if an id is used already."""
+        self.question: _QuestionCall | None = None
+        """A question, which is written when it is complete."""
+        self.has_open_thinking = False
+        self.is_signed = False
+        self.usage: dict[str, int] = {}
+        self.length = 0
+
+    async def run(self) -> None:
+        """Open the turn, write every piece, and end the turn unless it has tool calls."""
+        await self.context.write(self._build_start)
+        if self.loop.depth == 0:
+            self.context.memories_sent = True
+        try:
+            pieces = stream_pieces(self.context, self.request)
+            async with contextlib.aclosing(pieces):
+                async for piece in pieces:
+                    await self._add_piece(piece)
+            await self.writer.flush()
+        finally:
+            await self.writer.close()
+            self.context.leftover = self.writer.take() + self._build_question("pending")
+        self.context.leftover = []
+        await self.context.write(self._build_end)
+
+    async def _add_piece(self, piece: Piece) -> None:
+        if self.question is not None and not isinstance(piece, UsagePiece):
+            if isinstance(piece, CallArgumentsPiece) and piece.id == self.question.provider_id:
+                self.question.pieces.append(piece.arguments)
+                self.length += len(piece.arguments)
+                return
+            events = self._build_question("pending")
+            self.question = None
+            await self.writer.flush(*events)
+        if isinstance(piece, TextPiece):
+            await self._add_text("text.delta", piece.text)
+        elif isinstance(piece, ThinkingPiece):
+            await self._add_thinking(piece)
+        elif isinstance(piece, CallStart):
+            await self._start_call(piece)
+        elif isinstance(piece, CallArgumentsPiece) and piece.arguments:
+            await self._add_arguments(piece)
+        elif isinstance(piece, UsagePiece):
+            self.usage = {**self.usage, **piece.usage}
+
+    async def _add_text(self, kind: str, text: str) -> None:
+        if text:
+            self.length += len(text)
+            await self.writer.add_delta(kind, {"turn_id": self.turn_id, "text": text}, len(text))
+
+    async def _add_thinking(self, piece: ThinkingPiece) -> None:
+        """Add thinking; a signature completes a block, and what follows begins another."""
+        if piece.text:
+            if self.is_signed:
+                block = {"type": "thinking", "content": ""}
+                event: NewEvent = ("block.added", {"turn_id": self.turn_id, "block": block})
+                await self.writer.flush(event)
+            self.has_open_thinking = True
+            self.is_signed = False
+            await self._add_text("thinking.delta", piece.text)
+        if piece.signature:
+            signature = piece.signature
+            await self.writer.flush()
+            await self.context.write(lambda state: self._build_signature(state, signature))
+            self.has_open_thinking = False
+            self.is_signed = True
+
+    async def _start_call(self, piece: CallStart) -> None:
+        state = await self.context.state()
+        call_id = piece.id
+        if not call_id or call_id in state.callers:
+            call_id = self.context.services.clock.name("call")
+        self.call_ids[piece.id] = call_id
+        call: Json = {
+            "id": call_id,
+            "tool_name": piece.name,
+            "display_name": self.context.display_name(piece.name),
+        }
+        if piece.signature:
+            call["signature"] = piece.signature
+        if piece.name == ask_user_question.NAME and piece.name in self.context.tools:
+            self.question = _QuestionCall(piece.id, call)
+            return
+        await self.writer.flush(("tool.called", {"turn_id": self.turn_id, "call": call}))
+
+    async def _add_arguments(self, piece: CallArgumentsPiece) -> None:
+        data = {
+            "turn_id": self.turn_id,
+            "tool_call_id": self.call_ids[piece.id],
+            "delta": piece.arguments,
+        }
+        self.length += len(piece.arguments)
+        await self.writer.add_delta("tool.arguments", data, len(piece.arguments))
+
+    def _build_question(self, status: str) -> list[NewEvent]:
+        """Return the call that asks the user; that of a subagent names its loop."""
+        if self.question is None:
+            return []
+        arguments = "".join(self.question.pieces)
+        if self.loop.depth:
+            arguments = ask_user_question.add_source_loop(arguments, self.loop.loop_id)
+        call = {**self.question.call, "arguments": arguments, "status": status}
+        return [("tool.called", {"turn_id": self.turn_id, "call": call})]
+
+    def _build_start(self, state: SessionState) -> list[NewEvent]:
+        model = self.context.model
+        turn: Json = {
+            "turn_id": self.turn_id,
+            "loop_id": self.loop.loop_id,
+            "model": model.name,
+            "context_window": model.context_window,
+        }
+        if self.loop.parent_call:
+            turn["parent_fork_tool_call_id"] = self.loop.parent_call
+        events: list[NewEvent] = [("turn.opened", {"turn": turn})]
+        if self.loop.depth == 0:
+            events += self._build_mode_change(state)
+            if self.context.memories and not self.context.memories_sent:
+                refs = []
+                for row in self.context.memories:
+                    ref = prompt.build_memory_ref(row.content, row.id, row.skill_name)
+                    refs.append(to_builtins(ref))
+                events.append(("memory.recalled", {"turn_id": self.turn_id, "refs": refs}))
+        return events
+
+    def _build_mode_change(self, state: SessionState) -> list[NewEvent]:
+        """Return the blocks of the first turn that show a change of mode and the fate of a plan."""
+        mode = self.context.request.mode
+        if "planning" not in (mode, state.mode):
+            return []
+        is_changed = mode != state.mode
+        plan = _find_ready_plan(state)
+        events: list[NewEvent] = []
+        blocks: list[Json] = []
+        if is_changed:
+            events.append(("mode.changed", {"turn_id": self.turn_id, "to": mode}))
+            blocks.append({"type": "planning_enter" if mode == "planning" else "planning_exit"})
+        if plan is not None:
+            blocks.append(_build_plan("approved" if mode == "executing" else "rejected", plan))
+        if mode == "planning" and (plan is not None or is_changed):
+            blocks.append(_build_plan("drafting"))
+        for block in blocks:
+            events.append(("block.added", {"turn_id": self.turn_id, "block": block}))
+        return events
+
+    def _build_signature(self, state: SessionState, signature: str) -> list[NewEvent]:
+        """Add the signature of the provider, which it requires back, to the last thinking."""
+        content = ""
+        index = None
+        if self.has_open_thinking:
+            blocks = state.turns[self.turn_id].blocks
+            for position in range(len(blocks) - 1, -1, -1):
+                if blocks[position].block.type == "thinking":
+                    index = position
+                    content = blocks[position].snapshot().content
+                    break
+        block = {"type": "thinking", "content": content, "signature": signature}
+        data = {"turn_id": self.turn_id, "block": block, "block_index": index}
+        return [("block.added", data)]
+
+    def _build_end(self, state: SessionState) -> list[NewEvent]:
+        """Return the usage, with which the model call is complete, and the end of the turn."""
+        calls = state.turns[self.turn_id].calls
+        status = "pending"
+        if self.question is not None and not calls:
+            if ask_user_question.is_valid_question("".join(self.question.pieces)):
+                status = "awaiting_answer"
+        events = self._build_question(status)
+        has_calls = bool(calls or events)
+        events.append(("usage.counted", {"turn_id": self.turn_id, "usage": self._get_usage()}))
+        if not has_calls:
+            events += finish_turn(self.context, state, self.turn_id)
+        return events
+
+    def _get_usage(self) -> dict[str, int]:
+        """Return the usage that the provider reported, or an estimate."""
+        if self.usage:
+            return self.usage
+        input_tokens = context_usage.estimate_messages(list(self.request.messages))
+        input_tokens += context_usage.estimate_tools(list(self.request.tools))
+        output_tokens = (self.length + 3) // 4
+        return {"input_tokens": input_tokens, "output_tokens": output_tokens, "estimated": 1}
+
+
+def _build_plan(status: str, plan: str = "") -> Json:
+    return {"type": "plan_status", "content": {"status": status, "plan": plan}}
+
+
+def _find_ready_plan(state: SessionState) -> str | None:
+    """Return the plan that is ready and was neither approved nor rejected."""
+    for turn in reversed(state.path):
+        for buffer in reversed(turn.blocks):
+            if buffer.block.type != "plan_status":
+                continue
+            content = buffer.block.content
+            if isinstance(content, dict) and content.get("status") == "ready":
+                return str(content.get("plan", ""))
+            return None
+    return None

@@ -1,0 +1,1 @@
+"""The store in PostgreSQL: a database that several nodes share."""

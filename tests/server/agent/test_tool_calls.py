@@ -1,0 +1,147 @@
+"""Calls of tools: what goes wrong is a result, what is for the page is taken out, what is big is
+put by."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_rooms import Fake, Scripted, calls, rooms, run
+from open_token.server.agent.tool_calls import elapsed_ms
+from open_token.server.agent.tools.interface import ToolError
+from open_token.server.config import Limits
+
+Fakes = Callable[..., None]
+
+
+def fails(fault: Exception) -> Callable[[Any], Any]:
+    def does(_: Any) -> Any:
+        raise fault
+
+    return does
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "words"),
+    [
+        (Fake("T", fails(ToolError("no such file"))), "{}", "no such file"),
+        (Fake("T", fails(KeyError("secret"))), "{}", "the tool failed: KeyError"),
+        (
+            Fake("T", lambda _: asyncio.Event().wait(), timeout=0.02),
+            "{}",
+            "timed out after 0.02 seconds",
+        ),
+        (
+            Fake("T", lambda _: object()),
+            "{}",
+            "the tool returned a value that cannot be encoded as JSON",
+        ),
+        (Fake("T", lambda _: 1), "{", "the arguments are not valid JSON"),
+        (Fake("T", lambda _: 1), "[]", "the arguments are not a JSON object"),
+        (Fake("Other", lambda _: 1), "{}", "there is no tool with this name"),
+    ],
+)
+def test_what_goes_wrong_is_a_result(
+    tmp_path: Path, fakes: Fakes, tool: Fake, arguments: str, words: str
+) -> None:
+    async def talk() -> None:
+        fakes(Scripted(calls("T", "c1", arguments), "end"), tool)
+        async with rooms(tmp_path) as opened:
+            room = await opened()
+            await room.send("go")
+            call = room.turns()[1]["tool_calls"][0]
+            assert (call["status"], call["result"]) == ("error", {"error": words})
+            assert room.texts()[-1] == "end"
+            await room.check()
+
+    run(talk())
+
+
+def test_meta_becomes_blocks_and_the_model_does_not_see_it(tmp_path: Path, fakes: Fakes) -> None:
+    async def talk() -> None:
+        meta = {
+            "ui": {"resourceHTML": "<p>", "target": "inline"},
+            "bridge": {"action": "addContext"},
+            "plan": {"x": 1},
+        }
+        model = Scripted(calls("T"), "end")
+        fakes(model, Fake("T", lambda _: {"n": 1, "_meta": meta}))
+        async with rooms(tmp_path) as opened:
+            room = await opened()
+            await room.send("go")
+            turn = room.turns()[1]
+            assert turn["tool_calls"][0]["result"] == {"n": 1}
+            assert [block["type"] for block in turn["blocks"]] == [
+                "tool_use",
+                "tool_bridge",
+                "tool_ui",
+            ]
+            assert turn["blocks"][2]["tool_call_id"] == "c1"
+            assert "resourceHTML" not in str(model.requests[1])
+            await room.check()
+
+    run(talk())
+
+
+@pytest.mark.parametrize("given", ["word " * 1000, {"rows": ["word"] * 1000}])
+def test_a_big_result_is_a_blob_with_a_preview(tmp_path: Path, fakes: Fakes, given: Any) -> None:
+    async def talk() -> None:
+        model = Scripted(calls("T"), "end")
+        fakes(model, Fake("T", lambda _: given))
+        async with rooms(tmp_path, limits=Limits(frame_bytes=3000)) as opened:
+            room = await opened()
+            await room.send("go")
+            result = room.turns()[1]["tool_calls"][0]["result"]
+            assert result["size"] > 3000
+            assert len(result["preview"]) == 2000
+            data = await room.services.store.read_blob(room.caller.user.id, room.id, result["blob"])
+            assert data is not None
+            assert len(data) == result["size"]
+            told = model.requests[1].messages[-1].parts[0].content
+            assert told == data.decode()
+
+    run(talk())
+
+
+def test_the_environment_of_session_and_message_reaches_the_tool(
+    tmp_path: Path, fakes: Fakes
+) -> None:
+    async def talk() -> None:
+        seen: list[dict[str, str]] = []
+
+        class Looks(Fake):
+            async def run(self, arguments: dict[str, Any], place: Any) -> Any:
+                seen.append(dict(place.env))
+
+        fakes(Scripted(calls("T"), "end"), Looks("T", lambda _: 1))
+        async with rooms(tmp_path) as opened:
+            room = await opened()
+            await room.services.store.set_setting(f"env/{room.id}", '{"A": "1", "B": "2"}')
+            await room.send("go", runtime_env={"B": "3"})
+            assert seen == [{"A": "1", "B": "3"}]
+            assert "runtime_env" not in str(room.entries)
+
+    run(talk())
+
+
+def test_tools_can_be_barred(tmp_path: Path, fakes: Fakes) -> None:
+    async def talk() -> None:
+        model = Scripted("a", "b")
+        fakes(model, Fake("T", lambda _: 1))
+        async with rooms(tmp_path) as opened:
+            await (await opened(disable_tools=["T", "Agent"])).send("go")
+            await (await opened(disable_tools=True)).send("go")
+            names = {spec.name for spec in model.requests[0].tools}
+            assert "AskUserQuestion" in names
+            assert not names & {"T", "Agent"}
+            assert list(model.requests[1].tools) == []
+
+    run(talk())
+
+
+def test_milliseconds() -> None:
+    assert elapsed_ms("2026-01-01T00:00:00.000Z", "2026-01-01T00:00:01.500Z") == 1500
+    assert elapsed_ms(None, "2026-01-01T00:00:01.500Z") == 0
+    assert elapsed_ms("nonsense", "2026-01-01T00:00:01.500Z") == 0
