@@ -21,8 +21,8 @@ from open_token.server.agent.model_interface import Message, Request, Text
 from open_token.server.agent.models import build_registry, demo
 from open_token.server.bus.interface import LogAppended
 from open_token.server.config import Limits, ServerConfig
-from open_token.server.services import Services
-from open_token.server.start import first_key, running
+from open_token.server.core.services import Services
+from open_token.server.lifecycle import create_first_key, run_services
 
 DELAY = "0.02"
 
@@ -48,7 +48,7 @@ async def bare(config: ServerConfig, env: dict[str, str], sessions: int) -> tupl
 
 async def served(services: Services, sessions: int) -> tuple[float, float, int]:
     """The same through the server; also how many entries were written."""
-    key = await first_key(services)
+    key = await create_first_key(services)
     caller = await services.store.check_key(str(key), services.clock.now())
     assert caller is not None
     names = []
@@ -79,7 +79,7 @@ async def main(sessions: int, words: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         config = ServerConfig(data=Path(folder), limits=Limits(runs=sessions))
         alone, alone_used = await bare(config, env, sessions)
-        async with running(config, env) as services:
+        async with run_services(config, env) as services:
             taken, used, entries = await served(services, sessions)
     said, extra = sessions * words, 1e6 * (used - alone_used)
     print(f"{sessions} sessions, {words} words each, a word every {DELAY} s, one core")

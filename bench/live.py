@@ -24,8 +24,8 @@ import socketio
 import uvicorn
 
 from open_token.server.config import Limits, ServerConfig
-from open_token.server.listen import Listening, listening, new_event_loop
-from open_token.server.sockets import Json
+from open_token.server.listener import RunningServer, new_event_loop, run_server
+from open_token.server.ws.sockets import MsgspecJson
 
 ROUNDS, EVENTS, SUBSCRIBERS = 3, 400, 100
 MANY, RATE, SECONDS = 500, 500, 4
@@ -166,7 +166,7 @@ async def report(process: asyncio.subprocess.Process) -> dict[str, Any]:
 @contextlib.asynccontextmanager
 async def bare() -> AsyncIterator[tuple[str, Any]]:
     """python-socketio and nothing else, set up as ours is."""
-    server = socketio.AsyncServer(async_mode="asgi", json=Json)
+    server = socketio.AsyncServer(async_mode="asgi", json=MsgspecJson)
 
     async def subscribe(sid: str, payload: Any) -> str:
         await server.enter_room(sid, SESSION)
@@ -196,10 +196,10 @@ async def bare() -> AsyncIterator[tuple[str, Any]]:
 
 
 @contextlib.asynccontextmanager
-async def ours(folder: Path) -> AsyncIterator[tuple[Listening, str, str]]:
+async def ours(folder: Path) -> AsyncIterator[tuple[RunningServer, str, str]]:
     """Our server, its owner and a key."""
     limits = Limits(connections_per_user=10**6, events_per_minute=10**9)
-    async with listening(ServerConfig(data=folder, port=0, limits=limits), {}) as server:
+    async with run_server(ServerConfig(data=folder, port=0, limits=limits), {}) as server:
         owner = (await server.services.store.users())[0].id
         assert server.first_key
         await server.services.journal.create(owner, {"id": SESSION})
@@ -296,7 +296,7 @@ async def asleep(folder: Path) -> None:
     """One who subscribes and never reads, beside one who does."""
     held = 0
 
-    async def write(server: Listening, owner: str) -> float:
+    async def write(server: RunningServer, owner: str) -> float:
         """How much memory it took at most."""
         nonlocal held
         before = most = resident()

@@ -28,9 +28,9 @@ from starlette.routing import Route
 from store import AT, USER, fill
 
 from open_token.server.config import Limits, ServerConfig
-from open_token.server.http.app import make_app
-from open_token.server.services import Services
-from open_token.server.start import running
+from open_token.server.core.services import Services
+from open_token.server.http.app import build_app
+from open_token.server.lifecycle import run_services
 from open_token.server.store.rows import User
 from open_token.session.actions import build_text_blocks, send_user_message
 
@@ -54,12 +54,12 @@ async def talk(services: Services) -> str:
 async def serve(folder: Path, sessions: int) -> None:
     """The server process: tells its port, its key and the words of its sessions, then serves until
     it is ended."""
-    async with running(ServerConfig(data=folder, limits=LIMITS), {}) as services:
+    async with run_services(ServerConfig(data=folder, limits=LIMITS), {}) as services:
         await services.store.add_user(User(id=USER, name="Bench", role="owner", created_at=AT))
         _, key = await services.store.add_key(USER, "bench", "full", AT)
         words = await fill(services.store, sessions)
         session_id = await talk(services)
-        ours = make_app(services)
+        ours = build_app(services)
         turns = await services.store.turns(USER, session_id)
         body = b"[" + b",".join(turn.body for turn in turns) + b"]"
 

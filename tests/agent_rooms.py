@@ -30,8 +30,8 @@ from open_token.server.agent.tools.interface import Tool, ToolContext
 from open_token.server.bus.interface import LogAppended
 from open_token.server.clock import Clock
 from open_token.server.config import ServerConfig
-from open_token.server.services import Services
-from open_token.server.start import first_key, running
+from open_token.server.core.services import Services
+from open_token.server.lifecycle import create_first_key, run_services
 from open_token.server.store.rows import Caller
 from open_token.session import SessionState, to_stream_item
 
@@ -203,8 +203,8 @@ async def rooms(
 ) -> AsyncIterator[Callable[..., Any]]:
     """A server; gives how to open a session on it."""
     time = time or Time()
-    async with running(ServerConfig(data=folder, **config), ENV, time.clock()) as services:
-        key = await first_key(services)
+    async with run_services(ServerConfig(data=folder, **config), ENV, time.clock()) as services:
+        key = await create_first_key(services)
         if key is None:
             owner = (await services.store.users())[0]
             _, key = await services.store.add_key(owner.id, "again", "full", services.clock.now())

@@ -7,7 +7,7 @@ import socket
 import struct
 from typing import Literal
 
-from open_token.server.stopping import stopped
+from open_token.server.cancellation import cancel_and_wait
 
 Cut = Literal["stalled", "lost", "reset"]
 _AT_ONCE = struct.pack("ii", 1, 0)
@@ -36,7 +36,7 @@ class Link:
     async def __aexit__(self, *_: object) -> None:
         assert self._server is not None
         self._server.close()
-        await asyncio.gather(*map(stopped, tuple(self._tasks)))
+        await asyncio.gather(*map(cancel_and_wait, tuple(self._tasks)))
 
     def cut(self, how: Cut) -> None:
         """Let nothing pass: connections stay as if they lived, or are reset and new ones are, too.

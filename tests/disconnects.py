@@ -19,8 +19,8 @@ import httpx2
 
 from client_mirror import Mirror
 from open_token.model.log_events import Json, NewEvent
-from open_token.server.listen import Listening
-from open_token.server.services import Services
+from open_token.server.core.services import Services
+from open_token.server.listener import RunningServer
 from open_token.session import to_stream_item
 from sockets import Client, listening
 from watching import ANNA, begin, folded, hear, key, opened, seen, stored, word, write
@@ -47,7 +47,7 @@ class Told:
 class Listener(Client):
     """A connection that tells somebody else, until it is lost."""
 
-    def __init__(self, server: Listening, token: str, told: Told, transport: str) -> None:
+    def __init__(self, server: RunningServer, token: str, told: Told, transport: str) -> None:
         super().__init__(server.address, token, [transport])
         self.told, self.is_lost = told, False
 
@@ -93,7 +93,9 @@ async def writes(services: Services, random: Random, done: asyncio.Event) -> Non
             await asyncio.sleep(random.choice((0, 0, 0.002)))
 
 
-async def over_socket(server: Listening, token: str, told: Told, way: str, random: Random) -> None:
+async def over_socket(
+    server: RunningServer, token: str, told: Told, way: str, random: Random
+) -> None:
     """One connection of a live client, and how it is lost."""
     transport = "polling" if random.random() < 0.1 else "websocket"
     client = Listener(server, token, told, transport)
@@ -106,10 +108,10 @@ async def over_socket(server: Listening, token: str, told: Told, way: str, rando
             client.io.eio.ws._response.connection.transport.abort()
         elif how == "by the server":
             for eio_sid in tuple(server.live.server.eio.sockets):
-                server.live.server.cut(eio_sid)
+                server.live.server.abort(eio_sid)
 
 
-async def over_http(server: Listening, token: str, told: Told, until: int) -> None:
+async def over_http(server: RunningServer, token: str, told: Told, until: int) -> None:
     """One event stream, read up to an event and dropped in the middle."""
     headers = {"Authorization": f"Bearer {token}", "Last-Event-ID": str(told.mirror.seen)}
     url = f"{server.address}/api/sessions/sess_1/events"
@@ -124,7 +126,7 @@ async def over_http(server: Listening, token: str, told: Told, until: int) -> No
                 return
 
 
-async def settle(server: Listening, token: str, told: Told, way: str, final: int) -> None:
+async def settle(server: RunningServer, token: str, told: Told, way: str, final: int) -> None:
     """The last connection: until everything is there."""
     if way == "sse":
         await over_http(server, token, told, final)

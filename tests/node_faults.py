@@ -30,7 +30,7 @@ from history import History
 from node_clients import Watcher, said
 from open_token.model.log_events import LogEntry
 from open_token.model.session_types import to_builtins
-from open_token.server.stopping import stopped
+from open_token.server.cancellation import cancel_and_wait
 from open_token.server.store.postgres.store import PostgresStore
 from open_token.session import SessionState, to_stream_item
 from services import redis
@@ -191,7 +191,7 @@ class Cluster:
 
     async def close(self) -> None:
         """Nobody watches any more."""
-        await asyncio.gather(*map(stopped, self._tasks))
+        await asyncio.gather(*map(cancel_and_wait, self._tasks))
         for task in self._tasks:
             if not task.cancelled():
                 task.result()

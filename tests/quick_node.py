@@ -4,7 +4,7 @@ import os
 import sys
 
 from open_token.cli import main
-from open_token.server import runs
+from open_token.server.core import runs
 
 if lease := float(os.environ.get("LEASE", 0)):
     runs.LEASE, runs.HEARTBEAT, runs._POLL = lease, lease / 3, lease / 6

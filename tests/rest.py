@@ -10,8 +10,8 @@ import httpx2
 
 from open_token.server.clock import Clock
 from open_token.server.config import Limits, ServerConfig
-from open_token.server.http.app import make_app
-from open_token.server.start import first_key, running
+from open_token.server.http.app import build_app
+from open_token.server.lifecycle import create_first_key, run_services
 from open_token.server.store.rows import Scope, User
 from open_token.session import SessionState
 from open_token.session.actions import build_text_blocks, send_user_message
@@ -25,12 +25,12 @@ class Rest:
 
     def __init__(self, folder: Path, clock: Clock | None = None, **config: Any) -> None:
         self.loop = asyncio.new_event_loop()
-        self._running = running(
+        self._running = run_services(
             ServerConfig(**{"data": folder, "limits": PLENTY, **config}), {}, clock
         )
         self.services = self.run(self._running.__aenter__())
-        self.key = self.run(first_key(self.services)) or ""
-        self.app = make_app(self.services)
+        self.key = self.run(create_first_key(self.services)) or ""
+        self.app = build_app(self.services)
         self.client = httpx2.AsyncClient(
             transport=httpx2.ASGITransport(self.app, client=("127.0.0.1", 1)),
             base_url="http://server.test",

@@ -8,10 +8,10 @@ from pathlib import Path
 from open_token.server.bus.local import LocalBus
 from open_token.server.clock import Clock
 from open_token.server.config import ServerConfig
-from open_token.server.journal import Journal
-from open_token.server.scheduler import Scheduler
-from open_token.server.schedules import Schedules
-from open_token.server.services import Services
+from open_token.server.core.journal import Journal
+from open_token.server.core.scheduler import Scheduler
+from open_token.server.core.schedules import Schedules
+from open_token.server.core.services import Services
 from open_token.server.store.interface import Store
 from open_token.server.store.rows import User
 from open_token.server.store.sqlite.store import open_sqlite

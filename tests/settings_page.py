@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from open_token.server import config
-from open_token.server.loading import SETTINGS, flag_of, is_switch, variable_of
+from open_token.server.config_loader import SETTINGS, flag_name, is_switch, variable_name
 
 HEAD = """# Server settings
 
@@ -57,12 +57,12 @@ def page() -> str:
 
 def _row(name: str, words: str) -> str:
     default = _default(name)
-    given = flag_of(name)
+    given = flag_name(name)
     if is_switch(name):
         given += " false" if default == "`true`" else " true"
     cells = [
         f"`{name}`",
-        f"`{variable_of(name)}`",
+        f"`{variable_name(name)}`",
         f"`{given}`",
         default,
         words.replace("|", "\\|"),

@@ -24,10 +24,10 @@ from pathlib import Path
 from lean_sockets import LeanSocket
 from node_faults import Node
 from open_token.model.log_events import LogEntry
-from open_token.server.clock import moment_of
+from open_token.server.cancellation import cancel_and_wait
+from open_token.server.clock import parse_timestamp
 from open_token.server.config import ServerConfig
-from open_token.server.start import running
-from open_token.server.stopping import stopped
+from open_token.server.lifecycle import run_services
 from open_token.server.store.postgres.store import PostgresStore
 from open_token.server.store.rows import User
 from open_token.server.store.sqlite import log
@@ -103,7 +103,7 @@ class Lane:
 
     async def _over(self, session_id: str) -> None:
         figures, entries = self.soak.figures, await self.soak.read(session_id)
-        at = {entry.seq: moment_of(entry.at).timestamp() for entry in entries}
+        at = {entry.seq: parse_timestamp(entry.at).timestamp() for entry in entries}
         figures.waits += [(when - at[number]) * 1000 for number, when in self.came]
         first = self.seen[self.sockets[0]]
         figures.runs += 1
@@ -153,7 +153,7 @@ class Soak:
         self.figures.errors += [
             f"{type(task.exception()).__name__}: {task.exception()}" for task in done
         ]
-        await asyncio.gather(*map(stopped, (*tasks, sampling)))
+        await asyncio.gather(*map(cancel_and_wait, (*tasks, sampling)))
         self.figures.errors += [words for socket in sockets for words in socket.errors]
         for socket in sockets:
             socket.close()
@@ -195,7 +195,7 @@ def _cpu(node: Node) -> float:
 async def _filled(folder: Path, url: str | None) -> list[str]:
     """The sessions that are there already, with a message and an answer each."""
     config = ServerConfig(data=folder, database=url, role="gateway")
-    async with running(config, {}) as services:
+    async with run_services(config, {}) as services:
         await services.store.add_user(
             User(id=OWNER, name="soak", role="owner", created_at=services.clock.now())
         )

@@ -15,10 +15,10 @@ import socketio
 
 from client_mirror import Mirror
 from open_token.model.log_events import Json, NewEvent
-from open_token.server import listen, start
+from open_token.server import lifecycle, listener
 from open_token.server.config import Limits, ServerConfig
-from open_token.server.refusals import bad
-from open_token.server.services import Services
+from open_token.server.core.services import Services
+from open_token.server.errors import bad_request
 from open_token.server.store.rows import Caller
 from open_token.session import SessionState, actions
 from watching import hear, people
@@ -52,7 +52,7 @@ class WritingChat:
         self.heard.append(("send", caller.user.id, payload))
         message = payload.get("message")
         if not isinstance(message, str):
-            raise bad("message is a text")
+            raise bad_request("message is a text")
         if message == "boom":
             raise ValueError("something that must not be told")
         session_id, count = payload["session_id"], len(self.heard)
@@ -95,17 +95,17 @@ def exchange(state: SessionState, names: dict[str, str], words: list[str]) -> li
 
 
 @contextlib.asynccontextmanager
-async def listening(folder: Path, **limits: Any) -> AsyncIterator[listen.Listening]:
+async def listening(folder: Path, **limits: Any) -> AsyncIterator[listener.RunningServer]:
     """A server on a port of its own, with two users."""
     config = ServerConfig(data=folder, port=0, limits=Limits(**limits))
-    chat, start.Chat = start.Chat, WritingChat  # type: ignore[misc,assignment]
+    chat, lifecycle.Chat = lifecycle.Chat, WritingChat  # type: ignore[misc,assignment]
     try:
-        async with start.running(config, {}) as services:
+        async with lifecycle.run_services(config, {}) as services:
             await people(services)
-        async with listen.listening(config, {}) as server:
+        async with listener.run_server(config, {}) as server:
             yield server
     finally:
-        start.Chat = chat  # type: ignore[misc]
+        lifecycle.Chat = chat  # type: ignore[misc]
 
 
 class Client:

@@ -17,7 +17,7 @@ SCRIPT = re.compile(r"^```py\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NEEDED = (
     "aiohttp",
     "open_token.cli.serve",
-    "open_token.server.listen",
+    "open_token.server.listener",
     "open_token.server.agent.models.demo",
 )
 

@@ -21,9 +21,9 @@ import socketio
 from deployed import DEPLOY, NODES, Node, compose, nginx, two_nodes
 from open_token.cli import serve
 from open_token.cli.dispatch import build_parser
+from open_token.server.cancellation import cancel_and_wait
 from open_token.server.config import Limits, ServerConfig
-from open_token.server.loading import load_config
-from open_token.server.stopping import stopped
+from open_token.server.config_loader import load_config
 from services import redis_url
 from stores import new_postgres
 
@@ -219,7 +219,7 @@ async def driven(address: str, key: str, nodes: list[Node]) -> None:
             asking = asyncio.create_task(asked(rest, statuses))
             for node in nodes:
                 await asyncio.to_thread(node.restart)
-            await stopped(asking)
+            await cancel_and_wait(asking)
             assert set(statuses) == {200}
             await talkers[2].say("again", "third")
             whole = await entries(rest, session_id, 3)
@@ -227,7 +227,7 @@ async def driven(address: str, key: str, nodes: list[Node]) -> None:
                 talkers, lambda talker: bool(talker.numbers) and max(talker.numbers) >= whole[-1]
             )
             await reader.until(whole[-1])
-            await stopped(reading)
+            await cancel_and_wait(reading)
         for talker in talkers:
             assert talker.numbers == whole
             assert len(talker.ways) >= 2, (

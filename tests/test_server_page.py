@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from open_token.model.session_types import PatchEnvelope, TurnProjection, from_builtins
-from open_token.server.http.app import ROUTERS, make_app
+from open_token.server.http.app import ROUTERS, build_app
 from route_page import page_of, routes, titles_on
 from whole_servers import Asking, served
 
@@ -30,7 +30,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The routes as the page is to show them."""
 
     async def openapi(ask: Asking) -> Any:
-        return make_app(ask.services).openapi()
+        return build_app(ask.services).openapi()
 
     return routes(served(tmp_path_factory.mktemp("data"), openapi))
 
@@ -81,7 +81,7 @@ def test_every_event_is_on_the_page() -> None:
 
 
 def test_no_event_is_on_the_page_that_there_is_not() -> None:
-    if not (ROOT / "src/open_token/server/live.py").exists() or not is_whole():
+    if not (ROOT / "src/open_token/server/ws/handlers.py").exists() or not is_whole():
         pytest.skip("the server is not whole yet")
     assert sorted(headed().keys() - events_told()) == []
 

@@ -11,7 +11,7 @@ import settings_page
 from open_token.cli import serve
 from open_token.cli.dispatch import build_parser
 from open_token.server.config import ServerConfig
-from open_token.server.loading import SETTINGS, flag_of, load_config, variable_of
+from open_token.server.config_loader import SETTINGS, flag_name, load_config, variable_name
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "settings.md"
 TEXTS = {
@@ -78,11 +78,11 @@ def test_all_three_ways_work_and_each_wins_over_the_one_below(tmp_path: Path, na
         f"[server]\n{name} = {in_toml(name, file)}\n"
     )
     no_flags = vars(build_parser("serve", serve).parse_args([]))
-    with_flag = vars(build_parser("serve", serve).parse_args([flag_of(name), flag]))
+    with_flag = vars(build_parser("serve", serve).parse_args([flag_name(name), flag]))
     seen = [
         set_to(load_config(no_flags, env), name),
-        set_to(load_config(no_flags, {**env, variable_of(name): variable}), name),
-        set_to(load_config(with_flag, {**env, variable_of(name): variable}), name),
+        set_to(load_config(no_flags, {**env, variable_name(name): variable}), name),
+        set_to(load_config(with_flag, {**env, variable_name(name): variable}), name),
     ]
     alone = [
         set_to(load_config({name.replace(".", "_"): text}, {}), name)

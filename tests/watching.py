@@ -14,11 +14,11 @@ from client_mirror import Mirror
 from open_token.model.log_events import Json, LogEntry, NewEvent
 from open_token.model.session_types import TurnProjection, from_builtins, to_builtins
 from open_token.server.config import Limits, ServerConfig
-from open_token.server.frames import BATCH, Frame
-from open_token.server.refusals import Refused
-from open_token.server.services import Services
-from open_token.server.start import running
+from open_token.server.core.services import Services
+from open_token.server.errors import ApiError
+from open_token.server.lifecycle import run_services
 from open_token.server.store.rows import User
+from open_token.server.ws.frames import BATCH_EVENT, Frame
 
 AT = "2026-01-31T08:00:00.000Z"
 ANNA, BEN = "user_anna", "user_ben"
@@ -33,7 +33,7 @@ def run(coroutine: Coroutine[Any, Any, None], seconds: float = 60) -> None:
 async def server(folder: Path, **limits: Any) -> AsyncIterator[Services]:
     """The services of a server with two users."""
     config = ServerConfig(data=folder, port=0, limits=Limits(**limits))
-    async with running(config, {}) as services:
+    async with run_services(config, {}) as services:
         await people(services)
         yield services
 
@@ -94,21 +94,21 @@ class Ears:
 
     def __init__(self) -> None:
         self.frames: list[Frame] = []
-        self.problem: Refused | None = None
+        self.problem: ApiError | None = None
         self.mirror = Mirror()
         self.numbers: list[int] = []
         self.rooms = 0
         self._news = asyncio.Event()
 
-    def take(self, frame: Frame) -> None:
+    def send(self, frame: Frame) -> None:
         self.frames.append(frame)
         hear(self.mirror, self.numbers, frame.name, wired(frame.payload))
         self._news.set()
 
-    async def room(self) -> None:
+    async def wait_for_capacity(self) -> None:
         self.rooms += 1
 
-    def ended(self, problem: Refused) -> None:
+    def on_end(self, problem: ApiError) -> None:
         self.problem = problem
         self._news.set()
 
@@ -127,7 +127,7 @@ class Ears:
 def hear(mirror: Mirror, numbers: list[int], name: str, payload: Json) -> None:
     """What a client does with an event of either dialect; the numbers are those of the stream, as
     they came."""
-    if name == BATCH:
+    if name == BATCH_EVENT:
         for item in payload["events"]:
             numbers.append(item["stream_sequence"])
             mirror.hear_raw(item)

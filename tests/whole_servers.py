@@ -12,9 +12,9 @@ import httpx2
 from open_token.model.log_events import Json, NewEvent
 from open_token.server.clock import Clock
 from open_token.server.config import ServerConfig
-from open_token.server.http.app import make_app
-from open_token.server.services import Services
-from open_token.server.start import first_key, running
+from open_token.server.core.services import Services
+from open_token.server.http.app import build_app
+from open_token.server.lifecycle import create_first_key, run_services
 from open_token.server.store.rows import User
 from open_token.session import SessionState, actions
 
@@ -27,7 +27,7 @@ class Asking:
     def __init__(self, services: Services, keys: dict[str, str]) -> None:
         self.services = services
         self.keys = keys
-        self._transport = httpx2.ASGITransport(make_app(services))
+        self._transport = httpx2.ASGITransport(build_app(services))
 
     @property
     def owner(self) -> str:
@@ -86,11 +86,11 @@ TALK: list[NewEvent] = [
 @contextlib.asynccontextmanager
 async def asking(folder: Path, clock: Clock | None = None, **config: Any) -> AsyncIterator[Asking]:
     """A server over a data folder while it runs."""
-    async with running(
+    async with run_services(
         ServerConfig(data=folder, **config), {"OPEN_TOKEN_HOME": str(folder / "home")}, clock
     ) as services:
         keys: Json = {}
-        if plaintext := await first_key(services):
+        if plaintext := await create_first_key(services):
             store, now = services.store, services.clock.now()
             await store.add_user(User(id=BEN, name="Ben", role="user", created_at=now))
             owner = (await store.users())[0].id

@@ -15,11 +15,11 @@ from fastapi import FastAPI
 
 from open_token.server.agent.tools.interface import ToolContext
 from open_token.server.config import ServerConfig
-from open_token.server.http.app import make_app
-from open_token.server.services import Services
-from open_token.server.start import first_key, running
+from open_token.server.core.services import Services
+from open_token.server.core.workspace import Workspace
+from open_token.server.http.app import build_app
+from open_token.server.lifecycle import create_first_key, run_services
 from open_token.server.store.rows import User
-from open_token.server.workspace import Workspace
 
 T = TypeVar("T")
 
@@ -49,7 +49,7 @@ class Workshop:
 
     @property
     def workspace(self) -> Workspace:
-        return self.services.workspaces.of(self.session_id)
+        return self.services.workspaces.get(self.session_id)
 
     def place(self, call: str = "call_1", **env: str) -> ToolContext:
         """Where a tool is called."""
@@ -129,8 +129,8 @@ async def workshop(
     folder: Path, env: Mapping[str, str] | None = None, **config: Any
 ) -> AsyncIterator[Workshop]:
     """Open a server on a folder, with a session of the owner's in it."""
-    async with running(ServerConfig(data=folder / "data", **config), env or {}) as services:
-        key = await first_key(services)
+    async with run_services(ServerConfig(data=folder / "data", **config), env or {}) as services:
+        key = await create_first_key(services)
         users = await services.store.users()
         now = services.clock.now()
         other = await services.store.add_user(
@@ -141,7 +141,7 @@ async def workshop(
         await services.journal.create(
             users[0].id, {"id": "sess_1", "intent": "to work", "created_at": now}
         )
-        app = make_app(services)
+        app = build_app(services)
         keys = {"owner": key or "", "other": stranger, "reader": reading}
         transport = httpx2.ASGITransport(app)
         headers = {"Authorization": f"Bearer {key}"}

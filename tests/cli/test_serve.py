@@ -103,7 +103,7 @@ def test_people_hear_the_address_and_the_key(
             logging.getLogger("open_token.server").info("request", extra={"fields": FIELDS})
             stopping()
 
-    monkeypatch.setattr("open_token.server.listen", Listen, raising=False)
+    monkeypatch.setattr("open_token.server.listener", Listen, raising=False)
     assert main(["serve", "--data", str(tmp_path), "--port", "7", "--model", "demo"]) == 0
     out, err = capsys.readouterr()
     assert out == "address  http://here\nkey      the-key\n"
@@ -157,7 +157,7 @@ def test_check_says_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_without_its_packages_it_says_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(serve, "missing_packages", lambda: ["fastapi"])
+    monkeypatch.setattr(serve, "find_missing_packages", lambda: ["fastapi"])
     assert main(["serve", "--data", str(tmp_path)]) == 3
     assert "open-token[server]" in capsys.readouterr().err
 

@@ -9,7 +9,7 @@ import pytest
 
 from open_token.cli import main
 from open_token.server.config import ServerConfig
-from open_token.server.start import first_key, running
+from open_token.server.lifecycle import create_first_key, run_services
 from open_token.server.store.sqlite.store import open_sqlite
 
 NOW = "2026-01-31T08:00:00.000Z"
@@ -20,8 +20,8 @@ def data(tmp_path: Path) -> Path:
     """The folder of a server that was started once and has a session with a file."""
 
     async def made() -> None:
-        async with running(ServerConfig(data=tmp_path / "data"), {}) as services:
-            await first_key(services)
+        async with run_services(ServerConfig(data=tmp_path / "data"), {}) as services:
+            await create_first_key(services)
             owner = (await services.store.users())[0].id
             await services.journal.create(owner, {"id": "sess_1", "intent": "Mend the build"})
 
@@ -122,7 +122,7 @@ def test_a_backup_is_made_while_the_server_runs_and_put_back(
     data: Path, told: Any, tmp_path: Path
 ) -> None:
     async def copied() -> None:
-        async with running(ServerConfig(data=data), {}) as services:
+        async with run_services(ServerConfig(data=data), {}) as services:
             assert await asyncio.to_thread(told, "backup", str(tmp_path / "copy")) == (
                 0,
                 "",
@@ -139,7 +139,7 @@ def test_a_backup_is_made_while_the_server_runs_and_put_back(
     assert told("restore", str(tmp_path / "copy"), "--data", str(tmp_path / "again"))[0] == 0
 
     async def held() -> list[str]:
-        async with running(ServerConfig(data=tmp_path / "again"), {}) as services:
+        async with run_services(ServerConfig(data=tmp_path / "again"), {}) as services:
             owner = (await services.store.users())[0].id
             return [row.id for row in (await services.store.sessions(owner)).items]
 

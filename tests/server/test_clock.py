@@ -2,18 +2,20 @@
 
 from datetime import UTC, datetime, timedelta, timezone
 
-from open_token.server.clock import Clock, iso, moment_of
+from open_token.server.clock import Clock, format_timestamp, parse_timestamp
 
 
 def test_a_moment_is_written_in_utc_with_milliseconds() -> None:
     there = datetime(2026, 3, 1, 10, 0, 0, 4_999, tzinfo=timezone(timedelta(hours=2)))
-    assert iso(there) == "2026-03-01T08:00:00.004Z"
-    assert moment_of(iso(there)) == datetime(2026, 3, 1, 8, 0, 0, 4_000, tzinfo=UTC)
+    assert format_timestamp(there) == "2026-03-01T08:00:00.004Z"
+    assert parse_timestamp(format_timestamp(there)) == datetime(
+        2026, 3, 1, 8, 0, 0, 4_000, tzinfo=UTC
+    )
 
 
 def test_times_compare_as_text() -> None:
     first = datetime(2026, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)
-    assert iso(first) < iso(first + timedelta(milliseconds=1))
+    assert format_timestamp(first) < format_timestamp(first + timedelta(milliseconds=1))
 
 
 def test_a_clock_can_be_told_what_time_it_is() -> None:

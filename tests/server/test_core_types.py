@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from client_mirror import Mirror
-from open_token.server import listen
+from open_token.server import listener
 from open_token.server.agent.history import SUMMARY_HEADER
 from open_token.server.agent.model_interface import ModelError, Piece, Request, Text, TextPiece
 from open_token.server.agent.models import demo
@@ -120,7 +120,9 @@ class Talk:
     """A server on a port, its owner as a client of the older dialect, and all that is heard of
     it."""
 
-    def __init__(self, server: listen.Listening, client: Client, http: httpx2.AsyncClient) -> None:
+    def __init__(
+        self, server: listener.RunningServer, client: Client, http: httpx2.AsyncClient
+    ) -> None:
         self._server, self._client, self._http = server, client, http
         self._last = 0
         self.heard: dict[str, list[Any]] = {"legacy": [], "raw": [], "sse": [], "rest": []}
@@ -198,7 +200,7 @@ class Talk:
 @contextlib.asynccontextmanager
 async def talking(folder: Path) -> AsyncIterator[tuple[Talk, str]]:
     config = ServerConfig(data=folder, port=0, compact_at=0.1)
-    async with listen.listening(config, {demo.DELAY: "0"}) as server:
+    async with listener.run_server(config, {demo.DELAY: "0"}) as server:
         key = server.first_key or ""
         headers = {"Authorization": f"Bearer {key}"}
         async with (

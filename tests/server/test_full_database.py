@@ -16,7 +16,7 @@ import pytest
 
 from node_faults import PATIENCE, Cluster, Node, cluster
 from open_token.errors import StoreError
-from open_token.server.stopping import stopped
+from open_token.server.cancellation import cancel_and_wait
 from services import Instance, as_owner_of_postgres, new_folder, own_postgres, url_of
 from small_disks import fill, make_room, small_disk
 from stores import made_ready
@@ -105,7 +105,7 @@ async def _spoken_to(nodes: Cluster) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        await stopped(speaking)
+        await cancel_and_wait(speaking)
 
 
 @contextlib.asynccontextmanager
@@ -121,7 +121,7 @@ async def _watched_over(server: Instance) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        await stopped(reviving)
+        await cancel_and_wait(reviving)
 
 
 async def _well(nodes: list[Node]) -> None:

@@ -16,8 +16,8 @@ import pytest
 
 from node_clients import Watcher, said
 from node_faults import LONG, PATIENCE, Node
-from open_token.server.refusals import Refused
-from open_token.server.stopping import stopped
+from open_token.server.cancellation import cancel_and_wait
+from open_token.server.errors import ApiError
 from open_token.server.store.rows import Caller
 from open_token.server.store.sqlite.store import SqliteStore
 from services import as_owner_of_postgres, postgres
@@ -61,7 +61,7 @@ def test_who_wants_something_written_is_told_why_not(tmp_path: Path, code: str) 
 
 
 async def _refused(ask: Asking, caller: Caller, message: Any, code: str) -> None:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(ApiError) as caught:
         await ask.services.chat.send(caller, message)
     assert (caught.value.status, caught.value.code) == (503, code)
 
@@ -152,7 +152,7 @@ class Served:
         assert (texts[0], texts[-1]) == ("long", LONG)
         assert watcher.numbers == sorted(set(watcher.numbers))
         assert set((await self.write()).values()) == {""}
-        await stopped(watching)
+        await cancel_and_wait(watching)
 
 
 async def _survives(folder: Path, urls: dict[str, str], *how: Any) -> None:

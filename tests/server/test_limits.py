@@ -6,20 +6,20 @@ from typing import Any
 import pytest
 
 from open_token.server.config import Limits
-from open_token.server.limits import Buckets, Limited, counted_as
+from open_token.server.limits import RequestLimits, TokenBuckets, normalize_address
 
 
 def test_a_bucket_fills_by_itself() -> None:
     now = [0.0]
-    buckets = Buckets(60, lambda: now[0])
-    assert [buckets.wait("ann") for _ in range(60)] == [0.0] * 60
-    assert buckets.wait("ann") == pytest.approx(1)
-    assert buckets.wait("ben") == 0
+    buckets = TokenBuckets(60, lambda: now[0])
+    assert [buckets.take("ann") for _ in range(60)] == [0.0] * 60
+    assert buckets.take("ann") == pytest.approx(1)
+    assert buckets.take("ben") == 0
     now[0] = 2.0
-    assert [buckets.wait("ann") for _ in range(2)] == [0, 0]
-    assert buckets.wait("ann") > 0
+    assert [buckets.take("ann") for _ in range(2)] == [0, 0]
+    assert buckets.take("ann") > 0
     now[0] = 10_000.0
-    assert sum(buckets.wait("ann") == 0 for _ in range(100)) == 60
+    assert sum(buckets.take("ann") == 0 for _ in range(100)) == 60
 
 
 class Client:
@@ -30,7 +30,7 @@ class Client:
         self.now = 0.0
         self.status = 200
         self.reached = 0
-        self.app = Limited(self._app, Limits(**limits), lambda: self.now)
+        self.app = RequestLimits(self._app, Limits(**limits), lambda: self.now)
 
     async def _app(self, scope: Any, receive: Any, send: Any) -> None:
         self.reached += 1
@@ -137,7 +137,7 @@ def test_so_many_bytes_of_bodies_at_once() -> None:
         return [*found, (await client.acall((b"x" * 60,), length=60))[0]]
 
     assert asyncio.run(several()) == [429, 429, 200, 200, 200, 200]
-    assert not client.app._bytes
+    assert not client.app._body_bytes
 
 
 def test_so_many_a_minute_and_when_to_go_on() -> None:
@@ -191,7 +191,7 @@ def test_a_key_that_ended_is_not_known_any_more() -> None:
     ],
 )
 def test_an_address_is_counted_with_those_that_come_with_it(host: str, name: str) -> None:
-    assert counted_as(host) == name
+    assert normalize_address(host) == name
 
 
 def test_a_network_of_one_client_is_one_client() -> None:

@@ -14,7 +14,7 @@ def test_counters_and_histograms() -> None:
     metrics.count("open_token_requests_total", 2, route="/a", status="200")
     for seconds in (0.0005, 0.03, 60.0):
         metrics.observe("open_token_request_seconds", seconds, route="/a")
-    lines = metrics.text().splitlines()
+    lines = metrics.render().splitlines()
     assert 'open_token_requests_total{route="/a",status="200"} 3' in lines
     assert 'open_token_request_seconds_bucket{route="/a",le="0.001"} 1' in lines
     assert 'open_token_request_seconds_bucket{route="/a",le="0.05"} 2' in lines
@@ -27,7 +27,7 @@ def test_counters_and_histograms() -> None:
 def test_labels_are_quoted() -> None:
     metrics = Metrics()
     metrics.count("open_token_requests_total", route='a"b\\c\nd')
-    assert '{route="a\\"b\\\\c\\nd"} 1' in metrics.text()
+    assert '{route="a\\"b\\\\c\\nd"} 1' in metrics.render()
 
 
 def test_the_bus_counts_entries_runs_and_those_who_listen() -> None:
@@ -41,14 +41,14 @@ def test_the_bus_counts_entries_runs_and_those_who_listen() -> None:
         LogEntry("s", 3, "", "text.delta", {}),
     ]
     bus.publish(LogAppended("s", "o", 1, 3, entries))
-    text = metrics.text()
+    text = metrics.render()
     assert "open_token_events_total 3\n" in text
     assert "open_token_runs_started_total 1\n" in text
     assert 'open_token_runs_ended_total{status="failed"} 1\n' in text
     assert "open_token_subscribers 1\n" in text
     stop()
     stop()
-    assert "open_token_subscribers 0\n" in metrics.text()
+    assert "open_token_subscribers 0\n" in metrics.render()
     assert len(heard) == 1
     asyncio.run(bus.start())
     asyncio.run(bus.close())

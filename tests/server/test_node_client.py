@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from client_mirror import Mirror
-from open_token.server.listen import Listening
+from open_token.server.listener import RunningServer
 from sockets import EVENTS, listening
 from watching import begin, folded, hear, key, run, seen, word, write
 
@@ -59,7 +59,9 @@ class Node:
         self.events: list[tuple[str, Any]] = []
 
     @classmethod
-    async def start(cls, node: str, server: Listening, token: str, **subscription: Any) -> "Node":
+    async def start(
+        cls, node: str, server: RunningServer, token: str, **subscription: Any
+    ) -> "Node":
         given = [server.address, token, json.dumps(EVENTS), json.dumps(subscription)]
         env = {**os.environ, "NODE_PATH": str(ROOT / ".node.full" / "node_modules")}
         pipe = asyncio.subprocess.PIPE
@@ -158,7 +160,7 @@ def test_it_comes_back_by_itself_and_has_everything_once(
                 if number % 10 == 5:
                     await client.until(lambda name, payload: client.mirror.seen > 1)
                     for eio_sid in tuple(server.live.server.eio.sockets):
-                        server.live.server.cut(eio_sid)
+                        server.live.server.abort(eio_sid)
             await write(server.services, ("turn.ended", {"turn_id": "turn_1"}))
             await client.until(lambda name, payload: client.mirror.seen == 33)
             assert [name for name, _ in client.events].count("disconnect") >= 1

@@ -10,10 +10,10 @@ import pytest
 
 from buses import Heard, followed, linked
 from open_token.model.session_types import ContentBlock
-from open_token.server import runs
 from open_token.server.clock import Clock
 from open_token.server.config import ServerConfig
-from open_token.server.start import first_key, running
+from open_token.server.core import runs
+from open_token.server.lifecycle import create_first_key, run_services
 from open_token.session.actions import send_user_message
 from services import redis_url
 from stores import new_postgres
@@ -27,8 +27,8 @@ def test_two_nodes_write_and_hear_of_one_session(tmp_path: Path, has_redis: bool
     )
 
     async def whole() -> None:
-        async with running(config, {}) as one, running(config, {}) as other:
-            keys = await asyncio.gather(first_key(one), first_key(other))
+        async with run_services(config, {}) as one, run_services(config, {}) as other:
+            keys = await asyncio.gather(create_first_key(one), create_first_key(other))
             (key,) = [key for key in keys if key is not None]
             caller = await other.store.check_key(key, other.clock.now())
             assert caller is not None
@@ -67,20 +67,22 @@ def test_a_worker_is_told_of_the_runs_of_a_gateway(
 
     async def whole() -> None:
         async with (
-            running(gateway, {}) as one,
-            running(worker, {"OPEN_TOKEN_DEMO_DELAY": "0"}) as other,
+            run_services(gateway, {}) as one,
+            run_services(worker, {"OPEN_TOKEN_DEMO_DELAY": "0"}) as other,
         ):
-            caller = await one.store.check_key(await first_key(one) or "", one.clock.now())
+            caller = await one.store.check_key(await create_first_key(one) or "", one.clock.now())
             assert caller is not None
             await linked(one.bus, other.bus)
-            await followed(other.bus._bus, runs.CALL)  # type: ignore[attr-defined]
+            await followed(other.bus._bus, runs.WAKE_CHANNEL)  # type: ignore[attr-defined]
             for number in range(3):
                 written = await one.journal.create(caller.user.id, {})
                 name = written.entries[0].session_id
                 ack = await one.chat.send(
                     caller, {"session_id": name, "message": f"hello {number}"}
                 )
-                await asyncio.wait_for(one.chat.ended(caller.user.id, name, ack["chat_run_id"]), 60)
+                await asyncio.wait_for(
+                    one.chat.wait_for_run_end(caller.user.id, name, ack["chat_run_id"]), 60
+                )
 
     asyncio.run(whole())
 
@@ -95,8 +97,8 @@ def test_a_node_whose_clock_is_wrong_leaves_the_runs_of_others_alone(
     wrong = Clock(lambda: datetime.now(UTC) + timedelta(hours=hours))
 
     async def whole() -> None:
-        async with running(config, {}) as one, running(config, {}, wrong) as other:
-            caller = await one.store.check_key(await first_key(one) or "", one.clock.now())
+        async with run_services(config, {}) as one, run_services(config, {}, wrong) as other:
+            caller = await one.store.check_key(await create_first_key(one) or "", one.clock.now())
             assert caller is not None
             written = await one.journal.create(caller.user.id, {})
             await one.chat.send(
@@ -113,8 +115,8 @@ def test_both_nodes_writing_at_once_lose_nothing(tmp_path: Path) -> None:
     config = ServerConfig(data=tmp_path / "data", database=new_postgres())
 
     async def whole() -> None:
-        async with running(config, {}) as one, running(config, {}) as other:
-            await first_key(one)
+        async with run_services(config, {}) as one, run_services(config, {}) as other:
+            await create_first_key(one)
             owner = (await one.store.users())[0].id
             await one.journal.create(owner, {"id": "sess_1"})
 

@@ -9,30 +9,30 @@ import pytest
 
 from open_token.server import readiness
 from open_token.server.config import ServerConfig
-from open_token.server.readiness import Finding, findings
-from open_token.server.start import running
+from open_token.server.lifecycle import run_services
+from open_token.server.readiness import Finding, check_readiness
 
 
 def found(data: Path, env: dict[str, str] | None = None, **config: Any) -> dict[str, Finding]:
     return {
         item.what: item
-        for item in findings(ServerConfig(**{"data": data, "port": 0, **config}), env or {})
+        for item in check_readiness(ServerConfig(**{"data": data, "port": 0, **config}), env or {})
     }
 
 
 def test_a_new_folder_is_fine_and_nothing_is_made(tmp_path: Path) -> None:
     made = found(tmp_path / "new")
     assert not [item for item in made.values() if item.level == "missing"]
-    assert "made at the first start" in made["data"].words
-    assert "demo" in made["providers"].words
+    assert "created at the first start" in made["data"].text
+    assert "demo" in made["providers"].text
     assert list(tmp_path.iterdir()) == []
 
 
 def test_data_that_are_there_are_looked_at(tmp_path: Path) -> None:
     async def begun() -> None:
-        async with running(ServerConfig(data=tmp_path), {}):
+        async with run_services(ServerConfig(data=tmp_path), {}):
             assert found(tmp_path)["data"] == Finding(
-                "data", "missing", f"another server is at work in {tmp_path}"
+                "data", "missing", f"another server is using {tmp_path}"
             )
 
     asyncio.run(begun())
@@ -58,20 +58,20 @@ def test_providers_models_and_extensions(tmp_path: Path, monkeypatch: pytest.Mon
     made = found(
         tmp_path, {word: "something"}, model="anthropic:x", skills=(tmp_path,), mcp={"files": {}}
     )
-    assert made["providers"].words == "anthropic"
+    assert made["providers"].text == "anthropic"
     assert made["model"].level == made["skills"].level == made["MCP servers"].level == "ok"
     assert "something" not in str(made)
     made = found(
         tmp_path, model="openai:x", skills=(tmp_path / "none",), tools_module="no.such.module"
     )
-    assert (made["model"].level, made["providers"].words) == ("note", "no key is set")
+    assert (made["model"].level, made["providers"].text) == ("note", "no key is set")
     assert (
         found(tmp_path, model="openai:x", base_url="http://localhost:1/v1")["model"].level == "ok"
     )
     assert made["skills"].level == made["tools"].level == "missing"
     monkeypatch.setattr(readiness.shutil, "which", lambda name: None)
-    assert "Bash is off" in found(tmp_path)["sandbox"].words
-    assert "rights of the server" in found(tmp_path, allow_unsandboxed=True)["sandbox"].words
+    assert "Bash is disabled" in found(tmp_path)["sandbox"].text
+    assert "permissions of the server" in found(tmp_path, allow_unsandboxed=True)["sandbox"].text
 
 
 def test_packages_that_are_missing_are_named(
@@ -80,7 +80,7 @@ def test_packages_that_are_missing_are_named(
     monkeypatch.setattr(
         readiness, "PACKAGES", {"json": "json", "no_such_module": "no-such-package"}
     )
-    assert readiness.missing_packages() == ["no-such-package"]
+    assert readiness.find_missing_packages() == ["no-such-package"]
     assert found(tmp_path)["packages"].level == "missing"
 
 

@@ -15,8 +15,8 @@ from open_token.cli.shared.help import Help
 from open_token.cli.shared.signals import interrupt_on_signals
 from open_token.errors import OpenTokenError
 from open_token.server.config import ServerConfig
-from open_token.server.loading import SETTINGS, flag_of, is_switch, load_config
-from open_token.server.readiness import Finding, findings, missing_packages
+from open_token.server.config_loader import SETTINGS, flag_name, is_switch, load_config
+from open_token.server.readiness import Finding, check_readiness, find_missing_packages
 
 HELP = Help(
     summary="Start the session server (REST, Socket.IO and server-sent events).",
@@ -84,9 +84,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_setting(parser: Any, name: str, metavar: str, text: str) -> None:
     if is_switch(name):
-        parser.add_argument(flag_of(name), nargs="?", const="true", metavar=metavar, help=text)
+        parser.add_argument(flag_name(name), nargs="?", const="true", metavar=metavar, help=text)
     else:
-        parser.add_argument(flag_of(name), metavar=metavar, help=text)
+        parser.add_argument(flag_name(name), metavar=metavar, help=text)
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
@@ -94,7 +94,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     config = load_config(vars(args), console.env)
     if args.check:
         return _check_config(config, args, console)
-    missing = missing_packages()
+    missing = find_missing_packages()
     if missing:
         raise OpenTokenError(
             f"packages of the server are not installed: {', '.join(missing)}",
@@ -111,7 +111,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
 
 def _listen(config: ServerConfig, args: argparse.Namespace, console: Console) -> None:
-    from open_token.server import listen
+    from open_token.server import listener
 
     def on_start(address: str, key: str | None) -> None:
         _print_address(address, key, args, console)
@@ -121,7 +121,7 @@ def _listen(config: ServerConfig, args: argparse.Namespace, console: Console) ->
         prefix = "\n" if console.stderr_is_terminal else ""
         console.info(f"{prefix}stopping: waiting for agents; press Ctrl-C again to stop at once")
 
-    listen.serve(config, console.env, on_start, on_stop)
+    listener.serve(config, console.env, on_start, on_stop)
 
 
 def _print_address(
@@ -145,10 +145,10 @@ def _print_address(
 
 
 def _check_config(config: ServerConfig, args: argparse.Namespace, console: Console) -> int:
-    found = list(findings(config, console.env))
+    found = list(check_readiness(config, console.env))
     is_ready = all(item.level != "missing" for item in found)
     if args.json:
-        rows = [{"what": item.what, "level": item.level, "words": item.words} for item in found]
+        rows = [{"what": item.what, "level": item.level, "words": item.text} for item in found]
         console.print_json(
             {"schema": "open-token/serve-check/1", "ready": is_ready, "findings": rows}
         )
@@ -165,7 +165,7 @@ def _check_config(config: ServerConfig, args: argparse.Namespace, console: Conso
 def _format_finding(item: Finding, console: Console) -> str:
     level = f"{item.level:8}"
     styled = console.style(level, _LEVEL_COLORS[item.level], console.stdout_is_terminal)
-    return f"{styled} {item.what:14} {escape_controls(item.words)}"
+    return f"{styled} {item.what:14} {escape_controls(item.text)}"
 
 
 class _LineFormatter(logging.Formatter):

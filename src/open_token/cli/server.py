@@ -10,9 +10,9 @@ from typing import Any, Literal
 from open_token.cli.shared.console import Console, escape_controls
 from open_token.cli.shared.help import Help, Section
 from open_token.errors import UsageError
-from open_token.server.clock import Clock, iso
+from open_token.server.clock import Clock, format_timestamp
 from open_token.server.config import ServerConfig
-from open_token.server.loading import load_config
+from open_token.server.config_loader import load_config
 from open_token.server.store import backup as copies
 from open_token.server.store.rows import KeyRow, User
 from open_token.server.store.sqlite.user_admin import UserAdmin, open_user_admin
@@ -332,4 +332,4 @@ def _expect_optional_word(words: list[str], usage: str) -> str | None:
 
 
 def _now() -> str:
-    return iso(datetime.now(UTC))
+    return format_timestamp(datetime.now(UTC))

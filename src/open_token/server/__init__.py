@@ -1,2 +1,1 @@
-"""The session server: live sessions, turns, memory, keys; each session is one export away from a
-file."""
+"""The session server: event-sourced sessions over REST, Socket.IO and server-sent events."""

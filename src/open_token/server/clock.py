@@ -1,4 +1,4 @@
-"""Time and fresh names, read in one place and passed in, so that tests can say what they are."""
+"""Time and fresh ids, injected everywhere so that tests can control them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 from open_token.server.store.tokens import generate_random_word
 
 
-def iso(moment: datetime) -> str:
-    """A moment as the store wants it: UTC with milliseconds, so that times compare as text."""
+def format_timestamp(moment: datetime) -> str:
+    """Format as UTC with milliseconds; such timestamps compare correctly as text."""
     return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
-def moment_of(text: str) -> datetime:
-    """The moment that such a text names."""
+def parse_timestamp(text: str) -> datetime:
+    """Parse a timestamp of `format_timestamp`."""
     return datetime.fromisoformat(text)
 
 
@@ -23,15 +23,15 @@ def _now() -> datetime:
 
 @dataclass(frozen=True)
 class Clock:
-    """What time it is, and names that nobody has yet."""
+    """The current time, and a source of fresh ids."""
 
     moment: Callable[[], datetime] = _now
     word: Callable[[int], str] = generate_random_word
 
     def now(self, *, plus: float = 0) -> str:
-        """The time, or the time some seconds from now."""
-        return iso(self.moment() + timedelta(seconds=plus))
+        """Return the current timestamp, or the one some seconds from now."""
+        return format_timestamp(self.moment() + timedelta(seconds=plus))
 
     def name(self, kind: str) -> str:
-        """A fresh id: `sess_`, `turn_`, `run_` and so on with sixteen letters and digits."""
+        """Return a fresh id: the kind (`sess`, `turn`, `run`) and sixteen letters and digits."""
         return f"{kind}_{self.word(16)}"

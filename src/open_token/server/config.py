@@ -1,7 +1,7 @@
-"""How a server is set up: flags, then the environment, then the settings file; one table for all
-three.
+"""The settings of a server.
 
-The words below each setting are those of docs/reference/settings.md, which is made from here."""
+The docstring of each field is its description in docs/reference/settings.md, which is generated
+from here."""
 
 from pathlib import Path
 from typing import Any
@@ -10,97 +10,95 @@ from msgspec import Struct, field
 
 
 class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What one client may take up."""
+    """Limits per client."""
 
     body_bytes: int = 8 << 20
-    """The body of a request."""
+    """Size of a request body."""
     upload_bytes: int = 256 << 20
-    """An upload or an import; unpacked, a zip may hold eight times as much."""
+    """Size of an upload or an import; a zip may unpack to eight times as much."""
     bodies_bytes: int = 1 << 30
-    """The bodies of a key's requests that are under way, together."""
+    """Total size of the request bodies of a key that are in flight."""
     event_bytes: int = 1 << 20
-    """An event that a socket sends."""
+    """Size of an event sent over a socket."""
     frame_bytes: int = 256 << 10
-    """A tool's result in one piece; a longer one becomes a blob with a preview."""
+    """Size of a tool result in the log; a longer one becomes a blob with a preview."""
     requests_per_minute: int = 1200
-    """Requests of a key, or of an address without a key that is known."""
+    """Requests per key, or per address without a known key."""
     events_per_minute: int = 1200
-    """Events that a person sends over sockets."""
+    """Events that a user sends over sockets."""
     connections_per_user: int = 100
-    """Sockets and streams that a person has open, and requests at once."""
+    """Open sockets and event streams of a user, and concurrent requests."""
     pending_packets: int = 2000
-    """Packets that a socket has not taken; then it is dropped, and may go on from its sequence."""
+    """Unsent packets of a socket; above that it is disconnected and may resume."""
     pending_bytes: int = 2 << 20
-    """Bytes of them."""
+    """Size of these packets."""
     runs: int = 100
-    """Agents that work at once on this node."""
+    """Concurrent runs on this node."""
     workspace_bytes: int = 1 << 30
-    """The files of one session."""
+    """Size of the files of one session."""
 
 
 PROVIDERS = ("anthropic", "openai", "google", "recorded")
-"""What may stand before the colon in the name of a model."""
+"""The providers in a model name such as `openai:NAME`."""
 
 
 class ServerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Everything that can be set; each is a flag, OPEN_TOKEN_SERVER_<NAME>, or a key of [server] in
-    config.toml."""
+    """All settings; each is a flag, OPEN_TOKEN_SERVER_<NAME>, or a key of [server] in config.toml."""
 
     data: Path
-    """The folder of the server's data; made when it is not there, for this user only."""
+    """The data folder; created if necessary, accessible to this user only."""
     host: str = "127.0.0.1"
     """The address to listen on."""
     port: int = 8020
-    """The port to listen on; 0 is any that is free."""
+    """The port to listen on; 0 picks a free one."""
     role: str = "all"
-    """What a node does: `all`; with several nodes also `gateway`, `worker`, `scheduler`."""
+    """The role of the node: `all`, or with several nodes `gateway`, `worker`, `scheduler`."""
     database: str | None = None
-    """A `postgresql://` address, for several nodes; without one the data folder holds an SQLite
-    database."""
+    """A `postgresql://` URL, required for several nodes; without it SQLite in the data folder is
+    used."""
     redis: str | None = None
-    """A `redis://` address: how several nodes tell each other; without one PostgreSQL does it."""
+    """A `redis://` URL for notifications between nodes; without it PostgreSQL is used."""
     cors: tuple[str, ...] = ()
-    """Pages of other origins that may call."""
+    """Other origins whose pages may call the API."""
     proxies: tuple[str, ...] = ("127.0.0.1", "::1")
-    """Addresses and networks of proxies, whose `X-Forwarded-For` is believed: limits count clients
-    by it."""
+    """Addresses and networks of trusted proxies; their `X-Forwarded-For` identifies clients for
+    limits."""
     model: str | None = None
     """The default model: `openai:NAME`, `anthropic:NAME`, `google:NAME`, `recorded:FILE`, `demo`;
-    without one the first provider that has a key, else `demo`."""
+    by default the first provider with a key, else `demo`."""
     models: tuple[str, ...] = ()
-    """Further models to offer."""
+    """Additional models."""
     base_url: str | None = None
-    """An OpenAI-compatible service: Ollama, vLLM, llama.cpp."""
+    """The URL of an OpenAI-compatible service, such as Ollama, vLLM or llama.cpp."""
     model_timeout: float = 120.0
-    """Seconds that a model may be silent."""
+    """Seconds without output after which a model call fails."""
     tool_timeout: float = 120.0
-    """Seconds that a tool may take."""
+    """Seconds after which a tool call fails."""
     max_turns: int = 50
-    """How often a model is called for one message, at most."""
+    """The maximum number of model calls per message."""
     compact_at: float = 0.8
-    """The share of the model's window at which a conversation is made shorter."""
+    """The share of the context window at which a conversation is compacted."""
     allow_unsandboxed: bool = False
-    """Let Bash run where bubblewrap is missing."""
+    """Allow Bash to run without bubblewrap."""
     tools_module: str | None = None
-    """A Python module whose TOOLS are offered to agents."""
+    """A Python module whose TOOLS are available to agents."""
     mcp: dict[str, Any] = field(default_factory=dict)
-    """MCP servers by name, as clients write them: `{command, args, env}` or `{url, headers}`."""
+    """MCP servers by name: `{command, args, env}` or `{url, headers}`."""
     skills: tuple[Path, ...] = ()
-    """Folders with skills in them."""
+    """Folders with skills."""
     display_names: dict[str, str] = field(default_factory=dict)
-    """Other names of tools for people."""
+    """Display names of tools."""
     memory: bool = True
-    """Whether agents remember."""
+    """Whether agents have memories."""
     sharing: bool = True
     """Whether sessions can be shared."""
     schedule_grace: float = 3600.0
-    """Seconds that a scheduled task may be late, as after downtime; a later one is recorded as
+    """Seconds that a scheduled task may be late, as after downtime; later ones are recorded as
     missed."""
     public_url: str | None = None
-    """How others reach the server, for the links of shares."""
+    """The public URL of the server, for links to shares."""
     sign_key: Path | None = None
-    """A private SSH key, or the `.pub` of one in an agent: exports that clients ask for are signed
-    with it."""
+    """A private SSH key, or the `.pub` of one in an SSH agent, with which exports are signed."""
     log: str = "text"
-    """How requests are told on stderr: `text`, `json` or `off`."""
+    """The format of the log on stderr: `text`, `json` or `off`."""
     limits: Limits = Limits()

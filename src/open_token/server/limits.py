@@ -1,5 +1,4 @@
-"""What one client may take up: length of bodies, requests a minute and at once; plain ASGI, before
-all else."""
+"""Request limits: body size, requests per minute, concurrent requests; plain ASGI middleware."""
 
 import functools
 import hashlib
@@ -8,6 +7,7 @@ import re
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from open_token.model.session_types import encode
@@ -16,210 +16,250 @@ from open_token.server.config import Limits
 Scope = dict[str, Any]
 Send = Callable[[dict[str, Any]], Any]
 Receive = Callable[[], Any]
-_MOST_KNOWN = 20_000
-_UPLOADS = re.compile(r".*/api/sessions/(?:import|preview-import|[^/]+/upload(?:/.*)?)", re.DOTALL)
-"""The routes that take uploads; for all others a body is a body, whatever it calls itself."""
-_TOO_MUCH = (429, "too many long bodies at once; wait until some are sent", "too_many_bytes")
-_PATIENCE = 5.0
-"""Seconds after which a client may try again to send a long body."""
+_MAX_KNOWN = 20_000
+_UPLOAD_PATHS = re.compile(
+    r".*/api/sessions/(?:import|preview-import|[^/]+/upload(?:/.*)?)", re.DOTALL
+)
+"""The routes that accept uploads; on all others a multipart body has the limit of a plain one."""
+_BODY_RETRY_SECONDS = 5.0
 
 
-class Buckets:
-    """So many a minute for each name: a bucket that fills by itself, and a burst of a minute's
-    worth at most."""
+@dataclass(frozen=True)
+class _Rejection:
+    status: int
+    detail: str
+    code: str
+    retry_after: float | None = None
+
+
+_TOO_MANY_BYTES = _Rejection(
+    429, "too many large request bodies at once; retry later", "too_many_bytes", _BODY_RETRY_SECONDS
+)
+
+
+def _too_long(max_bytes: int) -> _Rejection:
+    return _Rejection(413, f"request body exceeds {max_bytes} bytes", "too_long")
+
+
+class TokenBuckets:
+    """Token buckets by name: a steady rate per minute, with bursts of up to a minute's worth."""
 
     def __init__(self, per_minute: int, now: Callable[[], float] = time.monotonic) -> None:
         self._per_second = per_minute / 60
-        self._most = float(per_minute)
+        self._capacity = float(per_minute)
         self._now = now
-        self._held: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
-    def wait(self, name: str) -> float:
-        """Take one; 0 when there was one, else the seconds until there will be."""
+    def take(self, name: str) -> float:
+        """Take a token; returns 0, or the seconds until there will be one."""
         now = self._now()
-        level, since = self._held.get(name, (self._most, now))
-        level = min(self._most, level + (now - since) * self._per_second)
-        is_there = level >= 1
-        self._held[name] = (level - 1 if is_there else level, now)
-        self._held.move_to_end(name)
-        while len(self._held) > _MOST_KNOWN:
-            self._held.popitem(last=False)
-        return 0.0 if is_there else (1 - level) / self._per_second
+        level, updated_at = self._buckets.get(name, (self._capacity, now))
+        level = min(self._capacity, level + (now - updated_at) * self._per_second)
+        wait = 0.0
+        if level >= 1:
+            level -= 1
+        else:
+            wait = (1 - level) / self._per_second
+        self._buckets[name] = (level, now)
+        self._buckets.move_to_end(name)
+        while len(self._buckets) > _MAX_KNOWN:
+            self._buckets.popitem(last=False)
+        return wait
 
 
-class Limited:
-    """Refuses with 413 and 429 what is more than a client may take up.
+class RequestLimits:
+    """Rejects requests above the limits with 413 or 429.
 
-    A key that was accepted before has limits of its own; whoever tries other keys shares those of
-    the address."""
+    A key that was accepted before has limits of its own. Requests with unknown keys share the
+    limits of their address."""
 
     def __init__(self, app: Any, limits: Limits, now: Callable[[], float] = time.monotonic) -> None:
         self._app = app
         self._limits = limits
-        self._buckets = Buckets(limits.requests_per_minute, now)
-        self._known: OrderedDict[str, None] = OrderedDict()
-        self._at_once: Counter[str] = Counter()
-        self._bytes: Counter[str] = Counter()
+        self._buckets = TokenBuckets(limits.requests_per_minute, now)
+        self._known_keys: OrderedDict[str, None] = OrderedDict()
+        self._concurrent: Counter[str] = Counter()
+        self._body_bytes: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through, or refuse it."""
+        """Pass a request on, or reject it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers = dict(
-            reversed(scope["headers"])
-        )  # of two alike the first one counts, as it does for the app
-        key = _digest(headers.get(b"authorization"))
-        name = key if key in self._known else address_of(scope)
-        if seconds := self._buckets.wait(name):
-            await refuse(
-                send, 429, "too many requests; wait a little", "rate_limited", retry_after=seconds
-            )
-        elif not _lasts(scope) and self._at_once[name] >= self._limits.connections_per_user:
-            await refuse(
-                send, 429, "too many requests at once", "too_many_connections", retry_after=1
-            )
-        elif length_of(scope) > (most := self._most(scope, headers)):
-            await refuse(send, 413, f"the body is longer than {most} bytes", "too_long")
-        elif not (taken := _Taken(self._bytes, name, max(self._limits.bodies_bytes, most))).has(
-            length_of(scope)
-        ):
-            await refuse(send, *_TOO_MUCH, retry_after=_PATIENCE)
+        # Of repeated headers the first one counts, as in the application.
+        headers = dict(reversed(scope["headers"]))
+        key = _hash_key(headers.get(b"authorization"))
+        client = key if key in self._known_keys else client_key(scope)
+        max_bytes = self._max_body_bytes(scope, headers)
+        budget = _ByteBudget(self._body_bytes, client, max(self._limits.bodies_bytes, max_bytes))
+        rejection = self._check(scope, client, max_bytes, budget)
+        if rejection is not None:
+            await _send_rejection(send, rejection)
         else:
-            await self._counted(scope, _Body(receive, send, most, taken), name, key)
+            body = _CountedBody(receive, send, max_bytes, budget)
+            await self._handle(scope, body, client, key)
 
-    def _most(self, scope: Scope, headers: dict[bytes, bytes]) -> int:
+    def _check(
+        self, scope: Scope, client: str, max_bytes: int, budget: "_ByteBudget"
+    ) -> _Rejection | None:
+        seconds = self._buckets.take(client)
+        if seconds:
+            return _Rejection(
+                429, "rate limit exceeded; retry later", "rate_limited", retry_after=seconds
+            )
+        at_limit = self._concurrent[client] >= self._limits.connections_per_user
+        if at_limit and not _is_event_stream(scope):
+            return _Rejection(
+                429, "too many concurrent requests", "too_many_connections", retry_after=1
+            )
+        if content_length(scope) > max_bytes:
+            return _too_long(max_bytes)
+        if not budget.reserve(content_length(scope)):
+            return _TOO_MANY_BYTES
+        return None
+
+    def _max_body_bytes(self, scope: Scope, headers: dict[bytes, bytes]) -> int:
         is_form = headers.get(b"content-type", b"").lower().startswith(b"multipart/")
-        is_upload = is_form and _UPLOADS.fullmatch(scope.get("path", ""))
-        return self._limits.upload_bytes if is_upload else self._limits.body_bytes
+        if is_form and _UPLOAD_PATHS.fullmatch(scope.get("path", "")):
+            return self._limits.upload_bytes
+        return self._limits.body_bytes
 
-    async def _counted(self, scope: Scope, body: "_Body", name: str, key: str) -> None:
-        weight = 0 if _lasts(scope) else 1
-        self._at_once[name] += weight
+    async def _handle(self, scope: Scope, body: "_CountedBody", client: str, key: str) -> None:
+        weight = 0 if _is_event_stream(scope) else 1
+        self._concurrent[client] += weight
         try:
             await self._app(scope, body.receive, body.send)
         finally:
-            self._at_once[name] -= weight
-            if not self._at_once[name]:
-                del self._at_once[name]
-            body.taken.give_back()
+            self._concurrent[client] -= weight
+            if not self._concurrent[client]:
+                del self._concurrent[client]
+            body.budget.release()
         if key:
-            self._learn(key, body.status)
+            self._learn_key(key, body.status)
 
-    def _learn(self, key: str, status: int) -> None:
-        """Keep which keys are good ones."""
+    def _learn_key(self, key: str, status: int) -> None:
+        """Remember accepted keys, and forget rejected ones."""
         if status == 401:
-            self._known.pop(key, None)
-        elif status < 400 or key in self._known:
-            self._known[key] = None
-            self._known.move_to_end(key)
-            while len(self._known) > _MOST_KNOWN:
-                self._known.popitem(last=False)
+            self._known_keys.pop(key, None)
+        elif status < 400 or key in self._known_keys:
+            self._known_keys[key] = None
+            self._known_keys.move_to_end(key)
+            while len(self._known_keys) > _MAX_KNOWN:
+                self._known_keys.popitem(last=False)
 
 
-class _Taken:
-    """What a body has of the bytes that a client's bodies may have together, while they are under
-    way."""
+class _ByteBudget:
+    """The share of one body in the bytes that a client may have in flight."""
 
-    def __init__(self, all_of: Counter[str], name: str, most: int) -> None:
-        self._all, self._name, self._most = all_of, name, most
-        self._own = 0
+    def __init__(self, totals: Counter[str], client: str, max_bytes: int) -> None:
+        self._totals = totals
+        self._client = client
+        self._max_bytes = max_bytes
+        self._reserved = 0
 
-    def has(self, length: int) -> bool:
-        """Take as much as a body has by now, or says that it will have; False when that is too
-        much."""
-        more = length - self._own
-        if more > 0:
-            if self._all[self._name] + more > self._most:
-                return False
-            self._all[self._name] += more
-            self._own = length
+    def reserve(self, length: int) -> bool:
+        """Reserve the length received so far or announced; False when the budget is used up."""
+        additional = length - self._reserved
+        if additional <= 0:
+            return True
+        if self._totals[self._client] + additional > self._max_bytes:
+            return False
+        self._totals[self._client] += additional
+        self._reserved = length
         return True
 
-    def give_back(self) -> None:
-        """The request is over."""
-        if self._own:
-            self._all[self._name] -= self._own
-            if not self._all[self._name]:
-                del self._all[self._name]
+    def release(self) -> None:
+        """Return the bytes of a finished request."""
+        if self._reserved:
+            self._totals[self._client] -= self._reserved
+            if not self._totals[self._client]:
+                del self._totals[self._client]
 
 
-class _Body:
-    """A body that is counted as it comes; when it is too long the app hears that the client
-    left."""
+class _CountedBody:
+    """Counts a body while it is received; above the limit the application sees a disconnect."""
 
-    def __init__(self, receive: Receive, send: Send, most: int, taken: _Taken) -> None:
-        self._receive, self._send, self._most, self.taken = receive, send, most, taken
-        self._so_far = 0
-        self._over: tuple[int, str, str] | None = None
+    def __init__(self, receive: Receive, send: Send, max_bytes: int, budget: _ByteBudget) -> None:
+        self._receive = receive
+        self._send = send
+        self._max_bytes = max_bytes
+        self.budget = budget
+        self._received = 0
+        self._rejection: _Rejection | None = None
         self.status = 500
 
     async def receive(self) -> dict[str, Any]:
-        if self._over:
+        if self._rejection is not None:
             return {"type": "http.disconnect"}
         message: dict[str, Any] = await self._receive()
-        self._so_far += len(message.get("body", b""))
-        if self._so_far > self._most:
-            self._over = (413, f"the body is longer than {self._most} bytes", "too_long")
-        elif not self.taken.has(self._so_far):
-            self._over = _TOO_MUCH
-        return {"type": "http.disconnect"} if self._over else message
+        self._received += len(message.get("body", b""))
+        if self._received > self._max_bytes:
+            self._rejection = _too_long(self._max_bytes)
+        elif not self.budget.reserve(self._received):
+            self._rejection = _TOO_MANY_BYTES
+        return {"type": "http.disconnect"} if self._rejection else message
 
     async def send(self, message: dict[str, Any]) -> None:
-        if self._over and self.status == 500:
-            self.status = self._over[0]
-            await refuse(
-                self._send, *self._over, retry_after=None if self.status == 413 else _PATIENCE
-            )
-        elif not self._over or self.status != self._over[0]:
+        rejection = self._rejection
+        if rejection is not None and self.status == 500:
+            self.status = rejection.status
+            await _send_rejection(self._send, rejection)
+        elif rejection is None or self.status != rejection.status:
             self.status = message.get("status", self.status)
             await self._send(message)
 
 
-def _lasts(scope: Scope) -> bool:
-    """Event streams stay open for hours; they are counted with the other connections of their
-    user."""
+def _is_event_stream(scope: Scope) -> bool:
+    """Return whether a request is an event stream, which counts as a connection of its user."""
     return bool(scope.get("path", "").endswith("/events"))
 
 
-def _digest(authorization: bytes | None) -> str:
+def _hash_key(authorization: bytes | None) -> str:
     return hashlib.sha256(authorization).hexdigest() if authorization else ""
 
 
-def address_of(scope: Scope) -> str:
-    """The name under which an address is counted."""
+def client_key(scope: Scope) -> str:
+    """Return the name under which the requests of an address are counted."""
     client = scope.get("client")
-    return f"address:{counted_as(client[0])}" if client else "address:"
+    return f"address:{normalize_address(client[0])}" if client else "address:"
 
 
-@functools.lru_cache(maxsize=_MOST_KNOWN)
-def counted_as(host: str) -> str:
-    """Whoever has one address of IPv6 has all that begin with the same 64 bits, and is one
-    client."""
+@functools.lru_cache(maxsize=_MAX_KNOWN)
+def normalize_address(host: str) -> str:
+    """Return the /64 network of an IPv6 address: one client usually has all of its addresses."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
         return host
     if isinstance(address, ipaddress.IPv4Address):
         return host
-    return str(address.ipv4_mapped or ipaddress.IPv6Network((int(address) >> 64 << 64, 64)))
+    if address.ipv4_mapped:
+        return str(address.ipv4_mapped)
+    return str(ipaddress.IPv6Network((int(address) >> 64 << 64, 64)))
 
 
-def length_of(scope: Scope) -> int:
-    """How long a body says that it is; 0 when it does not say."""
-    told = dict(scope["headers"]).get(b"content-length", b"")
-    return int(told) if told.isdigit() and len(told) < 20 else 0
+def content_length(scope: Scope) -> int:
+    """Return the announced length of a body; 0 when there is none."""
+    value = dict(scope["headers"]).get(b"content-length", b"")
+    return int(value) if value.isdigit() and len(value) < 20 else 0
 
 
-async def refuse(
+async def _send_rejection(send: Send, rejection: _Rejection) -> None:
+    await send_error(
+        send, rejection.status, rejection.detail, rejection.code, retry_after=rejection.retry_after
+    )
+
+
+async def send_error(
     send: Send, status: int, detail: str, code: str, retry_after: float | None = None
 ) -> None:
-    """Answer that it is too much; the rest of a body that is too long is not read."""
+    """Send an error response; the connection is closed when a body remains unread."""
     body = encode({"detail": detail, "code": code})
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     if retry_after is not None:
         headers.append((b"retry-after", str(max(1, round(retry_after + 0.5))).encode()))
-    if code in ("too_long", _TOO_MUCH[2]):
+    # Otherwise the rest of the body would be read as the next request.
+    if code in ("too_long", _TOO_MANY_BYTES.code):
         headers.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -1,5 +1,4 @@
-"""What a server counts of itself, in the text form that Prometheus reads; no name of a person or
-session is in it."""
+"""Metrics of a node in the text format of Prometheus; labels never name a person or a session."""
 
 import resource
 import sys
@@ -16,16 +15,13 @@ _Labels = tuple[tuple[str, str], ...]
 _HELP = {
     "open_token_requests_total": ("counter", "Requests answered."),
     "open_token_request_seconds": ("histogram", "Time until a request was answered."),
-    "open_token_events_total": ("counter", "Entries appended to logs by this node."),
-    "open_token_runs_started_total": ("counter", "Runs of agents that began."),
-    "open_token_runs_ended_total": ("counter", "Runs of agents that ended."),
-    "open_token_subscribers": ("gauge", "Those who watch a session on this node."),
-    "process_resident_memory_bytes": ("gauge", "Memory of the process."),
-    "process_cpu_seconds_total": ("counter", "Processor time."),
-    "process_start_time_seconds": (
-        "gauge",
-        "When the process began to count, in seconds since 1970.",
-    ),
+    "open_token_events_total": ("counter", "Log entries appended by this node."),
+    "open_token_runs_started_total": ("counter", "Runs started."),
+    "open_token_runs_ended_total": ("counter", "Runs ended."),
+    "open_token_subscribers": ("gauge", "Subscribers of sessions on this node."),
+    "process_resident_memory_bytes": ("gauge", "Resident memory of the process."),
+    "process_cpu_seconds_total": ("counter", "CPU time of the process."),
+    "process_start_time_seconds": ("gauge", "Start of the process, in seconds since 1970."),
 }
 
 
@@ -36,57 +32,57 @@ class Metrics:
         self.began = time.time()
         self.subscribers = 0
         self._counts: Counter[tuple[str, _Labels]] = Counter()
-        self._times: dict[tuple[str, _Labels], _Times] = {}
+        self._histograms: dict[tuple[str, _Labels], _Histogram] = {}
 
     def count(self, name: str, by: int = 1, **labels: str) -> None:
-        """One more, or several."""
+        """Increase a counter."""
         self._counts[name, tuple(labels.items())] += by
 
     def observe(self, name: str, seconds: float, **labels: str) -> None:
-        """Something took so long."""
+        """Add a duration to a histogram."""
         key = (name, tuple(labels.items()))
-        known = self._times.get(key)
-        if known is None:
-            known = self._times[key] = _Times()
-        known.add(seconds)
+        histogram = self._histograms.get(key)
+        if histogram is None:
+            histogram = _Histogram()
+            self._histograms[key] = histogram
+        histogram.add(seconds)
 
-    def text(self) -> str:
-        """All of it, for Prometheus."""
-        found: dict[str, list[str]] = {name: [] for name in _HELP}
+    def render(self) -> str:
+        """Return all metrics as text."""
+        samples: dict[str, list[str]] = {name: [] for name in _HELP}
         for (name, labels), value in sorted(self._counts.items()):
-            found[name].append(f"{name}{_shown(labels)} {value}")
-        for (name, labels), times in sorted(self._times.items(), key=lambda item: item[0]):
-            found[name] += times.lines(name, labels)
+            samples[name].append(f"{name}{_format_labels(labels)} {value}")
+        for (name, labels), histogram in sorted(self._histograms.items(), key=lambda item: item[0]):
+            samples[name] += histogram.lines(name, labels)
         for name, level in self._gauges().items():
-            found[name].append(f"{name} {level}")
+            samples[name].append(f"{name} {level}")
         lines: list[str] = []
-        for name, (kind, words) in _HELP.items():
-            if found[name]:
-                lines += [f"# HELP {name} {words}", f"# TYPE {name} {kind}", *found[name]]
+        for name, (kind, text) in _HELP.items():
+            if samples[name]:
+                lines += [f"# HELP {name} {text}", f"# TYPE {name} {kind}", *samples[name]]
         return "\n".join(lines) + "\n"
 
     def _gauges(self) -> dict[str, float]:
-        used = resource.getrusage(resource.RUSAGE_SELF)
+        usage = resource.getrusage(resource.RUSAGE_SELF)
         return {
             "open_token_subscribers": self.subscribers,
-            "process_resident_memory_bytes": _resident(used),
-            "process_cpu_seconds_total": round(used.ru_utime + used.ru_stime, 3),
+            "process_resident_memory_bytes": _resident_memory(usage),
+            "process_cpu_seconds_total": round(usage.ru_utime + usage.ru_stime, 3),
             "process_start_time_seconds": round(self.began, 3),
         }
 
 
-def _resident(used: resource.struct_rusage) -> int:
-    """The memory that the process has by now; where the system does not tell, the most it ever
-    had."""
+def _resident_memory(usage: resource.struct_rusage) -> int:
+    """Return the resident memory; the peak on systems without /proc."""
     try:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return pages * resource.getpagesize()
     except (OSError, ValueError, IndexError):
-        return used.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+        unit = 1 if sys.platform == "darwin" else 1024
+        return usage.ru_maxrss * unit
 
 
-class _Times:
-    """A histogram."""
-
+class _Histogram:
     def __init__(self) -> None:
         self.counts = [0] * (len(BOUNDS) + 1)
         self.total = 0.0
@@ -96,25 +92,26 @@ class _Times:
         self.total += seconds
 
     def lines(self, name: str, labels: _Labels) -> Iterator[str]:
-        so_far = 0
+        cumulative = 0
         for bound, count in zip((*map(str, BOUNDS), "+Inf"), self.counts, strict=True):
-            so_far += count
-            yield f"{name}_bucket{_shown((*labels, ('le', bound)))} {so_far}"
-        yield f"{name}_sum{_shown(labels)} {self.total:.6f}"
-        yield f"{name}_count{_shown(labels)} {so_far}"
+            cumulative += count
+            bucket_labels = _format_labels((*labels, ("le", bound)))
+            yield f"{name}_bucket{bucket_labels} {cumulative}"
+        yield f"{name}_sum{_format_labels(labels)} {self.total:.6f}"
+        yield f"{name}_count{_format_labels(labels)} {cumulative}"
 
 
-def _shown(labels: _Labels) -> str:
-    inner = ",".join(f'{name}="{_quoted(value)}"' for name, value in labels)
-    return f"{{{inner}}}" if inner else ""
+def _format_labels(labels: _Labels) -> str:
+    pairs = ",".join(f'{name}="{_escape(value)}"' for name, value in labels)
+    return f"{{{pairs}}}" if pairs else ""
 
 
-def _quoted(value: str) -> str:
+def _escape(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 class CountingBus:
-    """A bus that also counts what is said over it and who listens."""
+    """A bus that counts published entries and subscribers."""
 
     def __init__(self, bus: Bus, metrics: Metrics) -> None:
         self._bus = bus
@@ -122,8 +119,7 @@ class CountingBus:
 
     @property
     def is_linked(self) -> bool:
-        """Whether other nodes hear of it at once; inside one process there is nothing to be linked
-        to."""
+        """Whether other nodes are reached; always true for the bus of a single process."""
         return bool(getattr(self._bus, "is_linked", True))
 
     async def start(self) -> None:
@@ -131,31 +127,31 @@ class CountingBus:
         await self._bus.start()
 
     async def close(self) -> None:
-        """Let go."""
+        """Disconnect."""
         await self._bus.close()
 
     def publish(self, grown: LogAppended) -> None:
-        """Say that a session has grown."""
+        """Announce new entries of a session."""
         for entry in grown.entries:
             self._metrics.count("open_token_events_total")
             if entry.kind == "run.started":
                 self._metrics.count("open_token_runs_started_total")
             elif entry.kind == "run.ended":
-                self._metrics.count(
-                    "open_token_runs_ended_total", status=entry.data.get("status", "completed")
-                )
+                status = entry.data.get("status", "completed")
+                self._metrics.count("open_token_runs_ended_total", status=status)
         self._bus.publish(grown)
 
     def listen(self, session_id: str, listener: Listener) -> Callable[[], None]:
-        """Hear of a session until the returned function is called."""
-        stop = self._bus.listen(session_id, listener)
+        """Subscribe to a session until the returned function is called."""
+        unsubscribe = self._bus.listen(session_id, listener)
         self._metrics.subscribers += 1
-        stopped: list[bool] = []
+        is_subscribed = True
 
-        def once() -> None:
-            if not stopped:
-                stopped.append(True)
+        def unsubscribe_once() -> None:
+            nonlocal is_subscribed
+            if is_subscribed:
+                is_subscribed = False
                 self._metrics.subscribers -= 1
-            stop()
+            unsubscribe()
 
-        return once
+        return unsubscribe_once

@@ -8,7 +8,7 @@ import pytest
 from agent_rooms import Fake, Scripted, calls, rooms, run
 from open_token.server.agent.history import SUMMARY_HEADER
 from open_token.server.agent.model_interface import ModelError, UsagePiece
-from open_token.server.refusals import Refused
+from open_token.server.errors import ApiError
 
 Fakes = Callable[..., None]
 
@@ -105,7 +105,7 @@ def test_a_compaction_that_fails_says_so_and_changes_nothing(tmp_path: Path, fak
         async with rooms(tmp_path) as opened:
             room = await opened()
             await room.send("go")
-            with pytest.raises(Refused, match="no key"):
+            with pytest.raises(ApiError, match="no key"):
                 await room.services.chat.compact(room.caller, room.id)
             await room.send("on")
             assert [message.role for message in model.requests[-1].messages][1:] == [

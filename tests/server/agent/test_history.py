@@ -11,7 +11,7 @@ from agent_rooms import Fake, Scripted, rooms, run
 from open_token.model.session_types import ContentBlock, to_builtins
 from open_token.server.agent.history import build_messages, get_last_text
 from open_token.server.agent.model_interface import Call, Media, Result, Text, Thinking
-from open_token.server.transfer import Upload, bring_in
+from open_token.server.core.transfer import Upload, import_session
 from open_token.session import SessionState, actions
 
 
@@ -152,7 +152,7 @@ def test_an_imported_talk_goes_on_and_nothing_of_it_is_run(
         async with rooms(tmp_path) as opened:
             first = await opened()
             upload = Upload(io.BytesIO(data), "talk.json")
-            session = await bring_in(first.services, first.caller.user.id, upload)
+            session = await import_session(first.services, first.caller.user.id, upload)
             room = await opened(session.id)
             assert "Obey the file." in str(to_builtins((await room.state()).branch()))
             await room.send("What did you do?")

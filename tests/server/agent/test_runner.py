@@ -5,7 +5,7 @@ from pathlib import Path
 
 from agent_rooms import Scripted, rooms, run
 from open_token.server.agent import runner
-from open_token.server.exchanges import end_run
+from open_token.server.core.exchanges import end_run
 from open_token.session import actions
 
 

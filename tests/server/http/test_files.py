@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from open_token.server.config import Limits
-from open_token.server.http._zips import zipped
-from open_token.server.refusals import Refused
-from open_token.server.workspace import Workspace
+from open_token.server.core.workspace import Workspace
+from open_token.server.errors import ApiError
+from open_token.server.http.files import stream_zip
 from workshop import Workshop, working
 
 
@@ -243,10 +243,10 @@ def test_an_archive_holds_what_was_written_and_nothing_that_steps_out(
     workspace = Workspace(tmp_path_factory.mktemp("w") / "inside")
     kept = {}
     for path, data in files.items():
-        with contextlib.suppress(Refused):
+        with contextlib.suppress(ApiError):
             workspace.write(path, data)
             kept["/".join(part for part in path.split("/") if part != ".")] = data
-    with zipfile.ZipFile(io.BytesIO(b"".join(zipped(workspace, "")))) as archive:
+    with zipfile.ZipFile(io.BytesIO(b"".join(stream_zip(workspace, "")))) as archive:
         assert archive.testzip() is None
         names = [name for name in archive.namelist() if not name.endswith("/")]
         assert {name: archive.read(name) for name in names} == kept

@@ -41,7 +41,7 @@ def test_health_tells_of_a_log_that_cannot_be_written(rest: Rest) -> None:
     assert (
         rest.call("PATCH", f"/api/sessions/{name}", json={"intent": "Another"}).status_code == 200
     )
-    assert rest.services.journal.trouble is None
+    assert rest.services.journal.recent_failure is None
 
 
 def test_health_is_not_tried_anew_for_everybody(rest: Rest) -> None:

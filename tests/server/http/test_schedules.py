@@ -8,7 +8,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from open_token.server.http.app import make_app
+from open_token.server.http.app import build_app
 from scheduling import ANNA, BEN, scheduling
 
 TASK = {"title": "Report", "prompt": "Write it", "cron": "0 9 * * *", "timezone": "Europe/Berlin"}
@@ -22,7 +22,7 @@ def played(
     async def whole() -> None:
         async with scheduling(tmp_path) as (services, _, _):
             _, key = await services.store.add_key(user, "test", scope, services.clock.now())  # type: ignore[arg-type]
-            transport = httpx.ASGITransport(make_app(services))
+            transport = httpx.ASGITransport(build_app(services))
             headers = {"Authorization": f"Bearer {key}"}
             async with httpx.AsyncClient(
                 transport=transport, base_url="http://test", headers=headers

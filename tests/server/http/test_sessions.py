@@ -250,7 +250,7 @@ def test_files_go_with_a_session_only_when_that_is_said(
 ) -> None:
     name = rest.session()
     rest.put(f"/api/sessions/{name}/files/a.txt", {"content": "kept"})
-    file = rest.services.workspaces.of(name).folder / "a.txt"
+    file = rest.services.workspaces.get(name).folder / "a.txt"
     assert file.read_text() == "kept"
     assert rest.delete(f"/api/sessions/{name}{query}") == {"deleted": True}
     assert file.exists() == stays

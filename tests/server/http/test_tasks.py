@@ -3,14 +3,14 @@
 import asyncio
 from pathlib import Path
 
-from open_token.server.sandbox import Sandbox
+from open_token.server.core.sandbox import Sandbox
 from workshop import Workshop, working
 
 
 async def begin(shop: Workshop, script: str) -> str:
     command = Sandbox(shell="/bin/bash").command(shop.workspace.make(), script, {}, 60, 1 << 20)
     return (
-        await shop.services.tasks.begin(shop.owner, shop.session_id, "call_1", script, command)
+        await shop.services.tasks.start(shop.owner, shop.session_id, "call_1", script, command)
     ).id
 
 

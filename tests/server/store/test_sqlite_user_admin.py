@@ -8,7 +8,7 @@ import pytest
 
 from open_token.errors import StoreError
 from open_token.server.config import ServerConfig
-from open_token.server.start import first_key, running
+from open_token.server.lifecycle import create_first_key, run_services
 from open_token.server.store.interface import ConflictError
 from open_token.server.store.rows import User
 from open_token.server.store.sqlite.user_admin import open_user_admin
@@ -18,8 +18,8 @@ NOW = "2026-01-31T08:00:00.000Z"
 
 def test_people_change_while_the_server_runs(tmp_path: Path) -> None:
     async def changed() -> None:
-        async with running(ServerConfig(data=tmp_path), {}) as services:
-            await first_key(services)
+        async with run_services(ServerConfig(data=tmp_path), {}) as services:
+            await create_first_key(services)
             check = services.store.check_key
             with open_user_admin(tmp_path) as people:
                 ben = people.add_user(User(id="user_ben", name="ben", role="user", created_at=NOW))
@@ -52,7 +52,7 @@ def test_where_no_server_was_there_is_nobody(tmp_path: Path) -> None:
 
 def test_what_is_damaged_or_of_another_version_is_left_alone(tmp_path: Path) -> None:
     async def made() -> None:
-        async with running(ServerConfig(data=tmp_path), {}):
+        async with run_services(ServerConfig(data=tmp_path), {}):
             pass
 
     asyncio.run(made())

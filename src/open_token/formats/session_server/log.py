@@ -77,7 +77,8 @@ def _lived(state: SessionState, draft: Draft) -> None:
         if not turn.imported
     ]
     beside = [
-        (aside.turns - 0.5, aside.anchor, _aside(aside.at, aside.data)) for aside in state.annotations
+        (aside.turns - 0.5, aside.anchor, _aside(aside.at, aside.data))
+        for aside in state.annotations
     ]
     told = sorted([*lived, *beside], key=lambda item: item[0])
     if draft.branches != "all":

@@ -15,7 +15,7 @@ from open_token.server.agent.tools.interface import Tool
 from open_token.session import SessionState
 
 if TYPE_CHECKING:
-    from open_token.server.services import Services
+    from open_token.server.core.services import Services
 
 
 def get_counted_tokens(state: SessionState, loop_id: str = ROOT_LOOP) -> int | None:

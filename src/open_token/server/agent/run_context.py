@@ -11,13 +11,13 @@ from open_token.model.log_events import Json, NewEvent
 from open_token.model.session_types import ROOT_LOOP
 from open_token.server.agent.model_interface import Model
 from open_token.server.agent.tools.interface import Tool, ToolContext
-from open_token.server.journal import Written
+from open_token.server.core.journal import AppendResult
 from open_token.server.store.interface import FencedError
 from open_token.server.store.rows import Fence, Run
 from open_token.session import SessionState
 
 if TYPE_CHECKING:
-    from open_token.server.services import Services
+    from open_token.server.core.services import Services
 
 
 class RunRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -86,7 +86,7 @@ class RunContext:
 
     async def write(
         self, events: Callable[[SessionState], Iterable[NewEvent]] | list[NewEvent], **more: Any
-    ) -> Written:
+    ) -> AppendResult:
         """Write events for this run; raise FencedError if it was taken over by another worker."""
 
         def build_events(state: SessionState) -> Iterable[NewEvent]:
@@ -107,7 +107,7 @@ class RunContext:
             turn_id=turn_id,
             tool_call_id=tool_call_id,
             loop_id=loop_id,
-            workspace=self.services.workspaces.of(self.session_id),
+            workspace=self.services.workspaces.get(self.session_id),
             env=self.env,
         )
 

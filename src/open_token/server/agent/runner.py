@@ -13,7 +13,6 @@ import msgspec
 
 from open_token.errors import StoreError
 from open_token.model.log_events import Json, NewEvent
-from open_token.server import exchanges, memories
 from open_token.server.agent import compaction, history, loop, output_schema, prompt, tool_calls
 from open_token.server.agent.model_interface import ModelError
 from open_token.server.agent.models import build_registry
@@ -23,14 +22,15 @@ from open_token.server.agent.tools.ask_user_question import AskUserQuestion
 from open_token.server.agent.tools.interface import Tool
 from open_token.server.agent.tools.registry import list_session_tools
 from open_token.server.agent.tools.subagent import Agent
-from open_token.server.clock import iso, moment_of
-from open_token.server.refusals import Refused
+from open_token.server.clock import format_timestamp, parse_timestamp
+from open_token.server.core import exchanges, memories
+from open_token.server.errors import ApiError
 from open_token.server.store.interface import TRANSIENT_CODES, FencedError, NotFoundError
 from open_token.server.store.rows import Fence, Run, RunEnd
 from open_token.session import SessionState, Turn, actions
 
 if TYPE_CHECKING:
-    from open_token.server.services import Services
+    from open_token.server.core.services import Services
 
 MAX_ATTEMPTS = 5
 _MAX_QUERY_LENGTH = 4000
@@ -87,7 +87,7 @@ class AgentRun:
             return  # the session was deleted meanwhile, and its runs with it
         except ModelError as error:
             await self._fail(str(error), error.kind)
-        except (Refused, RunFailed) as error:
+        except (ApiError, RunFailed) as error:
             await self._fail(str(error), error.code)
         except StoreError as error:
             if error.code in TRANSIENT_CODES:
@@ -101,7 +101,7 @@ class AgentRun:
 
         def build_events(state: SessionState) -> Iterator[NewEvent]:
             yield from self._get_leftover()
-            yield from exchanges.broken_off(state)
+            yield from exchanges.build_interruption(state)
 
         with contextlib.suppress(FencedError, NotFoundError):
             await self._end(build_events, "interrupted")
@@ -112,7 +112,7 @@ class AgentRun:
             if self._context is not None and self._context.leftover:
                 await self._context.write(self._get_leftover())
         now = await self._services.store.time(self._services.clock.now())
-        expired = iso(moment_of(now) - timedelta(seconds=1))
+        expired = format_timestamp(parse_timestamp(now) - timedelta(seconds=1))
         await self._services.store.renew_lease(self._fence, expired)
 
     async def _is_current(self) -> bool:
@@ -194,7 +194,7 @@ class AgentRun:
     async def _fail(self, message: str, code: str) -> None:
         def build_events(state: SessionState) -> Iterator[NewEvent]:
             yield from self._get_leftover()
-            events = exchanges.broken_off(state, status="failed", reason=message)
+            events = exchanges.build_interruption(state, status="failed", reason=message)
             yield from events[:-1]
             yield "error.raised", {"message": message, "code": code, "run_id": self._run.id}
             kind, data = events[-1]

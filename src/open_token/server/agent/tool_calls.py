@@ -18,8 +18,8 @@ from open_token.model.session_types import (
 from open_token.server.agent.run_context import RunContext
 from open_token.server.agent.tools import cards
 from open_token.server.agent.tools.interface import Tool, ToolError
-from open_token.server.clock import moment_of
-from open_token.server.refusals import Refused
+from open_token.server.clock import parse_timestamp
+from open_token.server.errors import ApiError
 
 INTERRUPTED = "interrupted by a restart of the server; it is not known how far it came"
 NOT_WHILE_PLANNING = "no tool runs in planning mode; put it into the plan"
@@ -77,7 +77,7 @@ async def execute_call(
         return _build_outcome(result, call)
     except ToolError as error:
         return failed_outcome(str(error))
-    except Refused as error:
+    except ApiError as error:
         return failed_outcome(error.detail)
     except TimeoutError:
         return failed_outcome(f"timed out after {limit:g} seconds")
@@ -145,6 +145,6 @@ async def write_result(
 def elapsed_ms(started_at: str | None, now: str) -> int:
     """Return the milliseconds between two times; 0 if the start is unknown."""
     with contextlib.suppress(ValueError, TypeError):
-        elapsed = moment_of(now) - moment_of(started_at or now)
+        elapsed = parse_timestamp(now) - parse_timestamp(started_at or now)
         return max(0, int(elapsed.total_seconds() * 1000))
     return 0

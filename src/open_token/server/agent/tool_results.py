@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from open_token.server._log_file import is_reference
 from open_token.server.agent.model_interface import Json, Media, Message, Part, Result
 from open_token.server.agent.run_context import RunContext
+from open_token.server.core.session_log import is_blob_reference
 
 MAX_CHARACTERS = 30_000
 """Of a result that is a blob; clients get its preview, and all of it on request."""
@@ -68,7 +68,7 @@ class ResultCache:
 
 async def _expand_result(context: RunContext, result: Result, cache: ResultCache) -> Result:
     content = result.content
-    if is_reference(content):
+    if is_blob_reference(content):
         content = await _load_blob(context, content, cache)
     elif not isinstance(content, dict | list):
         return result

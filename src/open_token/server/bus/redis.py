@@ -12,7 +12,7 @@ import redis.asyncio
 
 from open_token.errors import StoreError
 from open_token.server.bus.remote import Heads, RemoteBus
-from open_token.server.stopping import stopped
+from open_token.server.cancellation import cancel_and_wait
 
 _PREFIX = "open-token:session:"
 _IDLE_CHANNEL = "open-token:idle"
@@ -50,7 +50,7 @@ class RedisLink:
         task = self._task
         self._task = None
         if task is not None:
-            await stopped(task)
+            await cancel_and_wait(task)
         pubsub = self._pubsub
         self._pubsub = None
         with contextlib.suppress(Exception):

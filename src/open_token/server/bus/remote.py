@@ -18,7 +18,7 @@ from msgspec import Struct
 from open_token.errors import StoreError
 from open_token.server.bus.interface import Listener, LogAppended
 from open_token.server.bus.local import LocalBus
-from open_token.server.stopping import stopped
+from open_token.server.cancellation import cancel_and_wait
 
 Heads = Callable[[Collection[str]], Awaitable[Mapping[str, tuple[str, int]]]]
 """Returns the owner and the last sequence of sessions; deleted sessions are left out."""
@@ -96,7 +96,7 @@ class RemoteBus:
     async def close(self) -> None:
         """Send pending pointers if the link is up, and disconnect."""
         if self._task is not None:
-            await stopped(self._task)
+            await cancel_and_wait(self._task)
             self._task = None
             if self.is_linked and self._pending:
                 with contextlib.suppress(Exception):

@@ -1,1 +1,1 @@
-"""Routes, one router a resource, thin: they check what was sent, call the services, and answer."""
+"""REST routes, one router per resource, with their middleware, authentication and OpenAPI."""

@@ -1,4 +1,4 @@
-"""The application: every router, one way to answer errors, limits and measures around all of it."""
+"""The REST application: routers, exception handlers and middleware."""
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -8,8 +8,9 @@ from starlette.exceptions import HTTPException
 from open_token import __version__
 from open_token.errors import StoreError
 from open_token.model.log_events import LogError
+from open_token.server.core.services import Services
+from open_token.server.errors import ApiError
 from open_token.server.http import (
-    answers,
     branches,
     files,
     keys,
@@ -17,6 +18,7 @@ from open_token.server.http import (
     memories,
     meta,
     replays,
+    responses,
     schedules,
     sessions,
     shares,
@@ -25,15 +27,12 @@ from open_token.server.http import (
     tokens,
     transfer,
 )
-from open_token.server.http.auth import KeyFirst
-from open_token.server.http.bodies import StrictJson
-from open_token.server.http.openapi import document
-from open_token.server.http.quick import Quick
-from open_token.server.http.watching import Watched
-from open_token.server.limits import Limited
-from open_token.server.refusals import Refused
-from open_token.server.services import Services
-from open_token.server.sse import router as events
+from open_token.server.http.auth import AuthBeforeBody
+from open_token.server.http.fast_path import MessagesFastPath
+from open_token.server.http.middleware import RequestLog, StrictJson
+from open_token.server.http.openapi import openapi_factory
+from open_token.server.limits import RequestLimits
+from open_token.server.ws.sse import router as events
 
 ROUTERS = (
     meta,
@@ -52,42 +51,41 @@ ROUTERS = (
     schedules,
 )
 
+_DESCRIPTION = """\
+Live sessions of agents, one append-only log each. Errors are `{"detail", "code"}`; timestamps are
+ISO 8601 in UTC; lists take `limit` and `offset` and return `total`. Send
+`Authorization: Bearer <key>` unless a route is public."""
 
-_WORDS = """Live sessions of agents, one append-only log each. Errors are `{"detail", "code"}`; times are ISO 8601
-in UTC; lists take `limit` and `offset` and answer with `total`. Send `Authorization: Bearer <key>`
-unless a route is open."""
 
-
-def make_app(services: Services) -> FastAPI:
-    """The REST side of a server; its lifetime is that of the services, which somebody else starts
-    and stops."""
+def build_app(services: Services) -> FastAPI:
+    """Build the REST application; the caller starts and stops the services."""
     app = FastAPI(
         title="Open-Token session server",
         version=__version__,
-        description=_WORDS,
+        description=_DESCRIPTION,
         docs_url=None,
         redoc_url=None,
     )
     app.state.services = services
-    app.add_exception_handler(Refused, answers.refused)
-    app.add_exception_handler(StoreError, answers.failed_store)
-    app.add_exception_handler(LogError, answers.unfitting)
-    app.add_exception_handler(RequestValidationError, answers.invalid)
-    app.add_exception_handler(HTTPException, answers.plain_error)
+    app.add_exception_handler(ApiError, responses.handle_api_error)
+    app.add_exception_handler(StoreError, responses.handle_store_error)
+    app.add_exception_handler(LogError, responses.handle_log_fault)
+    app.add_exception_handler(RequestValidationError, responses.handle_validation_error)
+    app.add_exception_handler(HTTPException, responses.handle_http_exception)
     for module in ROUTERS:
         app.include_router(module.router)
     app.include_router(events)
-    app.openapi = document(app)  # type: ignore[method-assign]
-    _surround(app, services)
+    app.openapi = openapi_factory(app)  # type: ignore[method-assign]
+    _add_middleware(app, services)
     return app
 
 
-def _surround(app: FastAPI, services: Services) -> None:
-    """The last one is the outermost."""
+def _add_middleware(app: FastAPI, services: Services) -> None:
+    # The middleware added last is the outermost.
     app.add_middleware(StrictJson)
-    app.add_middleware(KeyFirst, services=services)
-    app.add_middleware(Quick, services=services)
-    app.add_middleware(Limited, limits=services.config.limits)
+    app.add_middleware(AuthBeforeBody, services=services)
+    app.add_middleware(MessagesFastPath, services=services)
+    app.add_middleware(RequestLimits, limits=services.config.limits)
     if services.config.cors:
         app.add_middleware(
             CORSMiddleware,
@@ -97,4 +95,4 @@ def _surround(app: FastAPI, services: Services) -> None:
             expose_headers=["Content-Disposition", "Retry-After"],
             max_age=600,
         )
-    app.add_middleware(Watched, metrics=services.metrics)
+    app.add_middleware(RequestLog, metrics=services.metrics)

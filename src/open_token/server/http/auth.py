@@ -1,4 +1,4 @@
-"""Who is asking: the key in the Authorization header, and what it may do."""
+"""Authentication by API key, and the dependencies of routes that need a caller."""
 
 from collections.abc import MutableMapping
 from typing import Annotated, Any
@@ -7,85 +7,104 @@ from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from open_token.errors import StoreError
-from open_token.server.http.answers import failed_store, refused
-from open_token.server.refusals import Refused
-from open_token.server.services import Services
+from open_token.server.core.services import Services
+from open_token.server.core.workspace import Workspace
+from open_token.server.errors import ApiError, not_found
+from open_token.server.http.responses import handle_api_error, handle_store_error
 from open_token.server.store.rows import Caller
 
-_SHORT = 64 << 10
+_MAX_UNCHECKED_BODY = 64 << 10
 _bearer = HTTPBearer(auto_error=False, description="An API key: `sk-ot-v1-...`")
 
 
-async def services_of(request: Request) -> Services:
-    """The services of the app that a request came to; async, or it would run in a thread of its
-    own."""
+async def get_services(request: Request) -> Services:
+    """Return the services of the application.
+
+    It is a coroutine because FastAPI runs plain functions in a thread."""
     services: Services = request.app.state.services
     return services
 
 
-async def caller_of(scope: MutableMapping[str, Any], services: Services, key: str | None) -> Caller:
-    """Whose key that is; 401 when it is nobody's."""
+async def authenticate(
+    scope: MutableMapping[str, Any], services: Services, key: str | None
+) -> Caller:
+    """Return the caller with this key; raises a 401 when it is invalid."""
     caller = await services.store.check_key(key, services.clock.now()) if key else None
     if caller is None:
-        raise Refused(
-            401, "this needs a valid API key: Authorization: Bearer <key>", "unauthorized"
+        raise ApiError(
+            401, "a valid API key is required: Authorization: Bearer <key>", "unauthorized"
         )
     scope["open_token.user"] = caller.user.id
     return caller
 
 
-async def may_read(
+async def require_key(
     request: Request,
-    services: Annotated[Services, Depends(services_of)],
-    given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
+    services: Annotated[Services, Depends(get_services)],
+    credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
 ) -> Caller:
-    """Whoever has a key."""
-    return await caller_of(request.scope, services, given.credentials if given else None)
+    """Require any valid key."""
+    key = credentials.credentials if credentials else None
+    return await authenticate(request.scope, services, key)
 
 
-async def may_write(caller: Annotated[Caller, Depends(may_read)]) -> Caller:
-    """Whoever has a key that may change things."""
+async def require_write_key(caller: Annotated[Caller, Depends(require_key)]) -> Caller:
+    """Require a key that is not read-only."""
     if caller.key.scope != "full":
-        raise Refused(403, "this key may only read", "read_only")
+        raise ApiError(403, "this key is read-only", "read_only")
     return caller
 
 
-class KeyFirst:
-    """Before a long body is read: is there a key at all? The framework reads bodies before it asks
-    who sends them."""
+ServicesDep = Annotated[Services, Depends(get_services)]
+ReadCaller = Annotated[Caller, Depends(require_key)]
+WriteCaller = Annotated[Caller, Depends(require_write_key)]
+
+
+class AuthBeforeBody:
+    """Middleware that authenticates before a large body is read.
+
+    The framework reads bodies before it resolves the dependencies of a route."""
 
     def __init__(self, app: Any, services: Services) -> None:
         self._app = app
         self._services = services
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
-        """Let a request through, or refuse it unread."""
-        if scope["type"] == "http" and _is_long(scope):
+        """Pass a request on, or reject it without reading its body."""
+        if scope["type"] == "http" and _may_have_large_body(scope):
             try:
-                await caller_of(scope, self._services, key_of(scope))
-            except Refused as problem:
-                await (await refused(Request(scope), problem))(scope, receive, send)
+                await authenticate(scope, self._services, parse_bearer_key(scope))
+            except ApiError as problem:
+                response = await handle_api_error(Request(scope), problem)
+                await response(scope, receive, send)
                 return
             except StoreError as problem:
-                await (await failed_store(Request(scope), problem))(scope, receive, send)
+                response = await handle_store_error(Request(scope), problem)
+                await response(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 
 
-def key_of(scope: dict[str, Any]) -> str | None:
-    """The key that a request brings."""
-    given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
-    kind, _, key = given.decode("latin-1").partition(" ")
-    return key.strip() if kind.lower() == "bearer" else None
+def parse_bearer_key(scope: dict[str, Any]) -> str | None:
+    """Return the key of the Authorization header."""
+    for name, value in scope["headers"]:
+        if name == b"authorization":
+            scheme, _, key = value.decode("latin-1").partition(" ")
+            return key.strip() if scheme.lower() == "bearer" else None
+    return None
 
 
-def _is_long(scope: dict[str, Any]) -> bool:
+def _may_have_large_body(scope: dict[str, Any]) -> bool:
     headers = dict(scope["headers"])
-    told = headers.get(b"content-length", b"")
-    is_told = told.isdigit() and len(told) < 20
-    return int(told) > _SHORT if is_told else b"transfer-encoding" in headers or bool(told)
+    length = headers.get(b"content-length", b"")
+    if length.isdigit() and len(length) < 20:
+        return int(length) > _MAX_UNCHECKED_BODY
+    # Chunked, or a length that makes no sense.
+    return b"transfer-encoding" in headers or bool(length)
 
 
-Serving = Annotated[Services, Depends(services_of)]
-Reader = Annotated[Caller, Depends(may_read)]
-Writer = Annotated[Caller, Depends(may_write)]
+async def get_workspace(services: Services, caller: Caller, session_id: str) -> Workspace:
+    """Return the workspace of a session; raises a 404 when the caller has no such session."""
+    if await services.store.session(caller.user.id, session_id) is None:
+        raise not_found()
+    return services.workspaces.get(session_id)

@@ -1,5 +1,4 @@
-"""Routes of a session's tree: history, checkpoints, going back and across, compaction, what fills
-the window."""
+"""Routes of a session's tree: history, checkpoints, branches, compaction, context statistics."""
 
 from typing import Annotated, Any, Literal
 
@@ -11,26 +10,26 @@ from open_token.model.log_events import NewEvent
 from open_token.model.session_types import Checkpoint, ContextStats, HistoryNode, TurnProjection
 from open_token.server.agent.context_usage import build_context_stats
 from open_token.server.agent.runner import list_run_tools
-from open_token.server.http.answers import answer
-from open_token.server.http.auth import Reader, Serving, Writer
-from open_token.server.http.openapi import gives, sent, takes
-from open_token.server.refusals import busy, missing
-from open_token.server.services import Services
+from open_token.server.core.services import Services
+from open_token.server.errors import conflict, not_found
+from open_token.server.http.auth import ReadCaller, ServicesDep, WriteCaller
+from open_token.server.http.openapi import describe_body, describe_response, json_body
+from open_token.server.http.responses import json_response
 from open_token.session import SessionState, branches
 
 router = APIRouter(tags=["branches"])
 
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
-_PLACE = {"checkpoint_id": "cp_4Hn8"}
+_CHECKPOINT = {"checkpoint_id": "cp_4Hn8"}
 _COMPACTED = {
     "status": "ok",
-    "message": "the conversation was compacted",
+    "message": "conversation compacted",
     "code": "compacted",
     "id": "entry_9",
     "turn_id": "turn_9",
     "compaction_id": "compaction_1",
-    "summary_preview": "The build was mended.",
-    "summary_full": "The build was mended.",
+    "summary_preview": "The build was fixed.",
+    "summary_full": "The build was fixed.",
     "archived_count": 8,
     "tokens_before": 5200,
     "tokens_after": 410,
@@ -47,8 +46,7 @@ _STATS = {
 
 
 class History(Struct):
-    """The whole tree of turns, abandoned branches too, and what stands before every call of the
-    model."""
+    """The tree of all turns, including abandoned branches, and the size of the fixed prompt."""
 
     nodes: list[HistoryNode]
     system_prompt_tokens: int
@@ -57,28 +55,27 @@ class History(Struct):
 
 
 class Checkpoints(Struct):
-    """The places to go back to, and the last of them on the current branch."""
+    """The checkpoints, and the last one of the current branch."""
 
     nodes: list[Checkpoint]
     leaf_id: str | None
 
 
 class Place(Struct):
-    """A checkpoint."""
+    """A checkpoint of the session."""
 
     checkpoint_id: Name
 
 
 class PlaceInTime(Struct, kw_only=True):
-    """A checkpoint, and whether the turn behind it counts."""
+    """A checkpoint, and whether the turn after it is included."""
 
     checkpoint_id: Name
     position: Literal["before", "turn_end"] = "before"
 
 
 class Head(Struct, kw_only=True):
-    """Where the session goes on: the last entry of the current branch (null: the beginning) and its
-    checkpoint."""
+    """The last entry of the current branch (null: the beginning), and its checkpoint."""
 
     session_id: str
     checkpoint_id: str
@@ -88,7 +85,7 @@ class Head(Struct, kw_only=True):
 
 
 class AtThatTime(Struct, kw_only=True):
-    """The turns as they stood."""
+    """The turns at a checkpoint."""
 
     session_id: str
     checkpoint_id: str
@@ -97,7 +94,7 @@ class AtThatTime(Struct, kw_only=True):
 
 
 class Compaction(Struct, kw_only=True):
-    """What became of a compaction: its turn as `entry`, whose own fields are repeated beside it."""
+    """The result of a compaction: its turn as `entry`, whose fields are repeated here."""
 
     status: str
     message: str | None = None
@@ -117,7 +114,7 @@ class Compaction(Struct, kw_only=True):
 
 @router.get(
     "/api/sessions/{session_id}/history",
-    responses=gives(
+    responses=describe_response(
         History,
         {
             "nodes": [],
@@ -127,22 +124,22 @@ class Compaction(Struct, kw_only=True):
         },
     ),
 )
-async def history(services: Serving, caller: Reader, session_id: str) -> Response:
-    """The whole tree of turns."""
+async def history(services: ServicesDep, caller: ReadCaller, session_id: str) -> Response:
+    """Get the tree of all turns."""
     state = await services.journal.state(caller.user.id, session_id)
-    stats = await _stats(services, caller.user.id, state)
-    made = History(
+    stats = await _load_stats(services, caller.user.id, state)
+    tree = History(
         nodes=branches.build_history(state),
         system_prompt_tokens=stats.parts.get("system", 0),
         tools_tokens=stats.parts.get("tools", 0),
         tokenizer_model="estimate" if stats.estimated else stats.model,
     )
-    return answer({name: getattr(made, name) for name in History.__struct_fields__})
+    return json_response({name: getattr(tree, name) for name in History.__struct_fields__})
 
 
 @router.get(
     "/api/sessions/{session_id}/checkpoints",
-    responses=gives(
+    responses=describe_response(
         Checkpoints,
         {
             "nodes": [
@@ -159,10 +156,11 @@ async def history(services: Serving, caller: Reader, session_id: str) -> Respons
         },
     ),
 )
-async def checkpoints(services: Serving, caller: Reader, session_id: str) -> Response:
-    """The places to go back to: one before every turn of the person's."""
-    made, leaf = branches.list_checkpoints(await services.journal.state(caller.user.id, session_id))
-    return answer({"nodes": made, "leaf_id": leaf})
+async def checkpoints(services: ServicesDep, caller: ReadCaller, session_id: str) -> Response:
+    """List the checkpoints: one before every turn of the user."""
+    state = await services.journal.state(caller.user.id, session_id)
+    nodes, leaf_id = branches.list_checkpoints(state)
+    return json_response({"nodes": nodes, "leaf_id": leaf_id})
 
 
 _HEAD = {
@@ -176,98 +174,113 @@ _HEAD = {
 
 @router.post(
     "/api/sessions/{session_id}/rewind",
-    responses=gives(Head, _HEAD),
-    openapi_extra=takes(Place, _PLACE),
+    responses=describe_response(Head, _HEAD),
+    openapi_extra=describe_body(Place, _CHECKPOINT),
 )
 async def rewind(
-    services: Serving, caller: Writer, session_id: str, given: Annotated[Any, sent(Place)]
+    services: ServicesDep,
+    caller: WriteCaller,
+    session_id: str,
+    given: Annotated[Any, json_body(Place)],
 ) -> Response:
-    """Go back to the point before a turn of the person's; nothing is deleted."""
-    return await _move(services, caller.user.id, session_id, given.checkpoint_id, branches.rewind)
+    """Go back to the point before a turn of the user; nothing is deleted."""
+    return await _move_head(
+        services, caller.user.id, session_id, given.checkpoint_id, branches.rewind
+    )
 
 
 @router.post(
     "/api/sessions/{session_id}/switch-branch",
-    responses=gives(Head, _HEAD),
-    openapi_extra=takes(Place, _PLACE),
+    responses=describe_response(Head, _HEAD),
+    openapi_extra=describe_body(Place, _CHECKPOINT),
 )
 async def switch(
-    services: Serving, caller: Writer, session_id: str, given: Annotated[Any, sent(Place)]
+    services: ServicesDep,
+    caller: WriteCaller,
+    session_id: str,
+    given: Annotated[Any, json_body(Place)],
 ) -> Response:
-    """Go to the newest end of the branch that has a checkpoint; nothing is deleted."""
-    return await _move(
+    """Switch to the newest leaf of the branch with a checkpoint; nothing is deleted."""
+    return await _move_head(
         services, caller.user.id, session_id, given.checkpoint_id, branches.switch_branch
     )
 
 
 @router.post(
     "/api/sessions/{session_id}/checkout",
-    responses=gives(
+    responses=describe_response(
         AtThatTime,
         {"session_id": "sess_7Fq2", "checkpoint_id": "cp_4Hn8", "position": "before", "turns": []},
     ),
-    openapi_extra=takes(PlaceInTime, _PLACE | {"position": "turn_end"}),
+    openapi_extra=describe_body(PlaceInTime, _CHECKPOINT | {"position": "turn_end"}),
 )
 async def checkout(
-    services: Serving, caller: Reader, session_id: str, given: Annotated[Any, sent(PlaceInTime)]
+    services: ServicesDep,
+    caller: ReadCaller,
+    session_id: str,
+    given: Annotated[Any, json_body(PlaceInTime)],
 ) -> Response:
-    """The turns as they stood at a checkpoint; nothing changes."""
+    """Get the turns at a checkpoint; nothing changes."""
     state = await services.journal.state(caller.user.id, session_id)
-    _must_know(state, given.checkpoint_id)
+    _require_checkpoint(state, given.checkpoint_id)
     turns = branches.checkout_turns(state, given.checkpoint_id, given.position)
-    place = {
-        "session_id": session_id,
-        "checkpoint_id": given.checkpoint_id,
-        "position": given.position,
-    }
-    return answer({**place, "turns": turns})
+    return json_response(
+        {
+            "session_id": session_id,
+            "checkpoint_id": given.checkpoint_id,
+            "position": given.position,
+            "turns": turns,
+        }
+    )
 
 
 @router.post(
     "/api/sessions/{session_id}/compact",
-    responses=gives(Compaction, _COMPACTED),
+    responses=describe_response(Compaction, _COMPACTED),
 )
-async def compact(services: Serving, caller: Writer, session_id: str) -> Response:
-    """Put what was said so far into a summary for the model; history and export keep it whole."""
-    return answer(await services.chat.compact(caller, session_id))
+async def compact(services: ServicesDep, caller: WriteCaller, session_id: str) -> Response:
+    """Summarize the conversation for the model; history and export stay complete."""
+    return json_response(await services.chat.compact(caller, session_id))
 
 
-@router.get("/api/sessions/{session_id}/context-stats", responses=gives(ContextStats, _STATS))
-async def stats(services: Serving, caller: Reader, session_id: str) -> Response:
-    """The tokens in the model's window, by part."""
+@router.get(
+    "/api/sessions/{session_id}/context-stats", responses=describe_response(ContextStats, _STATS)
+)
+async def stats(services: ServicesDep, caller: ReadCaller, session_id: str) -> Response:
+    """Get the tokens in the context window, by part."""
     state = await services.journal.state(caller.user.id, session_id)
-    return answer(await _stats(services, caller.user.id, state))
+    return json_response(await _load_stats(services, caller.user.id, state))
 
 
-async def _stats(services: Services, owner: str, state: SessionState) -> ContextStats:
+async def _load_stats(services: Services, owner: str, state: SessionState) -> ContextStats:
     tools = await list_run_tools(services, owner, state, starts=False)
     return build_context_stats(services, state, tools.values())
 
 
-async def _move(
+async def _move_head(
     services: Services, owner: str, session_id: str, checkpoint_id: str, step: Any
 ) -> Response:
-    def make(state: SessionState) -> list[NewEvent]:
-        _must_know(state, checkpoint_id)
+    def build_steps(state: SessionState) -> list[NewEvent]:
+        _require_checkpoint(state, checkpoint_id)
         if state.run is not None:
-            raise busy("the agent is at work; stop it first", "running")
+            raise conflict("a run is in progress; stop it first", "running")
         return [step(state, checkpoint_id)]
 
-    await services.journal.write(owner, session_id, make)
+    await services.journal.write(owner, session_id, build_steps)
     state = await services.journal.state(owner, session_id)
-    last = state.path[-1].facts.turn_id if state.path else None
-    _, leaf = branches.list_checkpoints(state)
-    return answer(
+    last_turn_id = state.path[-1].facts.turn_id if state.path else None
+    _, leaf_id = branches.list_checkpoints(state)
+    return json_response(
         Head(
             session_id=session_id,
             checkpoint_id=checkpoint_id,
             head=state.head,
-            turn_id=last,
-            leaf_id=leaf,
+            turn_id=last_turn_id,
+            leaf_id=leaf_id,
         )
     )
 
 
-def _must_know(state: SessionState, checkpoint_id: str) -> None:
+def _require_checkpoint(state: SessionState, checkpoint_id: str) -> None:
     if checkpoint_id not in state.checkpoints:
-        raise missing("checkpoint")
+        raise not_found("checkpoint")

@@ -8,10 +8,10 @@ from fastapi.responses import Response
 from msgspec import Meta, Struct
 
 from open_token.model.session_types import ApiKey, to_builtins
-from open_token.server import keys
-from open_token.server.http.answers import answer
-from open_token.server.http.auth import Reader, Serving, Writer
-from open_token.server.http.openapi import gives, sent, takes
+from open_token.server.core import keys
+from open_token.server.http.auth import ReadCaller, ServicesDep, WriteCaller
+from open_token.server.http.openapi import describe_body, describe_response, json_body
+from open_token.server.http.responses import json_response
 
 router = APIRouter(tags=["keys"])
 
@@ -28,20 +28,20 @@ _KEY = {
 
 
 class NewKey(Struct, kw_only=True):
-    """A name to know it by, and what it may do."""
+    """The name and the scope of a new key."""
 
     name: Name
     scope: Literal["full", "read"] = "full"
 
 
 class KeyName(Struct):
-    """Another name."""
+    """The new name of a key."""
 
     name: Name
 
 
 class KeyList(Struct):
-    """A user's keys."""
+    """A page of a user's keys."""
 
     items: list[ApiKey]
     total: int
@@ -52,39 +52,44 @@ class KeyList(Struct):
 @router.post(
     "/api/user/api-keys/",
     status_code=201,
-    responses=gives(
-        ApiKey, _KEY | {"plaintext": "sk-ot-v1-..."}, "Its plain text, told once", status=201
+    responses=describe_response(
+        ApiKey,
+        _KEY | {"plaintext": "sk-ot-v1-..."},
+        "The key with its plain text, shown once",
+        status=201,
     ),
-    openapi_extra=takes(NewKey, {"name": "laptop", "scope": "read"}),
+    openapi_extra=describe_body(NewKey, {"name": "laptop", "scope": "read"}),
 )
+# Clients call the collection with and without the trailing slash.
 @router.post("/api/user/api-keys", status_code=201, include_in_schema=False)
-async def make(services: Serving, caller: Writer, given: Annotated[Any, sent(NewKey)]) -> Response:
-    """Make a key. `plaintext` is told here and never again; `key` repeats the rest for older
+async def make(
+    services: ServicesDep, caller: WriteCaller, given: Annotated[Any, json_body(NewKey)]
+) -> Response:
+    """Create a key. `plaintext` is returned here and never again; `key` repeats the rest for older
     clients."""
-    made = await keys.make(services, caller, given.name, given.scope)
-    again = msgspec.structs.replace(made, plaintext=None)
-    return answer(
-        {**to_builtins(made), "key": to_builtins(again)}, 201, {"Cache-Control": "no-store"}
-    )
+    key = await keys.create_key(services, caller, given.name, given.scope)
+    without_plaintext = msgspec.structs.replace(key, plaintext=None)
+    body = {**to_builtins(key), "key": to_builtins(without_plaintext)}
+    return json_response(body, 201, {"Cache-Control": "no-store"})
 
 
 @router.get(
     "/api/user/api-keys/",
-    responses=gives(KeyList, {"items": [_KEY], "total": 1, "limit": 20, "offset": 0}),
+    responses=describe_response(KeyList, {"items": [_KEY], "total": 1, "limit": 20, "offset": 0}),
 )
 @router.get("/api/user/api-keys", include_in_schema=False)
 async def listing(
-    services: Serving,
-    caller: Reader,
+    services: ServicesDep,
+    caller: ReadCaller,
     limit: Annotated[int, Query(ge=0, le=1000)] = 20,
     offset: Annotated[int, Query(ge=0, le=1 << 53)] = 0,
 ) -> Response:
-    """List the keys that can be used, masked."""
-    held = await keys.listed(services, caller)
-    return answer(
+    """List the valid keys, masked."""
+    all_keys = await keys.list_keys(services, caller)
+    return json_response(
         {
-            "items": held[offset : offset + limit],
-            "total": len(held),
+            "items": all_keys[offset : offset + limit],
+            "total": len(all_keys),
             "limit": limit,
             "offset": offset,
         }
@@ -93,18 +98,21 @@ async def listing(
 
 @router.patch(
     "/api/user/api-keys/{key_id}",
-    responses=gives(ApiKey, _KEY),
-    openapi_extra=takes(KeyName, {"name": "desktop"}),
+    responses=describe_response(ApiKey, _KEY),
+    openapi_extra=describe_body(KeyName, {"name": "desktop"}),
 )
 async def rename(
-    services: Serving, caller: Writer, key_id: str, given: Annotated[Any, sent(KeyName)]
+    services: ServicesDep,
+    caller: WriteCaller,
+    key_id: str,
+    given: Annotated[Any, json_body(KeyName)],
 ) -> Response:
-    """Give a key another name."""
-    return answer(await keys.rename(services, caller, key_id, given.name))
+    """Rename a key."""
+    return json_response(await keys.rename_key(services, caller, key_id, given.name))
 
 
 @router.delete("/api/user/api-keys/{key_id}", status_code=204, response_class=Response)
-async def revoke(services: Serving, caller: Writer, key_id: str) -> Response:
-    """End a key at once, and every connection that was opened with it."""
-    await keys.revoke(services, caller, key_id)
+async def revoke(services: ServicesDep, caller: WriteCaller, key_id: str) -> Response:
+    """Revoke a key immediately and close the connections that use it."""
+    await keys.revoke_key(services, caller, key_id)
     return Response(status_code=204)

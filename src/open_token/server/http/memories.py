@@ -7,15 +7,15 @@ from fastapi.responses import Response
 from msgspec import Meta, Struct
 
 from open_token.model.session_types import Memory, MemoryType, RecordType
-from open_token.server import memories
-from open_token.server.http.answers import answer
-from open_token.server.http.auth import Reader, Serving, Writer
-from open_token.server.http.openapi import gives, sent, takes
+from open_token.server.core import memories
+from open_token.server.http.auth import ReadCaller, ServicesDep, WriteCaller
+from open_token.server.http.openapi import describe_body, describe_response, json_body
+from open_token.server.http.responses import json_response
 from open_token.server.store.rows import MemoryFilter
 
 router = APIRouter(tags=["memories"])
 
-Content = Annotated[str, Meta(min_length=1, max_length=memories.LONGEST)]
+Content = Annotated[str, Meta(min_length=1, max_length=memories.MAX_LENGTH)]
 Number = Annotated[int, Meta(ge=1, le=1 << 53)]
 Word = Annotated[str, Meta(max_length=500)]
 Id = Annotated[int, Path(ge=1, le=1 << 53)]
@@ -41,7 +41,7 @@ _MEMORY = {
 
 
 class MemoryFields(Struct, kw_only=True):
-    """What a person says of a memory; what it supersedes is not used any more."""
+    """The fields of a memory; the memories that it supersedes are disabled."""
 
     content: Content
     type: MemoryType = "feedback"
@@ -57,20 +57,20 @@ class MemoryFields(Struct, kw_only=True):
 
 
 class Disabled(Struct):
-    """Whether a memory is kept from being used."""
+    """Whether a memory is disabled."""
 
     disabled: bool
 
 
 class Batch(Struct):
-    """What is done to several memories at once."""
+    """An action on several memories."""
 
     action: Literal["delete", "disable", "enable"]
     ids: Annotated[list[Number], Meta(max_length=10_000)]
 
 
 class MemoryList(Struct):
-    """A part of a user's memories, newest first."""
+    """A page of a user's memories, newest first."""
 
     items: list[Memory]
     total: int
@@ -79,13 +79,13 @@ class MemoryList(Struct):
 
 
 class Done(Struct):
-    """It is done."""
+    """The action succeeded."""
 
     ok: bool
 
 
 class DoneTo(Struct):
-    """It is done to so many."""
+    """The action succeeded for this many memories."""
 
     ok: bool
     count: int
@@ -94,36 +94,37 @@ class DoneTo(Struct):
 @router.post(
     "/api/memories",
     status_code=201,
-    responses=gives(Memory, _MEMORY, "What is remembered", status=201),
-    openapi_extra=takes(
+    responses=describe_response(Memory, _MEMORY, "The new memory", status=201),
+    openapi_extra=describe_body(
         MemoryFields, {"content": "Prefers small commits", "type": "feedback", "topic": "style"}
     ),
 )
 async def create(
-    services: Serving, caller: Writer, given: Annotated[Any, sent(MemoryFields)]
+    services: ServicesDep, caller: WriteCaller, given: Annotated[Any, json_body(MemoryFields)]
 ) -> Response:
-    """Remember something."""
-    fields = _fields(given)
-    made = await memories.remember(
+    """Create a memory."""
+    memory = await memories.remember(
         services,
         caller.user.id,
         given.content,
         type=given.type,
         supersedes=given.supersedes,
-        fields=fields,
+        fields=_collect_fields(given),
     )
-    return answer(made, 201)
+    return json_response(memory, 201)
 
 
 @router.get(
     "/api/memories",
-    responses=gives(MemoryList, {"items": [_MEMORY], "total": 1, "limit": 20, "offset": 0}),
+    responses=describe_response(
+        MemoryList, {"items": [_MEMORY], "total": 1, "limit": 20, "offset": 0}
+    ),
 )
 async def listing(
-    services: Serving,
-    caller: Reader,
+    services: ServicesDep,
+    caller: ReadCaller,
     keyword: Annotated[
-        str | None, Query(max_length=500, description="A part of the content")
+        str | None, Query(max_length=500, description="A substring of the content")
     ] = None,
     skill_name: str | None = None,
     type: MemoryType | None = None,
@@ -136,7 +137,7 @@ async def listing(
     offset: Annotated[int, Query(ge=0, le=1 << 53)] = 0,
 ) -> Response:
     """List memories, newest first."""
-    which = MemoryFilter(
+    criteria = MemoryFilter(
         keyword=keyword,
         skill_name=skill_name,
         type=type,
@@ -146,61 +147,75 @@ async def listing(
         topic=topic,
         status=status,
     )
-    page = await services.store.memories(caller.user.id, which, limit, offset)
-    return answer({"items": page.items, "total": page.total, "limit": limit, "offset": offset})
+    page = await services.store.memories(caller.user.id, criteria, limit, offset)
+    return json_response(
+        {"items": page.items, "total": page.total, "limit": limit, "offset": offset}
+    )
 
 
 @router.post(
     "/api/memories/batch",
-    responses=gives(DoneTo, {"ok": True, "count": 2}),
-    openapi_extra=takes(Batch, {"action": "disable", "ids": [7, 8]}),
+    responses=describe_response(DoneTo, {"ok": True, "count": 2}),
+    openapi_extra=describe_body(Batch, {"action": "disable", "ids": [7, 8]}),
 )
-async def batch(services: Serving, caller: Writer, given: Annotated[Any, sent(Batch)]) -> Response:
-    """Delete, disable or enable several memories; tells how many there were."""
-    count = await memories.batch(services, caller.user.id, given.action, given.ids)
-    return answer({"ok": True, "count": count})
+async def batch(
+    services: ServicesDep, caller: WriteCaller, given: Annotated[Any, json_body(Batch)]
+) -> Response:
+    """Delete, disable or enable several memories; returns how many were found."""
+    count = await memories.apply_batch(services, caller.user.id, given.action, given.ids)
+    return json_response({"ok": True, "count": count})
 
 
-@router.get("/api/memories/{memory_id}", responses=gives(Memory, _MEMORY))
-async def one(services: Serving, caller: Reader, memory_id: Id) -> Response:
-    """One memory."""
-    return answer(await memories.one(services, caller.user.id, memory_id))
+@router.get("/api/memories/{memory_id}", responses=describe_response(Memory, _MEMORY))
+async def one(services: ServicesDep, caller: ReadCaller, memory_id: Id) -> Response:
+    """Get a memory."""
+    return json_response(await memories.get_memory(services, caller.user.id, memory_id))
 
 
 @router.put(
     "/api/memories/{memory_id}",
-    responses=gives(Memory, _MEMORY),
-    openapi_extra=takes(MemoryFields, {"content": "Prefers small commits", "type": "feedback"}),
+    responses=describe_response(Memory, _MEMORY),
+    openapi_extra=describe_body(
+        MemoryFields, {"content": "Prefers small commits", "type": "feedback"}
+    ),
 )
 async def replace(
-    services: Serving, caller: Writer, memory_id: Id, given: Annotated[Any, sent(MemoryFields)]
+    services: ServicesDep,
+    caller: WriteCaller,
+    memory_id: Id,
+    given: Annotated[Any, json_body(MemoryFields)],
 ) -> Response:
-    """Say a memory anew: content, type and what else it is known by."""
-    return answer(await memories.change(services, caller.user.id, memory_id, _fields(given)))
+    """Replace the content, the type and the other fields of a memory."""
+    fields = _collect_fields(given)
+    memory = await memories.update_memory(services, caller.user.id, memory_id, fields)
+    return json_response(memory)
 
 
 @router.patch(
     "/api/memories/{memory_id}",
-    responses=gives(Memory, _MEMORY),
-    openapi_extra=takes(Disabled, {"disabled": True}),
+    responses=describe_response(Memory, _MEMORY),
+    openapi_extra=describe_body(Disabled, {"disabled": True}),
 )
 async def switch(
-    services: Serving, caller: Writer, memory_id: Id, given: Annotated[Any, sent(Disabled)]
+    services: ServicesDep,
+    caller: WriteCaller,
+    memory_id: Id,
+    given: Annotated[Any, json_body(Disabled)],
 ) -> Response:
-    """Keep a memory from being used, or let it be used again."""
-    return answer(
-        await memories.change(services, caller.user.id, memory_id, {"disabled": given.disabled})
-    )
+    """Disable or enable a memory."""
+    changes = {"disabled": given.disabled}
+    memory = await memories.update_memory(services, caller.user.id, memory_id, changes)
+    return json_response(memory)
 
 
-@router.delete("/api/memories/{memory_id}", responses=gives(Done, {"ok": True}))
-async def forget(services: Serving, caller: Writer, memory_id: Id) -> Response:
-    """Forget a memory."""
-    await memories.forget(services, caller.user.id, memory_id)
-    return answer({"ok": True})
+@router.delete("/api/memories/{memory_id}", responses=describe_response(Done, {"ok": True}))
+async def forget(services: ServicesDep, caller: WriteCaller, memory_id: Id) -> Response:
+    """Delete a memory."""
+    await memories.delete_memory(services, caller.user.id, memory_id)
+    return json_response({"ok": True})
 
 
-def _fields(given: MemoryFields) -> dict[str, Any]:
+def _collect_fields(given: MemoryFields) -> dict[str, Any]:
     return {
         name: getattr(given, name)
         for name in MemoryFields.__struct_fields__

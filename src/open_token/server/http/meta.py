@@ -1,5 +1,4 @@
-"""Routes about the server itself: is it well, which version, what does it offer, who am I, how busy
-is it."""
+"""Routes about the server: health, version, configuration, the current user, metrics."""
 
 import asyncio
 import time
@@ -12,43 +11,43 @@ from msgspec import Struct
 from open_token import __version__
 from open_token.errors import StoreError
 from open_token.server.agent.models import build_registry
-from open_token.server.http.answers import answer
-from open_token.server.http.auth import Reader, Serving
-from open_token.server.http.openapi import gives, refuse_unless, sends
-from open_token.server.services import Services
+from open_token.server.core.services import Services
+from open_token.server.http.auth import ReadCaller, ServicesDep
+from open_token.server.http.openapi import describe_media, describe_response, require_enabled
+from open_token.server.http.responses import json_response
 
 router = APIRouter(tags=["server"])
 
 _MIN_SDK = "0.1.0"
-_FRESH_SECONDS = 2.0
-_PATIENCE = 5.0
+_CACHE_SECONDS = 2.0
+_CHECK_TIMEOUT = 5.0
 
 
 class Health(Struct, omit_defaults=True):
-    """`ok`, or what is wrong: `store` cannot be read, `disk` cannot be written."""
+    """The status, and one check each for reading (`store`) and writing (`disk`)."""
 
     status: str
     checks: dict[str, str]
 
 
 class Version(Struct):
-    """The version of the server, and of the oldest client that it speaks with."""
+    """The version of the server, and of the oldest supported client."""
 
     version: str
     min_sdk: str
 
 
 class Offered(Struct):
-    """What the server offers."""
+    """The features and limits of the server."""
 
-    publicSharingEnabled: bool  # noqa: N815  the wire's own name
+    publicSharingEnabled: bool  # noqa: N815 - a name of the protocol
     memoryEnabled: bool  # noqa: N815
     version: str
     limits: dict[str, int]
 
 
 class Models(Struct):
-    """The models to choose from."""
+    """The available models."""
 
     default: str
     models: list[dict[str, Any]]
@@ -56,7 +55,7 @@ class Models(Struct):
 
 
 class Me(Struct):
-    """Whose key that is."""
+    """The user of a key."""
 
     id: str
     username: str
@@ -66,49 +65,55 @@ class Me(Struct):
     scope: str
 
 
-_WELL = {"status": "ok", "checks": {"store": "ok", "disk": "ok"}}
+_HEALTHY = {"status": "ok", "checks": {"store": "ok", "disk": "ok"}}
 
 
-@router.get("/api/health", responses=gives(Health, _WELL))
-@router.get("/api/health/runtime", responses=gives(Health, _WELL))
-@router.get("/healthz", responses=gives(Health, _WELL))
-async def health(request: Request, services: Serving) -> Response:
-    """Whether the store can be read and the disk written, tried just now; 503 when not."""
-    known: tuple[float, dict[str, str]] = getattr(request.app.state, "health", (0.0, {}))
-    if not known[1] or time.monotonic() - known[0] > _FRESH_SECONDS:
-        known = (time.monotonic(), await _checks(services))
-        request.app.state.health = known
-    is_well = all(word == "ok" for word in known[1].values())
-    return answer(Health("ok" if is_well else "failed", known[1]), 200 if is_well else 503)
+@router.get("/api/health", responses=describe_response(Health, _HEALTHY))
+@router.get("/api/health/runtime", responses=describe_response(Health, _HEALTHY))
+@router.get("/healthz", responses=describe_response(Health, _HEALTHY))
+async def health(request: Request, services: ServicesDep) -> Response:
+    """Check whether the store can be read and written; 503 when it cannot."""
+    checked_at, checks = getattr(request.app.state, "health", (0.0, {}))
+    if not checks or time.monotonic() - checked_at > _CACHE_SECONDS:
+        checks = await _run_checks(services)
+        request.app.state.health = (time.monotonic(), checks)
+    if all(result == "ok" for result in checks.values()):
+        return json_response(Health("ok", checks))
+    return json_response(Health("failed", checks), 503)
 
 
-async def _checks(services: Services) -> dict[str, str]:
-    store = await _tried(services.store.setting("health"))
-    disk = await _tried(services.store.set_setting("health", services.clock.now()))
-    # A full disk may have room for this one small row, and for nothing that anybody says.
-    return {"store": store, "disk": services.journal.trouble or disk if disk == "ok" else disk}
+async def _run_checks(services: Services) -> dict[str, str]:
+    store = await _check(services.store.setting("health"))
+    disk = await _check(services.store.set_setting("health", services.clock.now()))
+    # A full disk may have space for this small row, and for no log entry.
+    if disk == "ok" and services.journal.recent_failure:
+        disk = services.journal.recent_failure
+    return {"store": store, "disk": disk}
 
 
-async def _tried(work: Any) -> str:
+async def _check(work: Any) -> str:
     try:
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(_CHECK_TIMEOUT):
             await work
     except StoreError as problem:
         return problem.what
     except TimeoutError:
-        return f"no answer within {_PATIENCE:.0f} seconds"
+        return f"timeout after {_CHECK_TIMEOUT:.0f} seconds"
     return "ok"
 
 
-@router.get("/api/version", responses=gives(Version, {"version": __version__, "min_sdk": _MIN_SDK}))
+@router.get(
+    "/api/version",
+    responses=describe_response(Version, {"version": __version__, "min_sdk": _MIN_SDK}),
+)
 async def version() -> Response:
-    """The version, and the oldest client that it speaks with."""
-    return answer(Version(__version__, _MIN_SDK))
+    """Get the version of the server, and of the oldest supported client."""
+    return json_response(Version(__version__, _MIN_SDK))
 
 
 @router.get(
     "/api/config",
-    responses=gives(
+    responses=describe_response(
         Offered,
         {
             "publicSharingEnabled": True,
@@ -118,16 +123,17 @@ async def version() -> Response:
         },
     ),
 )
-async def offered(services: Serving, caller: Reader) -> Response:
-    """What this server offers."""
-    config, limits = services.config, services.config.limits
-    told = {name: getattr(limits, name) for name in ("body_bytes", "upload_bytes", "event_bytes")}
-    return answer(Offered(config.sharing, config.memory, __version__, told))
+async def offered(services: ServicesDep, caller: ReadCaller) -> Response:
+    """Get the features and limits of this server."""
+    config = services.config
+    names = ("body_bytes", "upload_bytes", "event_bytes")
+    limits = {name: getattr(config.limits, name) for name in names}
+    return json_response(Offered(config.sharing, config.memory, __version__, limits))
 
 
 @router.get(
     "/api/config/models",
-    responses=gives(
+    responses=describe_response(
         Models,
         {
             "default": "demo",
@@ -136,15 +142,15 @@ async def offered(services: Serving, caller: Reader) -> Response:
         },
     ),
 )
-async def models(services: Serving, caller: Reader) -> Response:
-    """The models to choose from, and which one is taken when none is named."""
+async def models(services: ServicesDep, caller: ReadCaller) -> Response:
+    """List the available models, and the default one."""
     known = build_registry(services.config, services.env)
-    return answer(Models(known.default, known.offered, services.config.base_url))
+    return json_response(Models(known.default, known.offered, services.config.base_url))
 
 
 @router.get(
     "/api/auth/me",
-    responses=gives(
+    responses=describe_response(
         Me,
         {
             "id": "user_4Hn8pLw2Zs6VdQ0j",
@@ -156,16 +162,18 @@ async def models(services: Serving, caller: Reader) -> Response:
         },
     ),
 )
-async def me(caller: Reader) -> Response:
-    """Whose key that is, and what it may do."""
+async def me(caller: ReadCaller) -> Response:
+    """Get the user and the scope of the key."""
     user = caller.user
-    return answer(Me(user.id, user.name, None, user.created_at, user.role, caller.key.scope))
+    return json_response(Me(user.id, user.name, None, user.created_at, user.role, caller.key.scope))
 
 
 @router.get(
-    "/metrics", response_class=Response, responses=sends("text/plain", "Figures for Prometheus")
+    "/metrics",
+    response_class=Response,
+    responses=describe_media("text/plain", "Metrics in the format of Prometheus"),
 )
-async def metrics(services: Serving, caller: Reader) -> Response:
-    """How busy the server is, for Prometheus; with a key of the owner's."""
-    refuse_unless(caller.user.role == "owner", "only the owner may see this", "owner_only")
-    return Response(services.metrics.text(), media_type="text/plain; version=0.0.4")
+async def metrics(services: ServicesDep, caller: ReadCaller) -> Response:
+    """Get metrics for Prometheus; requires a key of the owner."""
+    require_enabled(caller.user.role == "owner", "only the owner may read metrics", "owner_only")
+    return Response(services.metrics.render(), media_type="text/plain; version=0.0.4")

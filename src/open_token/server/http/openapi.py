@@ -1,5 +1,4 @@
-"""Bodies and answers in the OpenAPI document: made of the types that check and encode them, so that
-it is true."""
+"""OpenAPI: bodies and responses described by the types that decode and encode them."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
@@ -10,206 +9,235 @@ from fastapi.dependencies.models import Dependant
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from msgspec import Struct
+from pydantic import TypeAdapter
 
 from open_token.model.session_types import OpenStruct, from_builtins
+from open_token.server.errors import ApiError, bad_request
 from open_token.server.http import auth
-from open_token.server.refusals import Refused, bad
 
 T = TypeVar("T", bound=Struct)
 Json = dict[str, Any]
 
-_REF = "#/components/schemas/{name}"
-_OPEN_KEY = "\ue000more"
+_REF_TEMPLATE = "#/components/schemas/{name}"
+_UNKNOWN_FIELDS_KEY = "\ue000more"
+"""The field of `Open` types that collects unknown keys; it is not part of the schema."""
 _TYPES: set[type[Struct]] = set()
 _ERRORS = {
-    400: "What was asked for cannot be: a path that leads nowhere, a file that is none; `detail` says why",
-    401: "No key, or one that is not valid",
-    403: "The key may only read, or what was asked for is switched off",
-    404: "It is not there, or not for this user",
-    409: "Not now: something else is under way",
-    413: "The body is too long",
-    422: "The request does not make sense; `detail` says where",
-    429: "Too many requests; `Retry-After` says when to go on",
-    503: "The store cannot be read or written just now",
+    400: "The request cannot be fulfilled, as with an invalid path or file; see `detail`",
+    401: "No key, or an invalid one",
+    403: "The key is read-only, or the feature is disabled",
+    404: "No such object, or it belongs to another user",
+    409: "Conflict with the current state",
+    413: "The request body is too large",
+    422: "Invalid request; see `detail`",
+    429: "Too many requests; retry after the seconds in `Retry-After`",
+    503: "The store is temporarily unavailable",
 }
 
 
 class Problem(Struct, kw_only=True):
-    """Why something was not done: words for a person and a word for a program."""
+    """An error: a message for people and a code for programs."""
 
     detail: str
     code: str = "refused"
 
 
-def sent(kind: type[T]) -> Any:
-    """The JSON body of a request as a type of ours; an empty body is an empty object."""
-    decode = (
-        msgspec.json.Decoder().decode
-        if issubclass(kind, OpenStruct)
-        else msgspec.json.Decoder(kind).decode
-    )
+def json_body(kind: type[T]) -> Any:
+    """Return a dependency that decodes a JSON body; an empty body is an empty object."""
+    is_open = issubclass(kind, OpenStruct)
+    decoder = msgspec.json.Decoder() if is_open else msgspec.json.Decoder(kind)
+    decode: Callable[[bytes], Any] = decoder.decode
 
-    async def read(request: Request) -> T:
+    async def read_body(request: Request) -> T:
         try:
             value = decode(await request.body() or b"{}")
             return from_builtins(value, kind) if issubclass(kind, OpenStruct) else value
         except msgspec.ValidationError as fault:
-            raise bad(_words(fault), "invalid") from None
+            raise bad_request(_describe_fault(fault), "invalid") from None
         except (msgspec.DecodeError, RecursionError, UnicodeError):
-            raise bad("the body is not JSON", "invalid") from None
+            raise bad_request("request body is not valid JSON", "invalid") from None
 
-    return Depends(read)
+    return Depends(read_body)
 
 
-def takes(kind: type[Struct], example: Any, *, required: bool = True) -> Json:
-    """What `openapi_extra` says of a body that `sent` reads."""
+def describe_body(kind: type[Struct], example: Any, *, required: bool = True) -> Json:
+    """Return the `openapi_extra` of a route with a `json_body`."""
     _TYPES.add(kind)
-    return {"requestBody": {"required": required, "content": _json(_ref(kind), example)}}
+    content = _json_content(_reference(kind), example)
+    return {"requestBody": {"required": required, "content": content}}
 
 
-def gives(
-    kind: Any, example: Any, words: str = "Done", *, status: int = 200
+def describe_response(
+    kind: Any, example: Any, description: str = "Success", *, status: int = 200
 ) -> dict[int | str, Json]:
-    """What `responses` says of an answer: a type, `[type]` for a list of it, or a schema."""
-    return {status: {"description": words, "content": _json(_schema(kind), example)}}
+    """Return the `responses` of a route: a type, `[type]` for a list of it, or a schema."""
+    content = _json_content(_build_schema(kind), example)
+    return {status: {"description": description, "content": content}}
 
 
-def sends(media_type: str, words: str) -> dict[int | str, Json]:
-    """What `responses` says of an answer that is no JSON."""
-    schema = (
-        {"type": "string"}
-        if media_type.startswith("text/")
-        else {"type": "string", "format": "binary"}
-    )
-    return {200: {"description": words, "content": {media_type: {"schema": schema}}}}
+def describe_media(media_type: str, description: str) -> dict[int | str, Json]:
+    """Return the `responses` of a route that does not answer with JSON."""
+    schema = {"type": "string"}
+    if not media_type.startswith("text/"):
+        schema["format"] = "binary"
+    return {200: {"description": description, "content": {media_type: {"schema": schema}}}}
 
 
-def document(app: FastAPI) -> Callable[[], Json]:
-    """The function that makes the OpenAPI document of an app, once."""
+def describe_model(model: Any, example: Any) -> dict[int | str, Json]:
+    """Return the `responses` of a route whose type pydantic describes."""
+    schema = TypeAdapter(model).json_schema()
+    inlined = _inline_references(schema, schema.pop("$defs", {}))
+    return {200: {"content": _json_content(inlined, example)}}
 
-    def make() -> Json:
+
+def _inline_references(schema: Any, definitions: Json) -> Any:
+    """Replace references by their definitions: they would be dangling in the larger document."""
+    if isinstance(schema, list):
+        return [_inline_references(item, definitions) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    reference = schema.get("$ref")
+    if isinstance(reference, str):
+        return _inline_references(definitions[reference.rpartition("/")[2]], definitions)
+    return {key: _inline_references(value, definitions) for key, value in schema.items()}
+
+
+def openapi_factory(app: FastAPI) -> Callable[[], Json]:
+    """Return a function that builds the OpenAPI document of an app once."""
+
+    def build_once() -> Json:
         if app.openapi_schema is None:
-            app.openapi_schema = _completed(app)
+            app.openapi_schema = _build_document(app)
         return app.openapi_schema
 
-    return make
+    return build_once
 
 
-def writes(route: APIRoute) -> bool:
-    """Whether a route refuses keys that may only read."""
-    return auth.may_write in _calls(route.dependant)
+def requires_write_key(route: APIRoute) -> bool:
+    """Return whether a route rejects read-only keys."""
+    return auth.require_write_key in _dependency_calls(route.dependant)
 
 
-def reads(route: APIRoute) -> bool:
-    """Whether a route wants a key at all."""
-    return auth.may_read in _calls(route.dependant)
+def requires_key(route: APIRoute) -> bool:
+    """Return whether a route needs a key."""
+    return auth.require_key in _dependency_calls(route.dependant)
 
 
-def _calls(dependant: Dependant) -> Iterator[Any]:
-    for inner in dependant.dependencies:
-        yield inner.call
-        yield from _calls(inner)
+def _dependency_calls(dependant: Dependant) -> Iterator[Any]:
+    for dependency in dependant.dependencies:
+        yield dependency.call
+        yield from _dependency_calls(dependency)
 
 
-def _completed(app: FastAPI) -> Json:
-    made = get_openapi(
+def _build_document(app: FastAPI) -> Json:
+    document = get_openapi(
         title=app.title,
         version=app.version,
         routes=app.routes,
         description=app.description,
         tags=app.openapi_tags,
     )
-    schemas = made.setdefault("components", {}).setdefault("schemas", {})
+    schemas = document.setdefault("components", {}).setdefault("schemas", {})
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
-    schemas |= _components()
-    for route in _api_routes(app):
+    schemas |= _build_components()
+    for route in _api_routes(app.routes):
         for method in route.methods or ():
-            operation = made["paths"].get(route.path_format, {}).get(method.lower())
+            operation = document["paths"].get(route.path_format, {}).get(method.lower())
             if operation is not None and route.include_in_schema:
-                _say_again(operation, route)
+                _restore_nulls(operation, route)
                 _add_errors(operation, route)
-    return made
+    return document
 
 
-def _api_routes(app: FastAPI) -> Iterator[APIRoute]:
-    return (route for route in _flat(app.routes) if isinstance(route, APIRoute))
-
-
-def _flat(routes: Any) -> Iterator[Any]:
+def _api_routes(routes: Any) -> Iterator[APIRoute]:
     for route in routes:
-        yield route
-        inner = getattr(
-            route, "original_router", route
-        )  # FastAPI keeps an included router as it is
-        if not isinstance(route, APIRoute):
-            yield from _flat(getattr(inner, "routes", None) or ())
+        if isinstance(route, APIRoute):
+            yield route
+            continue
+        # FastAPI keeps an included router as one route.
+        router = getattr(route, "original_router", route)
+        yield from _api_routes(getattr(router, "routes", None) or ())
 
 
-def _say_again(operation: Json, route: APIRoute) -> None:
-    """FastAPI leaves out whatever is null, also where an example shows that it may be."""
-    for status, said in route.responses.items():
-        operation["responses"].setdefault(str(status), {}).update(said)
+def _restore_nulls(operation: Json, route: APIRoute) -> None:
+    """Restore our descriptions: FastAPI removes null values, also from examples."""
+    for status, response in route.responses.items():
+        operation["responses"].setdefault(str(status), {}).update(response)
     if route.openapi_extra and "requestBody" in route.openapi_extra:
         operation["requestBody"] = route.openapi_extra["requestBody"]
 
 
 def _add_errors(operation: Json, route: APIRoute) -> None:
-    """Every way in which an operation may be refused; what it says itself stays."""
-    wanted = {429, 503}
-    wanted |= {401} if reads(route) else set()
-    wanted |= {403} if writes(route) else set()
-    wanted |= {404} if "{" in route.path_format else set()
-    wanted |= {400, 422} if operation.get("parameters") or "requestBody" in operation else set()
-    wanted |= {409} if writes(route) else set()
-    wanted |= {413} if "requestBody" in operation else set()
+    """Describe the possible errors of an operation, unless the route does so itself."""
+    statuses = _possible_errors(operation, route)
     responses = operation["responses"]
-    for status in sorted(wanted):
+    for status in sorted(statuses):
+        # The 422 of FastAPI describes another shape than ours.
+        if str(status) in responses and status != 422:
+            continue
         example = {"detail": _ERRORS[status], "code": "refused"}
-        said = {"description": _ERRORS[status], "content": _json(_ref(Problem), example)}
-        if str(status) not in responses or status == 422:
-            responses[str(status)] = said
-    if 422 not in wanted:
+        responses[str(status)] = {
+            "description": _ERRORS[status],
+            "content": _json_content(_reference(Problem), example),
+        }
+    if 422 not in statuses:
         responses.pop("422", None)
 
 
-def _components() -> Json:
-    _, made = msgspec.json.schema_components(
-        [Problem, *sorted(_TYPES, key=lambda kind: kind.__name__)], ref_template=_REF
-    )
-    for schema in made.values():
-        schema.get("properties", {}).pop(_OPEN_KEY, None)
-    return made
+def _possible_errors(operation: Json, route: APIRoute) -> set[int]:
+    has_body = "requestBody" in operation
+    statuses = {429, 503}
+    if requires_key(route):
+        statuses.add(401)
+    if requires_write_key(route):
+        statuses |= {403, 409}
+    if "{" in route.path_format:
+        statuses.add(404)
+    if operation.get("parameters") or has_body:
+        statuses |= {400, 422}
+    if has_body:
+        statuses.add(413)
+    return statuses
 
 
-def _schema(kind: Any) -> Json:
+def _build_components() -> Json:
+    types = [Problem, *sorted(_TYPES, key=lambda kind: kind.__name__)]
+    _, components = msgspec.json.schema_components(types, ref_template=_REF_TEMPLATE)
+    for schema in components.values():
+        schema.get("properties", {}).pop(_UNKNOWN_FIELDS_KEY, None)
+    return components
+
+
+def _build_schema(kind: Any) -> Json:
     if isinstance(kind, list):
-        return {"type": "array", "items": _schema(kind[0])}
+        return {"type": "array", "items": _build_schema(kind[0])}
     if isinstance(kind, dict):
         return kind
     _TYPES.add(kind)
-    return _ref(kind)
+    return _reference(kind)
 
 
-def _ref(kind: type[Struct]) -> Json:
-    return {"$ref": _REF.format(name=kind.__name__)}
+def _reference(kind: type[Struct]) -> Json:
+    return {"$ref": _REF_TEMPLATE.format(name=kind.__name__)}
 
 
-def _json(schema: Json, example: Any) -> Json:
+def _json_content(schema: Json, example: Any) -> Json:
     return {"application/json": {"schema": schema, "example": example}}
 
 
-def _words(fault: msgspec.ValidationError) -> str:
-    """What is wrong and where, without what was sent."""
-    what, _, place = str(fault).rpartition(" - at ")
+def _describe_fault(fault: msgspec.ValidationError) -> str:
+    """Return what is wrong and where, without the value."""
+    what, _, path = str(fault).rpartition(" - at ")
     if not what:
-        what, place = place, "`$`"
+        what = path
+        path = "`$`"
     if what.startswith("Invalid"):
-        what = "this is not one of the values it can have"
-    return f"body {place}: {what}"
+        what = "not one of the allowed values"
+    return f"body {path}: {what}"
 
 
-def refuse_unless(condition: bool, detail: str, code: str) -> None:
-    """403 where something is switched off."""
-    if not condition:
-        raise Refused(403, detail, code)
+def require_enabled(is_enabled: bool, detail: str, code: str) -> None:
+    """Raise a 403 when a feature is disabled."""
+    if not is_enabled:
+        raise ApiError(403, detail, code)

@@ -1,5 +1,4 @@
-"""Routes of scheduled tasks: set up, change, start and stop, run now, look at what ran and what is
-planned."""
+"""Routes of scheduled tasks, their runs and their calendar."""
 
 from typing import Annotated, Any
 
@@ -8,9 +7,9 @@ from fastapi.responses import Response
 from msgspec import Struct
 
 from open_token.model.session_types import ScheduledTask, ScheduledTaskRun
-from open_token.server.http.answers import answer
-from open_token.server.http.auth import Reader, Serving, Writer
-from open_token.server.http.openapi import gives
+from open_token.server.http.auth import ReadCaller, ServicesDep, WriteCaller
+from open_token.server.http.openapi import describe_response
+from open_token.server.http.responses import json_response
 
 router = APIRouter(prefix="/api/scheduled-tasks", tags=["scheduled tasks"])
 
@@ -51,7 +50,7 @@ _PLANNED = {
 
 
 class TaskList(Struct):
-    """A part of a user's tasks, oldest first."""
+    """A page of a user's tasks, oldest first."""
 
     items: list[ScheduledTask]
     total: int
@@ -60,7 +59,7 @@ class TaskList(Struct):
 
 
 class RunList(Struct):
-    """A part of the runs of a task, newest first."""
+    """A page of the runs of a task, newest first."""
 
     items: list[ScheduledTaskRun]
     total: int
@@ -68,10 +67,13 @@ class RunList(Struct):
     offset: int
 
 
-def _shows(kind: Any, example: Any, status: int = 200) -> dict[int | str, dict[str, Any]]:
-    refused = {"detail": "cron: bad minute", "code": "bad_cron"}
-    bad = {"description": "Bad values", "content": {"application/json": {"example": refused}}}
-    return {**gives(kind, example, status=status), 422: bad}
+def _describe(kind: Any, example: Any, status: int = 200) -> dict[int | str, dict[str, Any]]:
+    error = {"detail": "cron: bad minute", "code": "bad_cron"}
+    invalid = {
+        "description": "Invalid values",
+        "content": {"application/json": {"example": error}},
+    }
+    return {**describe_response(kind, example, status=status), 422: invalid}
 
 
 New = Annotated[Any, Body(openapi_examples={"weekdays": {"value": _NEW}})]
@@ -82,22 +84,21 @@ From = Annotated[str, Query(alias="from", max_length=64, examples=["2026-01-01T0
 To = Annotated[str, Query(max_length=64, examples=["2026-02-01T00:00:00Z"])]
 
 
-@router.post("", status_code=201, responses=_shows(ScheduledTask, _TASK, 201))
-async def add(services: Serving, caller: Writer, task: New) -> Response:
-    """Set a task up: words that go to an agent by the clock, each time in a session of their
-    own."""
-    return answer(await services.schedules.add(caller.user.id, task), 201)
+@router.post("", status_code=201, responses=_describe(ScheduledTask, _TASK, 201))
+async def add(services: ServicesDep, caller: WriteCaller, task: New) -> Response:
+    """Create a task: a prompt that is sent to an agent on a schedule, each time in a new session."""
+    return json_response(await services.schedules.add(caller.user.id, task), 201)
 
 
 @router.get(
-    "", responses=_shows(TaskList, {"items": [_TASK], "total": 1, "limit": 20, "offset": 0})
+    "", responses=_describe(TaskList, {"items": [_TASK], "total": 1, "limit": 20, "offset": 0})
 )
 async def every(
-    services: Serving, caller: Reader, limit: Limit = 20, offset: Offset = 0
+    services: ServicesDep, caller: ReadCaller, limit: Limit = 20, offset: Offset = 0
 ) -> Response:
-    """A part of the tasks, oldest first."""
-    items = await services.schedules.all(caller.user.id)
-    return answer(
+    """List tasks, oldest first."""
+    items = await services.schedules.list_tasks(caller.user.id)
+    return json_response(
         {
             "items": items[offset : offset + limit],
             "total": len(items),
@@ -109,65 +110,71 @@ async def every(
 
 @router.get(
     "/calendar",
-    responses=_shows(
+    responses=_describe(
         {"type": "object"}, {"items": [_RUN, _PLANNED], "total": 2, "truncated": False}
     ),
 )
-async def calendar(services: Serving, caller: Reader, since: From, to: To) -> Response:
-    """What ran between two times, and what is planned between them."""
-    return answer(await services.schedules.calendar(caller.user.id, since, to))
+async def calendar(services: ServicesDep, caller: ReadCaller, since: From, to: To) -> Response:
+    """List the past and planned runs within a period."""
+    return json_response(await services.schedules.build_calendar(caller.user.id, since, to))
 
 
-@router.get("/{task_id}", responses=_shows(ScheduledTask, _TASK))
-async def one(services: Serving, caller: Reader, task_id: str) -> Response:
-    """One task."""
-    return answer(await services.schedules.one(caller.user.id, task_id))
+@router.get("/{task_id}", responses=_describe(ScheduledTask, _TASK))
+async def one(services: ServicesDep, caller: ReadCaller, task_id: str) -> Response:
+    """Get a task."""
+    return json_response(await services.schedules.get_task(caller.user.id, task_id))
 
 
-@router.patch("/{task_id}", responses=_shows(ScheduledTask, _TASK))
-async def change(services: Serving, caller: Writer, task_id: str, changes: Change) -> Response:
-    """Give a task other values."""
-    return answer(await services.schedules.change(caller.user.id, task_id, changes))
+@router.patch("/{task_id}", responses=_describe(ScheduledTask, _TASK))
+async def change(
+    services: ServicesDep, caller: WriteCaller, task_id: str, changes: Change
+) -> Response:
+    """Update a task."""
+    return json_response(await services.schedules.update_task(caller.user.id, task_id, changes))
 
 
-@router.delete("/{task_id}", responses=_shows({"type": "object"}, {"deleted": True}))
-async def delete(services: Serving, caller: Writer, task_id: str) -> Response:
-    """Take a task away; the sessions of its runs stay."""
+@router.delete("/{task_id}", responses=_describe({"type": "object"}, {"deleted": True}))
+async def delete(services: ServicesDep, caller: WriteCaller, task_id: str) -> Response:
+    """Delete a task; the sessions of its runs stay."""
     await services.schedules.delete(caller.user.id, task_id)
-    return answer({"deleted": True})
+    return json_response({"deleted": True})
 
 
-@router.post("/{task_id}/start", responses=_shows(ScheduledTask, _TASK))
-async def start(services: Serving, caller: Writer, task_id: str) -> Response:
-    """Let a task run by the clock, from now on."""
-    return answer(await services.schedules.change(caller.user.id, task_id, {"enabled": True}))
+@router.post("/{task_id}/start", responses=_describe(ScheduledTask, _TASK))
+async def start(services: ServicesDep, caller: WriteCaller, task_id: str) -> Response:
+    """Enable the schedule of a task."""
+    return json_response(
+        await services.schedules.update_task(caller.user.id, task_id, {"enabled": True})
+    )
 
 
 @router.post(
     "/{task_id}/stop",
-    responses=_shows(ScheduledTask, {**_TASK, "enabled": False, "next_run_at": None}),
+    responses=_describe(ScheduledTask, {**_TASK, "enabled": False, "next_run_at": None}),
 )
-async def stop(services: Serving, caller: Writer, task_id: str) -> Response:
-    """Keep a task from running by the clock; what is under way goes on."""
-    return answer(await services.schedules.change(caller.user.id, task_id, {"enabled": False}))
+async def stop(services: ServicesDep, caller: WriteCaller, task_id: str) -> Response:
+    """Disable the schedule of a task; a run in progress continues."""
+    return json_response(
+        await services.schedules.update_task(caller.user.id, task_id, {"enabled": False})
+    )
 
 
 @router.post(
     "/{task_id}/run",
     status_code=201,
-    responses=_shows(ScheduledTaskRun, {**_RUN, "status": "running"}, 201),
+    responses=_describe(ScheduledTaskRun, {**_RUN, "status": "running"}, 201),
 )
-async def run(services: Serving, caller: Writer, task_id: str) -> Response:
-    """Start a task now, whether or not it is enabled."""
-    return answer(await services.schedules.run_now(caller.user.id, task_id), 201)
+async def run(services: ServicesDep, caller: WriteCaller, task_id: str) -> Response:
+    """Start a task now, even when it is disabled."""
+    return json_response(await services.schedules.run_now(caller.user.id, task_id), 201)
 
 
 @router.get(
     "/{task_id}/runs",
-    responses=_shows(RunList, {"items": [_RUN], "total": 1, "limit": 20, "offset": 0}),
+    responses=_describe(RunList, {"items": [_RUN], "total": 1, "limit": 20, "offset": 0}),
 )
 async def runs(
-    services: Serving, caller: Reader, task_id: str, limit: Limit = 20, offset: Offset = 0
+    services: ServicesDep, caller: ReadCaller, task_id: str, limit: Limit = 20, offset: Offset = 0
 ) -> Response:
-    """A part of the runs of a task, newest first."""
-    return answer(await services.schedules.runs(caller.user.id, task_id, limit, offset))
+    """List the runs of a task, newest first."""
+    return json_response(await services.schedules.list_runs(caller.user.id, task_id, limit, offset))

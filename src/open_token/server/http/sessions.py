@@ -1,4 +1,4 @@
-"""Routes of sessions: made, listed, changed, deleted, read."""
+"""Routes of sessions."""
 
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
@@ -8,19 +8,24 @@ from fastapi.responses import Response, StreamingResponse
 from msgspec import Struct, field
 
 from open_token.model.session_types import Session, TurnProjection
-from open_token.server import sessions, shares
-from open_token.server.http.answers import answer
-from open_token.server.http.auth import Reader, Serving, Writer
-from open_token.server.http.openapi import gives, sends, sent, takes
-from open_token.server.refusals import missing
-from open_token.server.services import Services
+from open_token.server.core import sessions, shares
+from open_token.server.core.services import Services
+from open_token.server.errors import not_found
+from open_token.server.http.auth import ReadCaller, ServicesDep, WriteCaller
+from open_token.server.http.openapi import (
+    describe_body,
+    describe_media,
+    describe_response,
+    json_body,
+)
+from open_token.server.http.responses import json_response
 
 router = APIRouter(tags=["sessions"])
 
-_PIECE = 1 << 20
+_CHUNK_SIZE = 1 << 20
 _SESSION = {
     "id": "sess_7Fq2mW9xKc3RtY1b",
-    "intent": "Mend the build",
+    "intent": "Fix the build",
     "status": "created",
     "created_at": "2026-01-31T08:00:00.000Z",
     "updated_at": "2026-01-31T08:00:00.000Z",
@@ -34,7 +39,7 @@ _SESSION = {
     "is_persistent": False,
     "replay_state": None,
 }
-_MORE = {
+_DETAILS = {
     "solution": None,
     "primary_skill_snapshot": None,
     "session_setup": {"model": "demo"},
@@ -64,7 +69,7 @@ class Created(Struct):
 
 
 class SessionList(Struct):
-    """A part of a user's sessions."""
+    """A page of a user's sessions."""
 
     items: list[Session]
     total: int
@@ -74,7 +79,7 @@ class SessionList(Struct):
 
 
 class SessionWhole(Session):
-    """A session with what it was made of and who looks at it."""
+    """A session with its setup and the role of the viewer."""
 
     solution: Any = None
     primary_skill_snapshot: Any = None
@@ -84,59 +89,60 @@ class SessionWhole(Session):
 
 
 class Intent(Struct):
-    """Another title; without one nothing changes."""
+    """The new title; without one nothing changes."""
 
     intent: str | None = None
 
 
 class Environment(Struct):
-    """What the session's tools find in their environment."""
+    """The environment of the session's tools."""
 
     env: dict[str, str]
 
 
 class Pinned(Struct):
-    """Whether a session stands first in the list."""
+    """Whether a session is pinned."""
 
     pinned: bool
 
 
 class Shared(Struct):
-    """Whether a session may be read by whoever has a token of it; `false` takes all tokens back."""
+    """Whether a session is shared; `false` revokes all its tokens."""
 
     shared: bool
 
 
 class MemorySwitch(Struct):
-    """Whether the agent is given memories in this session."""
+    """Whether the agent uses memories in this session."""
 
     memory_enabled: bool
 
 
 class Deleted(Struct):
-    """It is gone."""
+    """The session was deleted."""
 
     deleted: bool
 
 
 @router.post(
     "/api/sessions",
-    responses=gives(Created, {"session_id": _SESSION["id"]}),
-    openapi_extra=takes(
-        sessions.NewSession, {"intent": "Mend the build", "model": "demo"}, required=False
+    responses=describe_response(Created, {"session_id": _SESSION["id"]}),
+    openapi_extra=describe_body(
+        sessions.NewSession, {"intent": "Fix the build", "model": "demo"}, required=False
     ),
 )
 async def create(
-    services: Serving, caller: Writer, given: Annotated[Any, sent(sessions.NewSession)]
+    services: ServicesDep,
+    caller: WriteCaller,
+    given: Annotated[Any, json_body(sessions.NewSession)],
 ) -> Response:
-    """Begin a session. Keys that are not known are stored, not refused; all of it may have 256
-    KiB."""
-    return answer({"session_id": await sessions.create(services, caller, given)})
+    """Create a session. Unknown keys are stored; the body may have 256 KiB."""
+    return json_response({"session_id": await sessions.create_session(services, caller, given)})
 
 
 @router.get(
     "/api/sessions",
-    responses=gives(
+    responses=describe_response(
         SessionList,
         {
             "items": [_SESSION],
@@ -145,145 +151,167 @@ async def create(
             "offset": 0,
             "content_match_truncated": False,
         },
-        "Pinned ones first, then the newest",
+        "Pinned sessions first, then the newest",
     ),
 )
 async def listing(
-    services: Serving,
-    caller: Reader,
+    services: ServicesDep,
+    caller: ReadCaller,
     q: Annotated[
-        str | None, Query(max_length=1000, description="Words in titles and in what was said")
+        str | None, Query(max_length=1000, description="Search terms for titles and messages")
     ] = None,
     limit: Annotated[int, Query(ge=0, le=1000)] = 20,
     offset: Annotated[int, Query(ge=0, le=1 << 53)] = 0,
     template_id_prefix: Annotated[
         str | None,
-        Query(
-            max_length=200, description="How the `template_id` begins that a session was made with"
-        ),
+        Query(max_length=200, description="A prefix of the `template_id` of a session"),
     ] = None,
 ) -> Response:
-    """List sessions; with `q` those whose title or turns have its words, with `template_id_prefix`
-    those made so."""
-    return answer(
-        await sessions.listed(services, caller.user.id, q, limit, offset, template_id_prefix)
+    """List sessions, optionally filtered by search terms and by template."""
+    return json_response(
+        await sessions.list_sessions(services, caller.user.id, q, limit, offset, template_id_prefix)
     )
 
 
-@router.get("/api/sessions/{session_id}", responses=gives(SessionWhole, _SESSION | _MORE))
-async def one(services: Serving, caller: Reader, session_id: str) -> Response:
-    """One session, with what it was made of."""
-    return answer(await sessions.whole(services, caller.user.id, session_id))
+@router.get(
+    "/api/sessions/{session_id}", responses=describe_response(SessionWhole, _SESSION | _DETAILS)
+)
+async def one(services: ServicesDep, caller: ReadCaller, session_id: str) -> Response:
+    """Get a session with its setup."""
+    return json_response(await sessions.get_details(services, caller.user.id, session_id))
 
 
 @router.patch(
     "/api/sessions/{session_id}",
-    responses=gives(Session, _SESSION),
-    openapi_extra=takes(Intent, {"intent": "Mend the build"}),
+    responses=describe_response(Session, _SESSION),
+    openapi_extra=describe_body(Intent, {"intent": "Fix the build"}),
 )
 async def rename(
-    services: Serving, caller: Writer, session_id: str, given: Annotated[Any, sent(Intent)]
+    services: ServicesDep,
+    caller: WriteCaller,
+    session_id: str,
+    given: Annotated[Any, json_body(Intent)],
 ) -> Response:
-    """Give a session another title."""
+    """Change the title of a session."""
     owner = caller.user.id
     if given.intent is None:
-        return answer((await sessions.stored(services, owner, session_id)).body)
-    return answer(await sessions.change(services, owner, session_id, intent=given.intent))
+        return json_response((await sessions.get_row(services, owner, session_id)).body)
+    return json_response(
+        await sessions.update_session(services, owner, session_id, intent=given.intent)
+    )
 
 
-@router.delete("/api/sessions/{session_id}", responses=gives(Deleted, {"deleted": True}))
+@router.delete(
+    "/api/sessions/{session_id}", responses=describe_response(Deleted, {"deleted": True})
+)
 async def delete(
-    services: Serving, caller: Writer, session_id: str, delete_workspace: bool = False
+    services: ServicesDep, caller: WriteCaller, session_id: str, delete_workspace: bool = False
 ) -> Response:
-    """Delete a session with its log, turns and shares; its files only with
-    `delete_workspace=true`."""
-    await sessions.delete(services, caller, session_id, delete_workspace)
-    return answer({"deleted": True})
+    """Delete a session with its log and shares; its files only with `delete_workspace=true`."""
+    await sessions.delete_session(services, caller, session_id, delete_workspace)
+    return json_response({"deleted": True})
 
 
 @router.put(
     "/api/sessions/{session_id}/env",
-    responses=gives(SessionWhole, _SESSION | _MORE),
-    openapi_extra=takes(Environment, {"env": {"STAGE": "test"}}),
+    responses=describe_response(SessionWhole, _SESSION | _DETAILS),
+    openapi_extra=describe_body(Environment, {"env": {"STAGE": "test"}}),
 )
 async def set_env(
-    services: Serving, caller: Writer, session_id: str, given: Annotated[Any, sent(Environment)]
+    services: ServicesDep,
+    caller: WriteCaller,
+    session_id: str,
+    given: Annotated[Any, json_body(Environment)],
 ) -> Response:
-    """Set the environment of the session's tools; values of names that look secret are never shown
-    again."""
+    """Set the environment of the session's tools; values of secret-looking names are masked."""
     await sessions.set_environment(services, caller.user.id, session_id, given.env)
-    return answer(await sessions.whole(services, caller.user.id, session_id))
+    return json_response(await sessions.get_details(services, caller.user.id, session_id))
 
 
 @router.patch(
     "/api/sessions/{session_id}/pin",
-    responses=gives(Session, _SESSION | {"is_pinned": True}),
-    openapi_extra=takes(Pinned, {"pinned": True}),
+    responses=describe_response(Session, _SESSION | {"is_pinned": True}),
+    openapi_extra=describe_body(Pinned, {"pinned": True}),
 )
 async def pin(
-    services: Serving, caller: Writer, session_id: str, given: Annotated[Any, sent(Pinned)]
+    services: ServicesDep,
+    caller: WriteCaller,
+    session_id: str,
+    given: Annotated[Any, json_body(Pinned)],
 ) -> Response:
-    """Put a session first in the list, or back."""
-    return answer(
-        await sessions.change(services, caller.user.id, session_id, is_pinned=given.pinned)
+    """Pin or unpin a session."""
+    return json_response(
+        await sessions.update_session(services, caller.user.id, session_id, is_pinned=given.pinned)
     )
 
 
 @router.patch(
     "/api/sessions/{session_id}/sharing",
-    responses=gives(Shared, {"shared": True}),
-    openapi_extra=takes(Shared, {"shared": True}),
+    responses=describe_response(Shared, {"shared": True}),
+    openapi_extra=describe_body(Shared, {"shared": True}),
 )
 async def sharing(
-    services: Serving, caller: Writer, session_id: str, given: Annotated[Any, sent(Shared)]
+    services: ServicesDep,
+    caller: WriteCaller,
+    session_id: str,
+    given: Annotated[Any, json_body(Shared)],
 ) -> Response:
-    """Allow shares of a session, or take all of them back."""
-    await shares.switch(services, caller.user.id, session_id, given.shared)
-    return answer({"shared": given.shared})
+    """Mark a session as shared, or revoke all its shares."""
+    await shares.set_sharing(services, caller.user.id, session_id, given.shared)
+    return json_response({"shared": given.shared})
 
 
 @router.patch(
     "/api/sessions/{session_id}/memory",
-    responses=gives(MemorySwitch, {"memory_enabled": False}),
-    openapi_extra=takes(MemorySwitch, {"memory_enabled": False}),
+    responses=describe_response(MemorySwitch, {"memory_enabled": False}),
+    openapi_extra=describe_body(MemorySwitch, {"memory_enabled": False}),
 )
 async def memory(
-    services: Serving, caller: Writer, session_id: str, given: Annotated[Any, sent(MemorySwitch)]
+    services: ServicesDep,
+    caller: WriteCaller,
+    session_id: str,
+    given: Annotated[Any, json_body(MemorySwitch)],
 ) -> Response:
-    """Switch memories on or off for a session."""
-    await sessions.change(services, caller.user.id, session_id, memory_enabled=given.memory_enabled)
-    return answer({"memory_enabled": given.memory_enabled})
+    """Enable or disable memories for a session."""
+    await sessions.update_session(
+        services, caller.user.id, session_id, memory_enabled=given.memory_enabled
+    )
+    return json_response({"memory_enabled": given.memory_enabled})
 
 
-@router.get("/api/sessions/{session_id}/messages", responses=gives([TurnProjection], [_TURN]))
-async def messages(services: Serving, caller: Reader, session_id: str) -> Response:
-    """The turns of the current branch, each a whole TurnProjection."""
-    return answer(await sessions.messages(services, caller.user.id, session_id))
+@router.get(
+    "/api/sessions/{session_id}/messages", responses=describe_response([TurnProjection], [_TURN])
+)
+async def messages(services: ServicesDep, caller: ReadCaller, session_id: str) -> Response:
+    """List the turns of the current branch as TurnProjections."""
+    return json_response(await sessions.list_messages(services, caller.user.id, session_id))
 
 
 @router.get(
     "/api/sessions/{session_id}/blobs/{sha256}",
     response_class=Response,
-    responses=sends("application/octet-stream", "The bytes"),
+    responses=describe_media("application/octet-stream", "The content of the blob"),
 )
-async def blob(services: Serving, caller: Reader, session_id: str, sha256: str) -> Response:
-    """A result that was too long for the log, whole."""
+async def blob(services: ServicesDep, caller: ReadCaller, session_id: str, sha256: str) -> Response:
+    """Get a tool result that was too large for the log."""
     owner = caller.user.id
-    first = await services.store.read_blob(owner, session_id, sha256, 0, _PIECE)
+    first = await services.store.read_blob(owner, session_id, sha256, 0, _CHUNK_SIZE)
     if first is None:
-        raise missing("blob")
+        raise not_found("blob")
+    # Content of tools is never shown inline by a browser.
     headers = {"Content-Disposition": f'attachment; filename="{sha256}"'}
-    if len(first) < _PIECE:
+    if len(first) < _CHUNK_SIZE:
         return Response(first, headers=headers, media_type="application/octet-stream")
-    pieces = _pieces(services, owner, session_id, sha256, first)
-    return StreamingResponse(pieces, headers=headers, media_type="application/octet-stream")
+    chunks = _read_chunks(services, owner, session_id, sha256, first)
+    return StreamingResponse(chunks, headers=headers, media_type="application/octet-stream")
 
 
-async def _pieces(
-    services: Services, owner: str, session_id: str, sha256: str, piece: bytes | None
+async def _read_chunks(
+    services: Services, owner: str, session_id: str, sha256: str, first: bytes
 ) -> AsyncIterator[bytes]:
-    place = 0
-    while piece:
-        yield piece
-        place += len(piece)
-        piece = await services.store.read_blob(owner, session_id, sha256, place, _PIECE)
+    position = 0
+    chunk: bytes | None = first
+    while chunk:
+        yield chunk
+        position += len(chunk)
+        chunk = await services.store.read_blob(owner, session_id, sha256, position, _CHUNK_SIZE)

@@ -1,4 +1,4 @@
-"""Routes of shares: a session opened for whoever has its token."""
+"""Routes of shares: read-only access to a session by a token."""
 
 from typing import Annotated, Any
 
@@ -7,10 +7,10 @@ from fastapi.responses import Response
 from msgspec import Meta, Struct
 
 from open_token.model.session_types import TurnProjection
-from open_token.server import shares
-from open_token.server.http.answers import answer
-from open_token.server.http.auth import Serving, Writer
-from open_token.server.http.openapi import gives, sent, takes
+from open_token.server.core import shares
+from open_token.server.http.auth import ServicesDep, WriteCaller
+from open_token.server.http.openapi import describe_body, describe_response, json_body
+from open_token.server.http.responses import json_response
 
 router = APIRouter(tags=["shares"])
 
@@ -18,8 +18,7 @@ _TOKEN = "a token of 43 letters and digits"
 
 
 class NewShare(Struct, kw_only=True):
-    """For how long, and whether thoughts and internal things may be seen too; without a time until
-    it is revoked."""
+    """The lifetime of a share (without one it must be revoked), and what it includes."""
 
     ttl_seconds: Annotated[int, Meta(ge=1, le=10 * 366 * 86400)] | None = None
     include_thinking: bool = False
@@ -27,13 +26,13 @@ class NewShare(Struct, kw_only=True):
 
 
 class Revoked(Struct):
-    """The token opens nothing any more."""
+    """The token is no longer valid."""
 
     revoked: bool
 
 
 class SharedSession(Struct):
-    """What a token shows."""
+    """A shared session."""
 
     session: dict[str, Any]
     turns: list[TurnProjection]
@@ -43,7 +42,7 @@ class SharedSession(Struct):
 
 @router.post(
     "/api/sessions/{session_id}/share",
-    responses=gives(
+    responses=describe_response(
         shares.Opened,
         {
             "token": _TOKEN,
@@ -51,41 +50,45 @@ class SharedSession(Struct):
             "expires_at": "2026-02-01T08:00:00.000Z",
         },
     ),
-    openapi_extra=takes(NewShare, {"ttl_seconds": 86400}, required=False),
+    openapi_extra=describe_body(NewShare, {"ttl_seconds": 86400}, required=False),
 )
 async def create(
     request: Request,
-    services: Serving,
-    caller: Writer,
+    services: ServicesDep,
+    caller: WriteCaller,
     session_id: str,
-    given: Annotated[Any, sent(NewShare)],
+    given: Annotated[Any, json_body(NewShare)],
 ) -> Response:
-    """Open a session for reading; the token is shown once."""
-    terms = shares.Terms(
+    """Share a session; the token is shown once."""
+    terms = shares.ShareTerms(
         include_thinking=given.include_thinking, include_internal=given.include_internal
     )
+    # Used for the link unless the setting public_url is set.
     address = str(request.base_url)
-    made = await shares.open_share(
+    share = await shares.open_share(
         services, caller.user.id, session_id, given.ttl_seconds, terms, address
     )
-    return answer(made, headers={"Cache-Control": "no-store"})
+    return json_response(share, headers={"Cache-Control": "no-store"})
 
 
 @router.delete(
-    "/api/sessions/{session_id}/share/{token}", responses=gives(Revoked, {"revoked": True})
+    "/api/sessions/{session_id}/share/{token}",
+    responses=describe_response(Revoked, {"revoked": True}),
 )
-async def revoke(services: Serving, caller: Writer, session_id: str, token: str) -> Response:
-    """Take a token back."""
-    await shares.revoke(services, caller.user.id, session_id, token)
-    return answer({"revoked": True})
+async def revoke(
+    services: ServicesDep, caller: WriteCaller, session_id: str, token: str
+) -> Response:
+    """Revoke a token."""
+    await shares.revoke_share(services, caller.user.id, session_id, token)
+    return json_response({"revoked": True})
 
 
 @router.get(
     "/api/share/{token}",
-    responses=gives(
+    responses=describe_response(
         SharedSession,
         {
-            "session": {"id": "sess_7Fq2", "intent": "Mend the build"},
+            "session": {"id": "sess_7Fq2", "intent": "Fix the build"},
             "turns": [],
             "read_only": True,
             "expires_at": None,
@@ -93,6 +96,8 @@ async def revoke(services: Serving, caller: Writer, session_id: str, token: str)
         "The turns, read-only",
     ),
 )
-async def view(services: Serving, token: str) -> Response:
-    """Read a shared session; no key is needed."""
-    return answer(await shares.view(services, token), headers={"Cache-Control": "no-store"})
+async def view(services: ServicesDep, token: str) -> Response:
+    """Read a shared session; no key is required."""
+    return json_response(
+        await shares.view_share(services, token), headers={"Cache-Control": "no-store"}
+    )

@@ -1,4 +1,4 @@
-"""Routes of a session's skills: which there are, and new ones uploaded."""
+"""Routes of a session's skills."""
 
 import asyncio
 import base64
@@ -9,12 +9,11 @@ from fastapi import APIRouter, Query
 from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
-from open_token.server.http._owned import workspace_of
-from open_token.server.http._shown import shown
-from open_token.server.http.answers import answer
-from open_token.server.http.auth import Reader, Serving, Writer
-from open_token.server.refusals import bad
-from open_token.server.skills import UPLOADED, skills_of, store_skill
+from open_token.server.core.skills import UPLOAD_FOLDER, find_skills, store_skill
+from open_token.server.errors import bad_request
+from open_token.server.http.auth import ReadCaller, ServicesDep, WriteCaller, get_workspace
+from open_token.server.http.openapi import describe_model
+from open_token.server.http.responses import json_response
 
 router = APIRouter(prefix="/api/sessions/{session_id}", tags=["skills"])
 
@@ -33,7 +32,7 @@ _LISTED = {
 
 
 class SkillFile(BaseModel):
-    """One file of a skill: text, or bytes as base64."""
+    """A file of a skill: text, or bytes as base64."""
 
     path: Annotated[str, Field(min_length=1, max_length=1000)]
     content: str
@@ -42,7 +41,7 @@ class SkillFile(BaseModel):
 
 
 class SkillUpload(BaseModel):
-    """A skill: its name and files, one of which is SKILL.md."""
+    """A skill: its name and its files, with a SKILL.md."""
 
     model_config = {
         "json_schema_extra": {
@@ -65,7 +64,7 @@ class SkillUpload(BaseModel):
 
 
 class Stored(BaseModel):
-    """Where the skill is now."""
+    """The stored skill."""
 
     name: str
     skill_dir: str
@@ -74,7 +73,7 @@ class Stored(BaseModel):
 
 
 class ListedSkill(BaseModel):
-    """A skill; one of the session's own has a folder in the workspace."""
+    """A skill; an uploaded one has a folder in the workspace."""
 
     name: str
     description: str
@@ -83,7 +82,7 @@ class ListedSkill(BaseModel):
 
 
 class SkillList(BaseModel):
-    """A part of the skills of a session."""
+    """A page of the skills of a session."""
 
     items: list[ListedSkill]
     total: int
@@ -91,44 +90,42 @@ class SkillList(BaseModel):
     offset: int
 
 
-@router.post("/skills:upload", responses=shown(Stored, _STORED))
+@router.post("/skills:upload", responses=describe_model(Stored, _STORED))
 async def upload_skill(
-    session_id: str, body: SkillUpload, services: Serving, caller: Writer
+    session_id: str, body: SkillUpload, services: ServicesDep, caller: WriteCaller
 ) -> Response:
-    """Give a session a skill; one of that name that it has is replaced as a whole."""
-    workspace = await workspace_of(services, caller, session_id)
-    files = {file.path: (_bytes_of(file), file.executable) for file in body.files}
+    """Upload a skill to a session; an uploaded skill of the same name is replaced."""
+    workspace = await get_workspace(services, caller, session_id)
+    files = {file.path: (_decode_content(file), file.executable) for file in body.files}
     if len(files) != len(body.files):
-        raise bad("a path stands there twice")
+        raise bad_request("duplicate path")
     is_replaced = await asyncio.to_thread(store_skill, workspace, body.name, files)
     stored: dict[str, Any] = {
         "name": body.name,
-        "skill_dir": f"{UPLOADED}/{body.name}",
+        "skill_dir": f"{UPLOAD_FOLDER}/{body.name}",
         "file_count": len(files),
         "overwritten": is_replaced,
     }
-    step = (
-        "signal.sent",
-        {"event": "skills:changed", "payload": {"session_id": session_id, **stored}},
-    )
+    payload = {"session_id": session_id, **stored}
+    step = ("signal.sent", {"event": "skills:changed", "payload": payload})
     await services.journal.write(caller.user.id, session_id, lambda _: [step])
-    return answer(stored)
+    return json_response(stored)
 
 
 @router.get(
     "/skills",
-    responses=shown(SkillList, {"items": [_LISTED], "total": 1, "limit": 20, "offset": 0}),
+    responses=describe_model(SkillList, {"items": [_LISTED], "total": 1, "limit": 20, "offset": 0}),
 )
 async def list_skills(
     session_id: str,
-    services: Serving,
-    caller: Reader,
+    services: ServicesDep,
+    caller: ReadCaller,
     limit: Annotated[int, Query(ge=0, le=1000)] = 20,
     offset: Annotated[int, Query(ge=0, le=1 << 53)] = 0,
 ) -> Response:
-    """The skills that the agent of a session can load: ours, the server's, its own."""
-    workspace = await workspace_of(services, caller, session_id)
-    found = await asyncio.to_thread(skills_of, services.config, workspace)
+    """List the skills of a session: built-in, of the server, and uploaded."""
+    workspace = await get_workspace(services, caller, session_id)
+    found = await asyncio.to_thread(find_skills, services.config, workspace)
     items = [
         {
             "name": skill.name,
@@ -138,16 +135,14 @@ async def list_skills(
         }
         for skill in found.values()
     ]
-    part = items[offset : offset + limit]
-    return answer({"items": part, "total": len(items), "limit": limit, "offset": offset})
+    page = items[offset : offset + limit]
+    return json_response({"items": page, "total": len(items), "limit": limit, "offset": offset})
 
 
-def _bytes_of(file: SkillFile) -> bytes:
+def _decode_content(file: SkillFile) -> bytes:
     try:
-        return (
-            base64.b64decode(file.content, validate=True)
-            if file.encoding == "base64"
-            else file.content.encode()
-        )
+        if file.encoding == "base64":
+            return base64.b64decode(file.content, validate=True)
+        return file.content.encode()
     except (binascii.Error, ValueError):
-        raise bad(f"the content of a file is not {file.encoding}") from None
+        raise bad_request(f"file content is not valid {file.encoding}") from None

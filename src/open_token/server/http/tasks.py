@@ -1,4 +1,4 @@
-"""Routes of background tasks: commands that tools left running."""
+"""Routes of background tasks."""
 
 from typing import Annotated
 
@@ -7,10 +7,9 @@ from fastapi.responses import Response
 from pydantic import BaseModel
 
 from open_token.model.session_types import TaskStatus, to_builtins
-from open_token.server.http._owned import workspace_of
-from open_token.server.http._shown import shown
-from open_token.server.http.answers import answer
-from open_token.server.http.auth import Reader, Serving, Writer
+from open_token.server.http.auth import ReadCaller, ServicesDep, WriteCaller, get_workspace
+from open_token.server.http.openapi import describe_model
+from open_token.server.http.responses import json_response
 
 router = APIRouter(prefix="/api/sessions/{session_id}/background-tasks", tags=["background tasks"])
 
@@ -27,7 +26,7 @@ _TASK = {
 
 
 class TaskRow(BaseModel):
-    """A command that a tool left running."""
+    """A command that runs in the background."""
 
     id: str
     session_id: str
@@ -40,13 +39,13 @@ class TaskRow(BaseModel):
 
 
 class TaskWithOutput(TaskRow):
-    """The same with the last lines that it wrote."""
+    """A task with the end of its output."""
 
     output: str
 
 
 class TaskList(BaseModel):
-    """A part of the tasks of a session."""
+    """A page of the tasks of a session."""
 
     items: list[TaskRow]
     total: int
@@ -54,45 +53,50 @@ class TaskList(BaseModel):
     offset: int
 
 
-@router.get("", responses=shown(TaskList, {"items": [_TASK], "total": 1, "limit": 20, "offset": 0}))
+@router.get(
+    "", responses=describe_model(TaskList, {"items": [_TASK], "total": 1, "limit": 20, "offset": 0})
+)
 async def list_tasks(
     session_id: str,
-    services: Serving,
-    caller: Reader,
+    services: ServicesDep,
+    caller: ReadCaller,
     limit: Annotated[int, Query(ge=1, le=100)] = 20,
     offset: Annotated[int, Query(ge=0, le=10_000)] = 0,
 ) -> Response:
-    """The tasks of a session, newest first."""
-    await workspace_of(services, caller, session_id)
-    found = await services.tasks.of(session_id)
-    return answer(
+    """List the tasks of a session, newest first."""
+    # Raises a 404 for sessions of other users.
+    await get_workspace(services, caller, session_id)
+    tasks = await services.tasks.list_tasks(session_id)
+    return json_response(
         {
-            "items": found[offset : offset + limit],
-            "total": len(found),
+            "items": tasks[offset : offset + limit],
+            "total": len(tasks),
             "limit": limit,
             "offset": offset,
         }
     )
 
 
-@router.get("/{task_id}", responses=shown(TaskWithOutput, {**_TASK, "output": "ok\nok\n"}))
+@router.get("/{task_id}", responses=describe_model(TaskWithOutput, {**_TASK, "output": "ok\nok\n"}))
 async def read_task(
     session_id: str,
     task_id: str,
-    services: Serving,
-    caller: Reader,
+    services: ServicesDep,
+    caller: ReadCaller,
     tail: Annotated[
-        int, Query(ge=1, le=5000, description="How many of the last lines of its output.")
+        int, Query(ge=1, le=5000, description="The number of lines from the end of the output.")
     ] = 200,
 ) -> Response:
-    """One task with the last lines that it wrote."""
-    await workspace_of(services, caller, session_id)
-    task = await services.tasks.one(session_id, task_id)
-    return answer({**to_builtins(task), "output": await services.tasks.tail(task, tail)})
+    """Get a task with the end of its output."""
+    await get_workspace(services, caller, session_id)
+    task = await services.tasks.get(session_id, task_id)
+    return json_response({**to_builtins(task), "output": await services.tasks.tail(task, tail)})
 
 
-@router.post("/{task_id}/stop", responses=shown(TaskRow, {**_TASK, "status": "stopped"}))
-async def stop_task(session_id: str, task_id: str, services: Serving, caller: Writer) -> Response:
-    """End a task with all that it started; one that has ended stays as it is."""
-    await workspace_of(services, caller, session_id)
-    return answer(await services.tasks.stop(session_id, task_id))
+@router.post("/{task_id}/stop", responses=describe_model(TaskRow, {**_TASK, "status": "stopped"}))
+async def stop_task(
+    session_id: str, task_id: str, services: ServicesDep, caller: WriteCaller
+) -> Response:
+    """Stop a task and everything that it started; a finished one stays as it is."""
+    await get_workspace(services, caller, session_id)
+    return json_response(await services.tasks.stop(session_id, task_id))

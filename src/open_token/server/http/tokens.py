@@ -1,5 +1,4 @@
-"""Routes that count tokens; no tokenizer is fetched from anywhere, so they are estimates that say
-so."""
+"""Routes that estimate token counts; no tokenizer is downloaded."""
 
 from typing import Annotated, Any
 
@@ -9,24 +8,25 @@ from fastapi.responses import Response
 from msgspec import Meta, Struct
 
 from open_token.server.agent.context_usage import estimate_text
-from open_token.server.http.answers import answer
-from open_token.server.http.auth import Reader
-from open_token.server.http.openapi import gives, sent, takes
+from open_token.server.http.auth import ReadCaller
+from open_token.server.http.openapi import describe_body, describe_response, json_body
+from open_token.server.http.responses import json_response
 
 router = APIRouter(tags=["tokens"])
 
 TOKENIZER = "estimate"
+_MESSAGE_OVERHEAD = 4
 
 
 class Prompt(Struct, kw_only=True):
-    """A text to be counted."""
+    """A text to count."""
 
     prompt: str
     model: Annotated[str, Meta(max_length=200)] | None = None
 
 
 class Messages(Struct, kw_only=True):
-    """Messages to be counted, and the tools that go with them."""
+    """Messages to count, with their tools."""
 
     messages: list[dict[str, Any]]
     model: Annotated[str, Meta(max_length=200)] | None = None
@@ -34,7 +34,7 @@ class Messages(Struct, kw_only=True):
 
 
 class Counted(Struct, kw_only=True):
-    """So many tokens, by which tokenizer."""
+    """The token count, in total and by part."""
 
     tokens: int
     total_tokens: int
@@ -44,9 +44,9 @@ class Counted(Struct, kw_only=True):
     parts: dict[str, int]
 
 
-def _counted(parts: dict[str, int], model: str | None) -> Response:
+def _build_response(parts: dict[str, int], model: str | None) -> Response:
     total = sum(parts.values())
-    made = Counted(
+    counted = Counted(
         tokens=total,
         total_tokens=total,
         tokenizer=TOKENIZER,
@@ -54,12 +54,12 @@ def _counted(parts: dict[str, int], model: str | None) -> Response:
         model=model,
         parts=parts,
     )
-    return answer(made)
+    return json_response(counted)
 
 
 @router.post(
     "/api/sessions/tokenize/prompt",
-    responses=gives(
+    responses=describe_response(
         Counted,
         {
             "tokens": 5,
@@ -70,16 +70,16 @@ def _counted(parts: dict[str, int], model: str | None) -> Response:
             "parts": {"prompt": 5},
         },
     ),
-    openapi_extra=takes(Prompt, {"prompt": "Why does it fail?"}),
+    openapi_extra=describe_body(Prompt, {"prompt": "Why does it fail?"}),
 )
-async def prompt(caller: Reader, given: Annotated[Any, sent(Prompt)]) -> Response:
+async def prompt(caller: ReadCaller, given: Annotated[Any, json_body(Prompt)]) -> Response:
     """Count the tokens of a text."""
-    return _counted({"prompt": estimate_text(given.prompt)}, given.model)
+    return _build_response({"prompt": estimate_text(given.prompt)}, given.model)
 
 
 @router.post(
     "/api/sessions/tokenize/messages",
-    responses=gives(
+    responses=describe_response(
         Counted,
         {
             "tokens": 12,
@@ -90,20 +90,21 @@ async def prompt(caller: Reader, given: Annotated[Any, sent(Prompt)]) -> Respons
             "parts": {"messages": 12, "tools": 0},
         },
     ),
-    openapi_extra=takes(Messages, {"messages": [{"role": "user", "content": "Why does it fail?"}]}),
+    openapi_extra=describe_body(
+        Messages, {"messages": [{"role": "user", "content": "Why does it fail?"}]}
+    ),
 )
-async def messages(caller: Reader, given: Annotated[Any, sent(Messages)]) -> Response:
+async def messages(caller: ReadCaller, given: Annotated[Any, json_body(Messages)]) -> Response:
     """Count the tokens of messages and tools."""
     parts = {
-        "messages": sum(map(_tokens, given.messages)),
-        "tools": sum(map(_tokens, given.tools or [])),
+        "messages": sum(_count_message(message) for message in given.messages),
+        "tools": sum(_count_message(tool) for tool in given.tools or []),
     }
-    return _counted(parts, given.model)
+    return _build_response(parts, given.model)
 
 
-def _tokens(value: dict[str, Any]) -> int:
-    """A message costs its words and a few signs around them; whatever is no text is counted as
-    JSON."""
+def _count_message(value: dict[str, Any]) -> int:
+    """Estimate the text of a message plus its framing; anything but text counts as JSON."""
     content = value.get("content")
-    words = content if isinstance(content, str) else msgspec.json.encode(value).decode()
-    return estimate_text(words) + 4
+    text = content if isinstance(content, str) else msgspec.json.encode(value).decode()
+    return estimate_text(text) + _MESSAGE_OVERHEAD

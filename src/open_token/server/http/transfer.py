@@ -1,4 +1,4 @@
-"""Routes by which sessions leave and come in."""
+"""Routes of export and import."""
 
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -12,11 +12,11 @@ from starlette.requests import ClientDisconnect
 
 from open_token.model.session_types import to_builtins
 from open_token.options import OPTIONS
-from open_token.server import transfer
-from open_token.server.http.answers import answer
-from open_token.server.http.auth import Reader, Serving, Writer
-from open_token.server.refusals import Refused, bad
-from open_token.server.services import Services
+from open_token.server.core import transfer
+from open_token.server.core.services import Services
+from open_token.server.errors import ApiError, bad_request
+from open_token.server.http.auth import ReadCaller, ServicesDep, WriteCaller
+from open_token.server.http.responses import json_response
 
 router = APIRouter(tags=["transfer"])
 
@@ -28,8 +28,8 @@ def _example(description: str, value: Any) -> dict[int | str, dict[str, Any]]:
 _FORMAT = {
     "name": "format",
     "in": "query",
-    "description": "what is sent",
-    "schema": {"enum": list(transfer.FORMS)},
+    "description": "the format of the export",
+    "schema": {"enum": list(transfer.MEDIA_TYPES)},
 }
 _OPTIONS: list[dict[str, Any]] = [
     {
@@ -44,13 +44,14 @@ _OPTIONS: list[dict[str, Any]] = [
 ]
 _EXPORT: dict[int | str, dict[str, Any]] = {
     200: {
-        "description": "the session",
+        "description": "the exported session",
         "content": {
-            media_type: {"schema": {"type": "string"}} for media_type in transfer.FORMS.values()
+            media_type: {"schema": {"type": "string"}}
+            for media_type in transfer.MEDIA_TYPES.values()
         },
     }
 }
-_FIELD_BYTES = 1 << 16
+_MAX_FIELD_BYTES = 1 << 16
 _FORM: dict[str, Any] = {
     "requestBody": {
         "required": True,
@@ -63,11 +64,11 @@ _FORM: dict[str, Any] = {
                         "file": {
                             "type": "string",
                             "format": "binary",
-                            "description": "our zip, or what a reader knows",
+                            "description": "an exported zip, or any recognized format",
                         },
                         "name": {
                             "type": "string",
-                            "description": "what the session is to be called",
+                            "description": "the title of the session",
                         },
                         "conversation": {
                             "type": "string",
@@ -75,7 +76,7 @@ _FORM: dict[str, Any] = {
                         },
                         "reader": {
                             "type": "string",
-                            "description": "the format, where the content does not tell",
+                            "description": "the format, if it cannot be detected",
                         },
                     },
                 }
@@ -84,7 +85,7 @@ _FORM: dict[str, Any] = {
     }
 }
 _PREVIEW = _example(
-    "what the file would become",
+    "the resulting session",
     {
         "reader": "codex",
         "title": "Fix the build",
@@ -98,7 +99,7 @@ _PREVIEW = _example(
             {
                 "code": "unknown-record",
                 "place": "line 7",
-                "detail": "a record of another kind",
+                "detail": "unknown record type",
                 "count": 2,
             }
         ],
@@ -116,84 +117,84 @@ _IMPORTED = _example(
     responses=_EXPORT,
     openapi_extra={"parameters": [_FORMAT, *_OPTIONS]},
 )
-async def export(session_id: str, request: Request, services: Serving, caller: Reader) -> Response:
-    """The session as a zip of its Open-Token document, its events and its workspace, or as the
-    plain document."""
-    parcel = await transfer.export(
+async def export(
+    session_id: str, request: Request, services: ServicesDep, caller: ReadCaller
+) -> Response:
+    """Export a session as a zip with its document, its events and its workspace, or as a plain
+    document."""
+    exported = await transfer.export_session(
         services, caller.user.id, session_id, request.query_params.multi_items()
     )
     headers = {
-        "content-length": str(parcel.size),
-        "content-disposition": f'attachment; filename="{parcel.name}"',
+        "content-length": str(exported.size),
+        "content-disposition": f'attachment; filename="{exported.name}"',
     }
-    return StreamingResponse(parcel.pieces(), media_type=parcel.media_type, headers=headers)
+    return StreamingResponse(exported.pieces(), media_type=exported.media_type, headers=headers)
 
 
 @router.post("/api/sessions/preview-import", responses=_PREVIEW, openapi_extra=_FORM)
-async def preview_import(request: Request, services: Serving, caller: Writer) -> Response:
-    """What a file would become as a session: which reader knows it, how much it holds, what would
-    be lost."""
-    async with _upload(request, services) as upload:
-        return answer(await transfer.preview(services, upload))
+async def preview_import(request: Request, services: ServicesDep, caller: WriteCaller) -> Response:
+    """Preview an import: the reader, the size of the session, and what would be lost."""
+    async with _parse_upload(request, services) as upload:
+        return json_response(await transfer.preview_import(services, upload))
 
 
 @router.post("/api/sessions/import", responses=_IMPORTED, openapi_extra=_FORM)
-async def import_session(request: Request, services: Serving, caller: Writer) -> Response:
-    """Make a session of our zip, an Open-Token file, or anything that a reader understands; nothing
-    in it is run."""
-    async with _upload(request, services) as upload:
-        session = await transfer.bring_in(services, caller.user.id, upload)
-        return answer({**to_builtins(session), "session_id": session.id})
+async def import_session(request: Request, services: ServicesDep, caller: WriteCaller) -> Response:
+    """Import an exported zip, an Open-Token file, or any recognized format; nothing is executed."""
+    async with _parse_upload(request, services) as upload:
+        session = await transfer.import_session(services, caller.user.id, upload)
+        return json_response({**to_builtins(session), "session_id": session.id})
 
 
 @contextlib.asynccontextmanager
-async def _upload(request: Request, services: Services) -> AsyncIterator[transfer.Upload]:
-    """The parts of the form. It is read here and not by the framework, so that the key was asked
-    for before."""
-    most = services.config.limits.upload_bytes
+async def _parse_upload(request: Request, services: Services) -> AsyncIterator[transfer.Upload]:
+    """Parse the form of an upload.
+
+    FastAPI would read it before it checks the key, so it is parsed here."""
+    max_bytes = services.config.limits.upload_bytes
     if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
-        raise bad("send multipart/form-data with the file in a part `file`", "multipart")
+        raise bad_request("send multipart/form-data with a part `file`", "multipart")
     parser = MultiPartParser(
         request.headers,
-        _bounded(request, most),
+        _limit_body(request, max_bytes),
         max_files=1,
         max_fields=8,
-        max_part_size=_FIELD_BYTES,
+        max_part_size=_MAX_FIELD_BYTES,
     )
     try:
         form = await parser.parse()
     except MultiPartException as problem:
-        raise bad(f"the form cannot be read: {problem.message}", "multipart") from None
+        raise bad_request(f"invalid form: {problem.message}", "multipart") from None
     except ClientDisconnect:
-        raise Refused(400, "the upload broke off", "multipart") from None
+        raise ApiError(400, "upload aborted", "multipart") from None
     try:
         file = form.get("file")
         if not isinstance(file, UploadFile):
-            raise bad("the form has no file in a part `file`", "multipart")
-        said = {name: _text(form, name) for name in ("name", "conversation", "reader")}
-        yield transfer.Upload(file.file, file.filename, **said)
+            raise bad_request("the form has no file in the part `file`", "multipart")
+        fields = {name: _get_text(form, name) for name in ("name", "conversation", "reader")}
+        yield transfer.Upload(file.file, file.filename, **fields)
     finally:
         await form.close()
-        for (
-            spooled
-        ) in parser._files_to_close_on_error:  # the part of a form that was cut off is in no form
+        # An incomplete part is not in the form.
+        for spooled in parser._files_to_close_on_error:
             spooled.close()
 
 
-def _text(form: FormData, name: str) -> str | None:
+def _get_text(form: FormData, name: str) -> str | None:
     value = form.get(name)
     if value is not None and not isinstance(value, str):
-        raise bad(f"{name} is text, not a file", "multipart")
+        raise bad_request(f"{name} must be text, not a file", "multipart")
     return value or None
 
 
-async def _bounded(request: Request, most: int) -> AsyncGenerator[bytes, None]:
-    """The body, as long as it is not longer than allowed; what says so beforehand is not read at
-    all."""
-    told = request.headers.get("content-length", "")
+async def _limit_body(request: Request, max_bytes: int) -> AsyncGenerator[bytes, None]:
+    """Yield the body; raises a 413 above the limit, or when its announced length is above it."""
+    announced = request.headers.get("content-length", "")
+    is_too_long = announced.isdecimal() and int(announced[:20]) > max_bytes
     length = 0
-    async for piece in request.stream():
-        length += len(piece)
-        if length > most or (told.isdecimal() and int(told[:20]) > most):
-            raise Refused(413, f"an upload may have {most >> 20} MiB", "too_large")
-        yield piece
+    async for chunk in request.stream():
+        length += len(chunk)
+        if is_too_long or length > max_bytes:
+            raise ApiError(413, f"upload exceeds {max_bytes >> 20} MiB", "too_large")
+        yield chunk

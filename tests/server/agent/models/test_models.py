@@ -8,7 +8,7 @@ import pytest
 
 from open_token.server.agent.models import build_registry
 from open_token.server.config import ServerConfig
-from open_token.server.refusals import Refused
+from open_token.server.errors import ApiError
 
 
 def made(env: dict[str, str], **config: Any) -> Any:
@@ -43,7 +43,7 @@ def test_what_is_offered(
     "name", ["", "nobody", "nobody:x", "openai:", "anthropic:x", "recorded:../x", "recorded:.x"]
 )
 def test_what_is_refused(name: str) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ApiError) as refused:
         made({}).open(name)
     assert refused.value.status == 422
 

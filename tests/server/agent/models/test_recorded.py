@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent_rooms import Fake, rooms, run
-from open_token.server.refusals import Refused
+from open_token.server.errors import ApiError
 
 
 def document() -> str:
@@ -76,7 +76,7 @@ def test_a_recording_that_is_not_there_or_is_none(tmp_path: Path) -> None:
     async def talk() -> None:
         async with rooms(tmp_path) as opened:
             room = await opened()
-            with pytest.raises(Refused):
+            with pytest.raises(ApiError):
                 await room.send("hi", model="nobody:talk.json")
             await room.send("hi", model="recorded:none.json")
             assert room.mirror.session["status"] == "failed"

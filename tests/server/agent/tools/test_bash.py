@@ -8,7 +8,7 @@ import pytest
 
 from open_token.server.agent.tools.bash import MAX_OUTPUT, Bash
 from open_token.server.agent.tools.interface import ToolError
-from open_token.server.sandbox import Sandbox, find_sandbox
+from open_token.server.core.sandbox import Sandbox, find_sandbox
 from workshop import Workshop, working
 
 FREE = Sandbox(shell="/bin/bash")
@@ -28,8 +28,8 @@ def test_what_it_wrote_and_how_it_ended(tmp_path: Path) -> None:
 
 def test_the_same_in_the_sandbox(tmp_path: Path) -> None:
     box = asyncio.run(find_sandbox(False))
-    if box.is_off:
-        pytest.skip(f"{box.is_off}; `make test-full` installs bubblewrap")
+    if box.disabled_reason:
+        pytest.skip(f"{box.disabled_reason}; `make test-full` installs bubblewrap")
     assert bash(tmp_path, box, command="pwd; echo $PLACE") == {
         "output": "/workspace\nhere\n",
         "exit_code": 0,
@@ -58,7 +58,7 @@ def test_long_output_is_cut_in_the_middle(tmp_path: Path) -> None:
     assert len(got["output"]) < MAX_OUTPUT + 100
     assert got["output"].startswith("begin\nxxx")
     assert got["output"].endswith("xxx\nend\n")
-    assert "bytes are left out here" in got["output"]
+    assert "bytes omitted" in got["output"]
     assert got["truncated"]
 
 
@@ -91,7 +91,7 @@ def test_in_the_background_the_answer_is_a_task(tmp_path: Path) -> None:
         got = await tool.run(
             {"command": "echo $PLACE", "run_in_background": True}, shop.place("call_7", PLACE="x")
         )
-        (task,) = await shop.services.tasks.of(shop.session_id)
+        (task,) = await shop.services.tasks.list_tasks(shop.session_id)
         assert (got["task_id"], task.tool_call_id, task.command) == (
             task.id,
             "call_7",

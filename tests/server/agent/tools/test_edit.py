@@ -44,7 +44,7 @@ def test_wherever_it_stands(tmp_path: Path) -> None:
         (b"\xff", "a", "b", {}, "not UTF-8"),
         (b"a" * 1000, "a", "b" * 100_000, {"replace_all": True}, "too large"),
         (b"a" * (11 << 20), "a", "b", {}, "can be edited"),
-        (b"a", "a", "b", {"file_path": "../f"}, "not one of the workspace"),
+        (b"a", "a", "b", {"file_path": "../f"}, "invalid workspace path"),
         (b"a", "a", "b", {"file_path": "g"}, "no such file"),
         (b"a", "a", ["b"], {}, "invalid arguments"),
     ],

@@ -69,7 +69,7 @@ def test_a_picture_comes_as_media(tmp_path: Path) -> None:
         ({"a": b"\0\1"}, {"file_path": "a"}, "binary file of 2 bytes"),
         ({"a": PNG + bytes(MAX_IMAGE)}, {"file_path": "a"}, "at most"),
         ({}, {"file_path": "a"}, "no such file"),
-        ({}, {"file_path": "../../server.db"}, "not one of the workspace"),
+        ({}, {"file_path": "../../server.db"}, "invalid workspace path"),
         ({}, {"file_path": "/etc/passwd"}, "must be relative"),
         ({"d/a": b""}, {"file_path": "d"}, "a folder"),
         ({}, {}, "missing required field `file_path`"),

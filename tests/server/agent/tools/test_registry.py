@@ -63,7 +63,7 @@ def test_names_for_people_can_be_translated(tmp_path: Path) -> None:
 def test_without_a_sandbox_there_is_no_bash(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("open_token.server.sandbox.shutil.which", lambda name, path: None)
+    monkeypatch.setattr("open_token.server.core.sandbox.shutil.which", lambda name, path: None)
 
     async def do(shop: Workshop) -> None:
         both = await asyncio.gather(

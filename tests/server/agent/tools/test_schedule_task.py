@@ -8,7 +8,7 @@ import pytest
 
 from open_token.server.agent.tools.interface import Tool, ToolContext, ToolError
 from open_token.server.agent.tools.schedule_task import ScheduleTask
-from open_token.server.workspace import Workspace
+from open_token.server.core.workspace import Workspace
 from scheduling import ANNA, scheduling
 
 TASK = {"title": "Report", "prompt": "Write it", "cron": "0 9 * * *"}

@@ -9,14 +9,16 @@ import pytest
 from open_token import api
 from open_token.server.agent.tools.interface import ToolError
 from open_token.server.agent.tools.skill import Skill
-from open_token.server.skills import skills_of, store_skill
+from open_token.server.core.skills import find_skills, store_skill
 from workshop import Workshop, working
 
 TEXT = b"---\nname: greet\ndescription: Greets people.\n---\n\n# Greet\nSay hello to $ARGUMENTS.\n"
 
 
 async def load(shop: Workshop, **arguments: Any) -> Any:
-    return await Skill(skills_of(shop.services.config, shop.workspace)).run(arguments, shop.place())
+    return await Skill(find_skills(shop.services.config, shop.workspace)).run(
+        arguments, shop.place()
+    )
 
 
 async def talk(shop: Workshop) -> None:
@@ -53,7 +55,7 @@ def test_a_skill_is_listed_and_loaded(tmp_path: Path) -> None:
     async def do(shop: Workshop) -> None:
         files = {"SKILL.md": (TEXT, False), "scripts/run.sh": (b"echo hi", True)}
         store_skill(shop.workspace, "team/greet", files)
-        tool = Skill(skills_of(shop.services.config, shop.workspace))
+        tool = Skill(find_skills(shop.services.config, shop.workspace))
         assert "- team/greet: Greets people." in tool.spec.description
         assert "- stream-of-consciousness: Exports the conversation" in tool.spec.description
         got = await tool.run({"name": "team/greet", "arguments": "Ada"}, shop.place())
@@ -112,7 +114,7 @@ def test_the_session_is_exported_into_its_workspace(tmp_path: Path) -> None:
         ({"arguments": "colour=red"}, "colour"),
         ({"arguments": "max_bytes=3"}, "max_bytes"),
         ({"arguments": "$(rm)=x"}, "key=value"),
-        ({"file": "../../../etc/passwd"}, "not one of the workspace"),
+        ({"file": "../../../etc/passwd"}, "invalid workspace path"),
         ({"file": "nothing.md"}, "no such file"),
         ({"name": "unknown"}, "unknown skill; available skills: stream-of-consciousness"),
         ({"name": 5}, "invalid arguments"),

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from open_token.server.agent.model_interface import Model
 from open_token.server.config import ServerConfig
-from open_token.server.refusals import bad
+from open_token.server.errors import bad_request
 
 DEMO = "demo"
 _KEYS = {
@@ -42,12 +42,12 @@ class ModelRegistry(Struct, frozen=True):
             return DEMO
         provider, _, rest = name.partition(":")
         if provider not in _PROVIDERS or not rest or len(name) > _MAX_NAME_LENGTH:
-            raise bad(
+            raise bad_request(
                 "unknown model; GET /api/config/models lists the available models",
                 "no_model",
             )
         if provider in _KEYS and not self._has_key(provider):
-            raise bad(
+            raise bad_request(
                 f"no API key for {provider}: set {_KEYS[provider][0]} for the server",
                 "no_model_key",
             )

@@ -17,7 +17,7 @@ from open_token.server.agent.model_interface import (
     ThinkingPiece,
 )
 from open_token.server.config import ServerConfig
-from open_token.server.refusals import bad
+from open_token.server.errors import bad_request
 from open_token.session import SessionState
 from open_token.session.document_import import import_document
 
@@ -30,7 +30,7 @@ def open_model(name: str, config: ServerConfig, env: Mapping[str, str]) -> "Reco
     path = Path(name.partition(":")[2])
     if name not in (config.model, *config.models):
         if path.name != str(path) or path.name.startswith("."):
-            raise bad(
+            raise bad_request(
                 "recorded:<file> must name a file in the folder `recordings` of the data folder",
                 "no_model",
             )
@@ -38,7 +38,7 @@ def open_model(name: str, config: ServerConfig, env: Mapping[str, str]) -> "Reco
     try:
         return RecordedModel(name, read(path))
     except OpenTokenError:
-        raise bad("the recording is not a valid Open-Token file", "no_model") from None
+        raise bad_request("the recording is not a valid Open-Token file", "no_model") from None
 
 
 class RecordedModel:

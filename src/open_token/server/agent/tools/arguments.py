@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from open_token.server.agent.tools.interface import Json, ToolError
-from open_token.server.refusals import Refused
+from open_token.server.errors import ApiError
 
 T = TypeVar("T")
 S = TypeVar("S", bound=Struct)
@@ -48,7 +48,7 @@ def refusals_as_errors() -> Iterator[None]:
     """Turn refusals of the workspace into errors of the call."""
     try:
         yield
-    except Refused as refused:
+    except ApiError as refused:
         raise ToolError(refused.detail) from None
 
 

@@ -14,10 +14,10 @@ from open_token.server.agent.tools.arguments import (
     refusals_as_errors,
 )
 from open_token.server.agent.tools.interface import Json, ToolContext, ToolError
-from open_token.server.background import MOST_SECONDS
-from open_token.server.processes import Kept, follow
-from open_token.server.sandbox import INSIDE, Sandbox
-from open_token.server.workspace import tell_changed
+from open_token.server.core.background_tasks import MAX_SECONDS
+from open_token.server.core.processes import BoundedOutput, run_to_end
+from open_token.server.core.sandbox import WORKSPACE_MOUNT, Sandbox
+from open_token.server.core.workspace import publish_files_changed
 
 MAX_OUTPUT = 30_000
 
@@ -49,7 +49,7 @@ class Bash:
         self.timeout = seconds + 10
         where = "it is not in a sandbox"
         if sandbox.bwrap:
-            where = f"the workspace is {INSIDE}; there is no network"
+            where = f"the workspace is {WORKSPACE_MOUNT}; there is no network"
         self.spec = ToolSpec(
             name="Bash",
             description=f"Run a bash command in the workspace ({where}). "
@@ -63,7 +63,7 @@ class Bash:
         """Return the output and exit code, or the task of a background command."""
         parsed = parse_arguments(BashArguments, arguments)
         if parsed.run_in_background:
-            seconds = MOST_SECONDS
+            seconds = MAX_SECONDS
         else:
             seconds = min(parsed.timeout or self._seconds, self._seconds)
         with refusals_as_errors():
@@ -73,18 +73,18 @@ class Bash:
             )
             if parsed.run_in_background:
                 tasks = context.services.tasks
-                task = await tasks.begin(
+                task = await tasks.start(
                     context.owner, context.session_id, context.tool_call_id, parsed.command, command
                 )
                 return {"task_id": task.id, "status": task.status}
-        output = Kept(MAX_OUTPUT)
+        output = BoundedOutput(MAX_OUTPUT)
         try:
-            code = await follow(command, output.add, seconds)
+            code = await run_to_end(command, output.add, seconds)
         except OSError:
             raise ToolError("the command could not be started") from None
         finally:
             context.workspace.recount()
-        await tell_changed(context.services, context.owner, context.session_id, "command")
+        await publish_files_changed(context.services, context.owner, context.session_id, "command")
         if code is None:
             raise ToolError(
                 f"stopped after {seconds:g} seconds; output until then:\n{output.text()}"
@@ -92,11 +92,11 @@ class Bash:
         return _build_answer(output, code)
 
 
-def _build_answer(output: Kept, code: int) -> Json:
+def _build_answer(output: BoundedOutput, code: int) -> Json:
     """Return the output; `_meta` of a JSON object is for the page, not for the model."""
     text = output.text()
     answer: Json = {"output": text, "exit_code": code}
-    if output.is_cut:
+    if output.is_truncated:
         answer["truncated"] = True
     elif text.startswith("{") and '"_meta"' in text:
         try:

@@ -13,7 +13,7 @@ from open_token.server.agent.tools.arguments import (
     run_in_thread,
 )
 from open_token.server.agent.tools.interface import Json, ToolContext, ToolError
-from open_token.server.workspace import Workspace, tell_changed
+from open_token.server.core.workspace import Workspace, publish_files_changed
 
 MAX_BYTES = 10 << 20
 
@@ -45,7 +45,7 @@ class Edit:
         """Replace the passage and return how often."""
         parsed = parse_arguments(EditArguments, arguments, {"path": "file_path"})
         count = await run_in_thread(_edit_file, context.workspace, parsed)
-        await tell_changed(
+        await publish_files_changed(
             context.services, context.owner, context.session_id, "written", parsed.file_path
         )
         return {"file_path": parsed.file_path, "replaced": count}

@@ -13,7 +13,7 @@ from open_token.server.agent.tools.arguments import (
 )
 from open_token.server.agent.tools.interface import Json, ToolContext
 from open_token.server.agent.tools.patterns import compile_pattern, includes_hidden, translate_glob
-from open_token.server.workspace import Workspace
+from open_token.server.core.workspace import Workspace
 
 MAX_FILES = 1000
 

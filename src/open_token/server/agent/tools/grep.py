@@ -15,8 +15,8 @@ from open_token.server.agent.tools.arguments import (
 )
 from open_token.server.agent.tools.interface import Json, ToolContext
 from open_token.server.agent.tools.patterns import compile_pattern, includes_hidden, translate_glob
-from open_token.server.refusals import Refused
-from open_token.server.workspace import Workspace
+from open_token.server.core.workspace import Workspace
+from open_token.server.errors import ApiError
 
 MAX_FILE = 20 << 20
 MAX_SECONDS = 20.0
@@ -96,7 +96,7 @@ class _Search:
     def _list_paths(self) -> Iterator[str]:
         try:
             entries = list(self._workspace.files(self._arguments.path))
-        except Refused as refused:
+        except ApiError as refused:
             if refused.code not in ("bad_path", "is_folder"):
                 raise
             # Not a folder: a file, or refused finally.
@@ -119,7 +119,7 @@ class _Search:
         try:
             with self._workspace.opened(path) as (file, size):
                 data = file.read(MAX_FILE) if size <= MAX_FILE else b"\0"
-        except Refused:
+        except ApiError:
             return  # deleted meanwhile, or not readable
         if b"\0" in data[:8192]:
             return

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from open_token.server.agent.model_interface import ToolSpec as ToolSpec
 
 if TYPE_CHECKING:
-    from open_token.server.services import Services
-    from open_token.server.workspace import Workspace
+    from open_token.server.core.services import Services
+    from open_token.server.core.workspace import Workspace
 
 Json = dict[str, Any]
 

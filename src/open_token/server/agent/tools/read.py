@@ -15,7 +15,7 @@ from open_token.server.agent.tools.arguments import (
     run_in_thread,
 )
 from open_token.server.agent.tools.interface import Json, ToolContext, ToolError
-from open_token.server.workspace import Workspace
+from open_token.server.core.workspace import Workspace
 
 MAX_BYTES = 100_000
 MAX_IMAGE = 4 << 20

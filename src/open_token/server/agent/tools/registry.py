@@ -16,10 +16,10 @@ from open_token.server.agent.tools.remember import Remember
 from open_token.server.agent.tools.schedule_task import ScheduleTask
 from open_token.server.agent.tools.skill import Skill
 from open_token.server.agent.tools.write import Write
-from open_token.server.skills import skills_of
+from open_token.server.core.skills import find_skills
 
 if TYPE_CHECKING:
-    from open_token.server.services import Services
+    from open_token.server.core.services import Services
 
 
 class RenamedTool:
@@ -46,10 +46,10 @@ async def list_session_tools(
     state = await services.journal.state(owner, session_id)
     config = services.config
     toolbox = services.toolbox
-    skills = await asyncio.to_thread(skills_of, config, services.workspaces.of(session_id))
+    skills = await asyncio.to_thread(find_skills, config, services.workspaces.get(session_id))
     tools: list[Tool] = [Read(), Write(), Edit(), Glob(), Grep(), Skill(skills), ScheduleTask()]
     sandbox = await toolbox.sandbox()
-    if not sandbox.is_off:
+    if not sandbox.disabled_reason:
         tools.append(Bash(sandbox, config.tool_timeout))
     if config.memory and state.session.memory_enabled:
         tools.append(Remember())

@@ -5,7 +5,6 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from open_token.errors import StoreError
-from open_token.server import memories
 from open_token.server.agent.model_interface import ToolSpec
 from open_token.server.agent.tools.arguments import (
     Arguments,
@@ -14,6 +13,7 @@ from open_token.server.agent.tools.arguments import (
     refusals_as_errors,
 )
 from open_token.server.agent.tools.interface import Json, ToolContext, ToolError
+from open_token.server.core import memories
 
 
 class RememberArguments(Arguments, frozen=True, kw_only=True):

@@ -3,7 +3,7 @@
 from typing import Any
 
 from open_token.server.agent.tools.interface import Json, ToolContext, ToolError, ToolSpec
-from open_token.server.refusals import Refused
+from open_token.server.errors import ApiError
 
 _TEXT = {"type": "string"}
 _PARAMETERS = {
@@ -68,7 +68,7 @@ class ScheduleTask:
         }
         try:
             return await _execute(action, arguments.get("task_id"), values, context)
-        except Refused as refusal:
+        except ApiError as refusal:
             raise ToolError(refusal.detail) from None
 
 
@@ -78,17 +78,17 @@ async def _execute(action: Any, task_id: Any, values: Json, context: ToolContext
     if action == "create":
         return await schedules.add(owner, values)
     if action == "list":
-        return {"tasks": await schedules.all(owner)}
+        return {"tasks": await schedules.list_tasks(owner)}
     if not isinstance(task_id, str) or not task_id:
         raise ToolError("task_id is missing")
     if action == "change":
-        return await schedules.change(owner, task_id, values)
+        return await schedules.update_task(owner, task_id, values)
     if action in ("start", "stop"):
-        return await schedules.change(owner, task_id, {"enabled": action == "start"})
+        return await schedules.update_task(owner, task_id, {"enabled": action == "start"})
     if action == "run":
         return await schedules.run_now(owner, task_id)
     if action == "runs":
-        return await schedules.runs(owner, task_id, _MAX_RUNS, 0)
+        return await schedules.list_runs(owner, task_id, _MAX_RUNS, 0)
     if action == "delete":
         await schedules.delete(owner, task_id)
         return {"deleted": True}

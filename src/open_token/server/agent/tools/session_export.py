@@ -14,7 +14,7 @@ from open_token.model.log_events import Json, LogEntry
 from open_token.pipeline import export
 from open_token.server.agent.tools.arguments import refusals_as_errors, run_in_thread
 from open_token.server.agent.tools.interface import ToolContext, ToolError
-from open_token.server.workspace import Workspace, tell_changed
+from open_token.server.core.workspace import Workspace, publish_files_changed
 from open_token.sources.source import Source
 from open_token.storage.files import whole_file
 
@@ -48,7 +48,9 @@ async def export_session(context: ToolContext, words: str, is_confirmed: bool) -
             )
             await run_in_thread(context.workspace.write, name, document)
         size = exported.stat().st_size
-    await tell_changed(context.services, context.owner, context.session_id, "written", name)
+    await publish_files_changed(
+        context.services, context.owner, context.session_id, "written", name
+    )
     return {
         "file_path": name,
         "bytes": size,

@@ -16,8 +16,8 @@ from open_token.server.agent.tools.arguments import (
 )
 from open_token.server.agent.tools.interface import Json, ToolContext, ToolError
 from open_token.server.agent.tools.session_export import export_session
-from open_token.server.skills import Skill as SkillFolder
-from open_token.server.skills import split_front
+from open_token.server.core.skills import Skill as SkillFolder
+from open_token.server.core.skills import split_front_matter
 
 _MAX_LISTED = 12_000
 
@@ -72,7 +72,7 @@ class Skill:
             }
         if skill.name == STREAM_OF_CONSCIOUSNESS:
             return await export_session(context, parsed.arguments, parsed.confirmed)
-        _, body = split_front(await run_in_thread(skill.read))
+        _, body = split_front_matter(await run_in_thread(skill.read))
         answer: Json = {
             "name": skill.name,
             "instructions": body.replace("$ARGUMENTS", parsed.arguments),

@@ -7,7 +7,7 @@ from open_token.server.agent.tools.interface import Tool
 from open_token.server.agent.tools.mcp import McpServers
 from open_token.server.agent.tools.python_module import load_tools
 from open_token.server.config import ServerConfig
-from open_token.server.sandbox import Sandbox, find_sandbox
+from open_token.server.core.sandbox import Sandbox, find_sandbox
 
 
 class Toolbox:

@@ -12,7 +12,7 @@ from open_token.server.agent.tools.arguments import (
     run_in_thread,
 )
 from open_token.server.agent.tools.interface import Json, ToolContext
-from open_token.server.workspace import tell_changed
+from open_token.server.core.workspace import publish_files_changed
 
 
 class WriteArguments(Arguments, frozen=True, kw_only=True):
@@ -41,7 +41,7 @@ class Write:
         parsed = parse_arguments(WriteArguments, arguments, {"path": "file_path"})
         data = parsed.content.encode()
         await run_in_thread(context.workspace.write, parsed.file_path, data)
-        await tell_changed(
+        await publish_files_changed(
             context.services, context.owner, context.session_id, "written", parsed.file_path
         )
         return {"file_path": parsed.file_path, "bytes": len(data)}

@@ -1,0 +1,1 @@
+"""Domain services of the session server: sessions, their logs, chat, runs and everything around them."""

@@ -1,0 +1,128 @@
+"""Shares: read-only access to a session for anybody who has the token."""
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Struct
+
+from open_token.model.log_events import NewEvent
+from open_token.model.session_types import TurnProjection
+from open_token.server.core.services import Services
+from open_token.server.errors import ApiError, not_found
+from open_token.session import SessionState
+
+_replace = msgspec.structs.replace
+_INTERNAL_BLOCKS = frozenset({"thinking", "tool_bridge", "system_notification"})
+
+
+class ShareTerms(Struct, kw_only=True, omit_defaults=True):
+    """What a share shows beyond messages and tool calls."""
+
+    include_thinking: bool = False
+    include_internal: bool = False
+
+
+class Opened(Struct, kw_only=True):
+    """A new share; its token is returned here and never again."""
+
+    token: str
+    url: str
+    expires_at: str | None
+
+
+async def open_share(
+    services: Services,
+    owner: str,
+    session_id: str,
+    ttl_seconds: int | None,
+    terms: ShareTerms,
+    address: str,
+) -> Opened:
+    """Share a session for some seconds, or until the share is revoked (None)."""
+    _require_sharing(services)
+    now = services.clock.now()
+    expires_at = None if ttl_seconds is None else services.clock.now(plus=ttl_seconds)
+    encoded_terms = msgspec.json.encode(terms)
+    token = await services.store.add_share(owner, session_id, now, expires_at, encoded_terms)
+    await _set_shared_flag(services, owner, session_id, True)
+    base_url = (services.config.public_url or address).rstrip("/")
+    return Opened(token=token, url=f"{base_url}/api/share/{token}", expires_at=expires_at)
+
+
+async def revoke_share(services: Services, owner: str, session_id: str, token: str) -> None:
+    """Revoke one token."""
+    if not await services.store.revoke_share(owner, session_id, token):
+        raise not_found("share")
+
+
+async def set_sharing(services: Services, owner: str, session_id: str, is_shared: bool) -> None:
+    """Mark a session as shared, or revoke all its tokens."""
+    if is_shared:
+        _require_sharing(services)
+    await _set_shared_flag(services, owner, session_id, is_shared)
+    if not is_shared:
+        await services.store.revoke_share(owner, session_id)
+
+
+async def view_share(services: Services, token: str) -> dict[str, Any]:
+    """Return the session of a token: the turns of the current branch without internals."""
+    share = None
+    if services.config.sharing:
+        share = await services.store.share(token, services.clock.now())
+    if share is None:
+        raise not_found("share")
+    terms = msgspec.json.decode(share.body, type=ShareTerms)
+    state = await services.journal.state(share.owner, share.session_id)
+    session = state.session
+    turns = [redact_turn(turn, terms) for turn in state.branch()]
+    return {
+        "session": {
+            "id": session.id,
+            "intent": session.intent,
+            "status": session.status,
+            "created_at": session.created_at,
+            "updated_at": session.updated_at,
+            "model": session.model,
+        },
+        "turns": [turn for turn in turns if turn is not None],
+        "read_only": True,
+        "expires_at": share.expires_at,
+    }
+
+
+def redact_turn(turn: TurnProjection, terms: ShareTerms) -> TurnProjection | None:
+    """Remove what the terms do not include; None when the whole turn is internal."""
+    if terms.include_internal and terms.include_thinking:
+        return turn
+    hidden = set() if terms.include_internal else set(_INTERNAL_BLOCKS)
+    if terms.include_thinking:
+        hidden.discard("thinking")
+    else:
+        hidden.add("thinking")
+    blocks = [block for block in turn.blocks if block.type not in hidden]
+    if terms.include_internal:
+        return _replace(turn, blocks=blocks)
+    if turn.role == "system":
+        return None
+    blocks = [_replace(block, more=UNSET) for block in blocks]
+    calls = [_replace(call, more=UNSET) for call in turn.tool_calls]
+    failure = turn.failure_reason if turn.failure_reason is UNSET else "the turn failed"
+    return _replace(
+        turn, blocks=blocks, tool_calls=calls, memory_refs=None, failure_reason=failure, more=UNSET
+    )
+
+
+def _require_sharing(services: Services) -> None:
+    if not services.config.sharing:
+        raise ApiError(403, "sharing is disabled on this server", "sharing_off")
+
+
+async def _set_shared_flag(
+    services: Services, owner: str, session_id: str, is_shared: bool
+) -> None:
+    def build_change(state: SessionState) -> list[NewEvent]:
+        if state.session.shared == is_shared:
+            return []
+        return [("session.changed", {"changes": {"shared": is_shared}})]
+
+    await services.journal.write(owner, session_id, build_change)

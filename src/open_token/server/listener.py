@@ -1,0 +1,240 @@
+"""The listening server: Socket.IO, REST and event streams on one port."""
+
+import asyncio
+import contextlib
+import errno
+import functools
+import signal
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, MutableMapping
+from dataclasses import dataclass
+from typing import Any
+
+import socketio
+import uvicorn
+
+from open_token.errors import OpenTokenError
+from open_token.server.clock import Clock
+from open_token.server.config import ServerConfig
+from open_token.server.core.services import Services
+from open_token.server.http.app import build_app
+from open_token.server.http.timeouts import TimeoutProtocol
+from open_token.server.lifecycle import create_first_key, run_services
+from open_token.server.ws.handlers import SocketHandlers
+from open_token.server.ws.preauth_limits import MAX_UNAUTHENTICATED_BYTES, PreauthLimits
+from open_token.server.ws.sse import ABORT_KEY
+
+new_event_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
+with contextlib.suppress(ImportError):
+    import uvloop
+
+    new_event_loop = uvloop.new_event_loop
+
+App = Callable[[MutableMapping[str, Any], Any, Any], Awaitable[None]]
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_KEY_ROUTES = ("/api/user/api-keys", "/api/auth/")
+_SHUTDOWN_SECONDS = 5
+"""The time that open requests have when the server stops."""
+_BACKLOG = 1024
+
+
+@dataclass(frozen=True)
+class RunningServer:
+    """A server that accepts connections."""
+
+    address: str
+    first_key: str | None
+    """On the first start the key of the owner; it is not shown again."""
+    services: Services
+    live: SocketHandlers
+
+
+def serve(
+    config: ServerConfig,
+    env: Mapping[str, str],
+    on_start: Callable[[str, str | None], None],
+    on_stop: Callable[[], None] = lambda: None,
+) -> None:
+    """Run a server until a signal stops it.
+
+    `on_start` is called with the address and, on the first start, the key of the owner."""
+
+    async def run_until_stopped() -> None:
+        with _stop_signals() as stopped:
+            async with run_server(config, env) as server:
+                on_start(server.address, server.first_key)
+                await stopped.wait()
+                on_stop()
+
+    _raise_file_limit()
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(run_until_stopped())
+
+
+def _raise_file_limit() -> None:
+    """Raise the limit of open files, and so of connections, to the maximum (often from 1,024)."""
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource
+
+        _, maximum = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (maximum, maximum))
+
+
+@contextlib.asynccontextmanager
+async def run_server(
+    config: ServerConfig, env: Mapping[str, str], clock: Clock | None = None
+) -> AsyncIterator[RunningServer]:
+    """Run a listening server; on exit it stops to accept, notifies clients and finishes work."""
+    # The port is bound first: the key of the owner is shown once, so the start must not fail later.
+    with _bind(config.host, config.port) as listener:
+        async with run_services(config, env, clock) as services:
+            key = await create_first_key(services)
+            live = SocketHandlers(services)
+            server = _Server(_uvicorn_config(config, build_asgi_app(services, live)))
+            task = asyncio.create_task(server.serve(sockets=[listener]))
+            try:
+                await server.wait_until_ready(task)
+                yield RunningServer(_format_address(listener), key, services, live)
+            finally:
+                server.stop_accepting()
+                await live.close()
+                await services.feed.close()
+                await services.connections.close()
+                server.should_exit = True
+                await task
+
+
+def build_asgi_app(services: Services, live: SocketHandlers) -> App:
+    """Build the ASGI application: Socket.IO with REST behind it."""
+    rest = build_app(services)
+
+    async def rest_app(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
+        scope[ABORT_KEY] = functools.partial(_abort_connection, send)
+        await rest(scope, receive, send)
+        if _may_change_keys(scope):
+            services.connections.recheck()
+
+    combined = socketio.ASGIApp(live.server, other_asgi_app=rest_app)
+    app: App = PreauthLimits(combined, live.server, services.config.limits)
+    return app
+
+
+def _may_change_keys(scope: MutableMapping[str, Any]) -> bool:
+    if scope["type"] != "http" or scope["method"] == "GET":
+        return False
+    return bool(scope["path"].startswith(_KEY_ROUTES))
+
+
+def _abort_connection(send: Any) -> None:
+    """Close a connection even with unsent bytes; uvicorn's `send` is a method of its protocol."""
+    transport = getattr(getattr(send, "__self__", None), "transport", None)
+    if transport is not None:
+        transport.abort()
+
+
+def _uvicorn_config(config: ServerConfig, app: App) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http=TimeoutProtocol,
+        ws="websockets-sansio",
+        # Raised for each connection once it has authenticated.
+        ws_max_size=min(MAX_UNAUTHENTICATED_BYTES, config.limits.event_bytes * 4),
+        ws_per_message_deflate=False,
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        forwarded_allow_ips=list(config.proxies),
+        timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
+    )
+
+
+class _Server(uvicorn.Server):
+    """A uvicorn server that leaves signals to its caller."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._is_ready = asyncio.Event()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._is_ready.set()
+
+    async def wait_until_ready(self, task: asyncio.Task[None]) -> None:
+        """Wait until the server listens; raises the exception of its task if it cannot."""
+        ready = asyncio.ensure_future(self._is_ready.wait())
+        await asyncio.wait((ready, task), return_when=asyncio.FIRST_COMPLETED)
+        ready.cancel()
+        if task.done():
+            await task
+
+    def stop_accepting(self) -> None:
+        for server in getattr(self, "servers", ()):
+            server.close()
+
+
+@contextlib.contextmanager
+def _bind(host: str, port: int) -> Iterator[socket.socket]:
+    """Bind a listening socket; raises OpenTokenError when that is impossible."""
+    if not 0 <= port <= 65535:
+        raise _address_error(host, port, None)
+    try:
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, address = addresses[0]
+        listener = socket.socket(family, kind, protocol)
+    except (OSError, UnicodeError) as problem:
+        raise _address_error(host, port, problem) from None
+    with listener:
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+            listener.listen(_BACKLOG)
+        except OSError as problem:
+            raise _address_error(host, port, problem) from None
+        yield listener
+
+
+def _address_error(host: str, port: int, problem: Exception | None) -> OpenTokenError:
+    number = problem.errno if isinstance(problem, OSError) else None
+    if number == errno.EADDRINUSE:
+        what = "port already in use"
+        advice = "choose another one with --port, or stop the process that listens there"
+    elif number in (errno.EACCES, errno.EPERM):
+        what = "permission denied for this port"
+        advice = "choose a port above 1023 with --port"
+    else:
+        what = "cannot listen on this address"
+        advice = "--host must be an address of this machine, --port 0 to 65535"
+    return OpenTokenError(what, where=f"{host}:{port}", help=advice, code="server.address")
+
+
+def _format_address(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+@contextlib.contextmanager
+def _stop_signals() -> Iterator[asyncio.Event]:
+    """Yield an event that the first stop signal sets; the second one kills the process."""
+    loop = asyncio.get_running_loop()
+    stopped = asyncio.Event()
+    previous = {number: signal.getsignal(number) for number in _SIGNALS}
+
+    def stop() -> None:
+        stopped.set()
+        for number in _SIGNALS:
+            loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_DFL)
+
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, stop)
+    try:
+        yield stopped
+    finally:
+        for number, handler in previous.items():
+            loop.remove_signal_handler(number)
+            signal.signal(number, handler)

@@ -1,0 +1,1 @@
+"""Live delivery of session events over Socket.IO and server-sent events."""
